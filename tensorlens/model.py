@@ -1,0 +1,369 @@
+"""The frozen records that a traced run leaves behind.
+
+Everything a person reads is derived from these, later, without torch. Ids are ours and never reused; sites and
+tensors are tables, events hold indices into them. `check(trace)` states the invariants.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Mode = Literal["grad", "no_grad", "inference"]
+Outcome = Literal["ok", "error", "exit", "timeout", "killed", "interrupted"]
+Severity = Literal["error", "warning", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A piece of a source file: lines from 1, columns from 0 in characters, end exclusive."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place in the user's code from which torch was called, and what the bytecode there does with the result."""
+
+    id: int
+    span: Span
+    function: str  # qualified name of the code object; "<module>" at the top level
+    caller: int | None  # site that called this function when this site first ran
+    targets: tuple[str, ...]  # names the value is stored to at once, in order: `a, b = ...` gives ("a", "b")
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """One tensor object, as it was when first met."""
+
+    id: int
+    storage: int | None  # None: it has no storage (sparse, functorch's wrappers, ...)
+    counter: int  # tensors with the same number share one version counter
+    shape: tuple[int, ...]
+    dtype: str  # "float32"
+    device: str  # "cpu"
+    type: str  # "Tensor", "Parameter", or the subclass's name
+    base: int | None  # id of the tensor that this one is a view of (autograd's `_base`)
+    created_by: int | None  # index of the Call that returned it first; None: first met as an input
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """A block of memory; `nbytes` as it was when first met."""
+
+    id: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What autograd says of a tensor at one moment."""
+
+    tensor: int
+    version: int | None  # None: an inference tensor has no version
+    requires_grad: bool
+    is_leaf: bool
+    grad_fn: str | None  # "SigmoidBackward0"
+    node: int | None  # sequence number of grad_fn
+    retains_grad: bool = False
+    grad: str | None = None  # short text of `.grad`; kept only in end states and backward calls
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A tensor at a version."""
+
+    tensor: int
+    version: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A change in place: the version of `tensor` moved from `before` to `after` during a call."""
+
+    tensor: int
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One torch call that returned. `nodes` is the half-open bracket of sequence numbers that it drew."""
+
+    index: int
+    op: str  # "Tensor.sigmoid", "torch.tensor", "nn.functional.relu", "nn.Parameter", "optim.SGD", "Square.apply"
+    site: int
+    inputs: tuple[Access, ...]
+    outputs: tuple[Access, ...]
+    writes: tuple[Write, ...]
+    states: tuple[State, ...]  # of each output, and of each tensor whose state the call changed
+    nodes: tuple[int, int]
+    mode: Mode
+
+
+@dataclass(frozen=True, slots=True)
+class Gradient:
+    """`.grad` of one leaf (or of a tensor that retains its gradient) around a backward call, as short text."""
+
+    tensor: int
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Backward:
+    """A backward pass: `Tensor.backward`, `autograd.backward` or `autograd.grad`. What ran during it lies between
+    `started` and `index` in the list of events."""
+
+    index: int
+    op: str
+    site: int
+    roots: tuple[Access, ...]
+    gradients: tuple[Gradient, ...]
+    started: int
+    retain_graph: bool
+    create_graph: bool
+    failed: bool
+    inputs: tuple[int, ...] = ()  # tensors that gradients were asked for (`autograd.grad`, `inputs=`)
+
+
+@dataclass(frozen=True, slots=True)
+class GradMode:
+    """Gradient recording was switched: entering or leaving `no_grad`, `enable_grad`, `inference_mode`."""
+
+    index: int
+    site: int
+    mode: Mode  # the mode from here on
+    cause: str  # "no_grad", "enable_grad", "set_grad_enabled", "inference_mode"
+    entering: bool
+    decorator: bool = False  # the site is the decorator's line
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A warning that was emitted, whether the script's filters showed it or not."""
+
+    index: int
+    site: int | None
+    category: str
+    message: str
+    op: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Something the tracer could not see; `count` times for the same reason at the same site."""
+
+    index: int
+    reason: str
+    site: int | None
+    count: int = 1
+
+
+Event = Call | Backward | GradMode | Notice | Gap
+
+
+@dataclass(frozen=True, slots=True)
+class SavedTensor:
+    """A tensor that a node of a failing graph keeps for its backward formula, read after the failure."""
+
+    node: str  # "SigmoidBackward0"
+    sequence: int
+    slot: str  # "result", "self", "saved_tensors[0]"
+    tensor: int | None  # a known tensor object on the same memory with the same version counter, if one is alive
+    storage: int | None
+    shape: tuple[int, ...]
+    expected: int | None  # saved at this version; None: not reported
+    found: int | None  # the version found by the check
+    problem: Literal["version", "freed", "other"] | None  # None: intact
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An exception that reached the user's code from a torch call, or that ended the script."""
+
+    index: int  # position among the events: it happened before the event of this index
+    kind: str  # a catalogue code where the message is known, else ""
+    type: str
+    message: str
+    site: int | None  # the user's innermost line
+    op: str | None  # the torch call that raised; None: raised by Python code
+    inputs: tuple[Access, ...]
+    saved: tuple[SavedTensor, ...]  # the autopsy of a failed backward; what raised comes first
+    stack: tuple[int, ...]  # the user's sites from the outermost to the innermost
+    caught: bool  # False: it ended the script
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A name that reached a tensor when the run ended: `out`, `model.fc.weight`, `batch[0]`."""
+
+    name: str
+    tensor: int
+    scope: str  # "<module>", or the function whose frame the failure left
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A checked `#:` line."""
+
+    id: str | None  # "000-5", or None for a claim that mirrors no documented statement
+    check: str
+    line: int
+    expected: Literal["holds", "refuted"]
+    verdict: Literal["holds", "refuted", "not reached"]
+    condition: str  # the text after "if": when the verdict is so; "" if always
+    values: tuple[tuple[str, str], ...]  # (expression, value seen), e.g. ("a.grad.tolist()", "[2.0, 2.0, 2.0]")
+    error: str = ""  # the check itself raised
+
+    @property
+    def as_expected(self) -> bool:
+        return self.verdict == self.expected
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """The program that ran and how it ended. `failure` indexes `Trace.failures`."""
+
+    path: str
+    argv: tuple[str, ...]
+    folder: str  # absolute folder of the script; files below it are shown relative to it
+    outcome: Outcome
+    exit_code: int | None
+    failure: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    tensorlens: str
+    torch: str
+    python: str
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """How often one op ran at one site in the whole run, including calls that left the window."""
+
+    site: int
+    op: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The tensors alive when the run ended, and the names that reached them."""
+
+    states: tuple[State, ...] = ()
+    bindings: tuple[Binding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One run as plain data. `events[i].index == events[0].index + i`: a window of the run, the oldest folded."""
+
+    versions: Versions
+    script: Script
+    sources: dict[str, str]  # file -> text, for every file that a site points into
+    sites: tuple[Site, ...]
+    storages: tuple[Storage, ...]
+    tensors: tuple[Tensor, ...]
+    events: tuple[Event, ...]
+    failures: tuple[Failure, ...] = ()
+    end: End = field(default_factory=End)
+    claims: tuple[Claim, ...] = ()
+    totals: tuple[Total, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What one piece of the source has to do with a finding. `role` is one of the fixed vocabulary."""
+
+    role: str
+    span: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace the text of `span` by `text`."""
+
+    span: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    title: str
+    edits: tuple[Edit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding: what happened, where, why, and what to do. The first label is the primary one."""
+
+    code: str
+    severity: Severity
+    title: str
+    explanation: str
+    labels: tuple[Label, ...]
+    notes: tuple[str, ...] = ()
+    fixes: tuple[Fix, ...] = ()
+    evidence: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All that a renderer is given."""
+
+    trace: Trace
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+def check(trace: Trace) -> list[str]:
+    """The invariants that `trace` breaks, in words; none for a sound trace."""
+    problems: list[str] = []
+    sites, tensors, storages = len(trace.sites), len(trace.tensors), len(trace.storages)
+    for position, site in enumerate(trace.sites):
+        if site.id != position:
+            problems.append(f"site {position} has id {site.id}")
+        if site.caller is not None and not 0 <= site.caller < sites:
+            problems.append(f"site {position} is called from unknown site {site.caller}")
+    for position, tensor in enumerate(trace.tensors):
+        if tensor.id != position:
+            problems.append(f"tensor {position} has id {tensor.id}")
+        if tensor.storage is not None and not 0 <= tensor.storage < storages:
+            problems.append(f"tensor {position} lies in unknown storage {tensor.storage}")
+        if tensor.base is not None and not 0 <= tensor.base < tensors:
+            problems.append(f"tensor {position} is a view of unknown tensor {tensor.base}")
+    first = trace.events[0].index if trace.events else 0
+    for position, event in enumerate(trace.events):
+        problems.extend(_check_event(event, first + position, sites, tensors))
+    for state in trace.end.states:
+        if not 0 <= state.tensor < tensors:
+            problems.append(f"end state of unknown tensor {state.tensor}")
+    return problems
+
+
+def _check_event(event: Event, index: int, sites: int, tensors: int) -> list[str]:
+    problems = []
+    if event.index != index:
+        problems.append(f"event {index} has index {event.index}")
+    if event.site is not None and not 0 <= event.site < sites:
+        problems.append(f"event {index} is at unknown site {event.site}")
+    touched: list[int] = []
+    if isinstance(event, Call):
+        touched = [a.tensor for a in (*event.inputs, *event.outputs)] + [w.tensor for w in event.writes]
+        if event.nodes[0] > event.nodes[1]:
+            problems.append(f"event {index} has the node bracket {event.nodes}")
+        problems += [f"event {index}: write {w} does not advance" for w in event.writes if w.after <= w.before]
+    elif isinstance(event, Backward):
+        touched = [a.tensor for a in event.roots] + [g.tensor for g in event.gradients]
+        if event.started > index:
+            problems.append(f"backward {index} started after it ended")
+    problems += [f"event {index} touches unknown tensor {t}" for t in touched if not 0 <= t < tensors]
+    return problems
