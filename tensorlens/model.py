@@ -70,7 +70,8 @@ class State:
     grad_fn: str | None  # "SigmoidBackward0"
     node: int | None  # sequence number of grad_fn
     retains_grad: bool = False
-    grad: str | None = None  # short text of `.grad`; kept only in end states and backward calls
+    grad: str | None = None  # short text of `.grad`; kept only in end states
+    storage: int | None = None  # where it lies now: `.data = ...`, `set_` and the like move a tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,7 @@ class Gradient:
     tensor: int
     before: str | None
     after: str | None
+    write: Write | None = None  # accumulation in place into the tensor that `.grad` holds
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,144 @@
+"""Starts the child process that runs and traces a program, and reads back what it recorded. Imports no torch."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from tensorlens.errors import UsageError
+from tensorlens.journal import Reader, unpack
+from tensorlens.model import Script, Trace
+
+_BOOTSTRAP = "import sys; sys.path[0] = {folder!r}; from tensorlens.tracer.run import main; main()"
+_GRACE = 2.0  # seconds between asking a program that ran out of time to stop and killing it
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The program to run: a file, a module (`-m`), or standard input (`-`), and its arguments."""
+
+    kind: Literal["file", "module", "stdin"]
+    name: str
+    argv: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    timeout: float | None = None  # seconds
+    claims: bool = False  # check the `#:` lines
+    stdout_to_stderr: bool = False  # keep standard output for the report
+
+
+def run_script(target: Target, options: RunOptions = RunOptions()) -> Trace:  # noqa: B008 - frozen
+    """Run a program to its end in a child process and return what was recorded, whatever became of it.
+
+    Raises:
+        UsageError: there is no such file, or it is not Python source.
+    """
+    if target.kind == "file":
+        _check_file(Path(target.name))
+    with tempfile.TemporaryFile(prefix="tensorlens-") as journal:
+        ended = _run_child(target, options, journal.fileno())
+        journal.seek(0)
+        reader = Reader(_script(target))
+        reader.read(unpack(journal))
+    return _with_outcome(reader, ended)
+
+
+def _check_file(path: Path) -> None:
+    if path.is_dir():
+        raise UsageError(f"{path} is a directory, not a script")
+    try:
+        with path.open("rb") as file:
+            head = file.read(4096)
+    except FileNotFoundError:
+        raise UsageError(f"no such file: {path}") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"can't read {path}: {getattr(error, 'strerror', None) or error}") from None
+    if b"\0" in head:
+        raise UsageError(f"{path} is not Python source (it holds null bytes)")
+
+
+def _script(target: Target) -> Script:
+    folder = os.path.dirname(os.path.abspath(target.name)) if target.kind == "file" else os.getcwd()
+    path = {"file": target.name, "module": f"-m {target.name}", "stdin": "-"}[target.kind]
+    return Script(path, target.argv, folder, "killed", None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    returncode: int
+    timed_out: bool
+    interrupted: bool
+
+
+def _run_child(target: Target, options: RunOptions, descriptor: int) -> _Ended:
+    config = {"kind": target.kind, "name": target.name, "argv": target.argv, "claims": options.claims}
+    bootstrap = _BOOTSTRAP.format(folder=str(Path(__file__).resolve().parent.parent))
+    command = [sys.executable, "-c", bootstrap, str(descriptor), json.dumps(config)]
+    sys.stdout.flush()
+    out: Any = sys.stderr.fileno() if options.stdout_to_stderr else None
+    child = subprocess.Popen(command, stdout=out, pass_fds=(descriptor,))
+    with _signals_go_to(child) as interrupts:
+        try:
+            child.wait(options.timeout)
+            return _Ended(child.returncode, False, bool(interrupts))
+        except subprocess.TimeoutExpired:
+            child.terminate()
+            try:
+                child.wait(_GRACE)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+            return _Ended(child.returncode, True, bool(interrupts))
+
+
+@contextmanager
+def _signals_go_to(child: subprocess.Popen[bytes]) -> Iterator[list[int]]:
+    """Ctrl-C reaches the child from the terminal by itself; ours is to outlive it and report. SIGTERM is passed on.
+
+    A third Ctrl-C kills a child that does not listen.
+    """
+    interrupts: list[int] = []
+
+    def interrupted(number: int, frame: Any) -> None:
+        interrupts.append(number)
+        if len(interrupts) >= 3:
+            child.kill()
+
+    def terminated(number: int, frame: Any) -> None:
+        child.send_signal(signal.SIGTERM)
+
+    old = {
+        signal.SIGINT: signal.signal(signal.SIGINT, interrupted),
+        signal.SIGTERM: signal.signal(signal.SIGTERM, terminated),
+    }
+    try:
+        yield interrupts
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+
+
+def _with_outcome(reader: Reader, ended: _Ended) -> Trace:
+    trace = reader.trace()
+    script = trace.script
+    if ended.timed_out:
+        script = replace(script, outcome="timeout", exit_code=ended.returncode)
+    elif script.outcome == "interrupted" or (not reader.finished and ended.returncode == -signal.SIGINT):
+        script = replace(script, outcome="interrupted", exit_code=130)
+    elif not reader.finished or (ended.returncode < 0 and script.outcome in ("ok", "killed")):
+        outcome: Any = "killed" if ended.returncode < 0 else "exit"
+        script = replace(script, outcome=outcome, exit_code=ended.returncode)
+    elif script.exit_code != ended.returncode:
+        script = replace(script, exit_code=ended.returncode)
+    return replace(trace, script=script)

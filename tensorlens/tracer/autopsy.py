@@ -1,0 +1,119 @@
+"""After a failed backward: a walk over the graph that turns its live nodes into plain facts.
+
+PyTorch's message names one node and two versions. Reading every saved tensor of the graph the same way that the engine
+does finds all that fail the check, each with its node's sequence number, which leads to the line that saved it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from tensorlens.journal import NONE
+
+MAX_NODES = 20_000
+MAX_FOUND = 50
+_VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
+_FREED = "Trying to backward through the graph a second time"
+_LEAF_SEQUENCE = 2**63  # AccumulateGrad has no place in the order: 2**64 - 1
+
+
+def autopsy(recorder: Any, roots: list[torch.Tensor], message: str) -> tuple[Any, ...]:
+    """The saved tensors of the graph below `roots` that can't be used, as `model.SavedTensor` rows.
+
+    Those whose check raises the very text of `message` come first, then by sequence number, the highest first: the
+    order in which the engine meets them.
+    """
+    found: list[Any] = []
+    for node in _nodes(roots):
+        for slot, raw in _raw_saved(node):
+            row = _examine(recorder, node, slot, raw)
+            if row is not None:
+                found.append(row)
+        if len(found) > MAX_FOUND * 4:
+            break
+    found.sort(key=lambda row: (row[-1] != message, -row[1]))
+    return tuple(found[:MAX_FOUND])
+
+
+def _nodes(roots: list[torch.Tensor]) -> Iterator[Any]:
+    """The nodes of the graph, breadth first, each once."""
+    queue: deque[Any] = deque()
+    for root in roots:
+        try:
+            if root.grad_fn is not None:
+                queue.append(root.grad_fn)
+        except RuntimeError:
+            continue
+    seen: set[Any] = set(queue)
+    while queue and len(seen) < MAX_NODES:
+        node = queue.popleft()
+        yield node
+        for following, _ in node.next_functions:
+            if following is not None and following not in seen:
+                seen.add(following)
+                queue.append(following)
+
+
+def _raw_saved(node: Any) -> Iterator[tuple[str, Any]]:
+    """(slot, SavedTensor or None) of every tensor that a node keeps; lists of tensors one by one."""
+    for name in dir(node):
+        if name == "_raw_saved_tensors":
+            slot = "saved_tensors"
+        elif name.startswith("_raw_saved_"):
+            slot = name.removeprefix("_raw_saved_")
+        else:
+            continue
+        try:
+            raw = getattr(node, name)
+        except RuntimeError as error:
+            yield slot, error
+            continue
+        if isinstance(raw, tuple):
+            for position, item in enumerate(raw):
+                yield f"{slot}[{position}]", item
+        else:
+            yield slot, raw
+
+
+def _examine(recorder: Any, node: Any, slot: str, raw: Any) -> tuple[Any, ...] | None:
+    """A row for a saved tensor that fails its check; None for a sound one."""
+    sequence = node._sequence_nr()
+    sequence = NONE if sequence >= _LEAF_SEQUENCE else sequence
+    if isinstance(raw, RuntimeError):
+        return _row(node, sequence, slot, None, str(raw), recorder)
+    try:
+        data = raw.data
+    except (RuntimeError, AttributeError):
+        return None  # packed by a hook: only the program's own unpacking may touch it
+    text = _check(node, slot)
+    return None if text is None else _row(node, sequence, slot, data, text, recorder)
+
+
+def _check(node: Any, slot: str) -> str | None:
+    """The message with which reading the saved tensor fails, if it does."""
+    try:
+        getattr(node, "saved_tensors" if slot.startswith("saved_tensors[") else f"_saved_{slot.partition('[')[0]}")
+    except RuntimeError as error:
+        return str(error)
+    except AttributeError:
+        return None
+    return None
+
+
+def _row(node: Any, sequence: int, slot: str, data: Any, text: str, recorder: Any) -> tuple[Any, ...] | None:
+    versions = _VERSIONS.search(text)
+    problem = "version" if versions else "freed" if _FREED in text else "other"
+    if data is None:
+        return (node.name(), sequence, slot, None, None, (), None, None, problem, text)
+    storage = recorder.identity.storage(data)
+    found, expected = (int(n) for n in versions.groups()) if versions else (None, None)
+    if slot.startswith("saved_tensors[") and versions and data._version != found:
+        return None  # another of the same node's saved tensors is the one that fails
+    known = recorder.identity.of(data)
+    where = None if storage == NONE else storage
+    return (node.name(), sequence, slot, known, where, tuple(data.shape), expected, found, problem, text)

@@ -1,0 +1,111 @@
+"""Backward passes: both `backward` and `autograd.grad` go through one function of torch's, which is wrapped here.
+
+Around each pass the gradients of the leaves are noted as short text; while it runs the mode is on again, so that hooks,
+custom backward functions and recomputed checkpoints are seen; when it fails, the graph is read (`autopsy`).
+"""
+
+from __future__ import annotations
+
+import sys
+from itertools import count
+from typing import Any
+
+import torch
+
+from tensorlens.journal import BACKWARD, BACKWARD_START
+from tensorlens.tracer.autopsy import autopsy
+from tensorlens.tracer.identity import NONE
+from tensorlens.tracer.recorder import Recorder, gather, version_of
+
+SHOWN_VALUES = 6
+_tokens = count()
+
+
+def wrap_engine(recorder: Recorder, engine: Any) -> Any:
+    """torch.autograd's `_engine_run_backward`, recording."""
+
+    def _engine_run_backward(t_outputs: Any, *args: Any, **kwargs: Any) -> Any:
+        if recorder.paused:
+            return engine(t_outputs, *args, **kwargs)
+        frame = sys._getframe(1)
+        token = next(_tokens)
+        roots: list[torch.Tensor] = []
+        gather(t_outputs, roots)
+        with torch._C.DisableTorchFunction():
+            flat = recorder.accesses(roots)
+            before = _gradients(recorder)
+        recorder.rows.append((BACKWARD_START, token))
+        failed = True
+        try:
+            with recorder:
+                result = engine(t_outputs, *args, **kwargs)
+            failed = False
+            return result
+        except BaseException as error:
+            with torch._C.DisableTorchFunction():
+                saved = autopsy(recorder, roots, str(error))
+                recorder.fail(error, _op(frame), flat, frame, saved)
+            raise
+        finally:
+            with torch._C.DisableTorchFunction():
+                changes = _changes(before, _gradients(recorder))
+                _, retain, create, inputs = (*args, None, False, False, ())[:4] if len(args) >= 4 else (0, 0, 0, ())
+                asked: list[torch.Tensor] = []
+                gather(inputs, asked)
+                wanted = tuple(recorder.identity.meet(t) for t in asked)
+            row = (BACKWARD, token, _op(frame), recorder.sites.of(frame), tuple(flat), changes, wanted)
+            recorder.rows.append((*row, bool(retain), bool(create), failed))
+
+    return _engine_run_backward
+
+
+def _op(frame: Any) -> str:
+    """The public function that was called: `autograd.grad`, `autograd.backward` or `Tensor.backward`."""
+    if frame.f_code.co_name == "grad":
+        return "autograd.grad"
+    caller = frame.f_back
+    called_by_tensor = caller is not None and caller.f_code is torch.Tensor.backward.__code__
+    return "Tensor.backward" if called_by_tensor else "autograd.backward"
+
+
+def _gradients(recorder: Recorder) -> dict[int, tuple[str | None, int, int]]:
+    """(text, id, version) of the gradient of every leaf that is alive; (None, NONE, NONE) where there is none."""
+    found: dict[int, tuple[str | None, int, int]] = {}
+    for number, ref in list(recorder.leaves.items()):
+        tensor = ref()
+        if tensor is None:
+            del recorder.leaves[number]
+        elif (gradient := tensor.grad) is None if tensor.is_leaf or tensor.retains_grad else True:
+            found[number] = (None, NONE, NONE)
+        else:
+            found[number] = (short_text(gradient), recorder.identity.meet(gradient), version_of(gradient))
+    return found
+
+
+def _changes(before: Any, after: Any) -> tuple[Any, ...]:
+    """The gradients that a pass gave or changed: (leaf, text before, text after, (grad, version, version) or None)."""
+    changes = []
+    for number, (text, grad, version) in after.items():
+        old_text, old_grad, old_version = before.get(number, (None, NONE, NONE))
+        if (grad, version) == (old_grad, old_version):
+            continue
+        write = (grad, old_version, version) if grad == old_grad and version > old_version else None
+        changes.append((number, old_text, text, write))
+    return tuple(changes)
+
+
+def short_text(tensor: torch.Tensor) -> str:
+    """Values for a small dense CPU tensor, its shape for any other; never a synchronisation with a device."""
+    shape = "x".join(map(str, tensor.shape)) or "scalar"
+    if tensor.layout is not torch.strided or tensor.device.type != "cpu" or tensor.numel() > SHOWN_VALUES:
+        return f"{shape} {str(tensor.dtype).removeprefix('torch.')}"
+    try:
+        return _nested(tensor.tolist())
+    except (RuntimeError, NotImplementedError):
+        return shape
+
+
+def _nested(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_nested, value)) + "]"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

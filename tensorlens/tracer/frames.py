@@ -1,0 +1,163 @@
+"""From the running frame to a site: the innermost line of the user's own code.
+
+On the hot path a site is two dictionary look-ups (`code object -> offset -> id`). Text, columns and the names that
+the value goes to are read from the bytecode once, when a site is first met.
+"""
+
+from __future__ import annotations
+
+import dis
+import os
+import sysconfig
+import tokenize
+from pathlib import Path
+from types import CodeType, FrameType, TracebackType
+from typing import Any
+
+from tensorlens.journal import SITE, SOURCE
+
+NOWHERE = -1
+DECORATOR = -2  # in place of an offset: the decorator's line of a function, not an instruction in it
+_OURS = str(Path(__file__).resolve().parent.parent)
+_STORES = {"STORE_NAME", "STORE_FAST", "STORE_GLOBAL", "STORE_DEREF"}
+_FILLERS = {"CACHE", "NOP", "PRECALL", "EXTENDED_ARG", "COPY", "RESUME"}
+
+
+def _library_folders() -> tuple[str, ...]:
+    import torch
+
+    paths = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    return tuple(sorted({str(Path(p).resolve()) for p in paths if p} | {str(Path(torch.__file__).resolve().parent)}))
+
+
+class Sites:
+    """The table of sites. `rows` receives a SITE row for each new one, and a SOURCE row for each new file."""
+
+    def __init__(self, rows: list[Any], own_files: tuple[str, ...] = ()) -> None:
+        self._rows = rows
+        self._own = set(own_files)
+        self._libraries = _library_folders()
+        self._codes: dict[CodeType, dict[int, int] | None] = {}
+        self._sources: dict[str, str] = {}
+        self._count = 0
+
+    def of(self, frame: FrameType | None) -> int:
+        """The site of the innermost user frame from `frame` outwards, or `NOWHERE`."""
+        codes = self._codes
+        while frame is not None:
+            code = frame.f_code
+            try:
+                offsets = codes[code]
+            except KeyError:
+                offsets = codes[code] = {} if self.is_user(code.co_filename) else None
+            if offsets is not None:
+                site = offsets.get(frame.f_lasti)
+                return self._new(code, frame.f_lasti, frame.f_back) if site is None else site
+            frame = frame.f_back
+        return NOWHERE
+
+    def frame(self, frame: FrameType | None) -> FrameType | None:
+        """The innermost user frame from `frame` outwards."""
+        while frame is not None and not self.is_user(frame.f_code.co_filename):
+            frame = frame.f_back
+        return frame
+
+    def stack(self, frame: FrameType | None) -> tuple[int, ...]:
+        """The sites of all user frames, the outermost first."""
+        found = []
+        while (frame := self.frame(frame)) is not None:
+            found.append(self.of(frame))
+            frame = frame.f_back
+        return tuple(reversed(found))
+
+    def traceback_stack(self, traceback: TracebackType | None) -> tuple[int, ...]:
+        """The sites of the user's frames in a traceback, the outermost first."""
+        found: list[int] = []
+        while traceback is not None:
+            code = traceback.tb_frame.f_code
+            if self.is_user(code.co_filename):
+                offsets = self._codes.setdefault(code, {})
+                site = (offsets or {}).get(traceback.tb_lasti)
+                caller = traceback.tb_frame.f_back
+                found.append(self._new(code, traceback.tb_lasti, caller) if site is None else site)
+            traceback = traceback.tb_next
+        return tuple(found)
+
+    def decorator(self, code: CodeType, caller: FrameType | None) -> int:
+        """The site of the decorator line above a user function."""
+        offsets = self._codes.setdefault(code, {})
+        site = (offsets or {}).get(DECORATOR)
+        return self._new(code, DECORATOR, caller) if site is None else site
+
+    def is_user(self, filename: str) -> bool:
+        if filename in self._own:
+            return True
+        if filename.startswith("<") or any(folder in filename for folder in _PACKAGES):
+            return False
+        return not filename.startswith((*self._libraries, _OURS))
+
+    def _new(self, code: CodeType, offset: int, caller: FrameType | None) -> int:
+        parent = self.of(caller)
+        site = self._count
+        self._count += 1
+        offsets = self._codes.get(code)
+        if offsets is None:
+            offsets = self._codes[code] = {}
+        offsets[offset] = site
+        self.remember(code.co_filename)
+        position, targets = (
+            (self._first_line(code), ()) if offset == DECORATOR else (_position(code, offset), _targets(code, offset))
+        )
+        self._rows.append((SITE, site, code.co_filename, code.co_qualname, position, targets, parent))
+        return site
+
+    def remember(self, filename: str, text: str | None = None) -> None:
+        """Keep the source text of a file as it is now: it may change or vanish while the program runs."""
+        if filename not in self._sources:
+            if text is None:
+                try:
+                    with tokenize.open(filename) as file:
+                        text = file.read()
+                except (OSError, SyntaxError, UnicodeDecodeError):
+                    text = ""
+            self._sources[filename] = text
+            self._rows.append((SOURCE, filename, text))
+
+    def _first_line(self, code: CodeType) -> tuple[int, int, int, int]:
+        lines = self._sources[code.co_filename].splitlines()
+        number = code.co_firstlineno
+        text = lines[number - 1].rstrip() if number <= len(lines) else ""
+        indent = len(text) - len(text.lstrip())
+        return number, number, indent, len(text.encode())
+
+
+_PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+
+
+def _position(code: CodeType, offset: int) -> tuple[int, int, int, int]:
+    """(first line, last line, first column, last column) of the instruction, columns in UTF-8 bytes."""
+    for index, (line, end_line, column, end_column) in enumerate(code.co_positions()):
+        if index == offset // 2:
+            line = line or code.co_firstlineno
+            return line, end_line or line, column or 0, end_column or 0
+    return code.co_firstlineno, code.co_firstlineno, 0, 0
+
+
+def _targets(code: CodeType, offset: int) -> tuple[str, ...]:
+    """The names that take the value of the instruction at `offset`, if the next thing done is to store it."""
+    names: list[str] = []
+    wanted = 1
+    for instruction in dis.get_instructions(code):
+        if instruction.offset <= offset or instruction.opname in _FILLERS:
+            continue
+        if instruction.opname in _STORES:
+            names.append(str(instruction.argval))
+        elif instruction.opname == "UNPACK_SEQUENCE":
+            wanted = instruction.arg or 1
+        elif instruction.opname == "STORE_FAST_STORE_FAST":
+            names.extend(map(str, instruction.argval))
+        else:
+            break
+        if len(names) >= wanted:
+            return tuple(names)
+    return ()

@@ -1,0 +1,199 @@
+"""Staying out of what the program itself can see: its warnings and its tracebacks.
+
+With a mode active, a frame of ours stands between the user's line and torch. Warnings would be attributed to that frame
+(and filtered by its line, not the user's), and tracebacks would show it. Both are put right here.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any
+
+import torch.overrides
+
+from tensorlens.journal import NOTICE
+from tensorlens.tracer.recorder import Recorder
+
+_OURS = str(Path(__file__).resolve().parent)
+_OVERRIDES = torch.overrides.__file__
+_FILTER = ("always", None, Warning, re.compile(r"tensorlens\.tracer\."), 0)
+
+
+def is_ours(filename: str) -> bool:
+    return filename.startswith(_OURS)
+
+
+@contextmanager
+def invisible(recorder: Recorder) -> Iterator[None]:
+    """While this lasts, warnings name the user's line and tracebacks leave our frames out."""
+    with _warnings_reattributed(recorder), _frames_hidden():
+        yield
+
+
+# --- warnings -------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _warnings_reattributed(recorder: Recorder) -> Iterator[None]:
+    show = warnings._showwarnmsg  # type: ignore[attr-defined]
+    changers = {name: getattr(warnings, name) for name in ("filterwarnings", "simplefilter", "resetwarnings")}
+    enter = warnings.catch_warnings.__enter__
+    leave = warnings.catch_warnings.__exit__
+
+    reissued: list[Any] = []  # the warning being given again, which is noted already
+
+    def reattribute(message: Any) -> None:
+        if not is_ours(message.filename):
+            if not reissued:
+                _note(recorder, message, sys._getframe(1))
+            show(message)
+        elif (frame := _calling_frame(sys._getframe(1))) is not None:
+            _note(recorder, message, frame)
+            reissued.append(message)
+            try:
+                _reissue(message, frame)
+            finally:
+                reissued.pop()
+
+    def keeping_ours_first(change: Any) -> Any:
+        def changed(*args: Any, **kwargs: Any) -> Any:
+            result = change(*args, **kwargs)
+            _put_filter_first()
+            return result
+
+        return changed
+
+    warnings._showwarnmsg = reattribute  # type: ignore[attr-defined]
+    for name, change in changers.items():
+        setattr(warnings, name, keeping_ours_first(change))
+    warnings.catch_warnings.__enter__ = keeping_ours_first(enter)  # type: ignore[method-assign]
+    _put_filter_first()
+    try:
+        yield
+    finally:
+        warnings._showwarnmsg = show  # type: ignore[attr-defined]
+        for name, change in changers.items():
+            setattr(warnings, name, change)
+        warnings.catch_warnings.__enter__ = enter  # type: ignore[method-assign]
+        warnings.catch_warnings.__exit__ = leave  # type: ignore[method-assign]
+        while _FILTER in warnings.filters:
+            warnings.filters.remove(_FILTER)  # type: ignore[attr-defined]
+        warnings._filters_mutated()  # type: ignore[attr-defined]
+
+
+def _put_filter_first() -> None:
+    """Warnings at our own frame must all reach `reattribute`, whatever filters the program sets."""
+    filters: Any = warnings.filters
+    if not filters or filters[0] is not _FILTER:
+        while _FILTER in filters:
+            filters.remove(_FILTER)
+        filters.insert(0, _FILTER)
+        warnings._filters_mutated()  # type: ignore[attr-defined]
+
+
+def _reissue(message: Any, frame: FrameType) -> None:
+    """Give the warning again, as if from the line that called torch; the program's own filters decide on it."""
+    warnings.warn_explicit(
+        message.message,
+        message.category,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        frame.f_globals.get("__name__") or "<unknown>",
+        frame.f_globals.setdefault("__warningregistry__", {}),
+        None,
+        message.source,
+    )
+
+
+def _calling_frame(frame: FrameType | None) -> FrameType | None:
+    """The frame that called torch: past ours, past `handle_torch_function` and the function that it stands for."""
+    while frame is not None and not _is_handler(frame):
+        frame = frame.f_back
+    while frame is not None and is_ours(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is not None and frame.f_code.co_filename == _OVERRIDES:
+        frame = frame.f_back
+        frame = frame.f_back if frame is not None else None
+    return frame
+
+
+def _is_handler(frame: FrameType) -> bool:
+    return is_ours(frame.f_code.co_filename) and frame.f_code.co_filename != __file__
+
+
+def _note(recorder: Recorder, message: Any, frame: FrameType | None) -> None:
+    if not recorder.paused:
+        site = recorder.sites.of(frame)
+        recorder.rows.append((NOTICE, site, message.category.__name__, str(message.message), None))
+
+
+# --- tracebacks -----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _frames_hidden() -> Iterator[None]:
+    """The traceback module walks over our frames without showing them (anomaly mode uses it for its own text)."""
+    names = [name for name in ("walk_tb", "walk_stack", "_walk_tb_with_full_positions") if hasattr(traceback, name)]
+    originals = {name: getattr(traceback, name) for name in names}
+
+    def hiding(walk: Any) -> Any:
+        def walked(*args: Any) -> Iterator[Any]:
+            if args and args[0] is None and walk is originals.get("walk_stack"):
+                args = (sys._getframe(1).f_back.f_back, *args[1:])  # type: ignore[union-attr]
+            return _without_ours(list(walk(*args)), reverse=walk is originals.get("walk_stack"))
+
+        return walked
+
+    for name in names:
+        setattr(traceback, name, hiding(originals[name]))
+    try:
+        yield
+    finally:
+        for name, original in originals.items():
+            setattr(traceback, name, original)
+
+
+def _without_ours(entries: list[Any], reverse: bool) -> Iterator[Any]:
+    """`entries` of (frame, position) less our frames and the ones that torch adds to reach a mode."""
+    if reverse:
+        return iter(list(_without_ours(entries[::-1], False))[::-1])
+    kept: list[Any] = []
+    for entry in entries:
+        if is_ours(entry[0].f_code.co_filename):
+            if kept and kept[-1][0].f_code.co_filename == _OVERRIDES:
+                kept.pop()
+                if kept:
+                    kept.pop()
+        else:
+            kept.append(entry)
+    return iter(kept)
+
+
+def strip(error: BaseException, seen: set[int] | None = None) -> None:
+    """Take our frames out of an exception's traceback, and of those of its causes and contexts."""
+    seen = set() if seen is None else seen
+    if id(error) in seen:
+        return
+    seen.add(id(error))
+    error.__traceback__ = strip_traceback(error.__traceback__)
+    for other in (error.__cause__, error.__context__, *getattr(error, "exceptions", ())):
+        if isinstance(other, BaseException):
+            strip(other, seen)
+
+
+def strip_traceback(traceback_: TracebackType | None) -> TracebackType | None:
+    entries = []
+    while traceback_ is not None:
+        entries.append((traceback_.tb_frame, traceback_))
+        traceback_ = traceback_.tb_next
+    kept = [entry[1] for entry in _without_ours(entries, False)]
+    for entry, following in zip(kept, [*kept[1:], None], strict=True):
+        entry.tb_next = following
+    return kept[0] if kept else None

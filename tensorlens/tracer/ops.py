@@ -1,0 +1,81 @@
+"""What the recorder must know of particular torch functions: their names, and the few that need care.
+
+Everything else about an op is measured when it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.overrides import resolve_name
+
+_QUIET_PROPERTIES = (
+    "shape dtype device layout ndim requires_grad is_leaf _version names is_cuda is_cpu is_sparse is_sparse_csr is_mps"
+    " is_meta is_quantized is_nested is_mkldnn is_xla is_xpu is_vulkan is_ipu is_maia is_mtia itemsize nbytes output_nr"
+    " name retains_grad volatile grad_fn _base _grad_fn _cdata _backward_hooks _post_accumulate_grad_hooks grad_dtype"
+    " is_cpu"
+).split()
+_QUIET_METHODS = (
+    "size dim ndimension numel nelement stride storage_offset data_ptr is_contiguous is_floating_point is_complex"
+    " element_size get_device __len__ __hash__ __repr__ __str__ __format__ has_names is_inference is_shared is_pinned"
+    " is_same_size is_set_to is_signed is_conj is_neg __contains__ __dir__ untyped_storage storage storage_type"
+    " _typed_storage type sparse_dim dense_dim __reduce_ex__ __torch_dispatch__ dim_order _is_view"
+).split()
+
+
+def _quiet() -> set[Any]:
+    found: set[Any] = set()
+    for name in _QUIET_PROPERTIES:
+        attribute = getattr(torch.Tensor, name, None)
+        if hasattr(attribute, "__get__"):
+            found.add(attribute.__get__)
+    for name in ("name", "_backward_hooks", "_post_accumulate_grad_hooks", "names"):
+        attribute = getattr(torch.Tensor, name, None)
+        if hasattr(attribute, "__set__"):
+            found.add(attribute.__set__)
+    found |= {getattr(torch.Tensor, name) for name in _QUIET_METHODS if hasattr(torch.Tensor, name)}
+    return found | {torch.get_default_dtype, torch.is_grad_enabled, torch.is_floating_point, torch.numel}
+
+
+QUIET = _quiet()
+"""Questions that change nothing and make nothing: passed straight through, not recorded."""
+
+SHARES_COUNTER = {torch.Tensor.detach, torch.detach}
+"""Functions whose result shares the version counter of its first argument without being its view."""
+
+STATEFUL = {
+    torch.Tensor.requires_grad_,
+    torch.Tensor.requires_grad.__set__,  # type: ignore[attr-defined]
+    torch.Tensor.detach_,
+    torch.Tensor.retain_grad,
+    torch.Tensor.data.__set__,  # type: ignore[attr-defined]
+    torch.Tensor.grad.__set__,  # type: ignore[attr-defined]
+    torch.Tensor.resize_,
+}
+"""Functions that change what autograd says of their first argument without moving its version."""
+
+SHARED_WITH_NUMPY = "memory is shared with an array outside torch: writes through it are not seen"
+
+SPECIAL: dict[Any, Callable[[Any, Any, Any, Any], Any]] = {}
+"""Functions with a handler of their own, `handler(recorder, func, args, kwargs)`; filled by the modules that own them."""
+
+_names: dict[Any, str] = {}
+
+
+def name_of(func: Any) -> str:
+    """"Tensor.add_" for `torch.Tensor.add_`, "nn.functional.relu", "torch.tensor": short, unique, stable."""
+    try:
+        return _names[func]
+    except KeyError:
+        name = _names[func] = _resolve(func)
+        return name
+
+
+def _resolve(func: Any) -> str:
+    name = resolve_name(func)
+    if not name:
+        name = f"{getattr(func, '__module__', None) or 'torch'}.{getattr(func, '__qualname__', type(func).__name__)}"
+    name = name.removeprefix("torch.") if name.startswith(("torch.Tensor.", "torch.nn.", "torch.autograd.")) else name
+    return name

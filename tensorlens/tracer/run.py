@@ -1,0 +1,200 @@
+"""The child process: runs a script, a module or standard input as `__main__`, traced, as plain python would.
+
+How the program ends is left to the interpreter: an exception is raised on from here with our frames taken out, so the
+traceback, the exit status and the order of `atexit` and threads are python's own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import builtins
+import importlib.machinery
+import io
+import json
+import os
+import runpy
+import sys
+import tokenize
+import types
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+
+import tensorlens
+from tensorlens.journal import CLAIM, NONE, OUTCOME, VERSIONS
+from tensorlens.tracer.ending import write_end
+from tensorlens.tracer.invisible import invisible, strip
+from tensorlens.tracer.patches import installed
+from tensorlens.tracer.recorder import Recorder, safe_text
+from tensorlens.tracer.sink import Sink
+
+
+def main() -> None:
+    """`python -c ... FD CONFIG`: FD takes the journal, CONFIG is JSON with kind, name, argv and claims."""
+    descriptor, config = int(sys.argv[1]), json.loads(sys.argv[2])
+    program = _Program(config)
+    recorder = Recorder(own_files=(program.filename,))
+    sink = Sink(recorder.rows, descriptor)
+    recorder.rows.append((VERSIONS, tensorlens.__version__, str(torch.__version__), sys.version.split()[0]))
+    stack = ExitStack()
+    atexit.register(_close, stack, sink)
+    recorder.leaving = lambda status: _leave(recorder, sink, status)
+    os.register_at_fork(after_in_child=lambda: _after_fork(recorder, sink))
+    error = None
+    try:
+        code = program.load(recorder)
+        stack.enter_context(invisible(recorder))
+        stack.enter_context(installed(recorder))
+        stack.enter_context(recorder)
+        exec(code, program.module.__dict__)
+    except BaseException as raised:
+        error = raised
+    _write_outcome(recorder, program, error)
+    sink.flush()
+    if error is not None:
+        _let_python_show(error)
+        raise error
+
+
+class _Program:
+    """What is to run: its `__main__` module, its code, and the process state that plain python gives it."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self.kind, self.name = config["kind"], config["name"]
+        self.wants_claims = config["claims"]
+        self.checker: Any = None
+        self.module = types.ModuleType("__main__")
+        self.module.__dict__.update(__builtins__=builtins, __annotations__={})
+        sys.modules["__main__"] = self.module
+        sys.argv[:] = [self.name, *config["argv"]]
+        self._details: Any = None
+        if self.kind == "module":
+            sys.path[0] = os.getcwd()
+            self.filename = self.name
+        elif self.kind == "stdin":
+            sys.path[0], sys.argv[0], self.filename = "", "-", "<stdin>"
+        else:
+            sys.path[0] = os.path.dirname(os.path.realpath(self.name))
+            self.filename = os.path.abspath(self.name)
+
+    def load(self, recorder: Recorder) -> types.CodeType:
+        """The code to run; SyntaxError and ImportError are the program's own."""
+        if self.kind == "module":
+            return self._load_module()
+        if self.kind == "stdin":
+            source = sys.stdin.buffer.read()
+        else:
+            with open(self.filename, "rb") as file:
+                source = file.read()
+            self.module.__dict__.update(__file__=self.filename, __cached__=None)
+            loader = importlib.machinery.SourceFileLoader("__main__", self.filename)
+            self.module.__loader__ = loader
+        text = _decoded(source)
+        recorder.sites.remember(self.filename, text)
+        if self.wants_claims:
+            from tensorlens.tracer.claims import ClaimChecker
+
+            self.checker = ClaimChecker(claims.parse(text), recorder.quiet)
+            return self.checker.instrument(source, self.filename)
+        return compile(source, self.filename, "exec", dont_inherit=True)
+
+    def _load_module(self) -> types.CodeType:
+        name, spec, code = runpy._get_module_details(self.name)  # type: ignore[attr-defined]
+        self.filename = sys.argv[0] = spec.origin
+        self.module.__dict__.update(
+            __spec__=spec, __package__=spec.parent, __file__=spec.origin, __cached__=spec.cached
+        )
+        self.module.__loader__ = spec.loader
+        return code  # type: ignore[no-any-return]
+
+
+def _decoded(source: bytes) -> str:
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
+    except SyntaxError:
+        encoding = "utf-8"
+    text = source.decode(encoding, "replace")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _write_outcome(recorder: Recorder, program: _Program, error: BaseException | None) -> None:
+    recorder.paused = True
+    outcome, exit_code, failure = "ok", 0, NONE
+    if isinstance(error, SystemExit):
+        outcome, exit_code = "exit", _exit_code(error)
+    elif error is not None:
+        outcome, exit_code = ("interrupted", 130) if isinstance(error, KeyboardInterrupt) else ("error", 1)
+        failure = _ending_failure(recorder, error)
+    traceback = None if error is None else error.__traceback__
+    write_end(recorder, program.module.__dict__, traceback)
+    if program.checker is not None:
+        stack = recorder.sites.traceback_stack(traceback)
+        line = None if traceback is None or not stack else _main_line(traceback, program.filename)
+        for claim in program.checker.results(error, line):
+            recorder.rows.append((CLAIM, *(getattr(claim, name) for name in claim.__slots__)))
+    recorder.rows.append((OUTCOME, outcome, exit_code, failure))
+    recorder.paused = False
+
+
+def _main_line(traceback: Any, filename: str) -> int | None:
+    """The last line of the main script in a traceback."""
+    line = None
+    while traceback is not None:
+        if traceback.tb_frame.f_code.co_filename == filename:
+            line = traceback.tb_lineno
+        traceback = traceback.tb_next
+    return line
+
+
+def _ending_failure(recorder: Recorder, error: BaseException) -> int:
+    """The number of the FAILURE row of the exception that ended the script, written now if no torch call raised it."""
+    if id(error) != recorder.last_failure[0]:
+        from tensorlens.journal import FAILURE
+
+        stack = recorder.sites.traceback_stack(error.__traceback__)
+        recorder.rows.append((FAILURE, type(error).__name__, safe_text(error), "", (), (), stack))
+        recorder.last_failure = (id(error), recorder.failures)
+        recorder.failures += 1
+    return recorder.last_failure[1]
+
+
+def _exit_code(error: SystemExit) -> int:
+    if error.code is None:
+        return 0
+    return error.code & 0xFF if isinstance(error.code, int) else 1
+
+
+def _let_python_show(error: BaseException) -> None:
+    """The interpreter is about to show `error`; what it shows starts at the program's first frame."""
+    show = sys.excepthook
+
+    def shown(kind: Any, value: Any, traceback: Any) -> None:
+        strip(value)
+        first = value.__traceback__
+        if first is not None and first.tb_frame.f_code.co_filename == "<string>" and first.tb_frame.f_back is None:
+            value.__traceback__ = first.tb_next
+        sys.excepthook = show
+        sys.last_traceback = value.__traceback__
+        show(kind, value, value.__traceback__)
+
+    sys.excepthook = shown
+
+
+def _leave(recorder: Recorder, sink: Sink, status: int) -> None:
+    recorder.rows.append((OUTCOME, "exit", status, NONE))
+    sink.flush()
+
+
+def _after_fork(recorder: Recorder, sink: Sink) -> None:
+    """A forked child runs untraced: the journal belongs to its parent."""
+    recorder.paused = True
+    sink.abandon()
+
+
+def _close(stack: ExitStack, sink: Sink) -> None:
+    """The last `atexit` callback: the program's own threads and callbacks have run."""
+    stack.close()
+    sink.close()
+
+

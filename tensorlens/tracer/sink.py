@@ -1,0 +1,58 @@
+"""Carries rows out of the traced process while it runs, so that a killed process loses half a second at the most."""
+
+from __future__ import annotations
+
+import _thread
+import os
+from typing import Any
+
+from tensorlens.journal import pack
+
+INTERVAL = 0.4  # seconds
+
+
+class Sink:
+    """Writes the rows to a file descriptor: from a thread of its own now and then, and on `flush`.
+
+    The thread is a bare one (`threading` does not know it), sleeps on a lock, and starts with the first run of
+    the interpreter's loop; the program sees neither it nor its work.
+    """
+
+    def __init__(self, rows: list[Any], descriptor: int) -> None:
+        self._rows = rows
+        self._descriptor: int | None = descriptor
+        os.set_inheritable(descriptor, False)
+        self._writing = _thread.allocate_lock()
+        self._stop = _thread.allocate_lock()
+        self._stop.acquire()
+        _thread.start_new_thread(self._run, ())
+
+    def _run(self) -> None:
+        while not self._stop.acquire(timeout=INTERVAL):
+            self.flush()
+
+    def flush(self) -> None:
+        """Write out what has been recorded so far."""
+        with self._writing:
+            count = len(self._rows)
+            if not count or self._descriptor is None:
+                return
+            batch = self._rows[:count]
+            del self._rows[:count]
+            data = memoryview(pack(batch))
+            try:
+                while data:
+                    data = data[os.write(self._descriptor, data) :]
+            except OSError:  # the program closed every descriptor, or the disk is full
+                self._descriptor = None
+
+    def abandon(self) -> None:
+        """In a forked child: write nothing ever again. Its thread does not exist there, its lock may be held."""
+        self._writing = _thread.allocate_lock()
+        self._descriptor = None
+        self._rows.clear()
+
+    def close(self) -> None:
+        self.flush()
+        if self._stop.locked():
+            self._stop.release()
