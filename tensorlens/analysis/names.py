@@ -1,0 +1,204 @@
+"""What to call a tensor: the script's own words for it.
+
+A tensor may have several names, and a name may have meant several tensors. So a name is asked for at an event:
+`Names(trace).of(tensor, at=call.index)` is the word that the script's own line uses there; without `at` it is the
+name that the run ended with. In order: the operand of the call at `at`, the names that were bound at the end, what
+a line assigned the tensor to, what any line called it, the text of the expression that made it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+
+from tensorlens.analysis.syntax import Syntax, plain_name
+from tensorlens.model import Access, Backward, Binding, Call, Event, Failure, Site, Tensor, Trace
+from tensorlens.source import one_line, text_of
+
+MAX_NAME = 40
+_Place = tuple[str, str, int]  # file, function, line
+
+
+class Names:
+    """Names, storage numbers and shapes of a trace's tensors, as a reader should see them."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.syntax = Syntax(trace.sources)
+        self._trace = trace
+        self._first = trace.events[0].index if trace.events else 0
+        self._bound = _bound(trace.end.bindings)
+        names = [binding.name for binding in trace.end.bindings if "." in binding.name]
+        self._holders = {name.partition(".")[0].partition("[")[0] for name in names}
+        self._assigned: dict[int, dict[int, str]] = defaultdict(dict)  # tensor -> event -> name
+        self._used: dict[int, str] = {}
+        self._places: dict[int, int] = {}  # tensor -> the storage it was last seen in
+        self._operands: dict[tuple[int, str], list[str | None]] = {}
+        self._read_events()
+        self._numbers = _storage_numbers(trace, self.is_named)
+
+    def of(self, tensor: int, at: int | None = None) -> str:
+        """The name of `tensor`, as the line of event `at` would say it; never empty."""
+        name = self.given(tensor, at) or self._used.get(tensor) or self._made_by(tensor)
+        return name or f"a tensor of shape {shape_text(self._trace.tensors[tensor])}"
+
+    def given(self, tensor: int, at: int | None = None) -> str | None:
+        """The name that the script gave `tensor`; None if it only passed through an expression."""
+        if at is not None and (name := self._at(tensor, at)):
+            return name
+        if tensor in self._bound:
+            return self._bound[tensor][0]
+        assigned = self._assigned.get(tensor)
+        if not assigned:
+            return None
+        before = [event for event in assigned if at is None or event <= at]
+        return assigned[max(before) if before else min(assigned)]
+
+    def quoted(self, tensor: int, at: int | None = None) -> str:
+        """The name for prose: code in backticks, a description without."""
+        name = self.of(tensor, at)
+        return name if name.startswith("a tensor of") else f"`{name}`"
+
+    def all(self, tensor: int) -> tuple[str, ...]:
+        """Every name that reached `tensor` when the run ended, the plainest first."""
+        return self._bound.get(tensor, ())
+
+    def is_named(self, tensor: int) -> bool:
+        """Whether the script ever held `tensor` under a name."""
+        return tensor in self._bound or tensor in self._assigned
+
+    def operands(self, event: Call | Failure) -> list[str | None]:
+        """The names that the expression of `event` uses for its inputs, in the order of the inputs."""
+        if event.site is None or event.op is None:
+            return []
+        key = (event.site, event.op)
+        if key not in self._operands:
+            nodes = self.syntax.operands(self._trace.sites[event.site], event.op)
+            self._operands[key] = [plain_name(node) for node in nodes]
+        return _paired(self._operands[key], event.inputs)
+
+    def storage(self, tensor: int) -> str:
+        """`#1`: the tensor's memory, numbered in the order in which named tensors lay in it; "" for none."""
+        storage = self.storage_of(tensor)
+        return f"#{self._numbers[storage]}" if storage in self._numbers else ""
+
+    def storage_of(self, tensor: int) -> int | None:
+        """Where the tensor lay when it was last seen: `.data = ...` and `set_` move it."""
+        return self._places.get(tensor, self._trace.tensors[tensor].storage)
+
+    def _at(self, tensor: int, at: int) -> str | None:
+        if name := self._assigned.get(tensor, {}).get(at):
+            return name
+        event = self._event(at)
+        if isinstance(event, Call):
+            for access, name in zip(event.inputs, self.operands(event), strict=False):
+                if access.tensor == tensor and name:
+                    return name
+        return None
+
+    def _event(self, index: int) -> Event | None:
+        position = index - self._first
+        return self._trace.events[position] if 0 <= position < len(self._trace.events) else None
+
+    def _read_events(self) -> None:
+        for event, last in _with_last_of_line(self._trace):
+            if not isinstance(event, Call):
+                continue
+            for access, name in zip(event.inputs, self.operands(event), strict=False):
+                if name:
+                    self._used.setdefault(access.tensor, name)
+            for access, name in self._outputs(event, last):
+                self._assigned[access.tensor][event.index] = name
+            self._places.update({s.tensor: s.storage for s in event.states if s.storage is not None})
+        self._places.update({s.tensor: s.storage for s in self._trace.end.states if s.storage is not None})
+
+    def _outputs(self, call: Call, last: bool) -> Iterator[tuple[Access, str]]:
+        site = self._trace.sites[call.site]
+        if not site.targets or not call.outputs:
+            return
+        if not self.syntax.is_direct(site, call.op) and not (last and self._may_be_value(call, site)):
+            return
+        if len(call.outputs) == len(site.targets):
+            yield from zip(call.outputs, site.targets, strict=True)
+        elif len(site.targets) == 1:
+            for position, access in enumerate(call.outputs):
+                yield access, f"{site.targets[0]}[{position}]"
+
+    def _may_be_value(self, call: Call, site: Site) -> bool:
+        """Whether the last torch call below a line made the value that the line stores: it made a new tensor, and
+        the name isn't known to hold an object with tensors of its own (`fc = nn.Linear(3, 4)`)."""
+        made = all(self._trace.tensors[access.tensor].created_by == call.index for access in call.outputs)
+        return made and not self._holders.intersection(site.targets)
+
+    def _made_by(self, tensor: int) -> str:
+        created = self._trace.tensors[tensor].created_by
+        event = self._event(created) if created is not None else None
+        if not isinstance(event, Call):
+            return ""
+        span = self._trace.sites[event.site].span
+        return one_line(text_of(self._trace.sources.get(span.file, ""), span), MAX_NAME).replace("`", "'")
+
+
+def shape_text(tensor: Tensor) -> str:
+    """`[2, 3]`, as torch writes the shape."""
+    return str(list(tensor.shape))
+
+
+def place_of(site: Site) -> _Place:
+    """The line of a site within its function; what runs in a comprehension or lambda belongs to the function round
+    it."""
+    function = site.function
+    while function.endswith((".<listcomp>", ".<genexpr>", ".<dictcomp>", ".<setcomp>", ".<lambda>")):
+        function = function.rpartition(".")[0].removesuffix(".<locals>")
+    inner = {"<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>", "<lambda>"}
+    return site.span.file, "<module>" if function in inner else function, site.span.line
+
+
+def _bound(bindings: Iterable[Binding]) -> dict[int, tuple[str, ...]]:
+    """The names of each tensor: those of the module before a function's, short paths before long ones."""
+    found: dict[int, list[tuple[tuple[bool, bool, int, int], str]]] = defaultdict(list)
+    for position, binding in enumerate(bindings):
+        depth = binding.name.count(".") + binding.name.count("[")
+        rank = (binding.scope != "<module>", binding.name == "_", depth, position)
+        found[binding.tensor].append((rank, binding.name))
+    return {tensor: tuple(dict.fromkeys(name for _, name in sorted(names))) for tensor, names in found.items()}
+
+
+def _paired(names: list[str | None], inputs: tuple[Access, ...]) -> list[str | None]:
+    """The operands matched to the inputs, where their number leaves no doubt which is which."""
+    if len(names) == len(inputs):
+        return names
+    unique = list(dict.fromkeys(names))
+    if len(unique) == len(inputs):
+        return unique
+    return names[:1] if len(inputs) == 1 and len(names) == 1 else []
+
+
+def _with_last_of_line(trace: Trace) -> Iterator[tuple[Event, bool]]:
+    """Each event, and whether the next one is at another site: the last call below a line makes its value."""
+    following = [*(event.site for event in trace.events[1:]), None]
+    for event, after in zip(trace.events, following, strict=False):
+        yield event, event.site != after
+
+
+def _storage_numbers(trace: Trace, is_named: Callable[[int], bool]) -> dict[int, int]:
+    """Storages numbered from 1 in the order in which named tensors were met in them."""
+    numbers: dict[int, int] = {}
+
+    def meet(tensor: int, storage: int | None) -> None:
+        if storage is not None and is_named(tensor):
+            numbers.setdefault(storage, len(numbers) + 1)
+
+    for event in trace.events:
+        accesses: tuple[Access, ...] = ()
+        if isinstance(event, Call):
+            accesses = (*event.inputs, *event.outputs)
+        elif isinstance(event, Backward):
+            accesses = event.roots
+        for access in accesses:
+            meet(access.tensor, trace.tensors[access.tensor].storage)
+        if isinstance(event, Call):
+            for state in event.states:
+                meet(state.tensor, state.storage)
+    for state in trace.end.states:
+        meet(state.tensor, state.storage if state.storage is not None else trace.tensors[state.tensor].storage)
+    return numbers

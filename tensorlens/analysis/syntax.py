@@ -1,0 +1,117 @@
+"""The syntax tree behind a site: which expression it is, and which of its parts are the operands of the call."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterator, Mapping
+
+from tensorlens.model import Site, Span
+from tensorlens.source import column_of, line_at
+
+_Key = tuple[int, int, int, int]
+_PLAIN = (ast.Name, ast.Attribute, ast.Subscript)
+
+
+class Syntax:
+    """Syntax nodes by their exact span; each file is parsed once, when first asked for."""
+
+    def __init__(self, sources: Mapping[str, str]) -> None:
+        self._sources = sources
+        self._files: dict[str, dict[_Key, ast.AST]] = {}
+
+    def node(self, span: Span) -> ast.AST | None:
+        """The node that covers exactly `span`; None where there is none, or the file is not Python."""
+        if span.file not in self._files:
+            self._files[span.file] = _index(self._sources.get(span.file, ""))
+        return self._files[span.file].get((span.line, span.column, span.end_line, span.end_column))
+
+    def is_direct(self, site: Site, op: str) -> bool:
+        """Whether the expression at `site` is `op` itself, and not a module or library code that calls it."""
+        node = self.node(site.span)
+        if isinstance(node, ast.Call):
+            return _called(node) == op.rpartition(".")[2]
+        return node is not None and not isinstance(node, ast.Name)
+
+    def operands(self, site: Site, op: str) -> list[ast.expr]:
+        """The parts of the expression at `site` that can hold the inputs of `op`, in order; [] if it isn't direct."""
+        node = self.node(site.span)
+        if isinstance(node, ast.Call) and self.is_direct(site, op):
+            return list(_call_operands(node, method=op.startswith("Tensor.")))
+        if isinstance(node, ast.BinOp):
+            return list(_parts([node.left, node.right]))
+        if isinstance(node, ast.AugAssign):
+            return list(_parts([node.target, node.value]))
+        if isinstance(node, ast.UnaryOp):
+            return list(_parts([node.operand]))
+        if isinstance(node, ast.Compare):
+            return list(_parts([node.left, *node.comparators]))
+        if isinstance(node, ast.Subscript | ast.Attribute):
+            return [node.value]
+        return []
+
+
+def plain_name(node: ast.expr) -> str | None:
+    """`out`, `model.fc.weight` or `xs[0]` as a name; None for anything that has to be computed."""
+    inner: ast.expr = node
+    while isinstance(inner, ast.Attribute | ast.Subscript):
+        if isinstance(inner, ast.Subscript) and not isinstance(inner.slice, ast.Constant | ast.Name):
+            return None
+        inner = inner.value
+    return ast.unparse(node) if isinstance(inner, ast.Name) and isinstance(node, _PLAIN) else None
+
+
+def _called(node: ast.Call) -> str:
+    if isinstance(node.func, ast.Attribute):
+        return node.func.attr
+    return node.func.id if isinstance(node.func, ast.Name) else ""
+
+
+def _call_operands(node: ast.Call, method: bool) -> Iterator[ast.expr]:
+    if method and isinstance(node.func, ast.Attribute) and not _is_torch(node.func.value):
+        yield node.func.value
+    yield from _parts([*node.args, *(keyword.value for keyword in node.keywords)])
+
+
+def _is_torch(node: ast.expr) -> bool:
+    """`torch.Tensor.add(a, b)` and the like: the receiver is a class or a module, not a tensor."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name) and node.id in {"torch", "Tensor", "F", "nn"}
+
+
+def _parts(nodes: list[ast.expr]) -> Iterator[ast.expr]:
+    for node in nodes:
+        if isinstance(node, ast.List | ast.Tuple):
+            yield from _parts(node.elts)
+        elif not isinstance(node, ast.Constant):
+            yield node
+
+
+def _index(text: str) -> dict[_Key, ast.AST]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
+        nodes = list(ast.walk(tree))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+    index: dict[_Key, ast.AST] = {}
+    for node in nodes:
+        if isinstance(node, ast.expr | ast.stmt):
+            for key in _keys(node, text):
+                if isinstance(node, ast.expr) or key not in index:
+                    index[key] = node
+    return index
+
+
+def _keys(node: ast.expr | ast.stmt, text: str) -> Iterator[_Key]:
+    end_line, end = node.end_lineno or node.lineno, node.end_col_offset or 0
+    end_column = column_of(line_at(text, end_line), end)
+    yield node.lineno, column_of(line_at(text, node.lineno), node.col_offset), end_line, end_column
+    attribute = node.func if isinstance(node, ast.Call) else node
+    if isinstance(attribute, ast.Attribute) and attribute.end_lineno != attribute.value.lineno:
+        # CPython gives a method call that spans lines the position of its attribute's name
+        line = attribute.end_lineno or attribute.lineno
+        column = column_of(line_at(text, line), attribute.end_col_offset or 0) - len(attribute.attr)
+        yield line, column, end_line, end_column

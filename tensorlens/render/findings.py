@@ -1,0 +1,110 @@
+"""A diagnostic as a person reads it: title, labelled source, why, notes, help and the edits that help."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from tensorlens.analysis.names import Names, shape_text
+from tensorlens.model import Diagnostic, Edit, Failure, Fix, Label, Trace
+from tensorlens.render.layout import Line, paragraph
+from tensorlens.render.marks import clip
+from tensorlens.render.snippet import snippet
+from tensorlens.render.summary import final_failure
+from tensorlens.render.text import safe, safe_lines
+from tensorlens.source import lines_of, one_line, shown_path
+
+_STYLES = {"error": "primary", "warning": "warning", "note": "note"}
+
+
+def finding(diagnostic: Diagnostic, trace: Trace, size: int) -> list[Line]:
+    """The lines of one diagnostic, at most `size` cells wide."""
+    code = f"[{safe(diagnostic.code)}]" if diagnostic.code else ""
+    head: Line = [(f"{diagnostic.severity}{code}: ", diagnostic.severity)]
+    lines = paragraph(safe(diagnostic.title), size, head, "heading", hang=4)
+    gutter = 1
+    if diagnostic.labels:
+        source = snippet(diagnostic.labels, trace, size, _STYLES[diagnostic.severity])
+        lines += source
+        gutter = source[0][0][0].index("--> ") if source else 1
+    remarks = [("why", diagnostic.explanation)] if diagnostic.explanation else []
+    remarks += [("note", note) for note in diagnostic.notes]
+    remarks += [("help", fix.title) for fix in diagnostic.fixes]
+    for word, text in remarks:
+        style = "help" if word == "help" else "heading"
+        lines += _remark(word, text, style, gutter, size)
+    for fix in diagnostic.fixes:
+        lines += _edits(fix, trace, gutter, size)
+    return lines
+
+
+def _remark(word: str, text: str, style: str, gutter: int, size: int) -> list[Line]:
+    lines: list[Line] = []
+    first: Line = [(" " * gutter + " = ", "gutter"), (f"{word}: ", style)]
+    for part in safe_lines(text.strip()):
+        lines += paragraph(part, size, first)
+        first = [(" " * (gutter + 3 + len(word) + 2), "plain")]
+    return lines
+
+
+def _edits(fix: Fix, trace: Trace, gutter: int, size: int) -> list[Line]:
+    """The lines that a fix touches, before and after."""
+    by_file: dict[str, list[Edit]] = defaultdict(list)
+    for edit in fix.edits:
+        by_file[edit.span.file].append(edit)
+    lines: list[Line] = []
+    for file, edits in by_file.items():
+        before = list(lines_of(trace.sources.get(file, "")))
+        first = min(max(edit.span.line, 1) for edit in edits)
+        last = min(max(max(edit.span.end_line, edit.span.line) for edit in edits), len(before))
+        if file not in trace.sources or first > last:
+            continue
+        if len(by_file) > 1:
+            lines.append([(" " * gutter + "::: ", "gutter"), (safe(shown_path(file, trace.script.folder)), "plain")])
+        after = _applied(before, edits, first, last)
+        lines += [_change(n, "-", text, gutter, size) for n, text in enumerate(before[first - 1 : last], first)]
+        lines += [_change(n, "+", text, gutter, size) for n, text in enumerate(after, first)]
+    return lines
+
+
+def _change(number: int, sign: str, text: str, gutter: int, size: int) -> Line:
+    style = "removed" if sign == "-" else "added"
+    return [(f"{number:>{gutter}} {sign} ", style), (clip(text, size - max(gutter, len(str(number))) - 3), style)]
+
+
+def _applied(before: list[str], edits: list[Edit], first: int, last: int) -> list[str]:
+    """Lines `first` to `last` with the edits made, from the last to the first so that columns stay valid."""
+    text = list(before)
+    for edit in sorted(edits, key=lambda edit: (edit.span.line, edit.span.column), reverse=True):
+        start, end = max(edit.span.line, 1) - 1, min(max(edit.span.end_line, edit.span.line), len(before)) - 1
+        if start < len(text):
+            joined = text[start][: edit.span.column] + edit.text + text[end][edit.span.end_column :]
+            text[start : end + 1] = joined.split("\n")
+    return text[first - 1 : last + len(text) - len(before)]
+
+
+def unexplained(trace: Trace, names: Names) -> Diagnostic | None:
+    """The exception that ended the script, for when no diagnostic knows it: what failed, where, on which inputs."""
+    failure = final_failure(trace)
+    if failure is None:
+        return None
+    message = one_line(failure.message.strip().partition("\n")[0])
+    labels = [Label("rejected_here", trace.sites[failure.site].span, "raised here")] if failure.site is not None else []
+    for site in reversed(failure.stack):
+        if site != failure.site:
+            labels.append(Label("called_here", trace.sites[site].span, "called here"))
+    rest = failure.message.strip().partition("\n")[2].strip()
+    notes = tuple(part for part in (rest, _inputs(trace, names, failure)) if part)
+    title = f"{failure.type}: {message}" if message else failure.type
+    return Diagnostic(failure.kind, "error", title, "", tuple(labels), notes)
+
+
+def _inputs(trace: Trace, names: Names, failure: Failure) -> str:
+    operands = [*names.operands(failure), *[None] * len(failure.inputs)]
+    parts = []
+    for access, operand in zip(failure.inputs, operands, strict=False):
+        tensor = trace.tensors[access.tensor]
+        name = f"`{operand}`" if operand else names.quoted(access.tensor)
+        parts.append(f"{name} {tensor.dtype}{shape_text(tensor)} on {tensor.device}")
+    if not parts:
+        return ""
+    return f"`{failure.op}` was given " + ", ".join(dict.fromkeys(parts))

@@ -1,0 +1,157 @@
+"""The story as lines: a source line with its number and count, and beside it or below it what happened there."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from tensorlens.analysis.phrases import Fact
+from tensorlens.analysis.story import Row, Section
+from tensorlens.model import Trace
+from tensorlens.render import summary
+from tensorlens.render.layout import Line, line_width, paragraph
+from tensorlens.render.text import cut, pad, safe, wrap
+from tensorlens.source import lines_of, shown_path, width
+
+MAX_ROWS = 150
+_STYLES = {"plain": "plain", "error": "error", "warning": "warning"}
+
+
+def story_lines(trace: Trace, sections: Sequence[Section], size: int, lesson: bool) -> list[Line]:
+    """The story, or nothing where no torch call was seen."""
+    if lesson:
+        sections = _lesson_sections(trace, sections)
+    if not sections:
+        return []
+    shape = _Shape(sections, size)
+    lines: list[Line] = [shape.head()]
+    left = MAX_ROWS
+    for section in sections:
+        if header := section_title(trace, section):
+            lines += [[], *paragraph(safe(header), size, style="heading")]
+        rows = section.rows if lesson else _kept(section.rows, left)
+        left -= len(rows)
+        for row in rows:
+            lines += shape.row(row, lesson)
+        if len(rows) < len(section.rows):
+            lines.append([(f"      and {len(section.rows) - len(rows)} more lines", "quiet")])
+    if any(row.count > 1 for section in sections for row in section.rows):
+        lines += paragraph("xN: the line ran N times; shown is its last run", size, style="quiet")
+    return lines
+
+
+def section_title(trace: Trace, section: Section) -> str:
+    """`Net.forward, called from line 12`; "" for the top level of the script itself."""
+    own = section.file == summary.script_file(trace)
+    if own and section.function == "<module>":
+        return ""
+    file = shown_path(section.file, trace.script.folder)
+    title = file if section.function == "<module>" else f"{section.function}" + ("" if own else f", {file}")
+    if section.caller is None:
+        return title
+    caller_file, line = section.caller
+    place = f"line {line}" if caller_file == section.file else f"{shown_path(caller_file, trace.script.folder)}:{line}"
+    return f"{title}, called from {place}"
+
+
+def _kept(rows: tuple[Row, ...], left: int) -> tuple[Row, ...]:
+    """As many rows as there is room for; those with errors whatever happens."""
+    if len(rows) <= left:
+        return rows
+    return tuple(row for position, row in enumerate(rows) if position < left or _has_error(row))
+
+
+def _has_error(row: Row) -> bool:
+    return any(fact.kind == "error" for fact in row.facts)
+
+
+def _lesson_sections(trace: Trace, sections: Sequence[Section]) -> list[Section]:
+    """All lines of the script in one section, the facts of its functions on their lines; other files after it."""
+    file = summary.script_file(trace)
+    told: dict[int, list[Row]] = defaultdict(list)
+    for section in sections:
+        if section.file == file:
+            for row in section.rows:
+                told[row.line].append(row)
+    skipped = summary.docstring_lines(trace)
+    claims = {claim.line: claim for claim in trace.claims}
+    rows = []
+    for number, source in enumerate(lines_of(summary.script_source(trace)), 1):
+        found = told.get(number, [])
+        facts = [fact for row in found for fact in row.facts]
+        if number in claims and source.lstrip().startswith("#:"):
+            claim = claims[number]
+            facts.append(Fact("", summary.claim_verdict(claim), kind="plain" if claim.as_expected else "error"))
+        if number not in skipped:
+            rows.append(Row(number, source, max([1, *(row.count for row in found)]), tuple(facts)))
+    while rows and not rows[0].source.strip():
+        rows.pop(0)
+    while rows and not rows[-1].source.strip():
+        rows.pop()
+    others = [section for section in sections if section.file != file]
+    return [Section(file, "<module>", None, tuple(rows)), *others]
+
+
+class _Shape:
+    """The widths of the story's columns, chosen once for all its rows."""
+
+    def __init__(self, sections: Sequence[Section], size: int) -> None:
+        rows = [row for section in sections for row in section.rows]
+        counts = max([0, *(len(f"x{row.count}") for row in rows if row.count > 1)])
+        self._size = size
+        self._number = max(4, *(len(str(row.line)) for row in rows)) if rows else 4
+        self._count = counts + 2 if counts else 0
+        names = [width(safe(fact.name)) for row in rows for fact in row.facts]
+        self._name = min(max([0, *names]), max(size // 6, 8))
+        self._storage = max([0, *(len(fact.storage) for row in rows for fact in row.facts)])
+        sources = sorted(width(safe(row.source).rstrip()) for row in rows if row.facts)
+        indent = self._number + self._count + 2
+        self._source = max(min(sources[-1] if sources else 0, (size - indent) * 2 // 5), 6)
+        self._left = indent + self._source + 2
+
+    def head(self) -> Line:
+        left = pad("line", self._number + self._count) + "  " + pad("source", self._source)
+        return [(left + "  what happened", "quiet")]
+
+    def row(self, row: Row, lesson: bool) -> list[Line]:
+        """The row's lines: its source beside the first fact where it fits, above the facts where it doesn't."""
+        count = f"x{row.count}" if row.count > 1 else ""
+        number: Line = [(f"{row.line:>{self._number}}", "gutter")]
+        if self._count:
+            number.append((f"{count:>{self._count}}", "quiet"))
+        number.append(("  ", "plain"))
+        source = safe(row.source.rstrip())
+        room = self._size - line_width(number)
+        facts = [line for fact in row.facts for line in self._fact(fact)]
+        if width(source) <= self._source:
+            first = facts[0] if facts else []
+            begun = [*number, (pad(source, self._source) + "  " if facts else source, "code"), *first]
+            return [begun, *(self._below(line) for line in facts[1:])]
+        texts = wrap_source(source, room) if lesson else [cut(source, room)]
+        above = [[*number, (texts[0], "code")]]
+        above += [[(" " * line_width(number), "plain"), (text, "code")] for text in texts[1:]]
+        return [*above, *(self._below(line) for line in facts)]
+
+    def _below(self, line: Line) -> Line:
+        return [(" " * self._left, "plain"), *line]
+
+    def _fact(self, fact: Fact) -> list[Line]:
+        room = self._size - self._left
+        name, text = safe(fact.name), safe(fact.text)
+        lines: list[Line] = []
+        if not name:
+            return paragraph(text, room, style=_STYLES[fact.kind])
+        if width(name) > self._name:
+            lines = paragraph(name, room, style="name")
+            name = ""
+        first: Line = [(pad(name, self._name) + "  ", "name")]
+        if self._storage:
+            first.append((pad(fact.storage, self._storage) + "  ", "gutter"))
+        return lines + paragraph(text, room, first, _STYLES[fact.kind])
+
+
+def wrap_source(source: str, room: int) -> list[str]:
+    """A long source line in pieces, the later ones indented a little deeper than the first."""
+    indent = len(source) - len(source.lstrip())
+    pieces = wrap(source.lstrip(), room - indent - 4)
+    return [" " * indent + pieces[0], *(" " * (indent + 4) + piece for piece in pieces[1:])]

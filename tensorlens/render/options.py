@@ -1,0 +1,16 @@
+"""What a renderer may be told besides the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class RenderOptions:
+    """`lesson` shows every source line and the docstring; `statements` are the texts of documented claims by id."""
+
+    width: int = 80
+    color: bool = False
+    lesson: bool = False
+    statements: Mapping[str, str] = field(default_factory=dict)

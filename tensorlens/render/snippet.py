@@ -1,0 +1,151 @@
+"""Labelled source, as rustc shows it: the lines of a diagnostic's labels with what happened on each below it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tensorlens.model import Label, Trace
+from tensorlens.render import marks
+from tensorlens.render.layout import Line, paragraph
+from tensorlens.render.marks import Mark
+from tensorlens.render.text import safe, wrap
+from tensorlens.source import lines_of, one_line, shown_path
+
+_CONTEXT = 2  # lines shown at each end of a label that spans many
+_MAX_NESTED = 3
+
+
+def snippet(labels: Sequence[Label], trace: Trace, size: int, style: str) -> list[Line]:
+    """The labels' files one after the other, the primary label's (the first) first; `style` is the primary one's."""
+    files = list(dict.fromkeys(label.span.file for label in labels))
+    gutter = max([1, *(len(str(_clamped(label, trace)[1])) for label in labels)])
+    lines: list[Line] = []
+    for position, file in enumerate(files):
+        chosen = [label for label in dict.fromkeys(labels) if label.span.file == file]
+        span = chosen[0].span
+        path = f"{safe(shown_path(file, trace.script.folder))}:{span.line}:{span.column + 1}"
+        arrow = [(" " * gutter + ("--> " if position == 0 else "::: "), "gutter")]
+        lines += [
+            [*arrow, (part, "plain")] if i == 0 else [(part, "plain")] for i, part in _wrapped(path, size, gutter)
+        ]
+        part = _File(chosen, trace.sources.get(file, ""), gutter, size)
+        lines += part.render(style, labels[0])
+    return lines
+
+
+def _wrapped(path: str, size: int, gutter: int) -> list[tuple[int, str]]:
+    return list(enumerate(wrap(path, size - gutter - 4)))
+
+
+def _clamped(label: Label, trace: Trace) -> tuple[int, int]:
+    """The first and last line of a label, inside its file: a trace may come from anywhere."""
+    count = len(lines_of(trace.sources.get(label.span.file, "")))
+    first = min(max(label.span.line, 1), count)
+    return first, min(max(label.span.end_line, first), count)
+
+
+class _File:
+    """The labelled lines of one file."""
+
+    def __init__(self, labels: Sequence[Label], text: str, gutter: int, size: int) -> None:
+        self._text = lines_of(text)
+        self._has_text = bool(text)
+        self._gutter = gutter
+        self._single: list[tuple[int, Label]] = []
+        self._multi: list[tuple[int, int, Label]] = []
+        for label in labels:
+            first = min(max(label.span.line, 1), len(self._text))
+            last = min(max(label.span.end_line, first), len(self._text))
+            if last > first and len(self._multi) < _MAX_NESTED:
+                self._multi.append((first, last, label))
+            else:
+                self._single.append((first, label))
+        self._room = max(size - gutter - 3 - 2 * len(self._multi), 16)
+        self._size = size
+
+    def render(self, style: str, primary: Label) -> list[Line]:
+        if not self._has_text:
+            return self._without_source()
+        self._style, self._primary = style, primary
+        lines = [self._line("", [])]
+        previous = 0
+        for number in self._numbers():
+            if previous and number > previous + 1:
+                lines.append([("...".ljust(self._gutter + 3), "gutter"), *self._margin(previous + 1, "inside")])
+            lines += self._source_line(number)
+            previous = number
+        return lines
+
+    def _without_source(self) -> list[Line]:
+        lines = [self._line("", [("(the source of this file was not recorded)", "quiet")])]
+        for label in [*(label for _, label in self._single), *(label for *_, label in self._multi)]:
+            first = self._line("", [(f"line {label.span.line}: ", "quiet")])
+            lines += paragraph(safe(one_line(label.text)), self._size, first)
+        return lines
+
+    def _numbers(self) -> list[int]:
+        """The lines to show: those with marks, the ends of long labels, and single lines between shown ones."""
+        wanted = {line for line, _ in self._single}
+        for first, last, _ in self._multi:
+            wanted |= {first, *range(first, min(first + _CONTEXT, last)), *range(max(last - 1, first), last + 1)}
+        return sorted(wanted | {line + 1 for line in wanted if line + 2 in wanted})
+
+    def _source_line(self, number: int) -> list[Line]:
+        text = self._text[number - 1]
+        here = [
+            self._mark(label, label.span.column, self._end(label, text)) for n, label in self._single if n == number
+        ]
+        lines: list[Line] = []
+        for view in marks.views(text, here, self._room):
+            lines.append(self._line(str(number), [*self._margin(number, "line"), (view.text, "code")]))
+            for row in marks.rows(view.marks, self._room):
+                lines.append(self._line("", [*self._margin(number, "below"), *row]))
+        for position, (first, last, label) in enumerate(self._multi):
+            if number == first and not self._starts_line(position):
+                lines.append(self._bracket(position, number, label.span.column, ""))
+            if number == last:
+                lines.append(self._bracket(position, number, max(label.span.end_column - 1, 0), label.text))
+        return [line for line in lines if line]
+
+    def _end(self, label: Label, text: str) -> int:
+        return len(text.rstrip()) if label.span.end_line > label.span.line else label.span.end_column
+
+    def _mark(self, label: Label, start: int, end: int) -> Mark:
+        primary = label is self._primary
+        return Mark(start, end, safe(one_line(label.text)), self._style if primary else "secondary", primary)
+
+    # --- labels over several lines ----------------------------------------------------------------------------------
+
+    def _starts_line(self, position: int) -> bool:
+        first, _, label = self._multi[position]
+        return not self._text[first - 1][: label.span.column].strip()
+
+    def _margin(self, number: int, part: str) -> Line:
+        """The bars at the left of the labels that span `number`; `/` where one begins with its line."""
+        line: Line = []
+        for position, (first, last, label) in enumerate(self._multi):
+            style = self._mark(label, 0, 0).style
+            opens = number == first and part == "line" and self._starts_line(position)
+            open_below = first < number or (number == first and part != "line" and self._starts_line(position))
+            inside = open_below and number <= last
+            line.append(("/ " if opens else "| " if inside else "  ", style))
+        return line
+
+    def _bracket(self, position: int, number: int, column: int, text: str) -> Line:
+        """`|____^ text` below the last line of a long label, ` ____^` below a first line that it begins inside of."""
+        _, _, label = self._multi[position]
+        mark = self._mark(label, 0, 0)
+        view = marks.views(self._text[number - 1], [Mark(column, column + 1, "", mark.style, False)], self._room)[0]
+        margin = self._margin(number, "below")[:position]
+        corner = "|" if text or number > self._multi[position][0] else " "
+        reach = 2 * (len(self._multi) - position) - 1 + view.marks[0].start
+        pieces: Line = [*margin, (corner + "_" * reach + ("^" if mark.primary else "-"), mark.style)]
+        used = 2 * position + reach + 2
+        return self._line("", [*pieces, *self._bracket_text(mark, used)])
+
+    def _bracket_text(self, mark: Mark, used: int) -> Line:
+        room = self._room + 2 * len(self._multi) - used - 1
+        return [(" " + marks.clip(mark.text, room), mark.style)] if mark.text and room > 8 else []
+
+    def _line(self, number: str, rest: Line) -> Line:
+        return [(f"{number:>{self._gutter}} | ", "gutter"), *rest]

@@ -1,0 +1,128 @@
+"""The short texts that every form of the report shares: its head line, its outcome, what was not seen."""
+
+from __future__ import annotations
+
+import ast
+import signal
+from collections import Counter
+
+from tensorlens.model import Backward, Call, Claim, Failure, Gap, Notice, Report, Site, Trace
+from tensorlens.source import one_line, shown_path
+
+
+def headline(report: Report) -> list[str]:
+    """`demo.py`, `torch 2.13.0`, `6 calls`, `1 error`."""
+    trace = report.trace
+    calls = sum(total.count for total in trace.totals)
+    calls = max(calls, sum(isinstance(event, Call | Backward) for event in trace.events))
+    errors = sum(diagnostic.severity == "error" for diagnostic in report.diagnostics)
+    errors = errors or int(final_failure(trace) is not None)
+    warnings = sum(diagnostic.severity == "warning" for diagnostic in report.diagnostics)
+    parts = [shown_path(trace.script.path, trace.script.folder), f"torch {trace.versions.torch}", count(calls, "call")]
+    return parts + [count(number, noun) for number, noun in ((errors, "error"), (warnings, "warning")) if number]
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def final_failure(trace: Trace) -> Failure | None:
+    """The exception that ended the script."""
+    position = trace.script.failure
+    return trace.failures[position] if position is not None else None
+
+
+def outcome(trace: Trace) -> str:
+    """How the program ended, in one line."""
+    script, failure = trace.script, final_failure(trace)
+    code = "" if script.exit_code is None else f", exit code {script.exit_code}"
+    if script.outcome == "ok":
+        return f"the script ran to its end{code}"
+    if script.outcome == "error":
+        return f"the script ended with {failure.type if failure else 'an exception'}{code}"
+    if script.outcome == "exit":
+        return f"the script ended itself{code}"
+    if script.outcome == "timeout":
+        return f"the script was stopped at its time limit{code}; the report covers what ran until then"
+    if script.outcome == "interrupted":
+        return f"the script was interrupted{code}; the report covers what ran until then"
+    return f"the script was killed{_signal(script.exit_code)}; the report covers what was recorded until then"
+
+
+def _signal(code: int | None) -> str:
+    if code is None or code >= 0:
+        return "" if code is None else f", exit code {code}"
+    try:
+        return f" by {signal.Signals(-code).name}"
+    except ValueError:
+        return f" by signal {-code}"
+
+
+def place(trace: Trace, site: int | Site | None) -> str:
+    """`demo.py:7`; "" for no site."""
+    if site is None:
+        return ""
+    span = trace.sites[site].span if isinstance(site, int) else site.span
+    return f"{shown_path(span.file, trace.script.folder)}:{span.line}"
+
+
+def warnings_noticed(trace: Trace) -> list[tuple[str, str, int]]:
+    """(place, warning, how often) of each warning that was emitted."""
+    found: Counter[tuple[str, str]] = Counter()
+    for event in trace.events:
+        if isinstance(event, Notice):
+            found[place(trace, event.site), f"{event.category}: {one_line(event.message)}"] += 1
+    return [(*key, number) for key, number in found.items()]
+
+
+def gaps(trace: Trace) -> list[tuple[str, str, int]]:
+    """(place, reason, how often) of what the tracer could not see; the first place of each reason."""
+    found: dict[str, tuple[str, int]] = {}
+    for event in trace.events:
+        if isinstance(event, Gap):
+            first, number = found.get(event.reason, (place(trace, event.site), 0))
+            found[event.reason] = first, number + event.count
+    rows = [(first, one_line(reason), number) for reason, (first, number) in found.items()]
+    if trace.events and trace.events[0].index > 0:
+        folded = trace.events[0].index
+        rows.append(("", f"the first {count(folded, 'event')} of this run were folded into counts", 1))
+    return rows
+
+
+def docstring(trace: Trace) -> tuple[str, list[str]]:
+    """The title and the paragraphs of the script's docstring; ("", []) if it has none."""
+    try:
+        text = ast.get_docstring(ast.parse(script_source(trace))) or ""
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        text = ""
+    title, _, rest = text.strip().partition("\n")
+    paragraphs = [one_line(part) for part in rest.strip().split("\n\n")]
+    return title.strip(), [part for part in paragraphs if part]
+
+
+def docstring_lines(trace: Trace) -> range:
+    """The lines that the docstring takes in the script."""
+    try:
+        body = ast.parse(script_source(trace)).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return range(0)
+    if not docstring(trace)[0]:
+        return range(0)
+    return range(body[0].lineno, (body[0].end_lineno or body[0].lineno) + 1)
+
+
+def script_file(trace: Trace) -> str:
+    """The script's own file as the sources name it; its path stands in the trace as it was typed."""
+    script = trace.script
+    name = script.path.replace("\\", "/").rpartition("/")[2]
+    candidates = [script.path, f"{script.folder}/{name}", f"{script.folder}\\{name}", "<stdin>"]
+    return next((file for file in candidates if file in trace.sources), script.path)
+
+
+def script_source(trace: Trace) -> str:
+    return trace.sources.get(script_file(trace), "")
+
+
+def claim_verdict(claim: Claim) -> str:
+    """`holds`, `refuted`, `not reached`; says so where it isn't what the script records."""
+    return claim.verdict if claim.as_expected else f"{claim.verdict}, recorded: {claim.expected}"

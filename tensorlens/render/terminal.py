@@ -1,0 +1,142 @@
+"""The report for a terminal or a pipe: the answer first, the evidence second."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.names import Names
+from tensorlens.analysis.story import story
+from tensorlens.analysis.tables import TensorRow, TensorTable, tensor_table
+from tensorlens.model import Claim, Diagnostic, Report, Trace
+from tensorlens.render import lines as source_lines
+from tensorlens.render import summary
+from tensorlens.render.findings import finding, unexplained
+from tensorlens.render.layout import Column, Line, paragraph, table, to_text
+from tensorlens.render.options import RenderOptions
+from tensorlens.render.text import safe, wrap
+
+_COLUMNS = (
+    Column("name", "name"),
+    Column("storage"),
+    Column("shares|with", folds=True),
+    Column("requires_|grad"),
+    Column("grad_fn", folds=True),
+    Column("leaf"),
+    Column("version"),
+    Column("grad", folds=True),
+)
+
+
+def to_terminal(report: Report, options: RenderOptions) -> str:
+    """The whole report as text of at most `options.width` cells a line."""
+    return to_text(report_lines(report, options), options.color)
+
+
+def report_lines(report: Report, options: RenderOptions) -> Iterator[Line]:
+    """The sections of the report, a blank line between each two."""
+    trace, size = report.trace, max(options.width, 40)
+    names = Names(trace)
+    sections = [headline_lines(report, size)]
+    if options.lesson:
+        sections.append(_teaching(trace, size))
+    sections.append(source_lines.story_lines(trace, story(trace, names), size, options.lesson))
+    sections.append(table_lines(tensor_table(trace, names), size))
+    sections.append(claim_lines(trace.claims, options, size))
+    sections += [finding(diagnostic, trace, size) for diagnostic in findings_of(report, names)]
+    sections.append(_noticed("warnings", "warning", summary.warnings_noticed(trace), size))
+    sections.append(_noticed("not seen", "note", summary.gaps(trace), size))
+    sections.append(paragraph(safe(summary.outcome(trace)), size, style="quiet"))
+    first = True
+    for section in filter(None, sections):
+        if not first:
+            yield []
+        first = False
+        yield from section
+
+
+def findings_of(report: Report, names: Names) -> list[Diagnostic]:
+    """The report's diagnostics, and the exception that ended the script where none of them is an error."""
+    found = list(report.diagnostics)
+    if not any(diagnostic.severity == "error" for diagnostic in found):
+        plain = unexplained(report.trace, names)
+        return [plain, *found] if plain else found
+    return found
+
+
+def headline_lines(report: Report, size: int) -> list[Line]:
+    parts = [safe(part) for part in summary.headline(report)]
+    texts = wrap("   ".join(parts[1:]), size) if len("   ".join(parts)) > size else []
+    if texts:
+        return [*paragraph(parts[0], size, style="heading"), *([(text, "plain")] for text in texts)]
+    line: Line = [(parts[0], "heading")]
+    for part in parts[1:]:
+        style = "error" if part.endswith(("error", "errors")) else "plain"
+        line += [("   ", "plain"), (part, style)]
+    return [line]
+
+
+def _teaching(trace: Trace, size: int) -> list[Line]:
+    title, paragraphs = summary.docstring(trace)
+    lines = paragraph(safe(title), size, style="heading") if title else []
+    for text in paragraphs:
+        lines += [[], *paragraph(safe(text), size)]
+    return lines
+
+
+def cells_of(row: TensorRow) -> tuple[str, ...]:
+    """The cells of a row, in the order of the columns, safe."""
+    cells = (row.name, row.storage, row.shares, row.requires_grad, row.grad_fn, row.leaf, row.version, row.grad)
+    return tuple(map(safe, cells))
+
+
+def table_lines(tensors: TensorTable, size: int) -> list[Line]:
+    """The tensor table, and in words what it leaves out."""
+    if not tensors.rows:
+        return []
+    lines = table(_COLUMNS, [cells_of(row) for row in tensors.rows], size)
+    return lines + [line for text in table_notes(tensors) for line in paragraph(text, size, style="quiet")]
+
+
+def table_notes(tensors: TensorTable) -> list[str]:
+    notes = [f"and {tensors.more} more"] if tensors.more else []
+    if not tensors.ended:
+        notes.append("as last recorded: the run never came to its end")
+    return notes
+
+
+def claim_lines(claims: tuple[Claim, ...], options: RenderOptions, size: int) -> list[Line]:
+    """Each claim with its verdict; below it the statement that it checks and the values seen."""
+    if not claims:
+        return []
+    held = sum(claim.as_expected for claim in claims)
+    lines: list[Line] = [[("claims", "heading"), (f"   {held} of {len(claims)} as recorded", "plain")]]
+    for claim in claims:
+        style = "good" if claim.as_expected else "bad"
+        first: Line = [(f"  {claim.verdict:<11}", style), (f"{claim.line:>4}  ", "gutter")]
+        lines += paragraph(safe(claim.check), size, first, "code")
+        for text in claim_details(claim, options):
+            lines += paragraph(safe(text), size, [(" " * 19, "plain")], "quiet")
+    return lines
+
+
+def claim_details(claim: Claim, options: RenderOptions) -> list[str]:
+    """The documented statement, the condition, the values seen, the error, and a verdict that was not expected."""
+    details = []
+    if claim.id:
+        details.append(f"{claim.id} {options.statements.get(claim.id, '')}".strip())
+    if claim.condition:
+        details.append(f"only if {claim.condition}")
+    if not claim.as_expected:
+        details.append(f"recorded: {claim.expected}")
+    if claim.values:
+        details.append("seen: " + ", ".join(f"{expression} = {value}" for expression, value in claim.values))
+    return details + ([f"the check raised {claim.error}"] if claim.error else [])
+
+
+def _noticed(title: str, style: str, rows: list[tuple[str, str, int]], size: int) -> list[Line]:
+    lines: list[Line] = []
+    for place, text, number in rows:
+        times = f" (x{number})" if number > 1 else ""
+        where = f"{place}: " if place else ""
+        lines += paragraph(safe(f"{where}{text}{times}"), size, [("  ", "plain")])
+    return [[(title, style)], *lines] if lines else []

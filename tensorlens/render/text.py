@@ -1,0 +1,83 @@
+"""Text that others wrote, made safe to print: what a terminal or a markup would obey is shown instead."""
+
+from __future__ import annotations
+
+import unicodedata
+from functools import lru_cache
+
+from tensorlens.source import width
+
+TAB = "    "
+_HIDDEN = {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"}
+
+
+def safe(text: str) -> str:
+    """`text` on one line: tabs as four blanks, control and invisible characters, bidirectional marks and lone
+    surrogates as Python would escape them."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(map(_shown, text))
+
+
+def safe_lines(text: str) -> list[str]:
+    """The lines of a message, each safe."""
+    return [safe(line) for line in text.replace("\r\n", "\n").split("\n")]
+
+
+@lru_cache(maxsize=4096)
+def _shown(char: str) -> str:
+    if char == "\t":
+        return TAB
+    if unicodedata.category(char) not in _HIDDEN:
+        return char
+    return char.encode("unicode_escape").decode("ascii")
+
+
+def cells(text: str) -> int:
+    """The width of `text` once it is safe."""
+    return width(safe(text))
+
+
+def cut(text: str, limit: int) -> str:
+    """Safe `text` cut to `limit` cells, with an ellipsis where something is missing."""
+    return text if width(text) <= limit else fitting(text, limit - 1) + "…"
+
+
+def fitting(text: str, limit: int) -> str:
+    """The longest beginning of `text` that takes at most `limit` cells."""
+    if text.isascii():
+        return text[: max(limit, 0)]
+    taken = 0
+    for position, char in enumerate(text):
+        taken += width(char)
+        if taken > limit:
+            return text[:position]
+    return text
+
+
+def pad(text: str, size: int) -> str:
+    """`text` filled up with blanks to `size` cells."""
+    return text + " " * (size - width(text))
+
+
+def wrap(text: str, size: int) -> list[str]:
+    """Safe `text` in lines of at most `size` cells, broken at blanks where there are any; never an empty list."""
+    size = max(size, 2)
+    lines: list[str] = []
+    current, *words = text.split(" ")
+    for word in words:
+        if width(current) + 1 + width(word) <= size:
+            current += f" {word}"
+        else:
+            lines += _chopped(current, size)
+            current = word
+    return [*lines, *_chopped(current, size)]
+
+
+def _chopped(word: str, size: int) -> list[str]:
+    """A word in pieces of at most `size` cells."""
+    pieces = []
+    while width(word) > size:
+        pieces.append(fitting(word, size))
+        word = word[len(pieces[-1]) :]
+    return [*pieces, word]

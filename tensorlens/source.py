@@ -1,0 +1,63 @@
+"""Source text: lines as Python counts them, columns, the text of a span, and how wide text is on a screen."""
+
+from __future__ import annotations
+
+import unicodedata
+from functools import lru_cache
+
+from tensorlens.model import Span
+
+_ZERO_WIDTH = {"Mn", "Me"}
+
+
+@lru_cache(maxsize=64)
+def lines_of(text: str) -> tuple[str, ...]:
+    """The lines of `text` without their ends, split where Python's tokenizer does (a form feed ends no line)."""
+    return tuple(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
+
+
+def line_at(text: str, line: int) -> str:
+    """Line `line` (from 1) of `text`; empty where there is none."""
+    lines = lines_of(text)
+    return lines[line - 1] if 1 <= line <= len(lines) else ""
+
+
+def text_of(text: str, span: Span) -> str:
+    """What `span` covers in `text`; a span that lies outside is clamped."""
+    lines = lines_of(text)[max(span.line - 1, 0) : max(span.end_line, 0)]
+    if not lines:
+        return ""
+    if len(lines) == 1:
+        return lines[0][max(span.column, 0) : max(span.end_column, 0)]
+    return "\n".join([lines[0][max(span.column, 0) :], *lines[1:-1], lines[-1][: max(span.end_column, 0)]])
+
+
+def column_of(line: str, offset: int) -> int:
+    """The character column of UTF-8 byte `offset` in `line`: ast and code objects count bytes, people characters."""
+    if line.isascii():
+        return min(offset, len(line))
+    return len(line.encode("utf-8", "surrogatepass")[:offset].decode("utf-8", "ignore"))
+
+
+def one_line(text: str, limit: int = 0) -> str:
+    """`text` with every run of white space made one space, cut to `limit` characters with an ellipsis."""
+    flat = " ".join(text.split())
+    return flat if not limit or len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
+
+
+def width(text: str) -> int:
+    """How many cells `text` takes on a terminal; a Chinese character takes two, a combining mark none."""
+    return len(text) if text.isascii() else sum(map(_cells, text))
+
+
+@lru_cache(maxsize=4096)
+def _cells(char: str) -> int:
+    if unicodedata.category(char) in _ZERO_WIDTH or 0x1160 <= ord(char) <= 0x11FF:
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def shown_path(file: str, folder: str) -> str:
+    """`file` relative to `folder` where it lies below it, with forward slashes; else as it is."""
+    name, root = file.replace("\\", "/"), folder.replace("\\", "/").rstrip("/")
+    return name[len(root) + 1 :] if root and name.startswith(root + "/") else name
