@@ -17,6 +17,7 @@ from typing import IO, Any
 from tensorlens import model
 from tensorlens.messages import classify
 from tensorlens.model import Access, Gradient, Mode, State, Write
+from tensorlens.source import column_of
 
 (
     VERSIONS,  # tensorlens, torch, python
@@ -24,7 +25,7 @@ from tensorlens.model import Access, Gradient, Mode, State, Write
     SOURCE,  # file, text
     STORAGE,  # id, nbytes
     TENSOR,  # id, storage, counter, shape, dtype, device, type, base
-    CALL,  # op, site, inputs, outputs, writes, states, first node, last node, mode
+    CALL,  # op, site, inputs, outputs, writes, states, first node, last node, mode, within
     BACKWARD_START,  # token
     BACKWARD,  # token, op, site, roots, gradients, inputs, retain_graph, create_graph, failed
     MODE,  # site, mode, cause, entering, decorator
@@ -56,11 +57,6 @@ def unpack(stream: IO[bytes]) -> Iterator[Any]:
         if len(body) < size:
             return
         yield from marshal.loads(body)
-
-
-def character_column(line: str, column: int) -> int:
-    """The column in characters of a column in UTF-8 bytes."""
-    return len(line.encode("utf-8", "surrogatepass")[:column].decode("utf-8", "ignore"))
 
 
 def _optional(number: int) -> int | None:
@@ -138,9 +134,9 @@ class Reader:
         span = model.Span(
             file,
             line,
-            character_column(lines[line - 1] if line <= len(lines) else "", column),
+            column_of(lines[line - 1] if line <= len(lines) else "", column),
             end_line,
-            character_column(lines[end_line - 1] if end_line <= len(lines) else "", end_column),
+            column_of(lines[end_line - 1] if end_line <= len(lines) else "", end_column),
         )
         self._sites.append(model.Site(number, span, function, _optional(caller), targets))
 
@@ -157,7 +153,7 @@ class Reader:
         self._tensors.append(tensor)
 
     def _read_call(self, op: str, site: int, inputs: Any, outputs: Any, writes: Any, states: Any, *rest: Any) -> None:
-        first, last, mode = rest
+        first, last, mode, within = rest
         for tensor in inputs[::2]:
             self._born.setdefault(tensor, None)
         for tensor in outputs[::2]:
@@ -174,6 +170,7 @@ class Reader:
                 tuple(_state(s) for s in states),
                 (first, last),
                 MODES[mode],
+                within,
             )
         )
 

@@ -104,6 +104,7 @@ class Call:
     states: tuple[State, ...]  # of each output, and of each tensor whose state the call changed
     nodes: tuple[int, int]
     mode: Mode
+    within: str = ""  # "SGD.step": the optimizer step that made the call
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,42 @@
+"""Findings: one file each, named after its code. `diagnose` runs those that the trace gives a reason to run."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Iterator
+from types import ModuleType
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.messages import classify
+from tensorlens.model import Diagnostic, Trace
+
+_ORDER = {"error": 0, "warning": 1, "note": 2}
+
+
+def diagnose(trace: Trace) -> tuple[Diagnostic, ...]:
+    """All findings of a run: errors first, then warnings and notes, each group in the order of the run."""
+    facts = Facts(trace)
+    codes = dict.fromkeys(failure.kind for failure in trace.failures if failure.kind)
+    codes.update(dict.fromkeys(filter(None, (classify(notice.message) for notice in facts.notices()))))
+    found: list[Diagnostic] = []
+    for code in codes:
+        module = _module(code)
+        if module is not None and hasattr(module, "find"):
+            found.extend(module.find(facts))
+    found.extend(_unexplained(facts, {d.code for d in found}))
+    return tuple(sorted(found, key=lambda diagnostic: _ORDER[diagnostic.severity]))
+
+
+def _unexplained(facts: Facts, explained: set[str]) -> Iterator[Diagnostic]:
+    """The exception that ended the script, told honestly, where no finding explains it."""
+    from tensorlens.diagnostics.unexplained import find_unexplained
+
+    number = facts.trace.script.failure
+    if number is not None and facts.trace.failures[number].kind not in explained:
+        yield from find_unexplained(facts, facts.trace.failures[number])
+
+
+def _module(code: str) -> ModuleType | None:
+    name = f"{__name__}.{code.replace('-', '_')}"
+    return importlib.import_module(name) if importlib.util.find_spec(name) else None

@@ -18,6 +18,7 @@ from tensorlens.journal import NONE
 MAX_NODES = 20_000
 MAX_FOUND = 50
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
+_SHAPE = re.compile(r"Tensor \[([\d, ]*)\]\]")
 _FREED = "Trying to backward through the graph a second time"
 _LEAF_SEQUENCE = 2**63  # AccumulateGrad has no place in the order: 2**64 - 1
 
@@ -29,6 +30,27 @@ def autopsy(recorder: Any, roots: list[torch.Tensor], message: str) -> tuple[Any
     order in which the engine meets them.
     """
     found: list[Any] = []
+    try:
+        _collect(recorder, roots, found)
+    except Exception as trouble:  # ours: the user's own exception is on its way and must not be replaced
+        recorder.gap(f"the failed graph could not be read to its end ({type(trouble).__name__}: {trouble})")
+    found.sort(key=lambda row: (row[-1] != message, -row[1]))
+    if not any(row[-1] == message for row in found):
+        found[:0] = _from_message(message)
+    return tuple(found[:MAX_FOUND])
+
+
+def _from_message(message: str) -> list[Any]:
+    """What the message itself says, where its saved tensor can't be reached (packed by a checkpoint's hooks)."""
+    versions, shape = _VERSIONS.search(message), _SHAPE.search(message)
+    if versions is None:
+        return []
+    found, expected = (int(n) for n in versions.groups())
+    sizes = tuple(int(n) for n in shape.group(1).split(",") if n.strip()) if shape else ()
+    return [("", NONE, "", None, None, sizes, expected, found, "version", message)]
+
+
+def _collect(recorder: Any, roots: list[torch.Tensor], found: list[Any]) -> None:
     for node in _nodes(roots):
         for slot, raw in _raw_saved(node):
             row = _examine(recorder, node, slot, raw)
@@ -36,8 +58,6 @@ def autopsy(recorder: Any, roots: list[torch.Tensor], message: str) -> tuple[Any
                 found.append(row)
         if len(found) > MAX_FOUND * 4:
             break
-    found.sort(key=lambda row: (row[-1] != message, -row[1]))
-    return tuple(found[:MAX_FOUND])
 
 
 def _nodes(roots: list[torch.Tensor]) -> Iterator[Any]:
@@ -91,6 +111,8 @@ def _examine(recorder: Any, node: Any, slot: str, raw: Any) -> tuple[Any, ...] |
     except (RuntimeError, AttributeError):
         return None  # packed by a hook: only the program's own unpacking may touch it
     text = _check(node, slot)
+    if not isinstance(data, torch.Tensor | None):
+        return None
     return None if text is None else _row(node, sequence, slot, data, text, recorder)
 
 

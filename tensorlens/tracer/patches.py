@@ -89,6 +89,19 @@ def _function_apply(recorder: Recorder, original: Any) -> Any:
     return classmethod(recorded)
 
 
+def _save_for_backward(recorder: Recorder, original: Any) -> Any:
+    def save_for_backward(self: Any, *tensors: Any) -> Any:
+        if recorder.paused:
+            return original(self, *tensors)
+
+        def run(*tensors: Any) -> Any:
+            return original(self, *tensors)
+
+        return recorder.call(run, tensors, {}, sys._getframe(1), "ctx.save_for_backward")
+
+    return save_for_backward
+
+
 def _optimizer(recorder: Recorder, original: Any) -> Any:
     def __init__(self: Any, params: Any, *args: Any, **kwargs: Any) -> None:
         if recorder.paused:
@@ -161,6 +174,7 @@ _PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
     (torch.nn.Parameter, "__new__", _parameter),
     (torch.Tensor, "set_", _seen_as_call("Tensor.set_")),
     (torch.autograd.Function, "apply", _function_apply),
+    (torch.autograd.function.FunctionCtx, "save_for_backward", _save_for_backward),
     (torch, "from_numpy", _from_numpy),
     (torch.optim.Optimizer, "__init__", _optimizer),
     (torch.inference_mode, "__enter__", _inference_mode(True)),
@@ -232,6 +246,18 @@ def _set_grad_enabled(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> 
     return result
 
 
+def _enter_profiled(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """Optimizers announce `step()` to the profiler: "Optimizer.step#SGD.step"."""
+    if args and isinstance(args[0], str) and args[0].startswith("Optimizer.step#"):
+        recorder.within = args[0].removeprefix("Optimizer.step#")
+    return func(*args, **kwargs)
+
+
+def _leave_profiled(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    recorder.within = ""
+    return func(*args, **kwargs)
+
+
 def _sharing(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """An array or capsule on the tensor's memory leaves torch's sight: writes through it are not seen."""
     frame = sys._getframe(2)
@@ -251,6 +277,8 @@ def _user_reads(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
 ops.SPECIAL.update(
     {
         torch._C._set_grad_enabled: _set_grad_enabled,
+        torch.ops.profiler._record_function_enter_new: _enter_profiled,
+        torch.ops.profiler._record_function_exit._RecordFunction: _leave_profiled,
         torch.Tensor.numpy: _sharing,
         torch.Tensor.__array__: _sharing,
         torch.Tensor.__dlpack__: _sharing,

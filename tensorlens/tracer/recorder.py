@@ -22,8 +22,9 @@ from tensorlens.tracer.identity import NONE, Identity
 _next_sequence = torch._C._autograd._get_sequence_nr
 _grad_enabled = torch.is_grad_enabled
 _inference = torch.is_inference_mode_enabled
-_plain = (torch.Tensor, torch.nn.Parameter)
+_plain = {torch.Tensor, torch.nn.Parameter}
 _getframe = sys._getframe
+_ATOMS = {int, float, str, bool, slice, type(None), torch.dtype, torch.device, torch.Size}
 MAX_FAILURES = 200
 
 
@@ -57,6 +58,8 @@ class Recorder(TorchFunctionMode):
         self.identity = Identity(self.rows)
         self.leaves: dict[int, Any] = {}  # tensor id -> weakref, of all that a backward pass may give a gradient
         self.paused = False
+        self.within = ""  # the optimizer step that is running
+        self._met: list[Any] = []  # states of tensors first met as inputs, for the next row
         self.failures = 0
         self.last_failure: tuple[int, int] = (0, NONE)  # (id of the exception, number of its row)
         self.leaving: Callable[[int], None] = lambda status: None  # called when the process leaves by `os._exit`
@@ -76,7 +79,7 @@ class Recorder(TorchFunctionMode):
         for value in args:
             if type(value) in _plain:
                 tensors.append(value)
-            elif not isinstance(value, (int, float, str)):
+            elif type(value) not in _ATOMS:
                 gather(value, tensors)
         if kwargs:
             gather(kwargs, tensors)
@@ -105,9 +108,12 @@ class Recorder(TorchFunctionMode):
                     states.append(self.state(tensors[0]))
             mode = 2 if _inference() else (0 if _grad_enabled() else 1)
             op = name or ops.name_of(func)
-            self.rows.append(
-                (CALL, op, self.sites.of(frame), tuple(inputs), outputs, writes, tuple(states), before, after, mode)
-            )
+            if self._met:
+                states = self._met + states
+                self._met = []
+            site = self.sites.of(frame)
+            row = (CALL, op, site, tuple(inputs), outputs, writes, tuple(states), before, after, mode, self.within)
+            self.rows.append(row)
         except Exception as trouble:  # ours, never the user's: say that the call was not seen
             self.gap(f"a call could not be recorded ({type(trouble).__name__}: {trouble})", frame)
 
@@ -130,7 +136,7 @@ class Recorder(TorchFunctionMode):
     def _meet_input(self, tensor: torch.Tensor) -> int:
         with torch._C.DisableTorchFunctionSubclass():
             number = self.identity.meet(tensor)
-            self._note_leaf(number, tensor)
+            self._met.append(self.state(tensor, number))
         return number
 
     def _writes(self, tensors: list[torch.Tensor], inputs: list[int], out: bool) -> tuple[int, ...]:

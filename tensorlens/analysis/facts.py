@@ -1,0 +1,236 @@
+"""What a trace says, asked by diagnostics: pure questions over the recorded events. No guess is made here: a question
+whose answer was not recorded is answered by None or by nothing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cached_property
+
+from tensorlens.analysis.names import Names
+from tensorlens.model import (
+    Access,
+    Backward,
+    Call,
+    Event,
+    Failure,
+    GradMode,
+    Label,
+    Notice,
+    SavedTensor,
+    Span,
+    State,
+    Tensor,
+    Trace,
+    Write,
+)
+
+LEAVING = frozenset(
+    f"Tensor.{name}" for name in ("item", "tolist", "numpy", "__array__", "__float__", "__int__", "__dlpack__")
+)
+"""Calls that hand a tensor's values to plain Python or NumPy, where autograd can't follow."""
+
+
+class Facts:
+    """Indexes over one trace. Cheap to make: each index is built when it is first asked for."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.events = trace.events
+        self._first = trace.events[0].index if trace.events else 0
+
+    # --- events -------------------------------------------------------------------------------------------------
+
+    def event(self, index: int | None) -> Event | None:
+        """The event with this index, if it is still in the window."""
+        position = -1 if index is None else index - self._first
+        return self.events[position] if 0 <= position < len(self.events) else None
+
+    def call(self, index: int | None) -> Call | None:
+        event = self.event(index)
+        return event if isinstance(event, Call) else None
+
+    @cached_property
+    def calls(self) -> list[Call]:
+        return [event for event in self.events if isinstance(event, Call)]
+
+    @cached_property
+    def backwards(self) -> list[Backward]:
+        return [event for event in self.events if isinstance(event, Backward)]
+
+    def failures(self, code: str) -> Iterator[Failure]:
+        """The failures whose message is the catalogue's `code`."""
+        return (failure for failure in self.trace.failures if failure.kind == code)
+
+    def notices(self) -> Iterator[Notice]:
+        return (event for event in self.events if isinstance(event, Notice))
+
+    def tensor(self, number: int) -> Tensor:
+        return self.trace.tensors[number]
+
+    @cached_property
+    def names(self) -> Names:
+        return Names(self.trace)
+
+    def name(self, number: int, at: int | None = None) -> str:
+        """A short display name of a tensor, as it was known at event `at`."""
+        return self.names.of(number, at)
+
+    # --- places -------------------------------------------------------------------------------------------------
+
+    def span(self, site: int | None) -> Span | None:
+        return None if site is None or site < 0 else self.trace.sites[site].span
+
+    def label(self, role: str, site: int | None, text: str) -> Label | None:
+        """A label at a site; None where the site is not known."""
+        span = self.span(site)
+        return None if span is None else Label(role, span, text)
+
+    def times_run(self, site: int | None, before: int) -> int:
+        """How often torch was called from a site's line up to and including event `before`, by its own op."""
+        event = self.event(before)
+        if not isinstance(event, Call | Backward) or site is None:
+            return 0
+        same = [e for e in self._by_site.get(site, ()) if e.index <= before and e.op == event.op]
+        return len(same)
+
+    @cached_property
+    def _by_site(self) -> dict[int, list[Call | Backward]]:
+        found: dict[int, list[Call | Backward]] = defaultdict(list)
+        for event in self.events:
+            if isinstance(event, Call | Backward):
+                found[event.site].append(event)
+        return found
+
+    # --- tensors over time --------------------------------------------------------------------------------------
+
+    @cached_property
+    def _states(self) -> dict[int, list[tuple[int, State]]]:
+        found: dict[int, list[tuple[int, State]]] = defaultdict(list)
+        for call in self.calls:
+            for state in call.states:
+                found[state.tensor].append((call.index, state))
+        return found
+
+    def state(self, number: int, at: int) -> State | None:
+        """What autograd said of a tensor after event `at`; the first thing known of it, if that came later."""
+        states = self._states.get(number)
+        if not states:
+            return None
+        position = bisect_right(states, at, key=lambda pair: pair[0])
+        return states[max(position - 1, 0)][1]
+
+    def requires_grad(self, number: int, at: int) -> bool:
+        state = self.state(number, at)
+        return state is not None and state.requires_grad
+
+    @cached_property
+    def _producers(self) -> dict[int, list[Call]]:
+        found: dict[int, list[Call]] = defaultdict(list)
+        for call in self.calls:
+            touched = {a.tensor for a in call.outputs if self._changed(a.tensor, call)}
+            touched |= {write.tensor for write in call.writes}
+            for number in touched:
+                found[number].append(call)
+                base = self.tensor(number).base
+                if base is not None and any(write.tensor == number for write in call.writes):
+                    found[base].append(call)
+        return found
+
+    def _changed(self, number: int, call: Call) -> bool:
+        """Whether a call made a tensor, or changed what autograd says of it; passing it through is neither."""
+        if self.tensor(number).created_by in (call.index, None):
+            return True
+        before, after = self.state(number, call.index - 1), self.state(number, call.index)
+        return before is None or after is None or (before.requires_grad, before.node) != (after.requires_grad, after.node)
+
+    def producers(self, number: int, before: int) -> list[Call]:
+        """The calls that made the value of a tensor, the latest first: the one that wrote or returned it, and back
+        to the one that created it."""
+        calls = [call for call in self._producers.get(number, ()) if call.index < before]
+        return calls[::-1]
+
+    def maker(self, number: int) -> Call | None:
+        """The call that returned a tensor first."""
+        return self.call(self.tensor(number).created_by)
+
+    def first_use(self, number: int) -> Call | None:
+        """The call that created a tensor, or the first in which it was met."""
+        made = self.maker(number)
+        if made is not None:
+            return made
+        for call in self.calls:
+            if any(access.tensor == number for access in (*call.inputs, *call.outputs)):
+                return call
+        return None
+
+    # --- memory -------------------------------------------------------------------------------------------------
+
+    def writes(self, counter: int) -> Iterator[tuple[Call | Backward, Write]]:
+        """The recorded changes in place that moved a version counter, in order."""
+        for event in self.events:
+            for write in _writes_of(event):
+                if self.tensor(write.tensor).counter == counter:
+                    yield event, write  # type: ignore[misc]
+
+    def storage_of(self, number: int, at: int) -> int | None:
+        """Where a tensor lies after event `at`: it may have been moved since it was made."""
+        state = self.state(number, at)
+        return state.storage if state is not None and state.storage is not None else self.tensor(number).storage
+
+    # --- nodes --------------------------------------------------------------------------------------------------
+
+    def call_of_node(self, sequence: int | None, before: int) -> Call | None:
+        """The innermost call that made the node with this sequence number."""
+        best: Call | None = None
+        for call in reversed(self.calls):
+            first, last = call.nodes
+            if sequence is not None and call.index < before and first <= sequence < last:
+                if best is None or (last - first) < (best.nodes[1] - best.nodes[0]):
+                    best = call
+                if last - first == 1:
+                    break
+        return best
+
+    def saved(self, saved: SavedTensor, by: Call) -> Access | None:
+        """The tensor object, among what the saving call read or made, that lies where the saved one does."""
+        for access in (*by.inputs, *by.outputs):
+            if access.tensor == saved.tensor and access.version == saved.expected:
+                return access
+        result_first = saved.slot.startswith(("result", "output"))
+        groups = (by.outputs, by.inputs) if result_first else (by.inputs, by.outputs)
+        candidates = [a for group in groups for a in group if self.storage_of(a.tensor, by.index) == saved.storage]
+        for access in candidates:
+            if access.version == saved.expected and self.tensor(access.tensor).shape == saved.shape:
+                return access
+        for access in candidates:
+            if access.version == saved.expected:
+                return access
+        return candidates[0] if candidates else None
+
+    # --- switches -----------------------------------------------------------------------------------------------
+
+    def mode_switch(self, before: int) -> GradMode | None:
+        """The switch that put recording into the state in which event `before` found it."""
+        depth = 0
+        position = min(before - self._first, len(self.events)) - 1
+        for event in reversed(self.events[: position + 1]):
+            if not isinstance(event, GradMode):
+                continue
+            if not event.entering:
+                depth += 1
+            elif depth:
+                depth -= 1
+            elif event.mode != "grad" and event.cause != "enable_grad":
+                return event
+        return None
+
+
+def _writes_of(event: Event) -> tuple[Write, ...]:
+    if isinstance(event, Call):
+        return event.writes
+    if isinstance(event, Backward):
+        return tuple(gradient.write for gradient in event.gradients if gradient.write is not None)
+    return ()

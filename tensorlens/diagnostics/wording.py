@@ -1,0 +1,76 @@
+"""Shared words: how an op is called in prose, and how a finding is put together.
+
+Wording as in rustc's guide: lower case, no full stop, code in backticks; the title states what happened, labels say
+what happened there, only fixes advise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.model import Call, Diagnostic, Edit, Failure, Fix, Label, Severity
+
+_OPERATORS = {
+    "add": "+", "sub": "-", "rsub": "-", "mul": "*", "div": "/", "matmul": "@", "pow": "**", "rpow": "**",
+    "add_": "+=", "sub_": "-=", "mul_": "*=", "div_": "/=", "gt": ">", "lt": "<", "ge": ">=", "le": "<=", "eq": "==",
+    "ne": "!=", "neg": "-",
+}  # fmt: skip
+
+
+def op_text(op: str) -> str:
+    """The op as a person writes it: "`detach()`", "`.data`", "`torch.argmax()`", "an item assignment"."""
+    if op.endswith("__setitem__"):
+        return "an item assignment"
+    if op.endswith("__getitem__"):
+        return "indexing"
+    if op.endswith(".__get__"):
+        return f"`.{op.split('.')[-2]}`"
+    if op.endswith(".__set__"):
+        return f"assigning `.{op.split('.')[-2]}`"
+    if op.endswith(".step"):
+        return f"`{op}()`"
+    return f"`{op.removeprefix('Tensor.')}()`"
+
+
+def node_text(node: str) -> str:
+    """A node's name for prose: "`SigmoidBackward0`"."""
+    return f"`{node}`"
+
+
+def ordinal(number: int) -> str:
+    suffix = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{suffix}"
+
+
+def count_text(facts: Facts, call: Call) -> str:
+    """" (the 3rd time this line ran)" where a site ran more than once; which iteration is meant."""
+    times = facts.times_run(call.site, call.index)
+    total = sum(t.count for t in facts.trace.totals if t.site == call.site and t.op == call.op)
+    return f", the {ordinal(times)} time this ran" if total > 1 and times else ""
+
+
+def severity_of(failure: Failure) -> Severity:
+    """An exception that the script caught is told as a note: it may be meant."""
+    return "note" if failure.caught else "error"
+
+
+def finding(
+    code: str, severity: Severity, title: str, explanation: str, labels: Iterable[Label | None], **more: object
+) -> Diagnostic:
+    """A diagnostic without the labels whose place is unknown, and without repeated ones; `more`: notes, fixes,
+    evidence."""
+    kept: list[Label] = []
+    for label in labels:
+        if label is not None and not any((k.role, k.span) == (label.role, label.span) for k in kept):
+            kept.append(label)
+    return Diagnostic(code, severity, title, explanation, tuple(kept), **more)  # type: ignore[arg-type]
+
+
+def fix(title: str, *edits: Edit) -> Fix:
+    return Fix(title, edits)
+
+
+def named(facts: Facts, number: int | None, at: int | None = None) -> str:
+    """A tensor's name for prose, in backticks where it is code."""
+    return "a tensor" if number is None else facts.names.quoted(number, at)

@@ -1,0 +1,135 @@
+"""A process that has imported torch once and forks for every script: hundreds of real runs in seconds.
+
+Each fork runs the same code as the command's child process (`tensorlens.tracer.run.main`), or the script plainly, with
+its own standard streams, working directory and journal. Run as a program, it takes one JSON request a line.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+import os
+import sys
+import tempfile
+import traceback
+import types
+from typing import Any
+
+SECONDS = 60
+
+
+def serve() -> None:
+    import torch  # noqa: F401 - the point of this process
+
+
+    import tensorlens.tracer.run  # noqa: F401
+
+    for line in sys.stdin:
+        request = json.loads(line)
+        print(json.dumps(_run(request)), flush=True)
+
+
+def _run(request: dict[str, Any]) -> dict[str, Any]:
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        journal = os.open(request["journal"], os.O_RDWR | os.O_CREAT | os.O_TRUNC) if request["lens"] else None
+        child = os.fork()
+        if child == 0:
+            _become(request, out.fileno(), err.fileno(), journal)
+        _, status = os.waitpid(child, 0)
+        if journal is not None:
+            os.close(journal)
+        texts = []
+        for stream in (out, err):
+            stream.seek(0)
+            texts.append(stream.read().decode("utf-8", "replace"))
+    return {"returncode": os.waitstatus_to_exitcode(status), "stdout": texts[0], "stderr": texts[1]}
+
+
+def _become(request: dict[str, Any], out: int, err: int, journal: int | None) -> None:
+    """Turn this fork into the process that runs the script, and never return."""
+    import signal
+
+    signal.alarm(SECONDS)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(out, 1)
+    os.dup2(err, 2)
+    os.chdir(request["cwd"])
+    sys.stdin = open(0, closefd=False)
+    code = "plain(request)" if journal is None else "main()"
+    config = {"kind": "file", "name": request["script"], "argv": request["argv"], "claims": request["claims"]}
+    sys.argv = ["-c", str(journal), json.dumps(config)]
+    from tensorlens.tracer.run import main
+
+    names = {"main": main, "plain": _plain, "request": request}
+    sys.exit(_finish(compile(code, "<string>", "exec"), names))
+
+
+def _plain(request: dict[str, Any]) -> None:
+    """What plain python does with a script."""
+    filename = os.path.abspath(request["script"])
+    sys.argv = [request["script"], *request["argv"]]
+    sys.path[0] = os.path.dirname(os.path.realpath(filename))
+    module = types.ModuleType("__main__")
+    module.__dict__.update(__builtins__=builtins, __annotations__={}, __file__=filename, __cached__=None)
+    sys.modules["__main__"] = module
+    with open(filename, "rb") as file:
+        code = compile(file.read(), filename, "exec", dont_inherit=True)
+    exec(code, module.__dict__)
+
+
+def _finish(code: Any, names: dict[str, Any]) -> None:
+    """Run `code`, then end as the interpreter would: traceback, threads, atexit, exit status."""
+    import atexit
+    import threading
+
+    status = 0
+    try:
+        exec(code, names)
+    except SystemExit as leave:
+        if isinstance(leave.code, str):
+            print(leave.code, file=sys.stderr)
+        status = leave.code if isinstance(leave.code, int) else 0 if leave.code is None else 1
+    except BaseException as error:
+        if names["request"]["lens"]:
+            _drop_own_frames(error)
+            sys.excepthook(type(error), error, error.__traceback__)
+        else:
+            _show(error)
+        status = 130 if isinstance(error, KeyboardInterrupt) else 1
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def _drop_own_frames(error: BaseException) -> None:
+    position = error.__traceback__
+    while position is not None and position.tb_frame.f_code.co_filename in (__file__, "<string>"):
+        position = position.tb_next
+    error.__traceback__ = position
+
+
+def _show(error: BaseException) -> None:
+    _start_at_script(error, set())
+    sys.excepthook(type(error), error, error.__traceback__)
+
+
+def _start_at_script(error: BaseException | None, seen: set[int]) -> None:
+    """Take the frames of this file off the front of a traceback and of those it is chained to."""
+    if error is None or id(error) in seen:
+        return
+    seen.add(id(error))
+    position = error.__traceback__
+    while position is not None and position.tb_frame.f_code.co_filename in (__file__, "<string>"):
+        position = position.tb_next
+    error.__traceback__ = position
+    _start_at_script(error.__cause__, seen)
+    _start_at_script(error.__context__, seen)
+
+
+if __name__ == "__main__":
+    try:
+        serve()
+    except KeyboardInterrupt:
+        traceback.print_exc()
