@@ -1,0 +1,84 @@
+"""`compare`: ways of doing something to a tensor, measured side by side. Imports no torch: a child process measures.
+
+For the command line:
+
+    from tensorlens.compare import ProbeOptions, compare, list_probes
+    from tensorlens.render.comparison import render_comparison
+
+    comparison = compare(["clone", "x.detach()"], ProbeOptions())      # UsageError: one line, exit code 2
+    print(render_comparison(comparison, "table", width=80, color=False), end="")    # or "markdown", "json"
+    for probe in list_probes(): ...                                    # .name, .label, .group, .question
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from tensorlens import __version__
+from tensorlens.compare import child
+from tensorlens.compare.records import Comparison, Operand
+from tensorlens.compare.rows import rows_of
+from tensorlens.compare.summary import summarize
+from tensorlens.errors import UsageError
+from tensorlens.probe.probes import PROBES, Probe
+
+__all__ = ["Comparison", "ProbeOptions", "compare", "list_probes"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeOptions:
+    """The inputs to probe with. What is None is left open, and several inputs show where the answer depends on it."""
+
+    shape: tuple[int, ...] | None = None
+    dtype: str | None = None
+    device: str | None = None
+    requires_grad: bool | None = None
+    leaf: bool | None = None
+    contiguous: bool | None = None
+    view: bool | None = None
+    size: int = 1_000_000  # elements of the input that memory and time are measured on
+    timeout: float = 30.0  # seconds for one answer
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise UsageError(f"--size must be at least 1, not {self.size}")
+        if self.timeout <= 0:
+            raise UsageError(f"--timeout must be more than 0, not {self.timeout:g}")
+        if self.shape is not None and any(extent < 0 for extent in self.shape):
+            raise UsageError(f"a shape has no negative sizes: {self.shape}")
+
+
+def parse_shape(text: str) -> tuple[int, ...]:
+    """`2,3` or `2x3` or `(2, 3)` as a shape; `()` is a scalar's."""
+    inner = text.strip().removeprefix("(").removesuffix(")").strip()
+    parts = [part for part in re.split(r"[,x\s]+", inner) if part]
+    if not all(part.isdecimal() for part in parts) or not (parts or text.strip() == "()"):
+        raise UsageError(f'not a shape: "{text}"; write it as 2,3')
+    return tuple(int(part) for part in parts)
+
+
+def compare(operands: Sequence[str], options: ProbeOptions | None = None) -> Comparison:
+    """Measure every probe for every operand and put the answers side by side."""
+    if len(operands) < 2:
+        raise UsageError('compare takes two operands or more, such as: clone detach "x[1:]"')
+    settings = asdict(options or ProbeOptions())
+    timeout = settings.pop("timeout")
+    measured = child.measure(operands, settings, timeout)
+    known = measured.operands or tuple(Operand(text, text, "code") for text in operands)
+    rows = rows_of(PROBES, len(known), measured.cells, measured.crashed)
+    return Comparison(
+        tensorlens=__version__,
+        torch=measured.torch,
+        operands=known,
+        inputs=measured.inputs,
+        main=0,
+        rows=rows,
+        summary=summarize(known, measured.inputs, rows),
+    )
+
+
+def list_probes() -> tuple[Probe, ...]:
+    """Every probe, in the order of the rows."""
+    return tuple(PROBES)

@@ -1,0 +1,75 @@
+"""From single answers to rows: what is on one line, and whether the operands differ in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tensorlens.compare.child import Cell
+from tensorlens.compare.records import Answer, Observation, Row, Value
+from tensorlens.probe.words import duration
+
+if TYPE_CHECKING:
+    from tensorlens.probe.probes import Probe
+
+NOTICEABLE = 1.25  # costs that are nearer than this to each other count as the same
+
+
+def rows_of(
+    probes: Sequence[Probe], operands: int, cells: Mapping[Cell, Answer | None], crashed: Sequence[int]
+) -> tuple[Row, ...]:
+    """One row a probe, without the probes whose question arose for no operand."""
+    rows = []
+    for probe in probes:
+        evidence = [
+            Observation(operand, place, answer)
+            for (operand, place, name), answer in sorted(cells.items())
+            if name == probe.name and answer is not None
+        ]
+        if probe.name == "runs":
+            down = Answer(False, "brings the process down")
+            evidence += [Observation(operand, 0, down) for operand in crashed]
+        if probe.name == "time_ratio":
+            evidence = _ratios(evidence)
+        if evidence:
+            rows.append(_row(probe, operands, evidence))
+    return tuple(rows)
+
+
+def _row(probe: Probe, operands: int, evidence: list[Observation]) -> Row:
+    main: dict[int, Value] = {seen.operand: seen.answer.value for seen in evidence if seen.input == 0}
+    values = tuple(main.get(operand) for operand in range(operands))
+    differs = _cost_differs(evidence) if probe.group == "cost" else _differs(evidence)
+    return Row(probe.name, probe.label, probe.group, values, differs, tuple(evidence))
+
+
+def _differs(evidence: Sequence[Observation]) -> bool:
+    """Whether two operands give different answers on the same input."""
+    seen: dict[int, Value] = {}
+    return any(seen.setdefault(each.input, each.answer.value) != each.answer.value for each in evidence)
+
+
+def _cost_differs(evidence: Sequence[Observation]) -> bool:
+    costs = [each.answer.value for each in evidence if isinstance(each.answer.value, (int, float))]
+    return bool(costs) and max(costs) > NOTICEABLE * min(costs)
+
+
+def _ratios(evidence: Sequence[Observation]) -> list[Observation]:
+    """Times as multiples of the fastest operand's median, with the middle half of the calls."""
+    times = {
+        each.operand: tuple(map(int, each.answer.text.split()))
+        for each in evidence
+        if isinstance(each.answer.value, int) and not isinstance(each.answer.value, bool)
+    }
+    fastest = max(1, min((middle for _, middle, _ in times.values()), default=1))
+    told = []
+    for each in evidence:
+        if each.operand not in times:
+            told.append(each)
+            continue
+        low, middle, high = times[each.operand]
+        ratio = round(middle / fastest, 2)
+        spread = f"({low / fastest:.3g} to {high / fastest:.3g})"
+        text = f"{duration(middle)}, {f'{ratio:.3g} times' if middle > fastest else 'fastest'} {spread}"
+        told.append(Observation(each.operand, each.input, Answer(ratio, text)))
+    return told

@@ -1,0 +1,188 @@
+"""One operand on one kind of input: how a probe applies it, looks at the result, writes it and runs backward."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.autograd import profiler
+from torch.autograd.graph import saved_tensors_hooks
+
+from tensorlens.compare.records import Answer, Input
+from tensorlens.probe.code import Code
+from tensorlens.probe.inputs import Subject, differentiable, dtype_of, enlarged, make
+from tensorlens.probe.words import numbers
+
+
+@dataclass(slots=True)
+class Trial:
+    """Fresh tensors, and what the operand returned for them. `result` is its first tensor, None if it has none."""
+
+    subject: Subject
+    returned: Any
+    result: torch.Tensor | None
+
+    @property
+    def x(self) -> torch.Tensor:
+        return self.subject.x
+
+
+def first_tensor(value: object) -> torch.Tensor | None:
+    """The tensor in what an operand returned: itself, or the first of a tuple, list or mapping."""
+    if isinstance(value, torch.Tensor):
+        return value
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (tuple, list)):
+        return next((found for each in value if (found := first_tensor(each)) is not None), None)
+    return None
+
+
+def memory(value: Any) -> tuple[int, int] | None:
+    """(start, end) of the memory behind a tensor or a NumPy array; None if it has none."""
+    if isinstance(value, torch.Tensor):
+        try:
+            storage = value.untyped_storage()
+            return storage.data_ptr(), storage.data_ptr() + storage.nbytes()
+        except (NotImplementedError, RuntimeError):
+            return None
+    interface = getattr(value, "__array_interface__", None)
+    if interface is None:
+        return None
+    return interface["data"][0], interface["data"][0] + value.nbytes
+
+
+def overlap(one: Any, other: Any) -> bool | None:
+    """Whether two values lie in the same memory; None if that can't be asked of one of them."""
+    first, second = memory(one), memory(other)
+    if first is None or second is None:
+        return None
+    return first[0] < second[1] and second[0] < first[1]
+
+
+def write(target: Any) -> None:
+    """Change a tensor (or array) in place, the way a user would: `target.add_(1)`."""
+    if not isinstance(target, torch.Tensor):
+        target += 1
+    elif target.dtype == torch.bool:
+        target.logical_not_()
+    else:
+        target.add_(1)
+
+
+def version(tensor: torch.Tensor) -> int | None:
+    """The version counter; None for an inference tensor, which has none."""
+    return None if tensor.is_inference() else tensor._version
+
+
+def weight_like(tensor: torch.Tensor) -> torch.Tensor:
+    """A leaf to multiply `tensor` by: autograd then keeps `tensor`, whose values are the leaf's gradient."""
+    dtype = tensor.dtype if tensor.dtype.is_floating_point or tensor.dtype.is_complex else torch.get_default_dtype()
+    return torch.full(tensor.shape, 2, dtype=dtype, device=tensor.device).requires_grad_()
+
+
+def gradients(of: torch.Tensor, at: torch.Tensor, weights: torch.Tensor | None = None) -> torch.Tensor | None:
+    """The gradient of `(of * weights).sum()` (of `of.sum()`) at a leaf; None where it does not reach it."""
+    if not of.requires_grad:
+        return None
+    ones = torch.ones_like(of) if weights is None else weights
+    return torch.autograd.grad([of], [at], [ones], allow_unused=True)[0]
+
+
+def allocated(action: Callable[[], object]) -> tuple[int, int]:
+    """Bytes that `action` allocates: the most at one time, and what its result keeps."""
+    with profiler.profile(profile_memory=True) as profile:
+        kept = action()
+    now = most = 0
+    for event in profile.kineto_results.events():
+        if event.name() == "[memory]":
+            now += event.nbytes()
+            most = max(most, now)
+    del kept
+    return most, now
+
+
+@contextlib.contextmanager
+def copies_saved() -> Iterator[None]:
+    """Autograd keeps copies of what it saves, so that the gradients are those of the values at that time."""
+    with saved_tensors_hooks(lambda tensor: tensor.detach().clone(), lambda tensor: tensor):
+        yield
+
+
+def backward(roots: list[torch.Tensor]) -> None:
+    """Backward from every root with ones, which takes roots of any shape and of complex numbers."""
+    torch.autograd.backward(roots, [torch.ones_like(root) for root in roots])
+
+
+def compare_gradients(got: list[torch.Tensor | None], right: list[torch.Tensor | None]) -> Answer:
+    """Fine, or silently wrong with the first pair that differs."""
+    for mine, reference in zip(got, right, strict=True):
+        if not _same(mine, reference):
+            return Answer("silently wrong", f"silently wrong: gradient {numbers(mine)}, right is {numbers(reference)}")
+    return Answer("fine", "fine")
+
+
+def _same(one: torch.Tensor | None, other: torch.Tensor | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return one.shape == other.shape and torch.allclose(one, other, equal_nan=True)
+
+
+class Bench:
+    """All that a probe is given: fresh inputs, the operand, and the tools of this module.
+
+    What a probe does to its tensors is gone with them.
+    """
+
+    overlap = staticmethod(overlap)
+    write = staticmethod(write)
+    version = staticmethod(version)
+    weight_like = staticmethod(weight_like)
+    backward = staticmethod(backward)
+    gradients = staticmethod(gradients)
+    copies_saved = staticmethod(copies_saved)
+    no_grad = torch.no_grad
+    sequence = staticmethod(torch._C._autograd._get_sequence_nr)
+    allocated = staticmethod(allocated)
+
+    compare_gradients = staticmethod(compare_gradients)
+
+    def __init__(self, code: Code, spec: Input, size: int = 1_000_000) -> None:
+        self.spec = spec
+        self.large = enlarged(spec, size)
+        self.may_require_grad = differentiable(dtype_of(spec.dtype))
+        self.uses_y = code.uses_y
+        self._code = code
+
+    def subject(self, spec: Input | None = None) -> Subject:
+        return make(spec or self.spec)
+
+    def apply(self, subject: Subject) -> Trial:
+        """Run the operand on `subject`; random operations draw the same numbers each time."""
+        torch.manual_seed(0)
+        returned = self._code(subject)
+        return Trial(subject, returned, first_tensor(returned))
+
+    def trial(self, spec: Input | None = None) -> Trial:
+        return self.apply(self.subject(spec))
+
+    def timed(self, subject: Subject) -> int:
+        """Nanoseconds of one call, on a device until the work is done."""
+        function, arguments = self._code.function, self._code.arguments(subject)
+        wait = self._wait()
+        wait()
+        began = time.perf_counter_ns()
+        kept = function(*arguments)
+        wait()
+        ended = time.perf_counter_ns()
+        del kept
+        return ended - began
+
+    def _wait(self) -> Callable[[], object]:
+        kind = torch.device(self.spec.device).type
+        module = getattr(torch, kind, None)
+        return getattr(module, "synchronize", lambda: None)

@@ -1,0 +1,66 @@
+"""An operand as code: Python text in `x` and `y` whose value (or what it leaves in its target) is the result."""
+
+from __future__ import annotations
+
+import ast
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tensorlens.probe.inputs import Subject
+
+PARAMETERS = ("x", "y", "dtype", "device")
+
+
+class Code:
+    """Operand text as a function of a subject. It may name `x`, `y`, `dtype` (another than x's), `device`, torch."""
+
+    def __init__(self, text: str, extra: dict[str, Any] | None = None) -> None:
+        tree = ast.parse(text, "<operand>", "exec")
+        self.uses_y = any(isinstance(node, ast.Name) and node.id == "y" for node in ast.walk(tree))
+        names = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional, **(extra or {})}
+        self.function: Callable[..., Any] = _function(tree, names)
+
+    def __call__(self, subject: Subject) -> Any:
+        return self.function(*self.arguments(subject))
+
+    def arguments(self, subject: Subject) -> tuple[Any, ...]:
+        """What `function` is to be called with."""
+        other = torch.float32 if subject.x.dtype == torch.float64 else torch.float64
+        return subject.x, subject.y, other, subject.x.device
+
+
+def loaded(path: Path, function: str) -> Callable[..., Any]:
+    """The function of a script file, which runs as an import would run it."""
+    found = runpy.run_path(str(path), run_name=path.stem).get(function)
+    if callable(found):
+        return found  # type: ignore[no-any-return]
+    raise LookupError(function)
+
+
+def _function(tree: ast.Module, names: dict[str, Any]) -> Callable[..., Any]:
+    _return_result(tree.body)
+    holder = ast.parse(f"def operand({', '.join(PARAMETERS)}): pass")
+    definition = holder.body[0]
+    assert isinstance(definition, ast.FunctionDef)
+    definition.body = tree.body
+    exec(compile(ast.fix_missing_locations(holder), "<operand>", "exec"), names)  # noqa: S102 - running what the user typed is the purpose
+    return names["operand"]  # type: ignore[no-any-return]
+
+
+def _return_result(body: list[ast.stmt]) -> None:
+    """End with a return: of the last expression, of what was assigned last, or of `x` after anything else."""
+    last = body[-1] if body else ast.Pass()
+    if isinstance(last, ast.With):
+        _return_result(last.body)
+    elif isinstance(last, ast.Expr):
+        body[-1] = ast.Return(last.value)
+    elif isinstance(last, ast.AugAssign):
+        body.append(ast.Return(ast.parse(ast.unparse(last.target), mode="eval").body))
+    elif isinstance(last, ast.Assign) and isinstance(last.targets[-1], ast.Name):
+        body.append(ast.Return(ast.Name(last.targets[-1].id, ast.Load())))
+    elif not isinstance(last, ast.Return):
+        body.append(ast.Return(ast.Name("x", ast.Load())))

@@ -1,0 +1,183 @@
+"""From what the user typed to code that runs: methods, properties, functions, contexts, expressions, files."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tensorlens.compare.records import Operand
+from tensorlens.errors import UsageError
+from tensorlens.probe import arguments
+from tensorlens.probe.code import Code, loaded
+from tensorlens.probe.inputs import Subject
+
+NAMESPACES = {
+    "torch": torch,
+    "F": torch.nn.functional,
+    "nn.functional": torch.nn.functional,
+    "linalg": torch.linalg,
+    "special": torch.special,
+    "fft": torch.fft,
+}
+MISTAKES = (NameError, AttributeError, TypeError, ImportError)  # of the one who typed it, not of torch
+BODY = "r = x * 2"  # what a context manager is put around
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """An operand and its code."""
+
+    operand: Operand
+    code: Code
+
+
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """An operand that ran on none of the inputs: the call tried first, and how it failed."""
+
+    first: Resolved
+    error: Exception
+    advice: str
+
+
+def resolve(text: str, subjects: Sequence[Callable[[], Subject]]) -> Resolved | Unresolved:
+    """The first way of reading `text` that runs on one of the subjects; UsageError where it can't be read at all."""
+    first: Unresolved | None = None
+    for resolved in readings(text):
+        for fresh in subjects:
+            try:
+                result = resolved.code(fresh())
+            except Exception as error:  # noqa: BLE001 - whatever it raises is the finding
+                first = first or Unresolved(resolved, error, _advice(text, resolved))
+            else:
+                return _around_body(resolved) if _is_context(result) else resolved
+    if first is None:
+        raise unknown(text)
+    return first
+
+
+def readings(text: str) -> Iterator[Resolved]:
+    """Every call that `text` may stand for, likeliest first; none for a name that torch has not."""
+    script = re.fullmatch(r"(.+\.py):(\w+)", text)
+    if script:
+        yield from _script_function(text, Path(script[1]), script[2])
+    elif re.fullmatch(r"[A-Za-z_][\w.]*", text) and text not in ("x", "y") and not text.startswith(("x.", "y.")):
+        yield from (read(text, call, kind) for call, kind in _calls(text))
+    else:
+        try:
+            yield read(text, text, "code")
+        except (SyntaxError, ValueError) as error:
+            reason = error.msg if isinstance(error, SyntaxError) else str(error)
+            raise UsageError(f'can\'t read the operand "{text}": {reason}') from None
+
+
+def read(text: str, call: str, kind: str) -> Resolved:
+    """The operand whose code is known already."""
+    if kind == "file":
+        path, name = text.rsplit(":", 1)
+        function = _function(path, name)
+        return Resolved(Operand(text, call, kind), Code(call, {name: function}))
+    return Resolved(Operand(text, call, kind), Code(call))
+
+
+def nearest(error: Exception) -> str:
+    """Names of torch like the one that an expression got wrong, for a message; "" if none is near."""
+    wrong = getattr(error, "name", None)
+    near = difflib.get_close_matches(wrong, sorted(_known_names()), n=3) if isinstance(wrong, str) else []
+    return f"; nearest: {', '.join(near)}" if near else ""
+
+
+def unknown(text: str) -> UsageError:
+    """The one line for a name that is nothing in torch."""
+    near = difflib.get_close_matches(text.rsplit(".", 1)[-1], sorted(_known_names()), n=3, cutoff=0.6)
+    hint = f"; nearest: {', '.join(near)}" if near else '; an operand is an op, a context or code such as "x.view(-1)"'
+    return UsageError(f'unknown operand "{text}"{hint}')
+
+
+def _calls(text: str) -> Iterator[tuple[str, str]]:
+    """(code, kind) for a name, dotted or not: first the call without arguments, then with arguments found."""
+    prefix, _, name = text.rpartition(".")
+    if prefix in ("", "Tensor", "torch.Tensor") and hasattr(torch.Tensor, name):
+        yield from _member_calls(name)
+        return
+    for space, module in NAMESPACES.items():
+        found = getattr(module, name, None)
+        if prefix not in ("", space, f"torch.{space}") or not callable(found):
+            continue
+        path = space if space in ("torch", "F") else f"torch.{space}"
+        if isinstance(found, type) and hasattr(found, "__enter__"):
+            for given in ("", "False", "x.device.type"):
+                yield f"with {path}.{name}({given}): {BODY}", "context"
+            return
+        yield f"{path}.{name}(x)", "function"
+        for given in arguments.argument_lists(name, found, skip=0):
+            source = re.sub(r"^y(?=, |$)", "x", given)  # the first tensor of a function is the source
+            if re.search(r"\bx\b", source):
+                yield f"{path}.{name}({source})", "function"
+        return
+
+
+def _member_calls(name: str) -> Iterator[tuple[str, str]]:
+    member = getattr(torch.Tensor, name)
+    if not callable(member):
+        yield f"x.{name}", "property"
+        return
+    yield f"x.{name}()", "method"
+    for given in arguments.argument_lists(name, member, skip=1):
+        yield f"x.{name}({_unpacked(given)})", "method"
+
+
+def _unpacked(given: str) -> str:
+    """`(2, 3)` alone -> `2, 3`, as people write sizes for a method."""
+    lone = re.fullmatch(r"\(([^()]*(?:\([^()]*\)[^()]*)*)\)", given)
+    return lone[1].removesuffix(",") if lone else given
+
+
+def _script_function(text: str, path: Path, name: str) -> Iterator[Resolved]:
+    if not path.is_file():
+        raise UsageError(f"no such file: {path}")
+    try:
+        yield read(text, f"{name}(x)", "file")
+        yield read(text, f"{name}(x, y)", "file")
+    except LookupError:
+        raise UsageError(f"{path} has no function {name}") from None
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it raises is the finding
+        raise UsageError(f"{path} can't be run: {type(error).__name__}: {error}") from None
+
+
+@cache
+def _function(path: str, name: str) -> Callable[..., Any]:
+    return loaded(Path(path), name)
+
+
+def _is_context(result: object) -> bool:
+    return hasattr(result, "__enter__") and hasattr(result, "__exit__") and not isinstance(result, torch.Tensor)
+
+
+def _around_body(resolved: Resolved) -> Resolved:
+    """An expression that makes a context manager, put around a body."""
+    call = f"with {ast.unparse(ast.parse(resolved.operand.call))}: {BODY}"
+    return read(resolved.operand.operand, call, "context")
+
+
+def _advice(text: str, resolved: Resolved) -> str:
+    """What to type when no arguments were found."""
+    if resolved.operand.kind == "method":
+        missing = arguments.signature_text(text, getattr(torch.Tensor, text.rsplit(".", 1)[-1]), 1)
+        return f'give its arguments: "x.{text.rsplit(".", 1)[-1]}({missing})", as in "x.view(-1)"'
+    if resolved.operand.kind == "function":
+        return f'give its arguments: "{resolved.operand.call[:-1]}, ...)", as in "x.view(-1)"'
+    return ""
+
+
+def _known_names() -> set[str]:
+    spaces: list[Any] = [torch.Tensor, torch, torch.nn.functional]
+    return {name for space in spaces for name in dir(space) if not name.startswith("_")}

@@ -1,0 +1,137 @@
+"""Probes that write in place and run backward: fine, an error, or silently wrong; and where the call is allowed.
+
+What the gradient should have been comes from a second run in which autograd keeps copies of all that it saves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tensorlens.compare.records import Answer
+from tensorlens.probe import words
+from tensorlens.probe.probes.table import allowed, probe
+
+if TYPE_CHECKING:
+    from tensorlens.probe.bench import Bench, Trial
+
+Program = Callable[
+    [Callable[[], "Trial"], Any], tuple[list[Any], list[Any]]
+]  # (run the operand, subject) -> (roots, leaves)
+
+
+@probe("x used before the call, backward after", "writing")
+def earlier_use_then_backward(bench: Bench) -> Answer:
+    """`z = x * w`, then the call, then backward of z: does the call spoil what autograd saved?"""
+
+    def program(trial_of: Callable[[], Trial], subject: Any) -> tuple[list[Any], list[Any]]:
+        weight = bench.weight_like(subject.x)
+        kept = subject.x * weight
+        trial_of()
+        return [kept], [weight]
+
+    return _against_reference(bench, program)
+
+
+@probe("result written, then backward", "writing")
+def write_result_then_backward(bench: Bench) -> Answer | None:
+    """`z = x * w`, then `result.add_(1)`, then backward of z and of the result: fine, an error, or silently wrong?"""
+
+    def program(trial_of: Callable[[], Trial], subject: Any) -> tuple[list[Any], list[Any]]:
+        trial = trial_of()
+        weight = bench.weight_like(trial.x)
+        kept = trial.x * weight
+        target = trial.result if trial.result is not None else trial.returned
+        _write(bench, target)
+        return [kept, *([target] if getattr(target, "requires_grad", False) else [])], [weight]
+
+    return _against_reference(bench, program) if _has_memory(bench) else None
+
+
+@probe("x written, then backward", "writing")
+def write_source_then_backward(bench: Bench) -> Answer | None:
+    """`z = result * w`, then `x.add_(1)`, then backward of z: fine, an error, or silently wrong?"""
+
+    def program(trial_of: Callable[[], Trial], subject: Any) -> tuple[list[Any], list[Any]]:
+        trial = trial_of()
+        assert trial.result is not None
+        weight = bench.weight_like(trial.result)
+        kept = trial.result * weight
+        with bench.no_grad() if trial.x.is_leaf and trial.x.requires_grad else contextlib.nullcontext():
+            _write(bench, trial.x)
+        return [kept], [weight]
+
+    return _against_reference(bench, program) if bench.trial().result is not None else None
+
+
+@probe("result used in a graph", "writing", everywhere=False)
+def use_in_graph(bench: Bench) -> Answer | None:
+    """May the result be used in a graph afterwards: `z = result * w`, then backward?"""
+    result = bench.trial().result
+    if result is None:
+        return None
+    weight = bench.weight_like(result)
+    bench.backward([result * weight])
+    return Answer("fine", "fine")
+
+
+@probe("allowed on a leaf that requires grad", "writing", everywhere=False)
+def allowed_on_leaf_requiring_grad(bench: Bench) -> Answer | None:
+    """Does the call run when x is a leaf that requires grad?"""
+    if not bench.may_require_grad:
+        return None
+    spec = replace(bench.spec, leaf=True, requires_grad=True)
+    return allowed(lambda: bench.trial(spec))
+
+
+@probe("allowed under no_grad", "writing", everywhere=False)
+def allowed_under_no_grad(bench: Bench) -> Answer:
+    """Does the call run under no_grad when x is a leaf that requires grad?"""
+    subject = bench.subject(replace(bench.spec, leaf=True, requires_grad=bench.may_require_grad))
+    with bench.no_grad():
+        return allowed(lambda: bench.apply(subject))
+
+
+def _against_reference(bench: Bench, program: Program) -> Answer:
+    """Run a program and its backward twice, the second time with copies of all that autograd saves; compare."""
+
+    def gradients(stage: list[str]) -> list[Any]:
+        subject = bench.subject()
+        roots, leaves = program(lambda: bench.apply(subject), subject)
+        stage.append("error in backward")
+        bench.backward(roots)
+        leaves += [leaf for leaf in (subject.leaf, subject.y) if leaf is not None and leaf.is_leaf]
+        return [leaf.grad for leaf in leaves]
+
+    stage: list[str] = []
+    try:
+        got = gradients(stage)
+    except WriteRefused as refused:
+        return words.raised(refused.error, "the write is refused", value="write refused")
+    except Exception as error:  # noqa: BLE001 - whatever it raises is the finding
+        return words.raised(error, *stage)
+    with bench.copies_saved():
+        right = gradients([])
+    return bench.compare_gradients(got, right)
+
+
+class WriteRefused(Exception):
+    """PyTorch did not let the probe write, so there is nothing to be learnt from backward."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def _write(bench: Bench, target: Any) -> None:
+    try:
+        bench.write(target)
+    except Exception as error:
+        raise WriteRefused(error) from error
+
+
+def _has_memory(bench: Bench) -> bool:
+    trial = bench.trial()
+    return trial.result is not None or bench.overlap(trial.returned, trial.x) is not None

@@ -1,0 +1,74 @@
+"""Measured things in words: errors as PyTorch words them, numbers short enough for a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorlens.compare.records import Answer
+
+LONGEST = 60  # characters of a printed tensor
+
+
+def raised(error: BaseException, text: str = "error", value: Any = "error") -> Answer:
+    """An exception as an answer: PyTorch's first paragraph, with the code of the page that explains it."""
+    message = " ".join(str(error).split("\n\n")[0].split())
+    return Answer(value, text, f"{type(error).__name__}: {message}".removesuffix(": "), classify(str(error)))
+
+
+def classify(message: str) -> str:
+    """The catalogue code of an error message, "" for an unknown one."""
+    try:
+        from tensorlens import messages
+    except ImportError:
+        return ""
+    return messages.classify(message)
+
+
+def yes(value: bool) -> Answer:
+    return Answer(value, "yes" if value else "no")
+
+
+def numbers(tensor: Any) -> str:
+    """A gradient as short text: `[0.1, 0.2]`, or `1 everywhere`, or its shape where it is long."""
+    if tensor is None:
+        return "None"
+    flat = tensor.detach().reshape(-1).tolist()
+    short = [_number(value) for value in flat]
+    if len(short) > 1 and len(set(short)) == 1:
+        return f"{short[0]} everywhere"
+    text = _nested(tensor.detach().tolist())
+    if len(text) <= LONGEST:
+        return text
+    return f"{', '.join(short[:4])}, ... of shape {shape_text(tuple(tensor.shape))}"
+
+
+def shape_text(shape: tuple[int, ...]) -> str:
+    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
+
+
+def amount(size: float) -> str:
+    """A number of bytes as people read it."""
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "bytes" or size >= 10 else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"
+
+
+def duration(nanoseconds: float) -> str:
+    """A time per call as people read it."""
+    for unit in ("ns", "us", "ms"):
+        if nanoseconds < 1000:
+            return f"{nanoseconds:.3g} {unit}"
+        nanoseconds /= 1000
+    return f"{nanoseconds:.3g} s"
+
+
+def _nested(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_nested, value))}]"
+    return _number(value)
+
+
+def _number(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)

@@ -1,0 +1,134 @@
+"""A comparison for a terminal or a pipe: first what sets the operands apart, then what they agree in, then costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tensorlens.compare.records import Comparison, Row
+from tensorlens.render.cells import APART, NOT_ASKED, Cell, Notes, cells_of, main_input
+from tensorlens.render.layout import GAP, Line, paragraph, to_text
+from tensorlens.render.options import RenderOptions
+from tensorlens.render.text import pad, safe, wrap
+from tensorlens.source import width
+
+NARROW = 18  # cells; where an operand would get less, each answer is shown with the operands that give it
+MARK = len(APART) + 1
+
+
+def to_terminal(comparison: Comparison, options: RenderOptions) -> str:
+    """The whole comparison as text of at most `options.width` cells a line."""
+    size = max(options.width, 40)
+    notes = Notes()
+    head = f"compare   torch {comparison.torch}   x: {main_input(comparison)}"
+    meaning = [row for row in comparison.rows if row.group != "cost"]
+    sections = [
+        [*paragraph(head, size, style="heading", hang=10), *_legend(comparison, size)],
+        _columns(comparison, "they differ", [row for row in meaning if row.differs], notes, size),
+        _agreed(comparison, [row for row in meaning if not row.differs], notes, size),
+        _columns(
+            comparison, "cost, on a large x", [row for row in comparison.rows if row.group == "cost"], notes, size
+        ),
+        [line for note in notes.listed() for line in _note(note, size)],
+        [line for part in comparison.summary.splitlines() for line in paragraph(safe(part), size, hang=2)],
+    ]
+    lines: list[Line] = []
+    for section in filter(None, sections):
+        lines += [[], *section] if lines else section
+    return to_text(lines, options.color)
+
+
+def _legend(comparison: Comparison, size: int) -> list[Line]:
+    """What was run for each operand, where the table has no room to say so."""
+    if not _grouped(comparison, size):
+        return []
+    calls = [(safe(each.operand), safe(each.call)) for each in comparison.operands]
+    column = min(max(width(name) for name, _ in calls), size // 3)
+    return [
+        line
+        for name, call in calls
+        if name != call
+        for line in paragraph(call, size, [(pad(name, column) + GAP, "name")])
+    ]
+
+
+def _grouped(comparison: Comparison, size: int) -> bool:
+    return _room(comparison, size) < NARROW
+
+
+def _room(comparison: Comparison, size: int) -> int:
+    """The cells for each operand's column."""
+    return (size - MARK - _label_width(comparison, size)) // len(comparison.operands) - len(GAP)
+
+
+def _label_width(comparison: Comparison, size: int) -> int:
+    return min(max((width(row.label) for row in comparison.rows), default=0), size // 3)
+
+
+def _columns(comparison: Comparison, title: str, rows: Sequence[Row], notes: Notes, size: int) -> list[Line]:
+    """A row a probe, a column an operand."""
+    if not rows:
+        return []
+    if _grouped(comparison, size):
+        return [
+            [(" " * MARK + title, "heading")],
+            *(line for row in rows for line in _groups(comparison, row, notes, size)),
+        ]
+    label, room = _label_width(comparison, size), _room(comparison, size)
+    heads = [([safe(operand.call)], room) for operand in comparison.operands]
+    lines = _block([([""], len(APART)), ([title], label), *heads], "heading")
+    for row in rows:
+        cells = [(cell.lines, room) for cell in cells_of(comparison, row, notes)]
+        lines += _block([([APART if row.differs else ""], len(APART)), ([row.label], label), *cells], "plain")
+    return lines
+
+
+def _agreed(comparison: Comparison, rows: Sequence[Row], notes: Notes, size: int) -> list[Line]:
+    """What is the same for all stands once, not in a column for each."""
+    if not rows:
+        return []
+    label = _label_width(comparison, size)
+    lines: list[Line] = [[(" " * MARK + "they agree", "heading")]]
+    for row in rows:
+        cells = [cell for cell in cells_of(comparison, row, notes) if cell != Cell(NOT_ASKED, ())]
+        fullest = max(cells, key=lambda cell: len(cell.others))
+        lines += _block(
+            [([""], len(APART)), ([row.label], label), (fullest.lines, size - MARK - label - len(GAP))], "plain"
+        )
+    return lines
+
+
+def _groups(comparison: Comparison, row: Row, notes: Notes, size: int) -> list[Line]:
+    """Too many operands for columns: each answer once, and beside it the operands that give it."""
+    mark = pad(APART if row.differs else "", MARK)
+    lines: list[Line] = [[(mark, "plain"), (row.label, "heading" if row.differs else "plain")]]
+    givers: dict[Cell, list[str]] = {}
+    for operand, cell in zip(comparison.operands, cells_of(comparison, row, notes), strict=True):
+        givers.setdefault(cell, []).append(safe(operand.operand))
+    room = size - MARK - 4 - len(GAP)
+    answer = min(max(width(line) for cell in givers for line in cell.lines), room // 2)
+    for cell, names in givers.items():
+        lines += _block([([""], MARK + 1), (cell.lines, answer), ([", ".join(names)], room - answer)], "plain")
+    return lines
+
+
+def _block(cells: Sequence[tuple[list[str], int]], style: str) -> list[Line]:
+    """One row of cells, each wrapped to its width; what is wrapped hangs by two."""
+    columns = [[piece for text in texts for piece in _hanging(text, size)] for texts, size in cells]
+    height = max(len(column) for column in columns)
+    lines: list[Line] = []
+    for index in range(height):
+        pieces = [column[index] if index < len(column) else "" for column in columns]
+        padded = [pad(piece, size) for piece, (_, size) in zip(pieces, cells, strict=True)]
+        lines.append([(padded[0] + " ", "plain"), (GAP.join(padded[1:]).rstrip(), style)])
+    return lines
+
+
+def _hanging(text: str, size: int) -> list[str]:
+    first, *rest = wrap(text, size)
+    return [first, *(f"  {piece}" for piece in (wrap(" ".join(rest), size - 2) if rest else []))]
+
+
+def _note(note: tuple[str, str, str], size: int) -> list[Line]:
+    number, message, code = note
+    text = f"{message} [{code}]" if code else message
+    return paragraph(text, size, [(f"{number} ", "quiet")])
