@@ -1,0 +1,146 @@
+"""The command line: one function a command, which parses, calls, prints and leaves with an exit code.
+
+Exit codes: 0 nothing wrong; 1 the script failed, an error-level finding, or a claim not as recorded; 2 usage; 130
+interrupted. No torch is imported here or in anything that this imports: programs run in a child process.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tensorlens import commands
+from tensorlens.commands import Output
+
+app = typer.Typer(
+    name="tensorlens",
+    help="A borrow checker for autograd: what shares memory, what the graph is, and which line broke it.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+Format = Annotated[str, typer.Option("--format", "-f", help="table, json or markdown.", metavar="FORMAT")]
+To = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="Write to FILE: .json a trace for `view`, .md or .txt the report."),
+]
+Width = Annotated[int | None, typer.Option("--width", help="Columns of the report; the terminal's by default.", min=40)]
+Timeout = Annotated[float | None, typer.Option("--timeout", help="Stop the script after so many seconds.", min=0.01)]
+
+_PASS_THROUGH = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        commands.show_version()
+        raise typer.Exit
+
+
+@app.callback()
+def tensorlens(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and leave.")
+    ] = False,
+) -> None:
+    """A borrow checker for autograd: what shares memory, what the graph is, and which line broke it."""
+
+
+@app.command()
+def run(
+    names: Annotated[list[str] | None, typer.Argument(help="Lessons by name, or paths to your own.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Run every bundled lesson.")] = False,
+    format: Format = "table",
+    output: To = None,
+    width: Width = None,
+    timeout: Timeout = None,
+) -> None:
+    """Run lessons: what happened on each line, and their claims checked as they run."""
+    raise typer.Exit(commands.run_lessons(names or [], everything, Output(format, output, width), timeout))
+
+
+@app.command(context_settings=_PASS_THROUGH)
+def explain(
+    script: Annotated[str, typer.Argument(help="A script, or - for standard input, or a module after -m.")] = "",
+    args: Annotated[list[str] | None, typer.Argument(help="Its own arguments.")] = None,
+    module: Annotated[str | None, typer.Option("-m", help="Run a module, as `python -m` does.")] = None,
+    format: Format = "table",
+    output: To = None,
+    width: Width = None,
+    timeout: Timeout = None,
+) -> None:
+    """Run any script and tell what happened, what went wrong, and which line did it."""
+    arguments = [script, *(args or [])] if script else list(args or [])
+    raise typer.Exit(commands.explain(module, arguments, Output(format, output, width), timeout))
+
+
+@app.command()
+def compare(
+    operands: Annotated[
+        list[str] | None, typer.Argument(help='Two or more: clone, torch.clone, no_grad, "x[1:]".')
+    ] = None,
+    shape: Annotated[str | None, typer.Option(help="Shape of x, such as 2,3.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="Its dtype, such as float64.")] = None,
+    device: Annotated[str | None, typer.Option(help="Its device.")] = None,
+    requires_grad: Annotated[bool | None, typer.Option("--requires-grad/--no-requires-grad")] = None,
+    leaf: Annotated[bool | None, typer.Option("--leaf/--non-leaf")] = None,
+    contiguous: Annotated[bool | None, typer.Option("--contiguous/--non-contiguous")] = None,
+    view: Annotated[bool | None, typer.Option("--view/--no-view")] = None,
+    size: Annotated[int, typer.Option(help="Elements of the tensor that time and memory are measured on.")] = 1_000_000,
+    list_probes: Annotated[bool, typer.Option("--list-probes", help="List what is measured.")] = False,
+    format: Format = "table",
+    output: To = None,
+    width: Width = None,
+) -> None:
+    """Put two or more ways of doing something side by side, measured."""
+    if list_probes:
+        raise typer.Exit(commands.list_probes())
+    given = {
+        "shape": shape,
+        "dtype": dtype,
+        "device": device,
+        "requires_grad": requires_grad,
+        "leaf": leaf,
+        "contiguous": contiguous,
+        "view": view,
+        "size": size,
+    }
+    raise typer.Exit(commands.compare(operands or [], given, Output(format, output, width)))
+
+
+@app.command("list")
+def list_() -> None:
+    """List the bundled lessons."""
+    raise typer.Exit(commands.list_lessons())
+
+
+@app.command()
+def errors(
+    wanted: Annotated[list[str] | None, typer.Argument(help="A code, or a pasted error message.")] = None,
+) -> None:
+    """List what autograd can say, or show the page of a code or of a pasted message."""
+    raise typer.Exit(commands.show_errors(" ".join(wanted or [])))
+
+
+@app.command()
+def claims(
+    article: Annotated[str | None, typer.Argument(help="An article, such as 004.")] = None,
+    format: Format = "table",
+    output: To = None,
+    width: Width = None,
+) -> None:
+    """Check every documented statement by running it, and show the verdicts."""
+    raise typer.Exit(commands.check_statements(article, Output(format, output, width)))
+
+
+@app.command()
+def view(trace: Path, format: Format = "table", output: To = None, width: Width = None) -> None:
+    """Show a saved trace again."""
+    raise typer.Exit(commands.view(trace, Output(format, output, width)))
+
+
+def main() -> None:
+    """The entry point: our own errors are one line, a bug of ours says that it is one."""
+    raise SystemExit(commands.guarded(app))

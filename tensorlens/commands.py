@@ -1,0 +1,264 @@
+"""What the commands do, behind the parsing of `cli`: run, diagnose, render, write. Each returns an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tensorlens import __version__
+from tensorlens.errors import TensorLensError, UsageError
+
+if TYPE_CHECKING:
+    from tensorlens.model import Report, Trace
+    from tensorlens.render import RenderOptions
+
+_INTERRUPTED = 130
+_SUFFIXES = {".json": "trace", ".md": "markdown", ".txt": "table"}
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where a report goes and how: `format` on standard output, or `path` by its suffix."""
+
+    format: str = "table"
+    path: Path | None = None
+    width: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.format not in ("table", "json", "markdown"):
+            raise UsageError(f"no such format: {self.format} (there are table, json, markdown)")
+
+    @property
+    def keeps_stdout(self) -> bool:
+        """Whether standard output belongs to the report alone."""
+        return self.path is None and self.format != "table"
+
+    def options(self, **more: Any) -> RenderOptions:
+        from tensorlens.render import RenderOptions
+
+        color = self.path is None and self.format == "table" and _wants_color()
+        return RenderOptions(width=self.width or _terminal_width(self.path), color=color, **more)
+
+    def write(self, text: str) -> None:
+        if self.path is None:
+            sys.stdout.write(text if text.endswith("\n") else text + "\n")
+            sys.stdout.flush()
+            return
+        try:
+            self.path.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise UsageError(f"can't write {self.path}: {error.strerror}") from None
+
+
+def _wants_color() -> bool:
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or (sys.stdout.isatty() and os.environ.get("TERM") != "dumb")
+
+
+def _terminal_width(path: Path | None) -> int:
+    if path is not None:
+        return 100
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns) > 0:
+        return int(columns)
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
+def guarded(app: Callable[..., Any]) -> int:
+    """Run the command line; turn our own errors into one line, and a bug of ours into an honest one."""
+    try:
+        app()
+    except SystemExit as leave:
+        return leave.code if isinstance(leave.code, int) else 0 if leave.code is None else 1
+    except TensorLensError as error:
+        print(f"tensorlens: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if os.environ.get("TENSORLENS_DEBUG"):
+            raise
+        print(
+            f"tensorlens: this is a bug in tensorlens, not in your script: {type(error).__name__}: {error} "
+            "(set TENSORLENS_DEBUG=1 for the traceback, and please report it)",
+            file=sys.stderr,
+        )
+        return 70
+    return 0
+
+
+def show_version() -> None:
+    print(f"tensorlens {__version__}")
+
+
+# --- run, explain, view ---------------------------------------------------------------------------------------------
+
+
+def explain(module: str | None, arguments: Sequence[str], output: Output, timeout: float | None) -> int:
+    """`explain SCRIPT [ARGS…]`, `explain -m MODULE [ARGS…]`, `explain - [ARGS…]`."""
+    from tensorlens.runner import RunOptions, Target, run_script
+
+    if module is not None:
+        target = Target("module", module, tuple(arguments))
+    elif not arguments:
+        raise UsageError("explain what? Give a script, - for standard input, or -m and a module")
+    elif arguments[0] == "-":
+        target = Target("stdin", "-", tuple(arguments[1:]))
+    else:
+        target = Target("file", arguments[0], tuple(arguments[1:]))
+    trace = run_script(target, RunOptions(timeout=timeout, stdout_to_stderr=output.keeps_stdout))
+    return _show(trace, output)
+
+
+def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout: float | None) -> int:
+    """`run NAME…`, `run PATH`, `run --all`: one report after the other, the worst exit code of all."""
+    from tensorlens import lessons
+    from tensorlens.runner import RunOptions, Target, run_script
+
+    wanted = [lesson.name for lesson in lessons.lessons()] if everything else list(names)
+    if not wanted:
+        raise UsageError("run what? Give the name of a lesson (tensorlens list shows them), a path, or --all")
+    paths = [lessons.find(name) for name in wanted]
+    if output.path is not None and len(paths) > 1:
+        raise UsageError("-o takes one lesson at a time")
+    options = RunOptions(timeout=timeout, claims=True, stdout_to_stderr=output.keeps_stdout)
+    reports = []
+    worst = 0
+    for path in paths:
+        trace = run_script(Target("file", str(path)), options)
+        trace = replace(trace, script=replace(trace.script, path=path.name))
+        worst = max(worst, _show(trace, output, lesson=True, collected=reports if len(paths) > 1 else None))
+    if output.keeps_stdout and len(paths) > 1:
+        output.write(_joined(reports, output.format))
+    return worst
+
+
+def _joined(texts: list[str], format: str) -> str:
+    """Several reports as one text: a JSON array, or documents one after the other."""
+    if format == "json":
+        return "[\n" + ",\n".join(text.strip() for text in texts) + "\n]\n"
+    return "\n".join(texts)
+
+
+def view(path: Path, output: Output) -> int:
+    """`view TRACE.json`: the report of a saved trace."""
+    from tensorlens.store import load
+
+    return _show(load(path), output)
+
+
+def _show(trace: Trace, output: Output, lesson: bool = False, collected: list[str] | None = None) -> int:
+    from tensorlens.diagnostics import diagnose
+    from tensorlens.model import Report
+    from tensorlens.render import render
+
+    report = Report(trace, diagnose(trace))
+    form = output.format
+    if output.path is not None:
+        form = _SUFFIXES.get(output.path.suffix, form) if form == "table" else form
+    if form == "trace":
+        from tensorlens.store import dumps
+
+        output.write(dumps(trace))
+        return exit_code(report, lesson)
+    texts: dict[str, Any] = {"lesson": lesson, "statements": _statement_texts()} if lesson else {}
+    text = render(report, form, output.options(**texts))
+    if collected is not None and output.keeps_stdout:
+        collected.append(text)
+    else:
+        output.write(text)
+    return exit_code(report, lesson)
+
+
+def _statement_texts() -> dict[str, str]:
+    from tensorlens.statements import STATEMENTS
+
+    return {statement.id: statement.text for statement in STATEMENTS}
+
+
+def exit_code(report: Report, lesson: bool = False) -> int:
+    """0 nothing wrong, 1 something is, 130 interrupted. A lesson that ends in the error it announces is fine."""
+    trace = report.trace
+    if trace.script.outcome == "interrupted":
+        return _INTERRUPTED
+    if any(not claim.as_expected for claim in trace.claims):
+        return 1
+    announced = any(claim.check.startswith("raises") and claim.verdict == "holds" for claim in trace.claims)
+    if lesson and announced and trace.script.outcome == "error":
+        return 0
+    failed = trace.script.outcome != "ok" and not (trace.script.outcome == "exit" and trace.script.exit_code == 0)
+    return 1 if failed or any(diagnostic.severity == "error" for diagnostic in report.diagnostics) else 0
+
+
+# --- lists and pages ------------------------------------------------------------------------------------------------
+
+
+def list_lessons() -> int:
+    from tensorlens import lessons
+
+    rows = [(lesson.name, lesson.title) for lesson in lessons.lessons()]
+    size = max(len(name) for name, _ in rows)
+    for name, title in rows:
+        print(f"{name:<{size}}  {title}")
+    return 0
+
+
+def show_errors(wanted: str) -> int:
+    """`errors`, `errors CODE`, `errors "message"`."""
+    from tensorlens.diagnostics import pages
+
+    if not wanted:
+        print(pages.index(), end="")
+    else:
+        print(pages.page_for(wanted), end="")
+    return 0
+
+
+def check_statements(article: str | None, output: Output) -> int:
+    """`claims [ARTICLE]`: run the lessons that carry the statements, and show what each comes to."""
+    from tensorlens.checking import check_documented
+    from tensorlens.render.claims import render_claims
+
+    checked = check_documented(article)
+    form = output.format
+    if output.path is not None and form == "table":
+        form = {".json": "json", ".md": "markdown"}.get(output.path.suffix, "table")
+    output.write(render_claims(checked, form, output.options()))
+    return 0 if checked.as_recorded else 1
+
+
+def list_probes() -> int:
+    from tensorlens.compare import list_probes as probes
+
+    rows = [(probe.name, probe.question) for probe in probes()]
+    size = max(len(name) for name, _ in rows)
+    for name, question in rows:
+        print(f"{name:<{size}}  {question}")
+    return 0
+
+
+def compare(operands: Sequence[str], given: dict[str, Any], output: Output) -> int:
+    """`compare A B…`"""
+    from tensorlens.compare import ProbeOptions, parse_shape
+    from tensorlens.compare import compare as measure
+    from tensorlens.render.comparison import render_comparison
+
+    if given["shape"] is not None:
+        given = {**given, "shape": parse_shape(given["shape"])}
+    comparison = measure(operands, ProbeOptions(**given))
+    form = output.format
+    if output.path is not None and form == "table":
+        form = {".json": "json", ".md": "markdown"}.get(output.path.suffix, "table")
+    output.write(render_comparison(comparison, form, output.options()))
+    return 0

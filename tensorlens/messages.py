@@ -1,0 +1,72 @@
+"""The one place where PyTorch's English is read: from the text of a message to the code of its page.
+
+The patterns stand in `diagnostics/catalogue.json`, one entry a code, of this and of earlier versions of PyTorch. An entry
+marked `generic` has a message that other mistakes share (`'NoneType' object has no attribute 'zero_'`): the facts of
+the run have to confirm it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+_FILE = Path(__file__).parent / "diagnostics" / "catalogue.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What is known of a code: `tier` 1 is met every day, 3 hardly ever; `raises` names the exception or warning."""
+
+    code: str
+    kind: Literal["error", "warning", "silent"]
+    tier: int
+    raises: str | None
+    patterns: tuple[str, ...]
+    generic: bool
+
+
+@cache
+def entries() -> tuple[Entry, ...]:
+    """Every code, in the order in which patterns are tried."""
+    raw = json.loads(_FILE.read_text(encoding="utf-8"))
+    return tuple(
+        Entry(
+            item["code"],
+            item["kind"],
+            item["tier"],
+            item.get("raises"),
+            tuple(item.get("patterns", ())),
+            item.get("generic", False),
+        )
+        for item in raw
+    )
+
+
+def entry(code: str) -> Entry | None:
+    return next((item for item in entries() if item.code == code), None)
+
+
+def classify(message: str) -> str:
+    """The code of a message, or "" where none is known. A specific entry wins over a generic one."""
+    return next(iter(find(message)), "")
+
+
+def find(text: str) -> list[str]:
+    """The codes whose messages occur in `text`, which may hold a whole traceback; the most specific first."""
+    flat = " ".join(text.split())
+    hits = [item for item in entries() if any(_matches(pattern, text, flat) for pattern in item.patterns)]
+    return [item.code for item in sorted(hits, key=lambda item: item.generic)]
+
+
+def _matches(pattern: str, text: str, flat: str) -> bool:
+    compiled = _compiled(pattern)
+    return compiled.search(text) is not None or compiled.search(flat) is not None
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.DOTALL)
