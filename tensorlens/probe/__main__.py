@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from typing import Any, TextIO
@@ -20,9 +20,10 @@ import torch
 
 from tensorlens.compare.records import Input, input_from
 from tensorlens.errors import UsageError
-from tensorlens.probe import inputs, operands, words
+from tensorlens.probe import operands, words
 from tensorlens.probe.bench import Bench
-from tensorlens.probe.operands import Resolved, Unresolved
+from tensorlens.probe.choice import choose
+from tensorlens.probe.operands import Resolved
 from tensorlens.probe.probes import PROBES
 
 Tell = Callable[[dict[str, Any]], None]
@@ -50,7 +51,9 @@ def answer(request: dict[str, Any], tell: Tell) -> None:
         specs = [input_from(each) for each in request["inputs"]]
         resolved = [operands.read(each["operand"], each["call"], each["kind"]) for each in request["operands"]]
     else:
-        resolved, specs = _resolve_all(request, tell)
+        crashed = request.get("crashed", ())
+        begin = partial(_begin, tell)
+        resolved, specs = choose(request["texts"], request["options"], crashed, begin)
         tell({"torch": torch.__version__, "inputs": [asdict(each) for each in specs]})
         tell({"operands": [asdict(each.operand) for each in resolved]})
     done = {tuple(cell) for cell in request.get("done", ())}
@@ -86,63 +89,8 @@ def _measure(
             return
 
 
-def _resolve_all(request: dict[str, Any], tell: Tell) -> tuple[list[Resolved], list[Input]]:
-    """The operands and the inputs for them: the first shape that all of them run on, else the one for the most."""
-    options = request["options"]
-    texts, crashed = request["texts"], set(request.get("crashed", ()))
-    best: tuple[list[Resolved | Unresolved], list[Input]] | None = None
-    for shape in [tuple(options["shape"])] if options["shape"] is not None else inputs.SHAPES:
-        specs = inputs.inputs_for(shape, options)
-        found = [
-            next(operands.readings(text)) if index in crashed else _resolve(index, text, specs, tell)
-            for index, text in enumerate(texts)
-        ]
-        if best is None or _resolved_count(found) > _resolved_count(best[0]):
-            best = found, specs
-        if _resolved_count(found) == len(texts):
-            break
-    assert best is not None
-    resolved = [each if isinstance(each, Resolved) else _failing(each) for each in best[0]]
-    return resolved, _main_first([each for index, each in enumerate(resolved) if index not in crashed], best[1])
-
-
-def _resolve(index: int, text: str, specs: Sequence[Input], tell: Tell) -> Resolved | Unresolved:
+def _begin(tell: Tell, index: int) -> None:
     tell({"begin": ["resolve", index]})
-    plain = inputs.inputs_for(specs[0].shape, {})[0]
-    found = operands.resolve(text, [partial(inputs.make, spec) for spec in (*specs, plain)])
-    if isinstance(found, Unresolved) and found.first.operand.kind == "code":
-        _failing(found)
-    return found
-
-
-def _resolved_count(found: Sequence[Resolved | Unresolved]) -> int:
-    return sum(isinstance(each, Resolved) for each in found)
-
-
-def _failing(found: Unresolved) -> Resolved:
-    """An operand that raises everywhere is measured as such, unless what raises is how it is written."""
-    operand, error = found.first.operand, found.error
-    if found.advice and operand.call.endswith(("()", "(x)")) and isinstance(error, TypeError):
-        raise UsageError(f"no arguments found for {operand.operand}: {found.advice}")
-    if isinstance(error, operands.MISTAKES):
-        raise UsageError(f'can\'t run "{operand.call}": {words.raised(error).error}{operands.nearest(error)}')
-    return found.first
-
-
-def _main_first(resolved: Sequence[Resolved], specs: list[Input]) -> list[Input]:
-    """Put the first input that every operand runs on in front: what is asked once is asked there."""
-    for spec in specs:
-        if all(_runs(each, spec) for each in resolved):
-            return [spec, *(other for other in specs if other is not spec)]
-    return specs
-
-
-def _runs(resolved: Resolved, spec: Input) -> bool:
-    try:
-        resolved.code(inputs.make(spec))
-    except Exception:  # noqa: BLE001 - whatever it raises is the finding
-        return False
-    return True
 
 
 def _tell(pipe: TextIO, message: dict[str, Any]) -> None:

@@ -27,11 +27,19 @@ BY_NAME = {
     "size": ("(-1,)", "(2, *x.shape)", "x.shape"), "shape": ("(-1,)", "(2, *x.shape)", "x.shape"),
     "sizes": ("(-1,)", "(2, *x.shape)", "(-1, 1)"), "repeats": ("(2, 1, 1)", "2"), "repeat": ("(2, 1, 1)",),
     "stride": ("x.stride()", "1"), "split_size": ("1",), "split_sizes": ("(1, 2)",), "split_size_or_sections": ("1",),
+    "batch1": ("x.new_ones(2, *x.shape)",), "batch2": ("x.new_ones(2, *x.shape)",),
     "chunks": ("2",), "sections": ("1",), "start": ("0",), "length": ("2",),
 }  # fmt: skip
 
 BY_TYPE = {
-    "Tensor": ("y", "y.mT", "x.new_ones(x.shape[-1])", "torch.zeros_like(x, dtype=torch.int64)", "torch.tensor(0.5)"),
+    "Tensor": (
+        "y",
+        "y.mT",
+        "x.new_ones(x.shape[-1])",
+        "x.new_ones(x.shape[-1], x.shape[-1])",
+        "torch.zeros_like(x, dtype=torch.int64)",
+        "torch.tensor(0.5)",
+    ),
     "number": ("2", "0.5"),
     "int": ("1", "2", "0"),
     "float": ("0.5",),

@@ -53,6 +53,8 @@ def inputs_for(shape: tuple[int, ...], options: Mapping[str, Any]) -> list[Input
     main = replace(main, **fixed)
     if not main.requires_grad:
         main = replace(main, leaf=True)
+    if main.requires_grad and not main.leaf:
+        main = replace(main, label="a non-leaf x")
     variants = [main]
     if main.requires_grad and "leaf" not in fixed:
         variants.append(replace(main, id="leaf", label="a leaf x", leaf=True))

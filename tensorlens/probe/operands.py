@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ NAMESPACES = {
     "fft": torch.fft,
 }
 MISTAKES = (NameError, AttributeError, TypeError, ImportError)  # of the one who typed it, not of torch
+READINGS = 400  # tried for one operand on inputs of one shape
 BODY = "r = x * 2"  # what a context manager is put around
 
 
@@ -51,7 +53,7 @@ class Unresolved:
 def resolve(text: str, subjects: Sequence[Callable[[], Subject]]) -> Resolved | Unresolved:
     """The first way of reading `text` that runs on one of the subjects; UsageError where it can't be read at all."""
     first: Unresolved | None = None
-    for resolved in readings(text):
+    for resolved in islice(readings(text), READINGS):
         for fresh in subjects:
             try:
                 result = resolved.code(fresh())
@@ -120,7 +122,7 @@ def _calls(text: str) -> Iterator[tuple[str, str]]:
         yield f"{path}.{name}(x)", "function"
         for given in arguments.argument_lists(name, found, skip=0):
             source = re.sub(r"^y(?=, |$)", "x", given)  # the first tensor of a function is the source
-            if re.search(r"\bx\b", source):
+            if source.startswith(("x", "(x")):
                 yield f"{path}.{name}({source})", "function"
         return
 

@@ -39,9 +39,9 @@ def to_terminal(comparison: Comparison, options: RenderOptions) -> str:
 
 def _legend(comparison: Comparison, size: int) -> list[Line]:
     """What was run for each operand, where the table has no room to say so."""
-    if not _grouped(comparison, size):
-        return []
     calls = [(safe(each.operand), safe(each.call)) for each in comparison.operands]
+    if all(name in _heads(comparison, size) for _, name in calls):
+        return []
     column = min(max(width(name) for name, _ in calls), size // 3)
     return [
         line
@@ -49,6 +49,17 @@ def _legend(comparison: Comparison, size: int) -> list[Line]:
         if name != call
         for line in paragraph(call, size, [(pad(name, column) + GAP, "name")])
     ]
+
+
+def _heads(comparison: Comparison, size: int) -> list[str]:
+    """The names of the operands in the table: the code that was run where there is room, else what was typed."""
+    room = 0 if _grouped(comparison, size) else _room(comparison, size)
+    calls = [safe(operand.call) for operand in comparison.operands]
+    return (
+        calls
+        if all(width(call) <= 2 * room for call in calls)
+        else [safe(each.operand) for each in comparison.operands]
+    )
 
 
 def _grouped(comparison: Comparison, size: int) -> bool:
@@ -74,7 +85,7 @@ def _columns(comparison: Comparison, title: str, rows: Sequence[Row], notes: Not
             *(line for row in rows for line in _groups(comparison, row, notes, size)),
         ]
     label, room = _label_width(comparison, size), _room(comparison, size)
-    heads = [([safe(operand.call)], room) for operand in comparison.operands]
+    heads = [([name], room) for name in _heads(comparison, size)]
     lines = _block([([""], len(APART)), ([title], label), *heads], "heading")
     for row in rows:
         cells = [(cell.lines, room) for cell in cells_of(comparison, row, notes)]
@@ -102,8 +113,8 @@ def _groups(comparison: Comparison, row: Row, notes: Notes, size: int) -> list[L
     mark = pad(APART if row.differs else "", MARK)
     lines: list[Line] = [[(mark, "plain"), (row.label, "heading" if row.differs else "plain")]]
     givers: dict[Cell, list[str]] = {}
-    for operand, cell in zip(comparison.operands, cells_of(comparison, row, notes), strict=True):
-        givers.setdefault(cell, []).append(safe(operand.operand))
+    for name, cell in zip(_heads(comparison, size), cells_of(comparison, row, notes), strict=True):
+        givers.setdefault(cell, []).append(name)
     room = size - MARK - 4 - len(GAP)
     answer = min(max(width(line) for cell in givers for line in cell.lines), room // 2)
     for cell, names in givers.items():

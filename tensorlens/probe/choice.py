@@ -1,0 +1,122 @@
+"""Which calls and which inputs to compare: the first on which every operand runs, sought from the simplest on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from tensorlens.compare.records import Input
+from tensorlens.errors import UsageError
+from tensorlens.probe import inputs, operands, words
+from tensorlens.probe.operands import Resolved, Unresolved
+from tensorlens.probe.samples import samples
+
+OTHER_DTYPES = ("int64", "complex64")  # tried where no shape of the usual one will do
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One kind of input, and what became of every operand on it. `given`: calls that were found elsewhere."""
+
+    options: Mapping[str, Any]
+    shape: tuple[int, ...]
+    given: Mapping[int, str] = field(default_factory=dict)
+    found: list[Resolved | Unresolved] = field(default_factory=list)
+
+    @property
+    def specs(self) -> list[Input]:
+        return inputs.inputs_for(self.shape, self.options)
+
+    @property
+    def unresolved(self) -> list[int]:
+        return [index for index, each in enumerate(self.found) if isinstance(each, Unresolved)]
+
+
+def choose(
+    texts: Sequence[str], options: Mapping[str, Any], crashed: Collection[int], begin: Callable[[int], None]
+) -> tuple[list[Resolved], list[Input]]:
+    """The operands' calls and the inputs for them; UsageError where an operand can't be run as it was written.
+
+    `begin` is told the index of each operand before it is tried, and those in `crashed` are not tried again.
+    """
+    best = _best(texts, options, crashed, begin)
+    resolved = [each if isinstance(each, Resolved) else _failing(each) for each in best.found]
+    return resolved, _main_first([each for index, each in enumerate(resolved) if index not in crashed], best.specs)
+
+
+def _best(
+    texts: Sequence[str], options: Mapping[str, Any], crashed: Collection[int], begin: Callable[[int], None]
+) -> Attempt:
+    """The first attempt in which every operand ran, or the one in which the most did."""
+    tried: list[Attempt] = []
+    for attempts in (_usual(options), _sampled(texts, options, tried)):
+        for attempt in attempts:
+            for index, text in enumerate(texts):
+                begin(index)
+                given = next(operands.readings(text)) if index in crashed else _resolve(attempt, index, text)
+                attempt.found.append(given)
+            if not attempt.unresolved:
+                return attempt
+            tried.append(attempt)
+    return min(tried, key=lambda attempt: len(attempt.unresolved))
+
+
+def _usual(options: Mapping[str, Any]) -> Iterator[Attempt]:
+    """Inputs of every shape, then of other dtypes, as far as the user left them open."""
+    shapes = inputs.SHAPES if options.get("shape") is None else [tuple(options["shape"])]
+    for shape in shapes:
+        yield Attempt(options, shape)
+    for dtype in OTHER_DTYPES if options.get("dtype") is None else ():
+        yield Attempt({**options, "dtype": dtype}, shapes[0])
+
+
+def _sampled(texts: Sequence[str], options: Mapping[str, Any], tried: Sequence[Attempt]) -> Iterator[Attempt]:
+    """What torch tests itself with, for the operands that ran on none of the usual inputs."""
+    for index in range(len(texts)):
+        known = not all(index in attempt.unresolved for attempt in tried)
+        if known or not texts[index].replace(".", "").isidentifier():
+            continue
+        for shape, call in samples(texts[index]):
+            if options.get("shape") in (None, list(shape)):
+                yield Attempt(options, shape, {index: call})
+
+
+def _resolve(attempt: Attempt, index: int, text: str) -> Resolved | Unresolved:
+    plain = inputs.inputs_for(attempt.shape, {})[0]
+    subjects = [partial(inputs.make, spec) for spec in (*attempt.specs, plain)]
+    if index in attempt.given:
+        sampled = operands.read(text, attempt.given[index], "function")
+        if any(_runs(sampled, spec) for spec in attempt.specs):
+            return sampled
+    found = operands.resolve(text, subjects)
+    if isinstance(found, Unresolved) and found.first.operand.kind == "code":
+        _failing(found)
+    return found
+
+
+def _failing(found: Unresolved) -> Resolved:
+    """An operand that raises everywhere is measured as such, unless what raises is how it is written."""
+    operand, error = found.first.operand, found.error
+    if found.advice and operand.call.endswith(("()", "(x)")) and isinstance(error, TypeError):
+        raise UsageError(f"no arguments found for {operand.operand}: {found.advice}")
+    if isinstance(error, operands.MISTAKES):
+        raise UsageError(f'can\'t run "{operand.call}": {words.raised(error).error}{operands.nearest(error)}')
+    return found.first
+
+
+def _main_first(resolved: Sequence[Resolved], specs: list[Input]) -> list[Input]:
+    """Put the first input that every operand runs on in front: what is asked once is asked there."""
+    for spec in specs:
+        if all(_runs(each, spec) for each in resolved):
+            return [spec, *(other for other in specs if other is not spec)]
+    return specs
+
+
+def _runs(resolved: Resolved, spec: Input) -> bool:
+    try:
+        resolved.code(inputs.make(spec))
+    except Exception:  # noqa: BLE001 - whatever it raises is the finding
+        return False
+    return True
