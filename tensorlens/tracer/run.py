@@ -93,6 +93,7 @@ class _Program:
         text = _decoded(source)
         recorder.sites.remember(self.filename, text)
         if self.wants_claims:
+            from tensorlens import claims
             from tensorlens.tracer.claims import ClaimChecker
 
             self.checker = ClaimChecker(claims.parse(text), recorder.quiet)
