@@ -54,7 +54,7 @@ class Identity:
                 number,
                 self.storage(tensor),
                 counter,
-                tuple(int(n) for n in tensor.shape),
+                _shape(tensor),
                 str(tensor.dtype).removeprefix("torch."),
                 str(tensor.device),
                 type(tensor).__name__,
@@ -71,7 +71,7 @@ class Identity:
         try:
             storage = tensor.untyped_storage()
             address = storage._cdata
-        except (RuntimeError, NotImplementedError, AttributeError):
+        except (RuntimeError, NotImplementedError, AttributeError, ValueError):
             return NONE
         entry = self._storages.get(address)
         if entry is not None and entry[0]() is storage:
@@ -95,3 +95,11 @@ class Identity:
         for tensor, number in zip(tensors, numbers, strict=True):
             if number is not None:
                 self.known[id(tensor)] = (weakref.ref(tensor), number)
+
+
+def _shape(tensor: torch.Tensor) -> tuple[int, ...]:
+    """The sizes; none for a tensor that has no shape yet (a lazy module's parameter) or only a symbolic one."""
+    try:
+        return tuple(int(size) for size in tensor.shape)
+    except (RuntimeError, TypeError, ValueError):
+        return ()

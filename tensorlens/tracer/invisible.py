@@ -23,6 +23,7 @@ from tensorlens.tracer.recorder import Recorder
 
 _OURS = str(Path(__file__).resolve().parent)
 _OVERRIDES = torch.overrides.__file__
+_REACH = 4  # frames between a torch function and the handler that it leads to, at the most
 _FILTER = ("always", None, Warning, re.compile(r"tensorlens\.tracer\."), 0)
 
 
@@ -70,6 +71,8 @@ def _warnings_reattributed(recorder: Recorder) -> Iterator[None]:
 
         return changed
 
+    warn = warnings.warn
+    warnings.warn = _counting_visible_frames(warn)
     warnings._showwarnmsg = reattribute  # type: ignore[attr-defined]
     for name, change in changers.items():
         setattr(warnings, name, keeping_ours_first(change))
@@ -78,6 +81,7 @@ def _warnings_reattributed(recorder: Recorder) -> Iterator[None]:
     try:
         yield
     finally:
+        warnings.warn = warn
         warnings._showwarnmsg = show  # type: ignore[attr-defined]
         for name, change in changers.items():
             setattr(warnings, name, change)
@@ -86,6 +90,27 @@ def _warnings_reattributed(recorder: Recorder) -> Iterator[None]:
         while _FILTER in warnings.filters:
             warnings.filters.remove(_FILTER)  # type: ignore[attr-defined]
         warnings._filters_mutated()  # type: ignore[attr-defined]
+
+
+def _counting_visible_frames(warn: Any) -> Any:
+    """`warnings.warn` whose `stacklevel` counts as it would without our frames."""
+
+    def warn_(message: Any, category: Any = None, stacklevel: int = 1, source: Any = None, **more: Any) -> None:
+        frames: list[tuple[FrameType, None]] = []
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            frames.append((frame, None))
+            frame = frame.f_back
+        visible = {id(entry[0]) for entry in _without_ours(frames, reverse=True)}
+        level = wanted = 0
+        for entry, _ in frames:
+            level += 1
+            wanted += id(entry) in visible
+            if wanted >= stacklevel:
+                break
+        warn(message, category, max(level, 1) + 1, source, **more)
+
+    return warn_
 
 
 def _put_filter_first() -> None:
@@ -161,19 +186,34 @@ def _frames_hidden() -> Iterator[None]:
 
 
 def _without_ours(entries: list[Any], reverse: bool) -> Iterator[Any]:
-    """`entries` of (frame, position) less our frames and the ones that torch adds to reach a mode."""
+    """`entries` of (frame, position), the outermost first, less our frames and what torch adds to reach a mode: the
+    first, interrupted run of the function that then runs again inside the handler."""
     if reverse:
         return iter(list(_without_ours(entries[::-1], False))[::-1])
     kept: list[Any] = []
+    came_through = False
     for entry in entries:
-        if is_ours(entry[0].f_code.co_filename):
-            if kept and kept[-1][0].f_code.co_filename == _OVERRIDES:
-                kept.pop()
-                if kept:
-                    kept.pop()
-        else:
-            kept.append(entry)
+        code = entry[0].f_code
+        if is_ours(code.co_filename):
+            came_through = True
+            continue
+        if came_through:
+            _drop_interrupted(kept, code)
+        came_through = False
+        kept.append(entry)
+    if came_through:
+        _drop_interrupted(kept, None)
     return iter(kept)
+
+
+def _drop_interrupted(kept: list[Any], code: Any) -> None:
+    """Take the frames that led to our handler off the end of `kept`; `code` is what runs inside it."""
+    for distance in range(1, min(_REACH, len(kept)) + 1):
+        if kept[-distance][0].f_code is code:
+            del kept[-distance:]
+            return
+    if kept and kept[-1][0].f_code.co_filename == _OVERRIDES:
+        del kept[-2:]
 
 
 def strip(error: BaseException, seen: set[int] | None = None) -> None:

@@ -58,6 +58,8 @@ STATEFUL = {
 
 SHARED_WITH_NUMPY = "memory is shared with an array outside torch: writes through it are not seen"
 
+COMPILED = "compiled by `torch.compile`: what runs inside is not seen (TORCHDYNAMO_DISABLE=1 runs it eagerly)"
+
 SPECIAL: dict[Any, Callable[[Any, Any, Any, Any], Any]] = {}
 """Functions with a handler of their own, `handler(recorder, func, args, kwargs)`; filled by the modules that own them."""
 

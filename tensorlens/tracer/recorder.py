@@ -83,7 +83,11 @@ class Recorder(TorchFunctionMode):
                 gather(value, tensors)
         if kwargs:
             gather(kwargs, tensors)
-        inputs = self.accesses(tensors)
+        try:
+            inputs = self.accesses(tensors)
+        except Exception as trouble:  # ours, never the user's
+            self.gap(f"a call could not be recorded ({type(trouble).__name__}: {trouble})", frame)
+            return func(*args, **kwargs)
         before = _next_sequence()
         try:
             result = func(*args, **kwargs)
@@ -228,6 +232,21 @@ class Recorder(TorchFunctionMode):
             yield
         finally:
             self.paused = before
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Take the mode off the stack while this lasts, if it is on top, and record nothing."""
+        depth = torch._C._len_torch_function_stack()
+        on_top = depth > 0 and torch._C._get_function_stack_at(depth - 1) is self
+        with self.quiet():
+            if not on_top:
+                yield
+                return
+            torch._C._pop_torch_function_stack()
+            try:
+                yield
+            finally:
+                torch._C._push_on_torch_function_stack(self)
 
     def gap(self, reason: str, frame: Any = None) -> None:
         """Say that something can't be seen."""

@@ -128,7 +128,10 @@ def _write_outcome(recorder: Recorder, program: _Program, error: BaseException |
         outcome, exit_code = ("interrupted", 130) if isinstance(error, KeyboardInterrupt) else ("error", 1)
         failure = _ending_failure(recorder, error)
     traceback = None if error is None else error.__traceback__
-    write_end(recorder, program.module.__dict__, traceback)
+    try:
+        write_end(recorder, program.module.__dict__, traceback)
+    except Exception as trouble:  # ours, never the user's: the run is reported without its end state
+        recorder.gap(f"the state at the end could not be read ({type(trouble).__name__}: {trouble})")
     if program.checker is not None:
         stack = recorder.sites.traceback_stack(traceback)
         line = None if traceback is None or not stack else _main_line(traceback, program.filename)
