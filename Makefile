@@ -1,0 +1,37 @@
+# make demo: set up and show the lens at work. make test: set up and run the tests. make check: lint, types, layers.
+# PYTHON names the interpreter to build the environment with; all that is installed goes into .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test check wheel clean
+
+demo: $(READY)
+	$(BIN)/tensorlens run detach
+	@echo
+	@echo "And a training script that fails: tensorlens explain docs/examples/gan_step.py"
+	@echo
+	$(BIN)/tensorlens explain docs/examples/gan_step.py; test $$? -eq 1  # 1: the script fails, as it is meant to
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+check: $(READY)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+wheel: $(READY)
+	rm -rf dist
+	$(BIN)/python -m build
+
+clean:
+	rm -rf $(VENV) dist build
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	touch $@
