@@ -1,0 +1,33 @@
+"""What .data is, and is not
+
+Each reading of `.data` makes a new tensor on the original's memory. It carries no history and no gradient: work on it
+changes the original's values, and nothing computed from it leads back to the original.
+
+Article: 003
+"""
+
+import torch
+
+x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+(x * 2).sum().backward()
+y = x.data
+print(y, y.requires_grad, y.grad)
+#: [003-1] holds: y.data_ptr() == x.data_ptr() and y.stride() == x.stride()
+#: [003-2] refuted: y is x
+#: x.data is not x.data
+#: [003-5] refuted: y.requires_grad or y.grad is not None
+#: x.grad.tolist() == [2.0, 2.0, 2.0]
+
+y.mul_(10)
+print(x)
+#: [003-3] holds: x.tolist() == [10.0, 20.0, 30.0]
+
+out = (x * x.data).sum()  # of the two factors only x is in the graph
+x.grad = None
+out.backward()
+#: x.grad.tolist() == [10.0, 20.0, 30.0]
+
+middle = x * 2
+out = middle.data * 3
+#: [003-4] refuted: out.requires_grad
+#: middle.grad_fn is not None and out.grad_fn is None

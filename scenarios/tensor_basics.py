@@ -1,0 +1,25 @@
+"""What a fresh tensor says of itself
+
+A tensor of floats has dtype float32 unless told otherwise, does not require grad and has no gradient. The value of a
+tensor with one element comes out as a Python number with `item()`; with more elements there is no one number to give.
+
+Article: 001
+"""
+
+import torch
+
+a = torch.tensor([1.0])
+print(a.data, a.grad, a.requires_grad, a.dtype)
+#: a.data.tolist() == [1.0]
+#: a.grad is None and not a.requires_grad and a.is_leaf
+#: a.dtype == torch.float32
+
+number = a.item()
+#: [001-6] holds: type(number) is float and number == 1.0
+#: [001-6] holds: type(torch.tensor([[7]]).item()) is int
+
+try:
+    torch.tensor([1.0, 2.0]).item()
+except RuntimeError as error:
+    refusal = str(error)
+#: "cannot be converted to Scalar" in refusal
