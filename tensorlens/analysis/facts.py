@@ -88,20 +88,24 @@ class Facts:
         span = self.span(site)
         return None if span is None else Label(role, span, text)
 
-    def times_run(self, site: int | None, before: int) -> int:
-        """How often torch was called from a site's line up to and including event `before`, by its own op."""
-        event = self.event(before)
-        if not isinstance(event, Call | Backward) or site is None:
-            return 0
-        same = [e for e in self._by_site.get(site, ()) if e.index <= before and e.op == event.op]
-        return len(same)
+    def times_run(self, site: int, before: int) -> tuple[int, int]:
+        """(how often control had come to a site up to and including event `before`, how often in all).
+
+        Calls from one site in direct succession count as one visit: the layers of a module called there.
+        """
+        visits = self._visits.get(site, [])
+        return bisect_right(visits, before), len(visits)
 
     @cached_property
-    def _by_site(self) -> dict[int, list[Call | Backward]]:
-        found: dict[int, list[Call | Backward]] = defaultdict(list)
+    def _visits(self) -> dict[int, list[int]]:
+        """The indices at which each site was come to from another one."""
+        found: dict[int, list[int]] = defaultdict(list)
+        last: int | None = None
         for event in self.events:
             if isinstance(event, Call | Backward):
-                found[event.site].append(event)
+                if event.site != last:
+                    found[event.site].append(event.index)
+                last = event.site
         return found
 
     # --- tensors over time --------------------------------------------------------------------------------------

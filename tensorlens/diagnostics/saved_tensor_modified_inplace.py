@@ -36,7 +36,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.diagnostics.wording import count_text, finding, fix, named, op_text, severity_of
+from tensorlens.diagnostics.wording import count_text, finding, fix, named, op_text, severity_of, source_text
 from tensorlens.model import Access, Backward, Call, Diagnostic, Failure, Fix, Label, SavedTensor, Write
 
 CODE = "saved-tensor-modified-inplace"
@@ -160,7 +160,7 @@ class _Story:
         if isinstance(event, Backward):
             return (fix("use the gradient before the next backward accumulates into it, or `clone()` it first"),)
         if event.within:
-            step = f"`{event.within}()`"
+            step = f"`{source_text(self.facts, event.site)}`"
             return (
                 fix(f"call {step} after the last backward that needs the old parameters"),
                 fix(f"or run the forward pass again after {step}: its graph is made from the new values"),

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.model import Call, Diagnostic, Edit, Failure, Fix, Label, Severity
+from tensorlens.source import one_line, text_of
 
 _OPERATORS = {
     "add": "+", "sub": "-", "rsub": "-", "mul": "*", "div": "/", "matmul": "@", "pow": "**", "rpow": "**",
@@ -44,10 +45,15 @@ def ordinal(number: int) -> str:
 
 
 def count_text(facts: Facts, call: Call) -> str:
-    """" (the 3rd time this line ran)" where a site ran more than once; which iteration is meant."""
-    times = facts.times_run(call.site, call.index)
-    total = sum(t.count for t in facts.trace.totals if t.site == call.site and t.op == call.op)
+    """", the 3rd time this ran", where control came to the line more than once: which iteration is meant."""
+    times, total = facts.times_run(call.site, call.index)
     return f", the {ordinal(times)} time this ran" if total > 1 and times else ""
+
+
+def source_text(facts: Facts, site: int | None, limit: int = 40) -> str:
+    """The expression at a site as the script writes it."""
+    span = facts.span(site)
+    return "" if span is None else one_line(text_of(facts.trace.sources.get(span.file, ""), span), limit)
 
 
 def severity_of(failure: Failure) -> Severity:

@@ -7,26 +7,30 @@ import builtins
 import sys
 import types
 import warnings
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
 
 from tensorlens import claims
 from tensorlens.model import Claim
+from tensorlens.source import one_line
 
 _CALL = "__tensorlens_check_claim__"
 _SHOWN = 120
+_IGNORE = ("ignore", None, Warning, None, 0)
+Values = list[tuple[str, str]]
 
 
 class ClaimChecker:
-    """The claims of one script, and what checking them found. `quiet()` switches recording off for the time of a check."""
+    """The claims of one script, and what checking them found. `quiet()` switches recording off for a check."""
 
-    def __init__(self, specs: tuple[claims.Spec, ...], quiet: Callable[[], AbstractContextManager[None]]) -> None:
+    def __init__(self, specs: tuple[claims.ClaimSpec, ...], quiet: Callable[[], AbstractContextManager[object]]) -> None:
         self._specs = specs
         self._quiet = quiet
         self._found: dict[int, Claim] = {}
+        self._addresses: dict[int, int] = {}
 
     def instrument(self, source: str | bytes, filename: str) -> types.CodeType:
         """The script's code with its claims checked on the way. SyntaxError is the script's own."""
@@ -34,105 +38,106 @@ class ClaimChecker:
         setattr(builtins, _CALL, self._check)
         return compile(tree, filename, "exec", dont_inherit=True)
 
-    def results(self, error: BaseException | None, line: int | None) -> tuple[Claim, ...]:
-        """The claims in order. `error` and `line` are what ended the script, and where in it."""
+    def results(self, error: BaseException | None = None, line: int | None = None) -> tuple[Claim, ...]:
+        """The claims in order, once the script has ended; how it ended was seen by the claims at that place."""
         vars(builtins).pop(_CALL, None)
-        return tuple(self._result(number, spec, error, line) for number, spec in enumerate(self._specs))
+        return tuple(
+            self._found.get(number) or _claim(spec, "not reached") for number, spec in enumerate(self._specs)
+        )
 
-    def _result(self, number: int, spec: claims.Spec, error: BaseException | None, line: int | None) -> Claim:
-        if number in self._found:
-            return self._found[number]
-        raises = spec.raises
-        if raises is None or error is None or line is None or not self._ends_at(spec, line):
-            return _claim(spec, "not reached")
-        name, part = raises
-        matches = name in {kind.__name__ for kind in type(error).__mro__} and part in str(error)
-        values = ((type(error).__name__, _short(str(error))),)
-        return _claim(spec, "holds" if matches else "refuted", values)
-
-    def _ends_at(self, spec: claims.Spec, line: int) -> bool:
-        """Whether the script ended before this claim and after the one before it."""
-        before = [other.line for other in self._specs if other.line < spec.line and other.raises is None]
-        return max(before, default=0) < line < spec.line or (line < spec.line and not self._later_reached(spec))
-
-    def _later_reached(self, spec: claims.Spec) -> bool:
-        return any(self._specs[number].line > spec.line for number in self._found)
-
-    def _check(self, number: int) -> None:
-        spec = self._specs[number]
+    def _check(self, number: int, raised: bool = False) -> None:
+        """Called from the instrumented script. In a loop the first pass that fails is the one that is kept."""
         known = self._found.get(number)
         if known is not None and not known.as_expected:
-            return  # in a loop the first pass that fails is the one to report
+            return
+        spec = self._specs[number]
+        if spec.raises is not None:
+            self._found[number] = _exception_claim(spec, sys.exception() if raised else None)
+            return
         frame = sys._getframe(1)
         names = {**frame.f_globals, **frame.f_locals}
-        with self._quiet(), _unchanged(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            self._found[number] = _evaluate(spec, names)
+        names.pop("__warningregistry__", None)
+        with self._quiet(), _unchanged():
+            self._found[number] = self._evaluate(spec, names)
 
+    def _evaluate(self, spec: claims.ClaimSpec, names: dict[str, Any]) -> Claim:
+        values: Values = []
+        try:
+            truth = bool(self._value(ast.parse(spec.check, mode="eval").body, names, values))
+        except Exception as error:  # whatever the check does: it shows neither, and is never as recorded
+            verdict = "refuted" if spec.expected == "holds" else "not reached"
+            return _claim(spec, verdict, values, one_line(f"{type(error).__name__}: {error}"))
+        return _claim(spec, "holds" if truth else "refuted", values)
 
-class _unchanged:
-    """Puts back what a check may change unseen: the grad mode and the state of the random numbers."""
-
-    def __enter__(self) -> None:
-        self._grad = torch.is_grad_enabled()
-        self._random = torch.get_rng_state()
-
-    def __exit__(self, *error: object) -> None:
-        torch.set_rng_state(self._random)
-        torch._C._set_grad_enabled(self._grad)
-
-
-def _evaluate(spec: claims.Spec, names: dict[str, Any]) -> Claim:
-    if spec.raises is not None:
-        return _claim(spec, "refuted", (("the statement before", "raised nothing"),))
-    values: list[tuple[str, str]] = []
-    try:
-        truth = bool(_value(ast.parse(spec.check, mode="eval").body, names, values))
-    except Exception as error:
-        return _claim(spec, "refuted", tuple(values), f"{type(error).__name__}: {error}")
-    return _claim(spec, "holds" if truth else "refuted", tuple(values))
-
-
-def _value(node: ast.expr, names: dict[str, Any], values: list[tuple[str, str]]) -> Any:
-    """The value of an expression; of comparisons, `and`, `or` and `not` each operand is noted once as it is computed."""
-    if isinstance(node, ast.BoolOp):
-        result: Any = None
-        for operand in node.values:
-            result = _value(operand, names, values)
-            if bool(result) != isinstance(node.op, ast.And):
-                break
-        return result
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return not _value(node.operand, names, values)
-    if isinstance(node, ast.Compare):
-        return _comparison(node, names, values)
-    result = _run(node, names)
-    _note(node, result, values)
-    return result
-
-
-def _comparison(node: ast.Compare, names: dict[str, Any], values: list[tuple[str, str]]) -> Any:
-    left = _run(node.left, names)
-    _note(node.left, left, values)
-    result: Any = True
-    for operator, right_node in zip(node.ops, node.comparators, strict=True):
-        right = _run(right_node, names)
-        _note(right_node, right, values)
-        test = ast.Compare(ast.Name("left", ast.Load()), [operator], [ast.Name("right", ast.Load())])
-        result = _run(test, {"left": left, "right": right})
-        if not result:
+    def _value(self, node: ast.expr, names: dict[str, Any], values: Values) -> Any:
+        """The value of an expression; each operand of comparisons, `and`, `or` and `not` is computed and noted once."""
+        if isinstance(node, ast.BoolOp):
+            result: Any = None
+            for operand in node.values:
+                result = self._value(operand, names, values)
+                if bool(result) != isinstance(node.op, ast.And):
+                    break
             return result
-        left = right
-    return result
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return not self._value(node.operand, names, values)
+        if isinstance(node, ast.Compare):
+            return self._comparison(node, names, values)
+        return self._noted(node, names, values)
+
+    def _comparison(self, node: ast.Compare, names: dict[str, Any], values: Values) -> Any:
+        left = self._noted(node.left, names, values)
+        result: Any = True
+        for operator, operand in zip(node.ops, node.comparators, strict=True):
+            right = self._noted(operand, names, values)
+            test = ast.Compare(ast.Name("left", ast.Load()), [operator], [ast.Name("right", ast.Load())])
+            result = _run(test, {"left": left, "right": right})
+            if not result:
+                break
+            left = right
+        return result
+
+    def _noted(self, node: ast.expr, names: dict[str, Any], values: Values) -> Any:
+        value = _run(node, names)
+        if not _is_literal(node):
+            values.append((ast.unparse(node), self._shown(node, value)))
+        return value
+
+    def _shown(self, node: ast.expr, value: Any) -> str:
+        """A short text of a value; an address is numbered, since only which are the same says something."""
+        if isinstance(node, ast.Call) and isinstance(value, int) and _is_address(node.func):
+            return f"address {self._addresses.setdefault(value, len(self._addresses) + 1)}"
+        return one_line(repr(value), _SHOWN)
+
+
+@contextmanager
+def _unchanged() -> Iterator[None]:
+    """Puts back what a check may change: the grad mode and the random numbers. Its warnings go nowhere.
+
+    `warnings.catch_warnings` would make the script repeat warnings that python shows once, so the filter is set by hand.
+    """
+    grad = torch.is_grad_enabled()
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
+    warnings.filters.insert(0, _IGNORE)  # type: ignore[attr-defined]
+    try:
+        with torch.random.fork_rng(devices):
+            yield
+    finally:
+        warnings.filters.remove(_IGNORE)  # type: ignore[attr-defined]
+        torch._C._set_grad_enabled(grad)
+
+
+def _exception_claim(spec: claims.ClaimSpec, error: BaseException | None) -> Claim:
+    """What a `raises` claim comes to, given what its statement raised."""
+    if error is None:
+        return _claim(spec, "refuted", [("raised", "nothing")])
+    name, part = spec.raises or ("", "")
+    kinds = {known for kind in type(error).__mro__ for known in (kind.__name__, f"{kind.__module__}.{kind.__qualname__}")}
+    matches = name in kinds and part in one_line(str(error))
+    return _claim(spec, "holds" if matches else "refuted", [(type(error).__name__, one_line(str(error), 2 * _SHOWN))])
 
 
 def _run(node: ast.expr, names: dict[str, Any]) -> Any:
     return eval(compile(ast.fix_missing_locations(ast.Expression(node)), "<claim>", "eval"), names)
-
-
-def _note(node: ast.expr, value: Any, values: list[tuple[str, str]]) -> None:
-    if not isinstance(node, ast.Constant) and not _is_literal(node):
-        values.append((ast.unparse(node), _short(repr(value))))
 
 
 def _is_literal(node: ast.expr) -> bool:
@@ -143,10 +148,10 @@ def _is_literal(node: ast.expr) -> bool:
     return True
 
 
-def _short(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= _SHOWN else flat[: _SHOWN - 1] + "…"
+def _is_address(function: ast.expr) -> bool:
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return name in ("data_ptr", "id")
 
 
-def _claim(spec: claims.Spec, verdict: Any, values: tuple[tuple[str, str], ...] = (), error: str = "") -> Claim:
-    return Claim(spec.id, spec.check, spec.line, spec.expected, verdict, spec.condition, values, error)
+def _claim(spec: claims.ClaimSpec, verdict: Any, values: Values = [], error: str = "") -> Claim:  # noqa: B006 - read only
+    return Claim(spec.id, spec.check, spec.line, spec.expected, verdict, spec.condition, tuple(values), error)

@@ -89,6 +89,17 @@ class Sites:
         site = (offsets or {}).get(DECORATOR)
         return self._new(code, DECORATOR, caller) if site is None else site
 
+    def of_syntax_error(self, error: SyntaxError) -> int:
+        """A site for what the parser pointed at."""
+        line, column = error.lineno or 1, max((error.offset or 1) - 1, 0)
+        end_line, end_column = error.end_lineno or line, max((error.end_offset or 0) - 1, column + 1)
+        site = self._count
+        self._count += 1
+        self.remember(str(error.filename))
+        position = (line, end_line, column, end_column)
+        self._rows.append((SITE, site, error.filename, "<module>", position, (), NOWHERE))
+        return site
+
     def is_user(self, filename: str) -> bool:
         if filename in self._own:
             return True

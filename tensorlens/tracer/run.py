@@ -22,12 +22,15 @@ from typing import Any
 import torch
 
 import tensorlens
-from tensorlens.journal import CLAIM, NONE, OUTCOME, VERSIONS
+from tensorlens.journal import CLAIM, FAILURE, NONE, OUTCOME, VERSIONS
 from tensorlens.tracer.ending import write_end
 from tensorlens.tracer.invisible import invisible, strip
 from tensorlens.tracer.patches import installed
 from tensorlens.tracer.recorder import Recorder, safe_text
 from tensorlens.tracer.sink import Sink
+
+
+FORKED = "a process was forked: what runs in it is not traced"
 
 
 def main() -> None:
@@ -40,7 +43,10 @@ def main() -> None:
     stack = ExitStack()
     atexit.register(_close, stack, sink)
     recorder.leaving = lambda status: _leave(recorder, sink, status)
-    os.register_at_fork(after_in_child=lambda: _after_fork(recorder, sink))
+    os.register_at_fork(
+        after_in_child=lambda: _after_fork(recorder, sink),
+        after_in_parent=lambda: recorder.paused or recorder.gap(FORKED, sys._getframe(1)),
+    )
     error = None
     try:
         code = program.load(recorder)
@@ -154,9 +160,9 @@ def _main_line(traceback: Any, filename: str) -> int | None:
 def _ending_failure(recorder: Recorder, error: BaseException) -> int:
     """The number of the FAILURE row of the exception that ended the script, written now if no torch call raised it."""
     if id(error) != recorder.last_failure[0]:
-        from tensorlens.journal import FAILURE
-
         stack = recorder.sites.traceback_stack(error.__traceback__)
+        if isinstance(error, SyntaxError) and error.filename and recorder.sites.is_user(error.filename):
+            stack = (*stack, recorder.sites.of_syntax_error(error))
         recorder.rows.append((FAILURE, type(error).__name__, safe_text(error), "", (), (), stack))
         recorder.last_failure = (id(error), recorder.failures)
         recorder.failures += 1

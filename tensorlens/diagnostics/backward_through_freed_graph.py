@@ -1,0 +1,120 @@
+"""backward went through a part of the graph whose saved tensors an earlier backward had already freed.
+
+To save memory, backward frees the tensors that were saved for it as soon as it has used them. A second pass through the
+same nodes finds nothing there. That happens when the same result is differentiated twice, when two losses share a part
+of the forward pass, and, most often, when something computed before a loop or in its last iteration (a hidden state, a
+running average, a scale) is used again: its graph still hangs on, freed.
+
+## Fails
+
+```python
+import torch
+
+weight = torch.tensor([0.5, 1.5], requires_grad=True)
+scale = torch.exp(weight)  # graph_built_here
+for step in range(2):
+    loss = (scale * step).sum()
+    loss.backward()  # freed_here, needed_here
+```
+
+## Fixed
+
+```python
+import torch
+
+weight = torch.tensor([0.5, 1.5], requires_grad=True)
+for step in range(2):
+    scale = torch.exp(weight)
+    loss = (scale * step).sum()
+    loss.backward()
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.lineage import reaches
+from tensorlens.diagnostics.wording import finding, fix, ordinal, severity_of, source_text
+from tensorlens.model import Backward, Call, Diagnostic, Failure, Fix
+
+CODE = "backward-through-freed-graph"
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    for failure in facts.failures(CODE):
+        yield explain(facts, failure)
+
+
+def explain(facts: Facts, failure: Failure) -> Diagnostic:
+    """Which node was freed, the call that made it, and the backward that freed it."""
+    freed = [saved for saved in failure.saved if saved.problem == "freed"]
+    calls = [(saved, facts.call_of_node(saved.sequence, failure.index)) for saved in freed]
+    saved, built = next(((s, c) for s, c in calls if c is not None), (freed[0] if freed else None, None))
+    if built is None:
+        built = _last_built(facts, failure)
+    by = None if built is None else _freed_by(facts, built, failure)
+    node = "a part of the graph" if saved is None else f"`{saved.node}`"
+    labels = [
+        facts.label("needed_here", failure.site, f"backward needs {node} again"),
+        None if built is None else facts.label("graph_built_here", built.site, f"{node} was recorded here"),
+        None if by is None else facts.label("freed_here", by.site, _freed_text(facts, by)),
+    ]
+    return finding(
+        CODE,
+        severity_of(failure),
+        f"backward went a second time through {node}, whose saved tensors were freed",
+        "a backward pass frees what it used; only the part of the graph built since then can be differentiated",
+        labels,
+        notes=() if by is not None else ("which backward freed it was not seen",),
+        fixes=_fixes(facts, built, by),
+        evidence={"node": None if saved is None else saved.node, "freed": len(freed)},
+    )
+
+
+def _last_built(facts: Facts, failure: Failure) -> Call | None:
+    """Where the graph does not show its nodes: the call that recorded what an earlier backward went through."""
+    for backward in facts.backwards:
+        if backward.failed or backward.index >= failure.index:
+            continue
+        for call in reversed(facts.calls):
+            if call.index < backward.index and call.nodes[1] > call.nodes[0] and reaches(facts, backward, call):
+                return call
+    return None
+
+
+def _freed_by(facts: Facts, built: Call, failure: Failure) -> Backward | None:
+    """The first backward that went through the call's nodes and did not keep them."""
+    for backward in facts.backwards:
+        kept = backward.retain_graph or backward.create_graph or backward.failed
+        if kept or not built.index < backward.index < failure.index:
+            continue
+        if reaches(facts, backward, built):
+            return backward
+    return None
+
+
+def _freed_text(facts: Facts, by: Backward) -> str:
+    times, total = facts.times_run(by.site, by.index)
+    again = f", the {ordinal(times)} time this ran" if total > 1 else ""
+    return f"this backward freed it{again}"
+
+
+def _fixes(facts: Facts, built: Call | None, by: Backward | None) -> tuple[Fix, ...]:
+    if built is None or by is None:
+        return (fix("compute what is differentiated again before each backward"),)
+    text = source_text(facts, built.site)
+    times, _ = facts.times_run(built.site, built.index)
+    _, passes = facts.times_run(by.site, by.index)
+    if passes > times:
+        return (
+            fix(f"compute `{text}` again before each backward, inside the loop"),
+            fix("or, if it need not be trained, `detach()` it once after computing it"),
+        )
+    if times > 1:
+        return (fix("`detach()` what is carried from one iteration to the next: its history ends there"),)
+    return (
+        fix("add the losses and call backward once"),
+        fix(f"or keep the graph for the later pass: `retain_graph=True` at `{source_text(facts, by.site)}`"),
+    )
