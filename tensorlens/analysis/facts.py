@@ -134,7 +134,8 @@ class Facts:
     def _producers(self) -> dict[int, list[Call]]:
         found: dict[int, list[Call]] = defaultdict(list)
         for call in self.calls:
-            touched = {a.tensor for a in call.outputs if self._changed(a.tensor, call)}
+            told = [access.tensor for access in call.outputs] + [state.tensor for state in call.states]
+            touched = {number for number in told if self._changed(number, call)}
             touched |= {write.tensor for write in call.writes}
             for number in touched:
                 found[number].append(call)
@@ -145,7 +146,7 @@ class Facts:
 
     def _changed(self, number: int, call: Call) -> bool:
         """Whether a call made a tensor, or changed what autograd says of it; passing it through is neither."""
-        if self.tensor(number).created_by in (call.index, None):
+        if self.tensor(number).created_by == call.index:
             return True
         before, after = self.state(number, call.index - 1), self.state(number, call.index)
         return before is None or after is None or (before.requires_grad, before.node) != (after.requires_grad, after.node)

@@ -46,6 +46,8 @@ def find_cut(facts: Facts, root: int, before: int) -> Cut | None:
     for number, call in ancestry(facts, root, before):
         if facts.requires_grad(number, call.index) and number != root:
             continue
+        if _switched_off(facts, number, call):
+            return Cut(call, number, leaf_above(facts, number, call.index - 1))
         if not call.inputs:
             origins.append(call)
             continue
@@ -58,6 +60,13 @@ def find_cut(facts: Facts, root: int, before: int) -> Cut | None:
         if cut is not None:
             return cut
     return _never(facts, root, before, first)
+
+
+def _switched_off(facts: Facts, number: int, call: Call) -> bool:
+    """Whether a call made an existing tensor lose its history, or a leaf stop requiring grad, in place."""
+    if facts.tensor(number).created_by == call.index:
+        return False
+    return facts.requires_grad(number, call.index - 1) and not facts.requires_grad(number, call.index)
 
 
 def _left_torch(facts: Facts, entry: Call) -> Cut | None:

@@ -37,7 +37,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import reaches
 from tensorlens.diagnostics.wording import finding, fix, ordinal, severity_of, source_text
-from tensorlens.model import Backward, Call, Diagnostic, Failure, Fix
+from tensorlens.model import Backward, Call, Diagnostic, Failure, Fix, SavedTensor
 
 CODE = "backward-through-freed-graph"
 
@@ -50,11 +50,7 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
 def explain(facts: Facts, failure: Failure) -> Diagnostic:
     """Which node was freed, the call that made it, and the backward that freed it."""
     freed = [saved for saved in failure.saved if saved.problem == "freed"]
-    calls = [(saved, facts.call_of_node(saved.sequence, failure.index)) for saved in freed]
-    saved, built = next(((s, c) for s, c in calls if c is not None), (freed[0] if freed else None, None))
-    if built is None:
-        built = _last_built(facts, failure)
-    by = None if built is None else _freed_by(facts, built, failure)
+    saved, built, by = _culprit(facts, failure, freed)
     node = "a part of the graph" if saved is None else f"`{saved.node}`"
     labels = [
         facts.label("needed_here", failure.site, f"backward needs {node} again"),
@@ -71,6 +67,21 @@ def explain(facts: Facts, failure: Failure) -> Diagnostic:
         fixes=_fixes(facts, built, by),
         evidence={"node": None if saved is None else saved.node, "freed": len(freed)},
     )
+
+
+def _culprit(
+    facts: Facts, failure: Failure, freed: list[SavedTensor]
+) -> tuple[SavedTensor | None, Call | None, Backward | None]:
+    """The freed node that the failed pass met first. It freed nodes itself before it failed: those had been whole, so
+    the one sought is the first that an earlier pass went through."""
+    for saved in freed:
+        built = facts.call_of_node(saved.sequence, failure.index)
+        by = None if built is None else _freed_by(facts, built, failure)
+        if by is not None:
+            return saved, built, by
+    built = _last_built(facts, failure)
+    by = None if built is None else _freed_by(facts, built, failure)
+    return (freed[0] if freed else None), built, by
 
 
 def _last_built(facts: Facts, failure: Failure) -> Call | None:

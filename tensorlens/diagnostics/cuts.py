@@ -31,13 +31,18 @@ def cut_labels(facts: Facts, cut: Cut | None) -> Iterator[Label | None]:
 
 def switch_of(facts: Facts, cut: Cut) -> GradMode | None:
     """The user's own switch of gradient recording under which the cut was made, if it was."""
-    if cut.source is None or not _recording_off(facts, cut):
+    if cut.source is None or _is_switch(facts, cut) or not _recording_off(facts, cut):
         return None
     return facts.mode_switch(cut.call.index)
 
 
 def _recording_off(facts: Facts, cut: Cut) -> bool:
     return cut.call.mode != "grad"
+
+
+def _is_switch(facts: Facts, cut: Cut) -> bool:
+    """The cut is a tensor's own flag, switched off in place."""
+    return cut.source in {access.tensor for access in cut.call.inputs} & {state.tensor for state in cut.call.states}
 
 
 def _is_integer(facts: Facts, cut: Cut) -> bool:
@@ -48,6 +53,8 @@ def _cut_text(facts: Facts, cut: Cut) -> str:
     if cut.source is None:
         return f"{op_text(cut.call.op)} has nothing to record: no input requires grad"
     source = named(facts, cut.source, cut.call.index)
+    if _is_switch(facts, cut):
+        return f"{source} stops requiring grad here"
     if _recording_off(facts, cut):
         return f"{op_text(cut.call.op)} of {source} is not recorded"
     if cut.call.op in LEAVING:
@@ -62,6 +69,8 @@ def cut_reason(facts: Facts, cut: Cut) -> str:
     """Why the history ends at this call."""
     if cut.source is None:
         return "autograd records an operation only if one of its inputs requires grad, and none does"
+    if _is_switch(facts, cut):
+        return "a tensor that does not require grad is a constant to everything computed from it afterwards"
     if _recording_off(facts, cut):
         mode = "inference mode" if cut.call.mode == "inference" else "gradient recording switched off"
         within = "" if switch_of(facts, cut) is not None else " inside the library function called here"
@@ -82,6 +91,8 @@ def cut_fixes(facts: Facts, cut: Cut | None) -> Iterator[Fix]:
     op = op_text(cut.call.op)
     if cut.source is None:
         yield fix(f"make what is to be trained require grad: `{facts.name(cut.leaf or 0)}.requires_grad_()` before use")
+    elif _is_switch(facts, cut):
+        yield fix(f"let {named(facts, cut.source)} require grad while it is used, or leave it out of what is trained")
     elif _recording_off(facts, cut):
         yield _recording_fix(facts, cut)
     elif cut.call.op == "autograd.grad":

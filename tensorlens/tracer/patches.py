@@ -299,6 +299,18 @@ def _sharing(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     return result
 
 
+def _backward(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """`Tensor.backward` is recorded where it reaches the engine; here only what is refused before that."""
+    frame = sys._getframe(2)
+    try:
+        return func(*args, **kwargs)
+    except BaseException as error:
+        roots: list[torch.Tensor] = []
+        gather((args, kwargs), roots)
+        recorder.fail(error, ops.name_of(func), recorder.accesses(roots), frame)
+        raise
+
+
 def _user_reads(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """`.grad` read by the user's own line is part of the story; read by an optimizer it is not."""
     frame = sys._getframe(2)
@@ -312,6 +324,7 @@ ops.SPECIAL.update(
         torch._C._set_grad_enabled: _set_grad_enabled,
         torch.ops.profiler._record_function_enter_new: _enter_profiled,
         torch.ops.profiler._record_function_exit._RecordFunction: _leave_profiled,
+        torch.Tensor.backward: _backward,
         torch.Tensor.numpy: _sharing,
         torch.Tensor.__array__: _sharing,
         torch.Tensor.__dlpack__: _sharing,
