@@ -165,6 +165,8 @@ ROLES: dict[str, Callable[[Refusal], Spot | None]] = {
     "mode_entered_here": mode,
     "grad_mode_off_here": mode,
     "rejected_here": spot,
+    "modified_here": spot,
+    "optimizer_made_here": spot,
     "needed_here": needed,
     "observed_here": needed,
 }
