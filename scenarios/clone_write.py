@@ -28,9 +28,9 @@ def attributes(t):
 
 w = torch.rand(2, 3, requires_grad=True)
 z = w.clone()
-#: [002-3] refuted if it does: attributes(z) == attributes(w)
+#: [002-3] refuted if the source requires grad: attributes(z) == attributes(w)
 z.sum().backward()
-#: [002-1] refuted if it does: w.grad is None
+#: [002-1] refuted if the source requires grad: w.grad is None
 
 full = copy.deepcopy(x)
 #: [002-2] refuted if the source fills its storage: y.untyped_storage().nbytes() < full.untyped_storage().nbytes()

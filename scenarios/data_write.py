@@ -31,4 +31,4 @@ out = a * 2
 right = torch.autograd.grad(out.sum(), a, retain_graph=True)[0]
 out.data.zero_()
 out.sum().backward()
-#: [000-9] refuted if backward reads none: not a.grad.allclose(right)
+#: [000-9] refuted if backward reads no overwritten value: not a.grad.allclose(right)

@@ -22,7 +22,7 @@ weight.data.zero_()
 
 with torch.no_grad():
     weight.fill_(0.5)
-#: [000-16] refuted if they are not: not weight.eq(0.5).all()
+#: [000-16] refuted if gradients are not being recorded: not weight.eq(0.5).all()
 #: weight.is_leaf and weight.requires_grad and weight._version == 1
 
 (weight * 2).sum().backward()

@@ -30,8 +30,8 @@ print(b, c, inside, outside)
 #: [001-4] holds: not b.requires_grad and b.grad_fn is None
 #: [001-4] holds: c.requires_grad and c.grad_fn is not None
 #: b.item() == c.item() == 5.0
-#: [001-5] holds if an operation saves tensors for its backward: inside < outside
-#: [001-5] refuted if no operation does: inside < plain
+#: [001-5] holds if an operation saves tensors for backward: inside < outside
+#: [001-5] refuted if no operation saves any: inside < plain
 
 with torch.no_grad():
     fresh = torch.zeros(2, requires_grad=True)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -36,6 +37,7 @@ class RunOptions:
     timeout: float | None = None  # seconds
     claims: bool = False  # check the `#:` lines
     stdout_to_stderr: bool = False  # keep standard output for the report
+    quiet: bool = False  # drop what the program prints
 
 
 def run_script(target: Target, options: RunOptions = RunOptions()) -> Trace:  # noqa: B008 - frozen
@@ -87,7 +89,10 @@ def _run_child(target: Target, options: RunOptions, descriptor: int) -> _Ended:
     command = [sys.executable, "-c", bootstrap, str(descriptor), json.dumps(config)]
     sys.stdout.flush()
     out: Any = sys.stderr.fileno() if options.stdout_to_stderr else None
-    child = subprocess.Popen(command, stdout=out, pass_fds=(descriptor,))
+    err = None
+    if options.quiet:
+        out = err = subprocess.DEVNULL
+    child = subprocess.Popen(command, stdout=out, stderr=err, pass_fds=(descriptor,))
     with _signals_go_to(child) as interrupts:
         try:
             child.wait(options.timeout)
@@ -109,6 +114,9 @@ def _signals_go_to(child: subprocess.Popen[bytes]) -> Iterator[list[int]]:
     A third Ctrl-C kills a child that does not listen.
     """
     interrupts: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupts  # signals are the main thread's
+        return
 
     def interrupted(number: int, frame: Any) -> None:
         interrupts.append(number)
