@@ -203,10 +203,10 @@ def tell(
     return finding(
         code,
         refusal.severity,
-        title.format_map(known),
-        why.format_map(known),
+        known.fill(title),
+        known.fill(why),
         labels,
-        fixes=tuple(fix(text.format_map(known)) for text in fixes),
+        fixes=tuple(fix(known.fill(text)) for text in fixes),
         evidence={"op": refusal.op, "message": refusal.message},
     )
 
@@ -223,6 +223,10 @@ class _Fields(dict[str, str]):
 
     def __missing__(self, key: str) -> str:
         return "the tensor"
+
+    def fill(self, template: str) -> str:
+        """The template with its fields; "{leaf}`.clone()`" becomes one piece of code, "`weight.clone()`"."""
+        return template.format_map(self).replace("``", "")
 
 
 def refusals(facts: Facts, code: str) -> Iterator[Refusal]:
