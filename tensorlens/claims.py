@@ -181,7 +181,7 @@ def _checked(statement: ast.stmt, numbers: list[int], specs: tuple[ClaimSpec, ..
     return [guarded, *others]
 
 
-def _call_at(statement: ast.stmt, call: str, *arguments: object) -> ast.stmt:
+def _call_at(statement: ast.stmt, call: str, *arguments: int | bool) -> ast.stmt:
     """`call(*arguments)` as a statement on the last line of `statement`."""
     values: list[ast.expr] = [ast.Constant(value) for value in arguments]
     made = ast.Expr(ast.Call(ast.Name(call, ast.Load()), values, []))

@@ -26,7 +26,9 @@ Values = list[tuple[str, str]]
 class ClaimChecker:
     """The claims of one script, and what checking them found. `quiet()` switches recording off for a check."""
 
-    def __init__(self, specs: tuple[claims.ClaimSpec, ...], quiet: Callable[[], AbstractContextManager[object]]) -> None:
+    def __init__(
+        self, specs: tuple[claims.ClaimSpec, ...], quiet: Callable[[], AbstractContextManager[object]]
+    ) -> None:
         self._specs = specs
         self._quiet = quiet
         self._found: dict[int, Claim] = {}
@@ -38,12 +40,10 @@ class ClaimChecker:
         setattr(builtins, _CALL, self._check)
         return compile(tree, filename, "exec", dont_inherit=True)
 
-    def results(self, error: BaseException | None = None, line: int | None = None) -> tuple[Claim, ...]:
-        """The claims in order, once the script has ended; how it ended was seen by the claims at that place."""
+    def results(self, error: BaseException | None = None, line: int | None = None) -> tuple[Claim, ...]:  # noqa: ARG002
+        """The claims in order, once the script has ended; what ended it was seen by the claims at that place."""
         vars(builtins).pop(_CALL, None)
-        return tuple(
-            self._found.get(number) or _claim(spec, "not reached") for number, spec in enumerate(self._specs)
-        )
+        return tuple(self._found.get(number) or _claim(spec, "not reached") for number, spec in enumerate(self._specs))
 
     def _check(self, number: int, raised: bool = False) -> None:
         """Called from the instrumented script. In a loop the first pass that fails is the one that is kept."""
@@ -113,10 +113,10 @@ class ClaimChecker:
 def _unchanged() -> Iterator[None]:
     """Puts back what a check may change: the grad mode and the random numbers. Its warnings go nowhere.
 
-    `warnings.catch_warnings` would make the script repeat warnings that python shows once, so the filter is set by hand.
+    `warnings.catch_warnings` would make python repeat what it shows the script once, so the filter is set by hand.
     """
     grad = torch.is_grad_enabled()
-    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()  # type: ignore[no-untyped-call]
     warnings.filters.insert(0, _IGNORE)  # type: ignore[attr-defined]
     try:
         with torch.random.fork_rng(devices):
@@ -131,8 +131,9 @@ def _exception_claim(spec: claims.ClaimSpec, error: BaseException | None) -> Cla
     if error is None:
         return _claim(spec, "refuted", [("raised", "nothing")])
     name, part = spec.raises or ("", "")
-    kinds = {known for kind in type(error).__mro__ for known in (kind.__name__, f"{kind.__module__}.{kind.__qualname__}")}
-    matches = name in kinds and part in one_line(str(error))
+    kinds = type(error).__mro__
+    named = any(name in (kind.__name__, f"{kind.__module__}.{kind.__qualname__}") for kind in kinds)
+    matches = named and part in one_line(str(error))
     return _claim(spec, "holds" if matches else "refuted", [(type(error).__name__, one_line(str(error), 2 * _SHOWN))])
 
 
