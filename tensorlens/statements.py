@@ -75,8 +75,8 @@ STATEMENTS: tuple[Statement, ...] = (
             "whether the graph grows from one training step to the next",
         ),
         (
-            "after `optimizer.step()` and `detach()`, `y` holds elements that differ",
-            "the article's own example, with its printed values",
+            "after `optimizer.step()` and `detach()`, `y` prints as random-looking numbers",
+            "whether its elements differ, in the article's own example",
         ),
         "writing the detached tensor does not change gradients computed before",
         "work on `.data` is not recorded in the graph",
