@@ -26,3 +26,20 @@ score = (weight * image).sum()
 (saliency,) = torch.autograd.grad(score, image)
 ```
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.diagnostics.asked import find_asked
+from tensorlens.model import Diagnostic
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    yield from find_asked(
+        facts,
+        "input-does-not-require-grad",
+        "the gradient of {name} was asked for, and {name} does not require grad",
+        "autograd records paths only to tensors that require grad; for {name} it recorded none",
+    )

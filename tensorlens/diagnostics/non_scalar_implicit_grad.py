@@ -32,7 +32,7 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "non-scalar-implicit-grad",
-    ("needed_here", "value_made_here"),
+    ("needed_here", "value_made_here:first"),
     "{op} was started from {value}, which has more than one element",
     "backward begins with the gradient 1 of a single number; for several elements it would have to guess their weights",
     "reduce it to one number first: `.mean()` or `.sum()`, whichever the loss means",

@@ -16,7 +16,7 @@ from tensorlens.analysis.names import shape_text
 from tensorlens.diagnostics.cuts import cut_labels
 from tensorlens.diagnostics.wording import finding, fix, named, op_text, severity_of
 from tensorlens.messages import classify
-from tensorlens.model import Access, Diagnostic, Failure, Label, Notice, Severity
+from tensorlens.model import Access, Call, Diagnostic, Failure, Label, Notice, Severity
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +60,15 @@ class Spot:
 
 
 def leaf(refusal: Refusal) -> Spot | None:
-    number = refusal.first(refusal.is_leaf)
-    if number is None:
-        for access in refusal.inputs:
-            base = refusal.facts.tensor(access.tensor).base
-            above = base if base is not None and refusal.is_leaf(base) else None
-            number = above if above is not None else leaf_above(refusal.facts, access.tensor, refusal.index)
-            if number is not None:
-                break
-    if number is None:
+    """The leaf that requires grad among the call's tensors or under them as a base; else the nearest above them."""
+    facts = refusal.facts
+    under = [(a.tensor, facts.tensor(a.tensor).base) for a in refusal.inputs]
+    found = [n for pair in under for n in pair if n is not None and refusal.is_leaf(n)]
+    found += [n for n, _ in under if not found and (n := leaf_above(facts, n, refusal.index) or -1) >= 0]
+    if not found:
         return None
-    site = _birth_of_leaf(refusal.facts, number, refusal.index)
-    return Spot(number, site, f"{refusal.name(number)} is a leaf that requires grad")
+    site = _birth_of_leaf(facts, found[0], refusal.index)
+    return Spot(found[0], site, f"{refusal.name(found[0])} is a leaf that requires grad")
 
 
 def _birth_of_leaf(facts: Facts, number: int, before: int) -> int | None:
@@ -97,13 +94,45 @@ def nonleaf(refusal: Refusal) -> Spot | None:
 
 
 def view(refusal: Refusal) -> Spot | None:
-    number = refusal.first(refusal.is_view)
+    """The view among the call's tensors; of a chain of views, the one that was made without recording."""
+    number = next(iter(_views(refusal)), None)
     if number is None:
         return Spot(None, refusal.site, "a view is made here")
-    base = refusal.facts.tensor(number).base
-    made = refusal.facts.maker(number)
-    text = f"{refusal.name(number)} is a view of {refusal.name(base)}"
+    made = _handed_out(refusal.facts, number) or refusal.facts.maker(number)
+    text = f"{refusal.name(number)} is a view of {refusal.name(refusal.facts.tensor(number).base)}"
     return Spot(number, None if made is None else made.site, text)
+
+
+def _views(refusal: Refusal) -> list[int]:
+    """The first view among the call's tensors and the views that it was taken from; those made without recording
+    first."""
+    chain: list[int] = []
+    number = refusal.first(refusal.is_view)
+    while number is not None and number not in chain:
+        chain.append(number)
+        made = refusal.facts.maker(number)
+        sources = () if made is None else made.inputs
+        number = next((a.tensor for a in sources if refusal.is_view(a.tensor)), None)
+    return sorted(chain, key=lambda n: (m := refusal.facts.maker(n)) is None or m.mode == "grad")
+
+
+def _handed_out(facts: Facts, number: int) -> Call | None:
+    """The custom Function that returned a tensor made inside it."""
+    returning = (c for c in facts.calls if c.op.endswith(".apply") and any(a.tensor == number for a in c.outputs))
+    return next(returning, None)
+
+
+def modified(refusal: Refusal) -> Spot | None:
+    """The refused change itself, or, where a later use is refused, the last change of the memory before it."""
+    name = refusal.op.rpartition(".")[2]
+    if (name.endswith("_") and not name.endswith("__")) or name in ("__setitem__", "") or not refusal.inputs:
+        return spot(refusal)
+    counter = refusal.facts.tensor(refusal.inputs[0].tensor).counter
+    changes = [(event, write) for event, write in refusal.facts.writes(counter) if event.index < refusal.index]
+    if not changes:
+        return spot(refusal)
+    event, write = changes[-1]
+    return Spot(write.tensor, event.site, f"{refusal.name(write.tensor)} is changed in place here")
 
 
 def base(refusal: Refusal) -> Spot | None:
@@ -113,16 +142,21 @@ def base(refusal: Refusal) -> Spot | None:
     return None if use is None else Spot(owner, use.site, f"{refusal.name(owner)} owns the memory")
 
 
-def value(refusal: Refusal) -> Spot | None:
-    """The last of the call's tensors: the one that is handed to the first."""
+def value(refusal: Refusal, position: int = -1) -> Spot | None:
+    """One of the call's tensors: by default the last, the one that is handed to the first."""
     if not refusal.inputs:
         return None
-    number = refusal.inputs[-1].tensor
+    number = refusal.inputs[position].tensor
     producers = refusal.facts.producers(number, refusal.index)
     use = producers[0] if producers else refusal.facts.first_use(number)
     tensor = refusal.facts.tensor(number)
     text = f"{refusal.name(number)} is made here: shape {shape_text(tensor)}, {tensor.dtype}"
     return Spot(number, None if use is None else use.site, text)
+
+
+def first_value(refusal: Refusal) -> Spot | None:
+    """The call's first tensor: what backward was started from."""
+    return value(refusal, 0)
 
 
 def graph(refusal: Refusal) -> Spot | None:
@@ -137,13 +171,12 @@ def graph(refusal: Refusal) -> Spot | None:
 
 
 def mode(refusal: Refusal) -> Spot | None:
+    """The switch under which the refused call ran, or under which one of its tensors was made."""
     switch = refusal.facts.mode_switch(refusal.index)
-    if switch is None:
-        for access in refusal.inputs:
-            made = refusal.facts.first_use(access.tensor)
-            switch = None if made is None or made.mode == "grad" else refusal.facts.mode_switch(made.index)
-            if switch is not None:
-                break
+    for number in [*_views(refusal), *(access.tensor for access in refusal.inputs)]:
+        made = refusal.facts.first_use(number)
+        if switch is None and made is not None and made.mode != "grad":
+            switch = refusal.facts.mode_switch(made.index)
     return None if switch is None else Spot(None, switch.site, f"`{switch.cause}` begins here")
 
 
@@ -161,11 +194,12 @@ ROLES: dict[str, Callable[[Refusal], Spot | None]] = {
     "view_made_here": view,
     "base_made_here": base,
     "value_made_here": value,
+    "value_made_here:first": first_value,
     "graph_built_here": graph,
     "mode_entered_here": mode,
     "grad_mode_off_here": mode,
     "rejected_here": spot,
-    "modified_here": spot,
+    "modified_here": modified,
     "optimizer_made_here": spot,
     "needed_here": needed,
     "observed_here": needed,
@@ -196,6 +230,7 @@ def tell(
             labels += _cut(refusal)
             continue
         found = ROLES[role](refusal)
+        role = role.partition(":")[0]
         if found is not None:
             labels.append(facts.label(role, found.site, found.text))
             fields[role.split("_")[0]] = refusal.name(found.tensor)

@@ -27,3 +27,20 @@ energy = (start + offset).pow(2).sum()
 torch.autograd.grad(energy, [start, offset])
 ```
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.diagnostics.asked import find_asked
+from tensorlens.model import Diagnostic
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    yield from find_asked(
+        facts,
+        "unused-input-in-grad",
+        "the gradient of {name} was asked for, and {root} was not computed from it",
+        "no recorded path leads from {root} back to {name} as it is now",
+    )

@@ -1,0 +1,74 @@
+"""Why a leaf has no gradient: what the run did, and did not do, between the leaf and the backward passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.lineage import Cut, ancestry, leaf_above
+from tensorlens.model import Backward, Call, Failure
+
+GRAD_READ = "Tensor.grad.__get__"
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A gradient that was read and is None. `cut` is where the path from the leaf to a loss ends, if it was cut."""
+
+    tensor: int
+    read: Call
+    is_leaf: bool
+    requires_grad: bool
+    passes: tuple[Backward, ...]  # the backward passes that had ended by then
+    cut: Cut | None
+    used: bool  # whether any backward root was computed from the tensor
+
+
+def missing_gradient(facts: Facts, failure: Failure) -> Missing | None:
+    """The last `.grad` read on the failing line that gave None; None where no such read was recorded."""
+    span = facts.span(failure.site)
+    for call in reversed(facts.calls):
+        if call.index >= failure.index or call.op != GRAD_READ or call.outputs:
+            continue
+        where = facts.span(call.site)
+        if span is None or where is None or where.file != span.file:
+            return None
+        if not span.line <= where.line <= span.end_line and where.line != span.line:
+            return None
+        return _examine(facts, call)
+    return None
+
+
+def _examine(facts: Facts, read: Call) -> Missing:
+    number = read.inputs[0].tensor
+    state = facts.state(number, read.index)
+    passes = tuple(b for b in facts.backwards if b.index < read.index and not b.failed)
+    cut, used = None, False
+    for backward in passes:
+        for root in backward.roots:
+            found, seen = path_to(facts, root.tensor, number, backward.index)
+            used = used or seen
+            cut = cut or found
+    leaf = state is None or state.is_leaf
+    return Missing(number, read, leaf, state is not None and state.requires_grad, passes, cut, used)
+
+
+def path_to(facts: Facts, root: int, leaf: int, before: int) -> tuple[Cut | None, bool]:
+    """(the cut on the way from `leaf` to `root`, whether `root` was computed from `leaf` at all)."""
+    used = False
+    for number, call in ancestry(facts, root, before):
+        for access in call.inputs:
+            if access.tensor == leaf:
+                used = True
+            if access.tensor == number or facts.requires_grad(number, call.index):
+                continue
+            if facts.requires_grad(access.tensor, call.index - 1) and _descends(facts, access.tensor, leaf, call.index):
+                return Cut(call, access.tensor, leaf_above(facts, access.tensor, call.index)), True
+    return None, used
+
+
+def _descends(facts: Facts, number: int, leaf: int, before: int) -> bool:
+    """Whether a tensor is `leaf` or was computed from it."""
+    if number == leaf:
+        return True
+    return any(access.tensor == leaf for _, call in ancestry(facts, number, before) for access in call.inputs)
