@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 from collections.abc import Iterator
 from types import ModuleType
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.messages import classify
+from tensorlens.messages import classify, find
 from tensorlens.model import Diagnostic, Trace
 
 _ORDER = {"error": 0, "warning": 1, "note": 2}
@@ -23,9 +24,19 @@ def diagnose(trace: Trace) -> tuple[Diagnostic, ...]:
     for code in codes:
         module = _module(code)
         if module is not None and hasattr(module, "find"):
-            found.extend(module.find(facts))
+            found.extend(_findings(module, facts))
     found.extend(_unexplained(facts, {d.code for d in found}))
     return tuple(sorted(found, key=lambda diagnostic: _ORDER[diagnostic.severity]))
+
+
+def _findings(module: ModuleType, facts: Facts) -> list[Diagnostic]:
+    """What a finder finds; one that breaks on a trace it did not expect leaves the failure to be told as it is."""
+    try:
+        return list(module.find(facts))
+    except Exception:
+        if os.environ.get("TENSORLENS_DEBUG"):
+            raise
+        return []
 
 
 def _unexplained(facts: Facts, explained: set[str]) -> Iterator[Diagnostic]:
@@ -33,8 +44,12 @@ def _unexplained(facts: Facts, explained: set[str]) -> Iterator[Diagnostic]:
     from tensorlens.diagnostics.unexplained import find_unexplained
 
     number = facts.trace.script.failure
-    if number is not None and facts.trace.failures[number].kind not in explained:
+    if number is not None and not explained & _kinds(facts.trace.failures[number].message):
         yield from find_unexplained(facts, facts.trace.failures[number])
+
+
+def _kinds(message: str) -> set[str]:
+    return set(find(message))
 
 
 def _module(code: str) -> ModuleType | None:

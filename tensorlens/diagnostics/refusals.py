@@ -64,7 +64,9 @@ def leaf(refusal: Refusal) -> Spot | None:
     facts = refusal.facts
     under = [(a.tensor, facts.tensor(a.tensor).base) for a in refusal.inputs]
     found = [n for pair in under for n in pair if n is not None and refusal.is_leaf(n)]
-    found += [n for n, _ in under if not found and (n := leaf_above(facts, n, refusal.index) or -1) >= 0]
+    if not found:
+        above = (leaf_above(facts, number, refusal.index) for number, _ in under)
+        found = [number for number in above if number is not None]
     if not found:
         return None
     site = _birth_of_leaf(facts, found[0], refusal.index)
@@ -233,6 +235,8 @@ def tell(
         role = role.partition(":")[0]
         if found is not None:
             labels.append(facts.label(role, found.site, found.text))
+            if role == "modified_here" and found.site != refusal.site:
+                labels.append(facts.label("needed_here", refusal.site, f"{op_text(refusal.op)} needs it afterwards"))
             fields[role.split("_")[0]] = refusal.name(found.tensor)
     known = _Fields(fields)
     return finding(
@@ -247,10 +251,20 @@ def tell(
 
 
 def _cut(refusal: Refusal) -> list[Label | None]:
+    """The cut above the call's first tensor and the switch behind it, or the call itself if it takes a value out."""
+    facts, site = refusal.facts, refusal.site
     if not refusal.inputs:
         return []
-    cut = find_cut(refusal.facts, refusal.inputs[0].tensor, refusal.index)
-    return [label for label in cut_labels(refusal.facts, cut) if label is not None and label.role == "graph_cut_here"]
+    number = refusal.inputs[0].tensor
+    if facts.requires_grad(number, refusal.index):
+        text = f"{op_text(refusal.op)} takes the value of {refusal.name(number)} out of the graph"
+        return [facts.label("graph_cut_here", site, text)]
+    labels = list(cut_labels(facts, find_cut(facts, number, refusal.index)))
+    if labels:
+        return [label for label in labels if label is not None and label.role != "leaf_made_here"]
+    use = facts.first_use(number)
+    text = f"{refusal.name(number)} is made here and does not require grad"
+    return [None if use is None else facts.label("graph_cut_here", use.site, text)]
 
 
 class _Fields(dict[str, str]):
