@@ -2,12 +2,12 @@
 
 For the command line:
 
-    from tensorlens.compare import ProbeOptions, compare, list_probes
-    from tensorlens.render.comparison import render_comparison
+    from tensorlens.compare import ProbeOptions, compare, list_probes, parse_shape
+    from tensorlens.render.comparison import FORMATS, render_comparison
 
-    comparison = compare(["clone", "x.detach()"], ProbeOptions())      # UsageError: one line, exit code 2
-    print(render_comparison(comparison, "table", width=80, color=False), end="")    # or "markdown", "json"
-    for probe in list_probes(): ...                                    # .name, .label, .group, .question
+    comparison = compare(["clone", "x.detach()"], ProbeOptions(shape=parse_shape("2,3")))  # UsageError: one line
+    print(render_comparison(comparison, "table", RenderOptions(width=80, color=False)), end="")
+    for probe in list_probes(): ...  # .name, .label, .group, .question
 """
 
 from __future__ import annotations
@@ -65,8 +65,12 @@ def compare(operands: Sequence[str], options: ProbeOptions | None = None) -> Com
         raise UsageError('compare takes two operands or more, such as: clone detach "x[1:]"')
     settings = asdict(options or ProbeOptions())
     timeout = settings.pop("timeout")
-    measured = child.measure(operands, settings, timeout)
-    known = measured.operands or tuple(Operand(text, text, "code") for text in operands)
+    return comparison_of(child.measure(operands, settings, timeout), operands)
+
+
+def comparison_of(measured: child.Measured, texts: Sequence[str]) -> Comparison:
+    """The rows and the summary that follow from what was measured."""
+    known = measured.operands or tuple(Operand(text, text, "code") for text in texts)
     rows = rows_of(PROBES, len(known), measured.cells, measured.crashed)
     return Comparison(
         tensorlens=__version__,

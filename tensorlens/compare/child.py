@@ -8,15 +8,17 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from tensorlens.compare.records import Answer, Input, Operand, input_from
 from tensorlens.errors import UsageError
 
-STARTS = 12  # children started at most; beyond, an operand that keeps crashing is left as far as it came
+STARTS = 12  # children started at most
+CRASHES = 3  # of one operand; then it is left as far as it came
 IMPORTING = 120.0  # seconds that the child may take to come up
 
 Cell = tuple[int, int, str]  # operand, input, probe
@@ -34,8 +36,35 @@ class Measured:
     operands: tuple[Operand, ...] = ()
     inputs: tuple[Input, ...] = ()
     cells: dict[Cell, Answer | None] = field(default_factory=dict)
-    crashed: list[int] = field(default_factory=list)  # operands that brought the child down before any measurement
+    crashed: dict[int, str] = field(default_factory=dict)  # operands that ended a child before any measurement: how
     stopped: list[tuple[int, int, str, bool]] = field(default_factory=list)  # (operand, input, "runs", False)
+
+    def given_up(self) -> list[int]:
+        """The operands that are not to be run any more."""
+        crashes = Counter(
+            operand for (operand, _, _), answer in self.cells.items() if answer and answer.value == "crash"
+        )
+        return [*self.crashed, *(operand for operand, count in crashes.items() if count >= CRASHES)]
+
+    def take(self, message: Mapping[str, Any]) -> None:
+        """Keep what one line of a child says.
+
+        Raises:
+            UsageError: the line is a mistake of the user.
+        """
+        if "error" in message:
+            raise UsageError(message["error"])
+        if "inputs" in message:
+            self.torch = message["torch"]
+            self.inputs = tuple(input_from(each) for each in message["inputs"])
+        elif "operands" in message:
+            self.operands = tuple(Operand(**each) for each in message["operands"])
+        elif "cell" in message:
+            operand, place, probe = message["cell"]
+            answer = Answer(**message["answer"]) if message["answer"] else None
+            self.cells[operand, place, probe] = answer
+            if probe == "runs" and answer and not answer.value:
+                self.stopped.append((operand, place, probe, False))
 
 
 def measure(texts: Sequence[str], options: Mapping[str, Any], timeout: float) -> Measured:
@@ -53,7 +82,7 @@ def measure(texts: Sequence[str], options: Mapping[str, Any], timeout: float) ->
 
 
 def _request(texts: Sequence[str], options: Mapping[str, Any], measured: Measured) -> dict[str, Any]:
-    request: dict[str, Any] = {"texts": list(texts), "options": dict(options), "crashed": measured.crashed}
+    request: dict[str, Any] = {"texts": list(texts), "options": dict(options), "skip": measured.given_up()}
     if measured.operands:
         request["operands"] = [asdict(each) for each in measured.operands]
         request["inputs"] = [asdict(each) for each in measured.inputs]
@@ -63,101 +92,98 @@ def _request(texts: Sequence[str], options: Mapping[str, Any], measured: Measure
 
 def _one_child(request: dict[str, Any], measured: Measured, timeout: float) -> tuple[list[Any] | None, str] | None:
     """None when the child finished, else what it had begun last and how it ended."""
-    here = str(Path(__file__).resolve().parents[2])
-    child = subprocess.Popen(
-        [sys.executable, "-P", "-c", BOOT, here],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-        errors="replace",
-    )
-    assert child.stderr is not None
-    said: list[str] = []
-    listener = threading.Thread(target=_keep_last_line, args=(child.stderr, said), daemon=True)
-    listener.start()
     begun: list[Any] | None = None
-    try:
-        for message in _messages(child, json.dumps(request), timeout):
+    with _Child() as child:
+        for message in child.messages(json.dumps(request), timeout):
             if message is None:
                 return begun, f"no answer within {timeout:g} seconds"
             if "done" in message:
                 return None
             begun = message.get("begin", begun)
-            _take(message, measured)
-        code = child.wait()
-        listener.join(1)
-        return begun, _ending(code, said)
-    finally:
-        child.kill()
-        child.wait()
+            measured.take(message)
+        return begun, child.ending()
 
 
-def _messages(child: subprocess.Popen[str], request: str, timeout: float) -> Iterator[dict[str, Any] | None]:
-    """The child's lines as they come; None when it is silent for too long, and then nothing more."""
-    lines: queue.Queue[str | None] = queue.Queue()
+class _Child:
+    """One probing process; leaving the context ends it, whatever it is doing."""
 
-    def pump() -> None:
-        assert child.stdout is not None
-        for line in child.stdout:
-            lines.put(line)
-        lines.put(None)
+    def __init__(self) -> None:
+        here = str(Path(__file__).resolve().parents[2])
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", BOOT, here],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+        )
+        self._lines: queue.Queue[str | None] = queue.Queue()
+        self._said = ""
+        self._threads = [
+            threading.Thread(target=work, args=(stream,), daemon=True)
+            for work, stream in ((self._pump, self._process.stdout), (self._listen, self._process.stderr))
+        ]
+        for thread in self._threads:
+            thread.start()
 
-    threading.Thread(target=pump, daemon=True).start()
-    assert child.stdin is not None
-    try:
-        child.stdin.write(request)
-        child.stdin.close()
-    except OSError:
-        pass  # it is gone already: how it ended is read from its exit code
-    patience = IMPORTING
-    while True:
+    def __enter__(self) -> _Child:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        for thread, stream in zip(self._threads, (self._process.stdout, self._process.stderr), strict=True):
+            thread.join(1)
+            if stream and not thread.is_alive():  # else something that the operand started still holds the pipe
+                stream.close()
+
+    def messages(self, request: str, timeout: float) -> Iterator[dict[str, Any] | None]:
+        """The child's lines as they come; None when it is silent for too long, and then nothing more."""
+        assert self._process.stdin is not None
         try:
-            line = lines.get(timeout=patience)
-        except queue.Empty:
-            yield None
-            return
-        if line is None:
-            return
-        patience = timeout
-        yield json.loads(line)
+            self._process.stdin.write(request)
+            self._process.stdin.close()
+        except OSError:
+            pass  # it is gone already: how it ended is read from its exit code
+        patience = IMPORTING
+        while True:
+            try:
+                line = self._lines.get(timeout=patience)
+            except queue.Empty:
+                yield None
+                return
+            if line is None:
+                return
+            patience = timeout
+            yield json.loads(line)
 
+    def ending(self) -> str:
+        """How a child that stopped talking ended, in words."""
+        code = self._process.wait()
+        self._threads[1].join(1)
+        if code < 0:
+            return f"the process crashed ({signal.Signals(-code).name})"
+        return f"the process ended with exit code {code}" + (f": {self._said}" if self._said else "")
 
-def _take(message: dict[str, Any], measured: Measured) -> None:
-    if "error" in message:
-        raise UsageError(message["error"])
-    if "inputs" in message:
-        measured.torch = message["torch"]
-        measured.inputs = tuple(input_from(each) for each in message["inputs"])
-    elif "operands" in message:
-        measured.operands = tuple(Operand(**each) for each in message["operands"])
-    elif "cell" in message:
-        operand, place, probe = message["cell"]
-        answer = Answer(**message["answer"]) if message["answer"] else None
-        measured.cells[operand, place, probe] = answer
-        if probe == "runs" and answer and not answer.value:
-            measured.stopped.append((operand, place, probe, False))
+    def _pump(self, stream: TextIO) -> None:
+        for line in stream:
+            self._lines.put(line)
+        self._lines.put(None)
+
+    def _listen(self, stream: TextIO) -> None:
+        for line in stream:
+            self._said = line.strip() or self._said
 
 
 def _note_crash(begun: list[Any], reason: str, measured: Measured) -> None:
-    """Record the crash as the answer of the question that was being asked; ask no more where the call itself crashes."""
+    """The crash is the answer of the question that was being asked; where the call itself crashes, ask no more."""
     if begun[0] == "resolve":
-        measured.crashed.append(begun[1])
+        measured.crashed[begun[1]] = reason
         return
     operand, place, probe = begun
-    measured.cells[operand, place, probe] = Answer(False if probe == "runs" else "crash", reason)
+    measured.cells[operand, place, probe] = (
+        Answer(False, "no", reason) if probe == "runs" else Answer("crash", "crash", reason)
+    )
     if probe == "runs":
         measured.stopped.append((operand, place, probe, False))
-
-
-def _ending(code: int, said: list[str]) -> str:
-    if code < 0:
-        return f"the process crashed ({signal.Signals(-code).name})"
-    return f"the process ended with exit code {code}" + (f": {said[-1]}" if said else "")
-
-
-def _keep_last_line(stream: Any, said: list[str]) -> None:
-    for line in stream:
-        if line.strip():
-            said[:] = [line.strip()]

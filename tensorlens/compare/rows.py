@@ -16,7 +16,7 @@ NOTICEABLE = 1.25  # costs that are nearer than this to each other count as the 
 
 
 def rows_of(
-    probes: Sequence[Probe], operands: int, cells: Mapping[Cell, Answer | None], crashed: Sequence[int]
+    probes: Sequence[Probe], operands: int, cells: Mapping[Cell, Answer | None], crashed: Mapping[int, str]
 ) -> tuple[Row, ...]:
     """One row a probe, without the probes whose question arose for no operand."""
     rows = []
@@ -27,8 +27,7 @@ def rows_of(
             if name == probe.name and answer is not None
         ]
         if probe.name == "runs":
-            down = Answer(False, "brings the process down")
-            evidence += [Observation(operand, 0, down) for operand in crashed]
+            evidence += [Observation(operand, 0, Answer(False, "no", reason)) for operand, reason in crashed.items()]
         if probe.name == "time_ratio":
             evidence = _ratios(evidence)
         if evidence:

@@ -22,6 +22,7 @@ class Reason:
     probe: str
     answer: Value
     when: str
+    against: Value = None  # a reason only if another operand answers this; None: whatever the others answer
 
 
 REASONS = (
@@ -32,7 +33,9 @@ REASONS = (
     Reason("gradient_reaches_source", True, "gradient is to flow back to x"),
     Reason("gradient_reaches_source", False, "the result is to be a constant for autograd"),
     Reason("write_result_then_backward", "fine", "the result may be written before backward"),
-    Reason("write_result_then_backward", "error", "a write that spoils backward should raise"),
+    Reason(
+        "write_result_then_backward", "error", "a write that spoils backward should raise", against="silently wrong"
+    ),
     Reason("use_in_graph", "fine", "the result goes into a graph later"),
     Reason("allowed_on_leaf_requiring_grad", True, "x may be a leaf that requires grad"),
 )
@@ -129,11 +132,12 @@ def _differences(rows: Sequence[Row]) -> str:
 
 def _use(facts: Facts, operand: int) -> str:
     """Use it when the result needs memory of its own: the reasons that the fewest others share come first."""
-    everyone = range(len(facts.operands))
+    everyone = [other for other in range(len(facts.operands)) if facts.places(other)]
     found: list[tuple[int, str]] = []
     for reason in REASONS:
         takers = [other for other in everyone if _gives(facts, reason, other)]
-        if operand in takers and len(takers) < len(everyone) and _comparable(facts, reason.probe):
+        asked = reason.against is None or any(facts.value(reason.probe, o) == reason.against for o in everyone)
+        if asked and operand in takers and len(takers) < len(everyone) and _comparable(facts, reason.probe, everyone):
             found.append((len(takers), reason.when))
     for place in facts.places(operand):
         takers = [other for other in everyone if place in facts.places(other)]
@@ -150,8 +154,8 @@ def _gives(facts: Facts, reason: Reason, operand: int) -> bool:
     return value is not None and value == reason.answer
 
 
-def _comparable(facts: Facts, probe: str) -> bool:
-    return all(facts.value(probe, operand) is not None for operand in range(len(facts.operands)))
+def _comparable(facts: Facts, probe: str, operands: Sequence[int]) -> bool:
+    return all(facts.value(probe, operand) is not None for operand in operands)
 
 
 def _beware(facts: Facts, operand: int) -> str:

@@ -34,7 +34,6 @@ def main() -> None:
     request = json.loads(sys.stdin.read())
     pipe = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    warnings.simplefilter("ignore")
     torch.set_num_threads(1)  # times are compared: they shall not depend on what else the cores are doing
     tell = partial(_tell, pipe)
     try:
@@ -51,13 +50,16 @@ def answer(request: dict[str, Any], tell: Tell) -> None:
         specs = [input_from(each) for each in request["inputs"]]
         resolved = [operands.read(each["operand"], each["call"], each["kind"]) for each in request["operands"]]
     else:
-        crashed = request.get("crashed", ())
         begin = partial(_begin, tell)
-        resolved, specs = choose(request["texts"], request["options"], crashed, begin)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            resolved, specs = choose(request["texts"], request["options"], request.get("skip", ()), begin)
         tell({"torch": torch.__version__, "inputs": [asdict(each) for each in specs]})
         tell({"operands": [asdict(each.operand) for each in resolved]})
     done = {tuple(cell) for cell in request.get("done", ())}
     for index, each in enumerate(resolved):
+        if index in request.get("skip", ()):
+            continue
         for place, spec in enumerate(specs):
             _measure(each, spec, (index, place), done, request, tell)
     tell({"done": True})
@@ -81,8 +83,10 @@ def _measure(
             continue
         tell({"begin": list(cell)})
         try:
-            found = probe.ask(bench)
-        except Exception as error:  # noqa: BLE001 - whatever it raises is the finding
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found = probe.ask(bench)
+        except Exception as error:
             found = words.raised(error)
         tell({"cell": list(cell), "answer": found and asdict(found)})
         if probe.name == "runs" and found and not found.value:

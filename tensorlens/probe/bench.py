@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -163,12 +164,28 @@ class Bench:
 
     def apply(self, subject: Subject) -> Trial:
         """Run the operand on `subject`; random operations draw the same numbers each time."""
-        torch.manual_seed(0)
+        if subject.x.device.type == "cpu":
+            torch.default_generator.manual_seed(0)  # what `torch.manual_seed` does besides takes longer than most calls
+        else:
+            torch.manual_seed(0)
         returned = self._code(subject)
         return Trial(subject, returned, first_tensor(returned))
 
     def trial(self, spec: Input | None = None) -> Trial:
         return self.apply(self.subject(spec))
+
+    def warnings(self) -> list[str]:
+        """`UserWarning: ...` for each warning that the call emits, those that PyTorch gives only once included."""
+        subject = self.subject()
+        always = torch.is_warn_always_enabled()
+        torch.set_warn_always(True)
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                self.apply(subject)
+        finally:
+            torch.set_warn_always(always)
+        return [f"{each.category.__name__}: {' '.join(str(each.message).split())}" for each in caught]
 
     def timed(self, subject: Subject) -> int:
         """Nanoseconds of one call, on a device until the work is done."""

@@ -41,6 +41,7 @@ def choose(
 
     `begin` is told the index of each operand before it is tried, and those in `crashed` are not tried again.
     """
+    inputs.check_device(options.get("device") or "cpu")
     best = _best(texts, options, crashed, begin)
     resolved = [each if isinstance(each, Resolved) else _failing(each) for each in best.found]
     return resolved, _main_first([each for index, each in enumerate(resolved) if index not in crashed], best.specs)
@@ -117,6 +118,6 @@ def _main_first(resolved: Sequence[Resolved], specs: list[Input]) -> list[Input]
 def _runs(resolved: Resolved, spec: Input) -> bool:
     try:
         resolved.code(inputs.make(spec))
-    except Exception:  # noqa: BLE001 - whatever it raises is the finding
+    except Exception:
         return False
     return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from typing import Any
 import torch
 
 from tensorlens.compare.records import Input
+from tensorlens.errors import UsageError
 
 SHAPES = ((3, 2), (3, 3), (3,), (2, 3, 4), (1,), (), (1, 2, 6, 6), (2, 3, 4, 6, 6))  # tried until every operand runs
 
@@ -31,11 +33,30 @@ class Subject:
 
 
 def dtype_of(name: str) -> torch.dtype:
-    """The torch dtype called `name`; LookupError if there is none."""
+    """The torch dtype called `name`.
+
+    Raises:
+        UsageError: there is none.
+    """
     found = getattr(torch, name.removeprefix("torch."), None)
     if isinstance(found, torch.dtype):
         return found
-    raise LookupError(name)
+    known = [key for key in dir(torch) if isinstance(getattr(torch, key), torch.dtype)]
+    near = difflib.get_close_matches(name, known, n=3)
+    raise UsageError(f'no such dtype: "{name}"' + (f"; nearest: {', '.join(near)}" if near else ""))
+
+
+def check_device(name: str) -> None:
+    """See that tensors can be made on a device.
+
+    Raises:
+        UsageError: they can't.
+    """
+    try:
+        torch.empty(1, device=name)
+    except Exception as error:
+        reason = str(error).splitlines()[0]
+        raise UsageError(f'can\'t probe on the device "{name}": {reason}') from None
 
 
 def differentiable(dtype: torch.dtype) -> bool:
@@ -58,7 +79,7 @@ def inputs_for(shape: tuple[int, ...], options: Mapping[str, Any]) -> list[Input
     variants = [main]
     if main.requires_grad and "leaf" not in fixed:
         variants.append(replace(main, id="leaf", label="a leaf x", leaf=True))
-    if main.requires_grad and "requires_grad" not in fixed and not (fixed.get("leaf") is False):
+    if main.requires_grad and "requires_grad" not in fixed and fixed.get("leaf") is not False:
         variants.append(replace(main, id="no_grad", label="an x without grad", requires_grad=False, leaf=True))
     if "contiguous" not in fixed and any(size > 1 for size in shape):
         variants.append(replace(main, id="non_contiguous", label="a non-contiguous x", contiguous=False))
@@ -94,7 +115,11 @@ def make(spec: Input) -> Subject:
         x.requires_grad_(grad)
         return Subject(x, y, x if grad else None, None)
     leaf = numbers.requires_grad_()
-    x = leaf.clone()
+    x = (
+        leaf.clone()
+        if spec.contiguous
+        else torch.empty_strided(leaf.shape, leaf.stride(), dtype=dtype, device=leaf.device).copy_(leaf)
+    )
     if spec.view:
         x = x[1:] if spec.shape else x[1]
     return Subject(x, y, leaf, window if spec.shape else slice(1, 2))
@@ -106,7 +131,7 @@ def _numbers(shape: tuple[int, ...], dtype: torch.dtype, device: str, start: int
         return torch.full(shape, 0.5 if differentiable(dtype) else 1, dtype=dtype, device=device)
     count = torch.arange(start, start + math.prod(shape), device=device) % 9 + 1
     if dtype == torch.bool:
-        return (count % 2 == 1).reshape(shape)
+        return (count % 2 == 1).reshape(shape).clone()
     values = count.to(torch.float64) / 10 if differentiable(dtype) else count
     return values.to(dtype).reshape(shape).clone()
 

@@ -57,7 +57,7 @@ def resolve(text: str, subjects: Sequence[Callable[[], Subject]]) -> Resolved | 
         for fresh in subjects:
             try:
                 result = resolved.code(fresh())
-            except Exception as error:  # noqa: BLE001 - whatever it raises is the finding
+            except Exception as error:
                 first = first or Unresolved(resolved, error, _advice(text, resolved))
             else:
                 return _around_body(resolved) if _is_context(result) else resolved
@@ -74,6 +74,8 @@ def readings(text: str) -> Iterator[Resolved]:
     elif re.fullmatch(r"[A-Za-z_][\w.]*", text) and text not in ("x", "y") and not text.startswith(("x.", "y.")):
         yield from (read(text, call, kind) for call, kind in _calls(text))
     else:
+        if not text.strip():
+            raise UsageError("an operand is empty")
         try:
             yield read(text, text, "code")
         except (SyntaxError, ValueError) as error:
@@ -151,7 +153,7 @@ def _script_function(text: str, path: Path, name: str) -> Iterator[Resolved]:
         yield read(text, f"{name}(x, y)", "file")
     except LookupError:
         raise UsageError(f"{path} has no function {name}") from None
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it raises is the finding
+    except (Exception, SystemExit) as error:
         raise UsageError(f"{path} can't be run: {type(error).__name__}: {error}") from None
 
 

@@ -1,4 +1,4 @@
-"""Arguments for operations whose parameters have to fit each other, from the sample inputs that torch tests itself with.
+"""Arguments for operations whose parameters have to fit each other, from the samples that torch tests itself with.
 
 They are no public part of torch and take seconds to load, so they are asked last, and whatever fails there means none.
 """
@@ -19,7 +19,7 @@ SAMPLES = 6  # tried per operation
 def samples(name: str) -> Iterator[tuple[tuple[int, ...], str]]:
     """(shape of x, the call as text) for an operation called `name`, dotted or not."""
     short = name.rpartition(".")[2]
-    for info in _operations():
+    for info in operations():
         if info.name.rpartition(".")[2] != short:
             continue
         for sample in _samples_of(info):
@@ -31,11 +31,12 @@ def samples(name: str) -> Iterator[tuple[tuple[int, ...], str]]:
 def _samples_of(info: Any) -> list[Any]:
     try:
         return list(islice(info.sample_inputs("cpu", torch.float32, requires_grad=False), SAMPLES))
-    except Exception:  # noqa: BLE001 - an internal of torch: without it there are no samples
+    except Exception:
         return []
 
 
-def _operations() -> list[Any]:
+def operations() -> list[Any]:
+    """The descriptions of operations that torch's own tests run on; none where they can't be loaded."""
     added = "expecttest" not in sys.modules
     try:
         if added:  # torch's tests import it, their sample inputs do not use it
@@ -45,7 +46,7 @@ def _operations() -> list[Any]:
         from torch.testing._internal.common_methods_invocations import op_db
 
         return list(op_db)
-    except Exception:  # noqa: BLE001 - an internal of torch: without it there are no samples
+    except Exception:
         return []
     finally:
         if added:

@@ -48,7 +48,7 @@ class Notes:
 
 
 def cells_of(comparison: Comparison, row: Row, notes: Notes) -> list[Cell]:
-    """One cell an operand. That nothing is in the graph of an x without grad goes without saying, if all agree on it."""
+    """One cell an operand. What all agree on for an x without grad, that nothing is in the graph, is left out."""
     answers = [row.answers(operand) for operand in range(len(comparison.operands))]
     dull = {
         place
@@ -56,7 +56,7 @@ def cells_of(comparison: Comparison, row: Row, notes: Notes) -> list[Cell]:
         if row.group == "graph"
         and not spec.requires_grad
         and place != comparison.main
-        and len({each[place].value if place in each else None for each in answers}) == 1
+        and len({each[place].value for each in answers if place in each}) == 1
     }
     places = [place for place in range(len(comparison.inputs)) if place not in dull]
     return [_cell(comparison, each, places, notes) for each in answers]

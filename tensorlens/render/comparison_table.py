@@ -21,10 +21,12 @@ def to_terminal(comparison: Comparison, options: RenderOptions) -> str:
     notes = Notes()
     head = f"compare   torch {comparison.torch}   x: {main_input(comparison)}"
     meaning = [row for row in comparison.rows if row.group != "cost"]
+    alike = [row for row in meaning if not row.differs]
     sections = [
         [*paragraph(head, size, style="heading", hang=10), *_legend(comparison, size)],
         _columns(comparison, "they differ", [row for row in meaning if row.differs], notes, size),
-        _agreed(comparison, [row for row in meaning if not row.differs], notes, size),
+        _agreed(comparison, [row for row in alike if _asked_of_all(comparison, row)], notes, size),
+        _columns(comparison, "not asked of all", [r for r in alike if not _asked_of_all(comparison, r)], notes, size),
         _columns(
             comparison, "cost, on a large x", [row for row in comparison.rows if row.group == "cost"], notes, size
         ),
@@ -93,6 +95,10 @@ def _columns(comparison: Comparison, title: str, rows: Sequence[Row], notes: Not
     return lines
 
 
+def _asked_of_all(comparison: Comparison, row: Row) -> bool:
+    return {seen.operand for seen in row.evidence} == set(range(len(comparison.operands)))
+
+
 def _agreed(comparison: Comparison, rows: Sequence[Row], notes: Notes, size: int) -> list[Line]:
     """What is the same for all stands once, not in a column for each."""
     if not rows:
@@ -100,8 +106,7 @@ def _agreed(comparison: Comparison, rows: Sequence[Row], notes: Notes, size: int
     label = _label_width(comparison, size)
     lines: list[Line] = [[(" " * MARK + "they agree", "heading")]]
     for row in rows:
-        cells = [cell for cell in cells_of(comparison, row, notes) if cell != Cell(NOT_ASKED, ())]
-        fullest = max(cells, key=lambda cell: len(cell.others))
+        fullest = max(cells_of(comparison, row, notes), key=lambda cell: (cell.text != NOT_ASKED, len(cell.others)))
         lines += _block(
             [([""], len(APART)), ([row.label], label), (fullest.lines, size - MARK - label - len(GAP))], "plain"
         )
@@ -114,7 +119,8 @@ def _groups(comparison: Comparison, row: Row, notes: Notes, size: int) -> list[L
     lines: list[Line] = [[(mark, "plain"), (row.label, "heading" if row.differs else "plain")]]
     givers: dict[Cell, list[str]] = {}
     for name, cell in zip(_heads(comparison, size), cells_of(comparison, row, notes), strict=True):
-        givers.setdefault(cell, []).append(name)
+        if cell != Cell(NOT_ASKED, ()):
+            givers.setdefault(cell, []).append(name)
     room = size - MARK - 4 - len(GAP)
     answer = min(max(width(line) for cell in givers for line in cell.lines), room // 2)
     for cell, names in givers.items():

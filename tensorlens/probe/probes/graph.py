@@ -73,12 +73,12 @@ def gradient_of_sum(bench: Bench) -> Answer | None:
 def gradient_is_identity(bench: Bench) -> Answer | None:
     """Does x get the gradient of the result as it is, number for number?"""
     trial = bench.trial()
-    if trial.result is None or trial.subject.leaf is None or not trial.result.requires_grad:
+    if trial.result is None or trial.subject.leaf is None:
         return None
     sent = bench.weight_like(trial.result).detach()
     sent = (sent.flatten().cumsum(0)).reshape(sent.shape).to(trial.result.dtype)
     got = trial.subject.gradient(bench.gradients(trial.result, trial.subject.leaf, sent))
-    return None if got is None else yes(equal(got.reshape(-1), sent.reshape(-1)))
+    return yes(got is not None and equal(got.reshape(-1), sent.reshape(-1)))
 
 
 @probe("gradient reaches y", "graph", everywhere=False)

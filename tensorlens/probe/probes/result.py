@@ -30,6 +30,13 @@ def returns(bench: Bench) -> Answer:
     return Answer(name, name)
 
 
+@probe("warns", "result", everywhere=False)
+def warns(bench: Bench) -> Answer:
+    """Does the call emit a warning?"""
+    told = bench.warnings()
+    return Answer(told[0].partition(":")[0], f"yes: {told[0]}") if told else Answer(False, "no")
+
+
 @probe("is x itself", "result")
 def same_object(bench: Bench) -> Answer:
     """Is the result the very object that went in?"""

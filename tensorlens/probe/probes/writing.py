@@ -108,16 +108,16 @@ def _against_reference(bench: Bench, program: Program) -> Answer:
     stage: list[str] = []
     try:
         got = gradients(stage)
-    except WriteRefused as refused:
+    except WriteRefusedError as refused:
         return words.raised(refused.error, "the write is refused", value="write refused")
-    except Exception as error:  # noqa: BLE001 - whatever it raises is the finding
+    except Exception as error:
         return words.raised(error, *stage)
     with bench.copies_saved():
         right = gradients([])
     return bench.compare_gradients(got, right)
 
 
-class WriteRefused(Exception):
+class WriteRefusedError(Exception):
     """PyTorch did not let the probe write, so there is nothing to be learnt from backward."""
 
     def __init__(self, error: Exception) -> None:
@@ -129,7 +129,7 @@ def _write(bench: Bench, target: Any) -> None:
     try:
         bench.write(target)
     except Exception as error:
-        raise WriteRefused(error) from error
+        raise WriteRefusedError(error) from error
 
 
 def _has_memory(bench: Bench) -> bool:

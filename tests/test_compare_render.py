@@ -1,0 +1,112 @@
+"""The forms of a comparison: what is said, that it fits, and that nothing a user typed is obeyed."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from probing import probe
+
+from tensorlens.compare import Comparison
+from tensorlens.compare.records import from_dict
+from tensorlens.errors import UsageError
+from tensorlens.render.comparison import FORMATS, render_comparison
+from tensorlens.render.options import RenderOptions
+from tensorlens.source import width
+
+SCHEMA = json.loads((Path(__file__).parents[1] / "docs" / "comparison.schema.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def pair() -> Comparison:
+    return probe("detach", "data")
+
+
+@pytest.fixture(scope="module")
+def many() -> Comparison:
+    return probe("detach", "detach_", "data", "clone", "copy_", "requires_grad_", "no_grad")
+
+
+@pytest.mark.parametrize("operands", [("clone", "copy_"), ("x.numpy()", "split"), ("map_", "no_grad", "x += 1")])
+def test_the_json_is_what_the_schema_says(operands: tuple[str, ...]) -> None:
+    texts = tuple("x.view(7)" if each == "map_" else each for each in operands)
+    comparison = probe(*texts)
+    told = json.loads(render_comparison(comparison, "json"))
+    jsonschema.Draft202012Validator(SCHEMA).validate(told)
+    assert from_dict(told) == comparison
+
+
+@pytest.mark.parametrize("size", [60, 80, 100, 120, 200])
+def test_no_line_is_wider_than_the_terminal(pair: Comparison, many: Comparison, size: int) -> None:
+    for comparison in (pair, many):
+        text = render_comparison(comparison, "table", RenderOptions(width=size))
+        assert max(width(line) for line in text.splitlines()) <= size
+        assert not re.search(r"[ \t]+$", text, re.MULTILINE)
+
+
+def test_the_differences_come_first_and_are_marked(pair: Comparison) -> None:
+    lines = render_comparison(pair).splitlines()
+    differing = lines.index(next(line for line in lines if line.strip().startswith("they differ")))
+    agreeing = lines.index("   they agree")
+    marked = [index for index, line in enumerate(lines) if line.startswith("!= ")]
+    assert differing < marked[0] < agreeing
+    assert [line.split("  ")[0] for line in lines if line.startswith("!= shares")] == ["!= shares the version counter"]
+    assert any(re.fullmatch(r"   shares memory with x +yes", line) for line in lines[agreeing:])
+
+
+def test_both_gradients_and_the_errors_page_are_shown(pair: Comparison) -> None:
+    text = render_comparison(pair, "table", RenderOptions(width=400))
+    assert "silently wrong: gradient [[1.1, 1.2], [1.3, 1.4]" in text
+    assert "is silently wrong (gradient [[1.1, 1.2], [1.3, 1.4], [1.5, 1.6]], right is [[0.1, 0.2]" in text
+    assert "(1) RuntimeError: one of the variables needed for gradient computation" in text
+    assert "[saved-tensor-modified-inplace]" in text
+
+
+def test_many_operands_stand_beside_the_answer_they_give(many: Comparison) -> None:
+    text = render_comparison(many)
+    assert "no_grad         with torch.no_grad(): r = x * 2" in text
+    assert re.search(
+        r"!= shares memory with x\n +yes +detach, detach_, data, copy_, requires_grad_\n +no +clone, no_grad", text
+    )
+
+
+def test_nothing_relies_on_colour(pair: Comparison) -> None:
+    plain = render_comparison(pair, "table", RenderOptions(color=False))
+    coloured = render_comparison(pair, "table", RenderOptions(color=True))
+    assert "\x1b[" not in plain
+    assert "\x1b[" in coloured
+    bare = re.sub(r"\x1b\[[\d;]*m", "", coloured)
+    assert [line.rstrip() for line in bare.splitlines()] == plain.splitlines()
+
+
+@pytest.mark.parametrize("format", sorted(FORMATS))
+def test_what_the_user_typed_is_shown_and_not_obeyed(pair: Comparison, format: str) -> None:
+    evil = "x[1:] # \x1b[31m[bold]red[/] \u202e <script> | `a`\n"
+    operands = (replace(pair.operands[0], operand=evil, call=evil), pair.operands[1])
+    text = render_comparison(replace(pair, operands=operands, summary=f"`{evil}` is"), format)
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "[bold]red[/]" in text
+
+
+def test_markdown_is_a_table_with_as_many_cells_in_every_row(many: Comparison) -> None:
+    rows = [line for line in render_comparison(many, "markdown").splitlines() if line.startswith("|")]
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {len(many.operands) + 3}
+
+
+def test_an_unknown_format_is_a_usage_error(pair: Any) -> None:
+    with pytest.raises(UsageError, match="no such format: yaml"):
+        render_comparison(pair, "yaml")
+
+
+def test_wide_characters_keep_their_columns() -> None:
+    text = render_comparison(probe("x.clone() # 中文字符", "x.detach()"))
+    lines = text.splitlines()
+    head = next(line for line in lines if "they differ" in line)
+    row = next(line for line in lines if line.startswith("!= requires grad"))
+    assert width(head[: head.index("x.detach()")]) == width(row[: row.rindex("no")])
