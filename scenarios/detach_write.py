@@ -1,8 +1,8 @@
 """Writing a detached tensor, then backward
 
-The sigmoid's graph node kept `out` for its formula. Zeroing the detached alias zeroes `out` too and advances the version
-counter that they share, so backward finds version 1 where it saved version 0, and refuses. The script ends in that
-error.
+The sigmoid's graph node kept `out` for its formula. Zeroing the detached alias zeroes `out` too and advances the
+version counter that they share, so backward finds version 1 where it saved version 0, and refuses. The script ends in
+that error.
 
 Article: 004
 """

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import difflib
 import re
+import tokenize
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from tensorlens import claims
 from tensorlens.errors import UsageError
 
 _ORDER = (
@@ -42,19 +44,31 @@ def find(name: str) -> Path:
     """The script of a bundled lesson, or of the user's own where `name` is a path.
 
     Raises:
-        UsageError: there is neither.
+        UsageError: there is neither, or the user's own has a `#:` line that is no claim.
     """
     for known in _ORDER:
         if name == known or name == known.replace("-", "_"):
             return _folder() / f"{known.replace('-', '_')}.py"
     path = Path(name)
-    if path.suffix == ".py" or path.exists() or len(path.parts) > 1:
+    if name and (path.suffix == ".py" or path.exists() or len(path.parts) > 1):
         if not path.exists():
             raise UsageError(f"no such file: {path}")
+        _check_claims(path)
         return path
     near = difflib.get_close_matches(name.lower(), _ORDER, n=1)
     hint = f"did you mean {near[0]!r}?" if near else "tensorlens list shows them all"
     raise UsageError(f"no lesson named {name!r}; {hint}")
+
+
+def _check_claims(path: Path) -> None:
+    """What is wrong with the claims is said before the script runs; what is wrong with the rest, by running it."""
+    try:
+        with tokenize.open(path) as file:
+            claims.parse(file.read())
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+    except (OSError, SyntaxError, ValueError):
+        return
 
 
 def _folder() -> Path:

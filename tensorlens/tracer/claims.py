@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 import sys
 import types
 import warnings
@@ -19,6 +20,7 @@ from tensorlens.source import one_line
 
 _CALL = "__tensorlens_check_claim__"
 _SHOWN = 120
+_AT = re.compile(r" object at 0x[0-9a-fA-F]+")  # says nothing, and differs in every run
 _IGNORE = ("ignore", None, Warning, None, 0)
 Values = list[tuple[str, str]]
 
@@ -103,10 +105,10 @@ class ClaimChecker:
         return value
 
     def _shown(self, node: ast.expr, value: Any) -> str:
-        """A short text of a value; an address is numbered, since only which are the same says something."""
+        """A short text of a value; addresses are numbered, since all they say is which of them are the same."""
         if isinstance(node, ast.Call) and isinstance(value, int) and _is_address(node.func):
             return f"address {self._addresses.setdefault(value, len(self._addresses) + 1)}"
-        return one_line(repr(value), _SHOWN)
+        return one_line(_AT.sub("", repr(value)), _SHOWN)
 
 
 @contextmanager
