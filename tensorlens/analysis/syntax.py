@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from tensorlens.model import Site, Span
 from tensorlens.source import column_of, line_at
@@ -115,3 +116,53 @@ def _keys(node: ast.expr | ast.stmt, text: str) -> Iterator[_Key]:
         line = attribute.end_lineno or attribute.lineno
         column = column_of(line_at(text, line), attribute.end_col_offset or 0) - len(attribute.attr)
         yield line, column, end_line, end_column
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """The last statement before a place that binds the name used there."""
+
+    name: str
+    span: Span
+
+
+def receiver(text: str, span: Span) -> str | None:
+    """The text of `x` in the attribute `x.name` that `span` covers, or begins with."""
+    node = _attribute(text, span)
+    return None if node is None else ast.unparse(node.value)
+
+
+def assigned_before(text: str, span: Span) -> Assigned | None:
+    """The nearest assignment above `span` to the plain name whose attribute is taken there."""
+    node = _attribute(text, span)
+    if node is None or not isinstance(node.value, ast.Name):
+        return None
+    name = node.value.id
+    best: ast.stmt | None = None
+    for statement in ast.walk(ast.parse(text)):
+        if isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign) and statement.lineno < span.line:
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            bound = {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+            if name in bound and (best is None or statement.lineno > best.lineno):
+                best = statement
+    return None if best is None else Assigned(name, _span_of(best, text, span.file))
+
+
+def _span_of(node: ast.stmt, text: str, file: str) -> Span:
+    end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+    column = column_of(line_at(text, node.lineno), node.col_offset)
+    return Span(file, node.lineno, column, end_line, column_of(line_at(text, end_line), end_column))
+
+
+def _attribute(text: str, span: Span) -> ast.Attribute | None:
+    """The attribute access at `span`: the node itself, or what it calls."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return None
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Attribute) or node.lineno != span.line:
+            continue
+        if column_of(line_at(text, node.lineno), node.col_offset) == span.column:
+            return node
+    return None

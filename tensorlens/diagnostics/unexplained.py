@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.names import shape_text
 from tensorlens.diagnostics.wording import finding, named, op_text
+from tensorlens.messages import entry
 from tensorlens.model import Diagnostic, Failure, Label
 
 MAX_TENSORS = 4
@@ -20,7 +21,7 @@ def find_unexplained(facts: Facts, failure: Failure) -> Iterator[Diagnostic]:
     labels = [facts.label("rejected_here", failure.site, by), *inputs_of(facts, failure)]
     explanation = "" if failure.op is None else f"{op_text(failure.op)} refused what it was given"
     yield finding(
-        failure.kind or "uncaught-exception",
+        _code(failure),
         "error",
         title,
         explanation,
@@ -28,6 +29,12 @@ def find_unexplained(facts: Facts, failure: Failure) -> Iterator[Diagnostic]:
         notes=() if failure.site is not None else ("it was raised outside the script's own files",),
         evidence={"type": failure.type, "message": failure.message, "op": failure.op},
     )
+
+
+def _code(failure: Failure) -> str:
+    """The catalogue's code, unless its message is one that other mistakes share and no finder confirmed it."""
+    known = entry(failure.kind)
+    return "uncaught-exception" if known is None or known.generic else known.code
 
 
 def inputs_of(facts: Facts, failure: Failure) -> list[Label | None]:
