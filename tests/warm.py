@@ -1,0 +1,68 @@
+"""Real runs of scripts, in forks of one process that has imported torch already (see `support/zygote.py`)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from tensorlens.journal import Reader, unpack
+from tensorlens.model import Script, Trace
+
+_ZYGOTE = Path(__file__).parent / "support" / "zygote.py"
+
+
+@dataclass(frozen=True)
+class Ran:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+class Warm:
+    """A context manager: the process is started on entering and ended on leaving."""
+
+    def __enter__(self) -> Warm:
+        command = [sys.executable, str(_ZYGOTE)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(10)
+        self._process.stdout.close()
+
+    def plain(self, script: Path) -> Ran:
+        """The script as plain python runs it."""
+        return self._ask(script, None)
+
+    def traced(self, script: Path) -> tuple[Ran, Trace]:
+        """The script under the tracer, its claims checked."""
+        with tempfile.NamedTemporaryFile(prefix="journal-") as journal:
+            ran = self._ask(script, journal.name)
+            reader = Reader(Script(str(script), (), str(script.parent), "killed", None, None))
+            reader.read(unpack(journal))
+        return ran, reader.trace()
+
+    def _ask(self, script: Path, journal: str | None) -> Ran:
+        request = {
+            "script": str(script),
+            "argv": [],
+            "cwd": str(script.parent),
+            "lens": journal is not None,
+            "claims": journal is not None,
+            "journal": journal,
+        }
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        return Ran(**json.loads(self._process.stdout.readline()))
