@@ -9,6 +9,7 @@ import random
 import textwrap
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 
 from tensorlens import claims
 from tensorlens.errors import UsageError
-from tensorlens.lessons import lessons
+from tensorlens.lessons import find, lessons
 from tensorlens.model import Claim
 from tensorlens.tracer.claims import ClaimChecker
 
@@ -368,3 +369,27 @@ def test_checks_run_where_recording_is_off() -> None:
     exec(checker.instrument(source, "script.py"), {"look": lambda: states.append("look")})
     assert checker.results()[0].verdict == "holds"
     assert states == ["in", "look", "out"]
+
+
+# --- the user's own lessons -----------------------------------------------------------------------------------------
+
+
+def test_what_is_no_claim_is_refused_before_the_script_runs(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("x = 1\n#: what x is for\n")
+    with pytest.raises(UsageError) as caught:
+        find(str(path))
+    assert str(caught.value) == f"{path}: line 2: this claim is not a Python expression: what x is for"
+
+
+@pytest.mark.parametrize("content", [b"", b"x = (\n#: what\n", b"# coding: nothing\n", b"\xff\xfe\0", b"x = 1\n#: x\n"])
+def test_what_else_is_wrong_with_a_script_is_left_to_running_it(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_bytes(content)
+    assert find(str(path)) == path
+    assert find(str(tmp_path)) == tmp_path
+
+
+def test_no_name_is_no_lesson() -> None:
+    with pytest.raises(UsageError, match=r"^no lesson named ''; tensorlens list shows them all$"):
+        find("")
