@@ -64,7 +64,9 @@ def _labels(facts: Facts, failure: Failure, root: int | None, number: int | None
 def _built(facts: Facts, root: int, failure: Failure) -> Call | None:
     """The last recorded operation behind the root, before the failing line where there is one."""
     span = facts.span(failure.site)
-    recorded = [c for _, c in ancestry(facts, root, failure.index) if c.nodes[1] > c.nodes[0] or c.op == "autograd.grad"]
+    recorded = [
+        c for _, c in ancestry(facts, root, failure.index) if c.nodes[1] > c.nodes[0] or c.op == "autograd.grad"
+    ]
     for call in recorded:
         where = facts.span(call.site)
         if span is not None and where is not None and where.line != span.line:

@@ -58,7 +58,10 @@ def explain(facts: Facts, failure: Failure) -> Diagnostic:
         severity_of(failure),
         f"backward was called on {name}, which is not a tensor but {_article(kind)}",
         _why(kind, left),
-        [facts.label("needed_here", failure.site, f"`backward` is looked up on {_article(kind)}"), *_made(facts, failure, made, left)],
+        [
+            facts.label("needed_here", failure.site, f"`backward` is looked up on {_article(kind)}"),
+            *_made(facts, failure, made, left),
+        ],
         fixes=_fixes(kind, left),
         evidence={"type": kind},
     )
@@ -76,7 +79,11 @@ def _left_torch(facts: Facts, failure: Failure) -> Call | None:
 def _made(facts: Facts, failure: Failure, made: Assigned | None, left: Call | None) -> Iterator[Label | None]:
     if made is not None:
         leaves = left is not None and (where := facts.span(left.site)) is not None and where.line == made.span.line
-        text = f"{op_text(left.op)} gives a plain number" if leaves and left is not None else f"`{made.name}` is bound here"
+        text = (
+            f"{op_text(left.op)} gives a plain number"
+            if leaves and left is not None
+            else f"`{made.name}` is bound here"
+        )
         yield Label("value_made_here", made.span, text)
         return
     last = next((c for c in reversed(facts.calls) if c.index < failure.index), None)

@@ -47,10 +47,14 @@ def _why(facts: Facts, missing: Missing, name: str) -> str:
 
 
 def _labels(facts: Facts, failure: Failure, missing: Missing, name: str) -> Iterator[Label | None]:
-    yield facts.label("needed_here", failure.site, f"{name}`.grad` is None" if name[0] != "`" else f"`{name[1:-1]}.grad` is None")
+    yield facts.label(
+        "needed_here", failure.site, f"{name}`.grad` is None" if name[0] != "`" else f"`{name[1:-1]}.grad` is None"
+    )
     if missing.cut is not None:
         source = named(facts, missing.cut.source, missing.cut.call.index)
-        yield facts.label("graph_cut_here", missing.cut.call.site, f"{op_text(missing.cut.call.op)} leaves {source} behind")
+        yield facts.label(
+            "graph_cut_here", missing.cut.call.site, f"{op_text(missing.cut.call.op)} leaves {source} behind"
+        )
     producers = facts.producers(missing.tensor, missing.read.index)
     made = producers[0] if producers else facts.first_use(missing.tensor)
     site = None if made is None else made.site
@@ -74,7 +78,9 @@ def _original_leaf(facts: Facts, missing: Missing) -> Iterator[Label | None]:
 def _fixes(facts: Facts, missing: Missing, name: str) -> Iterator[Fix]:
     bare = name.strip("`")
     if not missing.is_leaf:
-        yield fix("keep the leaf under a name of its own: update it in place under `no_grad`, or create it as it is needed")
+        yield fix(
+            "keep the leaf under a name of its own: update it in place under `no_grad`, or create it as it is needed"
+        )
     elif not missing.requires_grad:
         yield fix(f"skip what is frozen (`if {bare}.grad is not None`), or let it require grad before the forward pass")
     elif not missing.passes:

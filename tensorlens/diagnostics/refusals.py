@@ -208,7 +208,9 @@ ROLES: dict[str, Callable[[Refusal], Spot | None]] = {
 }
 
 
-def refused(code: str, roles: tuple[str, ...], title: str, why: str, *fixes: str) -> Callable[[Facts], Iterator[Diagnostic]]:
+def refused(
+    code: str, roles: tuple[str, ...], title: str, why: str, *fixes: str
+) -> Callable[[Facts], Iterator[Diagnostic]]:
     """A `find` for `code`. The first role's line is the primary one. `title`, `why` and the fixes are templates with
     the fields {op} and, for each role, its tensor: {leaf}, {nonleaf}, {view}, {base}, {value}, {graph}."""
 
@@ -219,9 +221,7 @@ def refused(code: str, roles: tuple[str, ...], title: str, why: str, *fixes: str
     return find
 
 
-def tell(
-    refusal: Refusal, code: str, roles: tuple[str, ...], words: tuple[str, str, tuple[str, ...]]
-) -> Diagnostic:
+def tell(refusal: Refusal, code: str, roles: tuple[str, ...], words: tuple[str, str, tuple[str, ...]]) -> Diagnostic:
     """The diagnostic of one refusal."""
     facts = refusal.facts
     title, why, fixes = words
@@ -300,5 +300,3 @@ def _of_notice(facts: Facts, notice: Notice) -> Refusal:
     inputs = () if call is None else call.inputs
     op = "" if call is None else call.op
     return Refusal(facts, notice.index, notice.site, op, notice.message, inputs, "warning")
-
-

@@ -217,7 +217,9 @@ def _by_versions(facts: Facts, saved: SavedTensor, before: int) -> tuple[Call | 
             tensor = facts.tensor(access.tensor)
             if tensor.shape != saved.shape or access.version != saved.expected:
                 continue
-            if any(write.after == saved.found for event, write in facts.writes(tensor.counter) if event.index > call.index):
+            if any(
+                write.after == saved.found for event, write in facts.writes(tensor.counter) if event.index > call.index
+            ):
                 return call, access
     return None, None
 

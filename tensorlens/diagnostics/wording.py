@@ -45,7 +45,7 @@ def ordinal(number: int) -> str:
 
 
 def count_text(facts: Facts, call: Call) -> str:
-    """", the 3rd time this ran", where control came to the line more than once: which iteration is meant."""
+    """ ", the 3rd time this ran", where control came to the line more than once: which iteration is meant."""
     times, total = facts.times_run(call.site, call.index)
     return f", the {ordinal(times)} time this ran" if total > 1 and times else ""
 
