@@ -133,7 +133,7 @@ def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout:
     if output.path is not None and len(paths) > 1:
         raise UsageError("-o takes one lesson at a time")
     options = RunOptions(timeout=timeout, claims=True, stdout_to_stderr=output.keeps_stdout)
-    reports = []
+    reports: list[str] = []
     worst = 0
     for path in paths:
         trace = run_script(Target("file", str(path)), options)

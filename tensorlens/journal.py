@@ -75,9 +75,7 @@ def _writes(flat: tuple[int, ...]) -> tuple[Write, ...]:
 def _state(raw: tuple[Any, ...], grad: str | None = None) -> State:
     tensor, version, requires_grad, is_leaf, grad_fn, node, retains_grad, storage = raw
     at = _optional(storage)
-    return State(
-        tensor, _optional(version), requires_grad, is_leaf, grad_fn, _optional(node), retains_grad, grad, at
-    )
+    return State(tensor, _optional(version), requires_grad, is_leaf, grad_fn, _optional(node), retains_grad, grad, at)
 
 
 class Reader:

@@ -40,7 +40,7 @@ class RunOptions:
     quiet: bool = False  # drop what the program prints
 
 
-def run_script(target: Target, options: RunOptions = RunOptions()) -> Trace:  # noqa: B008 - frozen
+def run_script(target: Target, options: RunOptions = RunOptions()) -> Trace:
     """Run a program to its end in a child process and return what was recorded, whatever became of it.
 
     Raises:

@@ -149,7 +149,9 @@ class Facts:
         if self.tensor(number).created_by == call.index:
             return True
         before, after = self.state(number, call.index - 1), self.state(number, call.index)
-        return before is None or after is None or (before.requires_grad, before.node) != (after.requires_grad, after.node)
+        return (
+            before is None or after is None or (before.requires_grad, before.node) != (after.requires_grad, after.node)
+        )
 
     def producers(self, number: int, before: int) -> list[Call]:
         """The calls that made the value of a tensor, the latest first: the one that wrote or returned it, and back

@@ -232,9 +232,8 @@ def tell(refusal: Refusal, code: str, roles: tuple[str, ...], words: tuple[str, 
             labels += _cut(refusal)
             continue
         found = ROLES[role](refusal)
-        role = role.partition(":")[0]
         if found is not None:
-            labels.append(facts.label(role, found.site, found.text))
+            labels.append(facts.label(role.partition(":")[0], found.site, found.text))
             if role == "modified_here" and found.site != refusal.site:
                 labels.append(facts.label("needed_here", refusal.site, f"{op_text(refusal.op)} needs it afterwards"))
             fields[role.split("_")[0]] = refusal.name(found.tensor)

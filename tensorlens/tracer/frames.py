@@ -149,8 +149,8 @@ def _position(code: CodeType, offset: int) -> tuple[int, int, int, int]:
     """(first line, last line, first column, last column) of the instruction, columns in UTF-8 bytes."""
     for index, (line, end_line, column, end_column) in enumerate(code.co_positions()):
         if index == offset // 2:
-            line = line or code.co_firstlineno
-            return line, end_line or line, column or 0, end_column or 0
+            first = line or code.co_firstlineno
+            return first, end_line or first, column or 0, end_column or 0
     return code.co_firstlineno, code.co_firstlineno, 0, 0
 
 

@@ -25,16 +25,29 @@ _QUIET_METHODS = (
 ).split()
 
 
+def getter(name: str) -> Any:
+    """What a read of the property `name` of a tensor arrives as."""
+    attribute: Any = getattr(torch.Tensor, name)
+    return attribute.__get__
+
+
+def setter(name: str) -> Any:
+    """What an assignment to the property `name` of a tensor arrives as."""
+    attribute: Any = getattr(torch.Tensor, name)
+    return attribute.__set__
+
+
+def _accessors(name: str, method: str) -> set[Any]:
+    attribute: Any = getattr(torch.Tensor, name, None)
+    return {getattr(attribute, method)} if hasattr(attribute, method) else set()
+
+
 def _quiet() -> set[Any]:
     found: set[Any] = set()
     for name in _QUIET_PROPERTIES:
-        attribute = getattr(torch.Tensor, name, None)
-        if hasattr(attribute, "__get__"):
-            found.add(attribute.__get__)
+        found |= _accessors(name, "__get__")
     for name in ("name", "_backward_hooks", "_post_accumulate_grad_hooks", "names"):
-        attribute = getattr(torch.Tensor, name, None)
-        if hasattr(attribute, "__set__"):
-            found.add(attribute.__set__)
+        found |= _accessors(name, "__set__")
     found |= {getattr(torch.Tensor, name) for name in _QUIET_METHODS if hasattr(torch.Tensor, name)}
     return found | {torch.get_default_dtype, torch.is_grad_enabled, torch.is_floating_point, torch.numel}
 
@@ -47,11 +60,11 @@ SHARES_COUNTER = {torch.Tensor.detach, torch.detach}
 
 STATEFUL = {
     torch.Tensor.requires_grad_,
-    torch.Tensor.requires_grad.__set__,  # type: ignore[attr-defined]
+    setter("requires_grad"),
     torch.Tensor.detach_,
     torch.Tensor.retain_grad,
-    torch.Tensor.data.__set__,  # type: ignore[attr-defined]
-    torch.Tensor.grad.__set__,  # type: ignore[attr-defined]
+    setter("data"),
+    setter("grad"),
     torch.Tensor.resize_,
 }
 """Functions that change what autograd says of their first argument without moving its version."""
@@ -61,13 +74,13 @@ SHARED_WITH_NUMPY = "memory is shared with an array outside torch: writes throug
 COMPILED = "compiled by `torch.compile`: what runs inside is not seen (TORCHDYNAMO_DISABLE=1 runs it eagerly)"
 
 SPECIAL: dict[Any, Callable[[Any, Any, Any, Any], Any]] = {}
-"""Functions with a handler of their own, `handler(recorder, func, args, kwargs)`; filled by the modules that own them."""
+"""Functions with a handler of their own, `handler(recorder, func, args, kwargs)`; filled by `patches`."""
 
 _names: dict[Any, str] = {}
 
 
 def name_of(func: Any) -> str:
-    """"Tensor.add_" for `torch.Tensor.add_`, "nn.functional.relu", "torch.tensor": short, unique, stable."""
+    """ "Tensor.add_" for `torch.Tensor.add_`, "nn.functional.relu", "torch.tensor": short, unique, stable."""
     try:
         return _names[func]
     except KeyError:
@@ -76,8 +89,8 @@ def name_of(func: Any) -> str:
 
 
 def _resolve(func: Any) -> str:
-    name = resolve_name(func)
+    name: str = resolve_name(func) or ""
     if not name:
         name = f"{getattr(func, '__module__', None) or 'torch'}.{getattr(func, '__qualname__', type(func).__name__)}"
-    name = name.removeprefix("torch.") if name.startswith(("torch.Tensor.", "torch.nn.", "torch.autograd.")) else name
-    return name
+    short = ("torch.Tensor.", "torch.nn.", "torch.autograd.")
+    return name.removeprefix("torch.") if name.startswith(short) else name

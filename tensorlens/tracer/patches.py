@@ -68,7 +68,7 @@ def _parameter(recorder: Recorder, original: Any) -> Any:
             recorder.fail(error, "nn.Parameter", inputs, frame)
             raise
         recorder.identity.meet(result, inputs[0])
-        recorder.finish(construct, "nn.Parameter", result, [data], inputs, before, frame)
+        recorder.finish((construct, "nn.Parameter", frame, False), result, [data], inputs, before)
         return result
 
     return __new__
@@ -119,7 +119,7 @@ def _optimizer(recorder: Recorder, original: Any) -> Any:
         for group in self.param_groups:
             gather(group["params"], held)
         sequence = torch._C._autograd._get_sequence_nr()
-        recorder.finish(original, name, None, [], recorder.accesses(held), sequence, frame)
+        recorder.finish((original, name, frame, False), None, [], recorder.accesses(held), sequence)
 
     return __init__
 
@@ -174,7 +174,7 @@ def _exit(recorder: Recorder, original: Any) -> Any:
 def _compile(recorder: Recorder, original: Any) -> Any:
     """What the program compiles runs as compiled, with the mode out of its way: unseen, and the report says so."""
 
-    def compile(model: Any = None, *args: Any, **kwargs: Any) -> Any:
+    def compile_(model: Any = None, *args: Any, **kwargs: Any) -> Any:
         compiled = original(model, *args, **kwargs)
         if recorder.paused:
             return compiled
@@ -182,7 +182,7 @@ def _compile(recorder: Recorder, original: Any) -> Any:
             return lambda function: _unseen(recorder, compiled(function))
         return _unseen(recorder, compiled)
 
-    return compile
+    return compile_
 
 
 def _unseen(recorder: Recorder, compiled: Any) -> Any:
@@ -328,6 +328,6 @@ ops.SPECIAL.update(
         torch.Tensor.numpy: _sharing,
         torch.Tensor.__array__: _sharing,
         torch.Tensor.__dlpack__: _sharing,
-        torch.Tensor.grad.__get__: _user_reads,  # type: ignore[attr-defined]
+        ops.getter("grad"): _user_reads,
     }
 )

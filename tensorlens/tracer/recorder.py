@@ -94,13 +94,13 @@ class Recorder(TorchFunctionMode):
         except BaseException as error:
             self.fail(error, name or ops.name_of(func), inputs, frame)
             raise
-        self.finish(func, name, result, tensors, inputs, before, frame, "out" in kwargs)
+        self.finish((func, name, frame, "out" in kwargs), result, tensors, inputs, before)
         return result
 
-    def finish(
-        self, func: Any, name: str, result: Any, tensors: Any, inputs: Any, before: int, frame: Any, out: bool = False
-    ) -> None:
-        """Write the CALL row of a call that returned."""
+    def finish(self, called: tuple[Any, str, Any, bool], result: Any, tensors: Any, inputs: Any, before: int) -> None:
+        """Write the CALL row of a call that returned. `called`: the function, a name to record it under ("" for its
+        own), the frame that called it, and whether `out=` was given."""
+        func, name, frame, out = called
         after = _next_sequence()
         try:
             with torch._C.DisableTorchFunctionSubclass():

@@ -29,7 +29,6 @@ from tensorlens.tracer.patches import installed
 from tensorlens.tracer.recorder import Recorder, safe_text
 from tensorlens.tracer.sink import Sink
 
-
 FORKED = "a process was forked: what runs in it is not traced"
 
 
@@ -45,7 +44,7 @@ def main() -> None:
     recorder.leaving = lambda status: _leave(recorder, sink, status)
     os.register_at_fork(
         after_in_child=lambda: _after_fork(recorder, sink),
-        after_in_parent=lambda: recorder.paused or recorder.gap(FORKED, sys._getframe(1)),
+        after_in_parent=lambda: _note_fork(recorder),
     )
     error = None
     try:
@@ -107,13 +106,15 @@ class _Program:
         return compile(source, self.filename, "exec", dont_inherit=True)
 
     def _load_module(self) -> types.CodeType:
-        name, spec, code = runpy._get_module_details(self.name)  # type: ignore[attr-defined]
+        details: Any = runpy
+        _, spec, code = details._get_module_details(self.name)
         self.filename = sys.argv[0] = spec.origin
         self.module.__dict__.update(
             __spec__=spec, __package__=spec.parent, __file__=spec.origin, __cached__=spec.cached
         )
         self.module.__loader__ = spec.loader
-        return code  # type: ignore[no-any-return]
+        assert isinstance(code, types.CodeType)
+        return code
 
 
 def _decoded(source: bytes) -> str:
@@ -202,9 +203,12 @@ def _after_fork(recorder: Recorder, sink: Sink) -> None:
     sink.abandon()
 
 
+def _note_fork(recorder: Recorder) -> None:
+    if not recorder.paused:
+        recorder.gap(FORKED, sys._getframe(1))
+
+
 def _close(stack: ExitStack, sink: Sink) -> None:
     """The last `atexit` callback: the program's own threads and callbacks have run."""
     stack.close()
     sink.close()
-
-

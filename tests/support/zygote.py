@@ -21,7 +21,6 @@ SECONDS = 60
 def serve() -> None:
     import torch  # noqa: F401 - the point of this process
 
-
     import tensorlens.tracer.run  # noqa: F401
 
     for line in sys.stdin:
@@ -54,14 +53,14 @@ def _become(request: dict[str, Any], out: int, err: int, journal: int | None) ->
     os.dup2(out, 1)
     os.dup2(err, 2)
     os.chdir(request["cwd"])
-    sys.stdin = open(0, closefd=False)
+    sys.stdin = os.fdopen(0, closefd=False)
     code = "plain(request)" if journal is None else "main()"
     config = {"kind": "file", "name": request["script"], "argv": request["argv"], "claims": request["claims"]}
     sys.argv = ["-c", str(journal), json.dumps(config)]
     from tensorlens.tracer.run import main
 
     names = {"main": main, "plain": _plain, "request": request}
-    sys.exit(_finish(compile(code, "<string>", "exec"), names))
+    _finish(compile(code, "<string>", "exec"), names)
 
 
 def _plain(request: dict[str, Any]) -> None:
