@@ -252,3 +252,34 @@ def test_the_summary_says_when_to_use_which_and_what_to_beware_of() -> None:
     assert probe("reshape", "clone").summary.startswith(
         "`x.reshape(-1)` gives a view of x (but gives new memory for a non-contiguous x)"
     )
+
+
+@pytest.mark.parametrize(
+    ("operand", "call", "kind"),
+    [
+        ("clone", "x.clone()", "method"),
+        ("x.clone", "x.clone()", "method"),
+        ("torch.Tensor.clone", "x.clone()", "method"),
+        ("torch.clone", "torch.clone(x)", "function"),
+        ("data", "x.data", "property"),
+        ("view", "x.view(-1)", "method"),
+        ("where", "x.where(x > 0.3, y)", "method"),
+        ("relu", "x.relu()", "method"),
+        ("F.relu", "F.relu(x)", "function"),
+        ("torch.nn.functional.relu", "torch.nn.functional.relu(x)", "function"),
+        ("linalg.norm", "torch.linalg.norm(x)", "function"),
+        ("no_grad", "with torch.no_grad(): r = x * 2", "context"),
+        ("torch.no_grad()", "with torch.no_grad(): r = x * 2", "context"),
+        ("set_grad_enabled", "with torch.set_grad_enabled(False): r = x * 2", "context"),
+        ("enable_grad", "with torch.enable_grad(): r = x * 2", "context"),
+        ("x[1:]", "x[1:]", "code"),
+        ("x", "x", "code"),
+    ],
+)
+def test_an_operand_is_read_as_people_mean_it(operand: str, call: str, kind: str) -> None:
+    first = probe(operand, "x * 1").operands[0]
+    assert (first.operand, first.call, first.kind) == (operand, call, kind)
+
+
+def test_a_write_that_changes_no_value_is_still_a_write() -> None:
+    assert values(probe("relu_", "relu"), "changes_source") == ("written with the same values, graph", False)

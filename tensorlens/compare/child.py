@@ -36,6 +36,7 @@ class Measured:
     operands: tuple[Operand, ...] = ()
     inputs: tuple[Input, ...] = ()
     cells: dict[Cell, Answer | None] = field(default_factory=dict)
+    avoid: list[str] = field(default_factory=list)  # calls that ended a child when they were tried
     crashed: dict[int, str] = field(default_factory=dict)  # operands that ended a child before any measurement: how
     stopped: list[tuple[int, int, str, bool]] = field(default_factory=list)  # (operand, input, "runs", False)
 
@@ -77,12 +78,13 @@ def measure(texts: Sequence[str], options: Mapping[str, Any], timeout: float) ->
         begun, reason = ending
         if begun is None:
             raise UsageError(f"the probing process ended before it could measure: {reason}")
-        _note_crash(begun, reason, measured)
+        _note_crash(begun, reason, texts, measured)
     return measured
 
 
 def _request(texts: Sequence[str], options: Mapping[str, Any], measured: Measured) -> dict[str, Any]:
     request: dict[str, Any] = {"texts": list(texts), "options": dict(options), "skip": measured.given_up()}
+    request["avoid"] = measured.avoid
     if measured.operands:
         request["operands"] = [asdict(each) for each in measured.operands]
         request["inputs"] = [asdict(each) for each in measured.inputs]
@@ -176,10 +178,14 @@ class _Child:
             self._said = line.strip() or self._said
 
 
-def _note_crash(begun: list[Any], reason: str, measured: Measured) -> None:
+def _note_crash(begun: list[Any], reason: str, texts: Sequence[str], measured: Measured) -> None:
     """The crash is the answer of the question that was being asked; where the call itself crashes, ask no more."""
     if begun[0] == "resolve":
-        measured.crashed[begun[1]] = reason
+        _, operand, call = begun
+        alone = call == texts[operand] or len(measured.avoid) >= CRASHES
+        measured.avoid.append(call)
+        if alone:
+            measured.crashed[operand] = reason
         return
     operand, place, probe = begun
     measured.cells[operand, place, probe] = (

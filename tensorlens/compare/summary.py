@@ -91,13 +91,15 @@ def _does(facts: Facts, operand: int) -> str:
     graph = {
         True: "carries gradient to x",
         False: "cuts the graph: no gradient reaches x",
-        "zeros": "gives the old x a gradient of zeros",
+        "zeros": "gives x a gradient of zeros",
     }.get(facts.value("gradient_reaches_source", operand), "")
     changed = facts.value("changes_source", operand)
     parts += [f"changes x in place ({changed})"] if isinstance(changed, str) else []
     parts += [graph] if graph else []
     refused = [place for place in range(len(facts.inputs)) if facts.value("runs", operand, place) is False]
-    parts += [f"is refused for {facts.names(refused)}"] if refused else []
+    if refused:
+        few = len(refused) <= len(places)
+        parts.append(f"is refused for {facts.names(refused)}" if few else f"runs only for {facts.names(places)}")
     return f"{_call(facts, operand)} {_listed(parts)}."
 
 

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict
 from functools import partial
 from typing import Any, TextIO
@@ -50,7 +50,7 @@ def answer(request: dict[str, Any], tell: Tell) -> None:
         specs = [input_from(each) for each in request["inputs"]]
         resolved = [operands.read(each["operand"], each["call"], each["kind"]) for each in request["operands"]]
     else:
-        begin = partial(_begin, tell)
+        begin = partial(_begin, tell, request.get("avoid", ()))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             resolved, specs = choose(request["texts"], request["options"], request.get("skip", ()), begin)
@@ -93,8 +93,12 @@ def _measure(
             return
 
 
-def _begin(tell: Tell, index: int) -> None:
-    tell({"begin": ["resolve", index]})
+def _begin(tell: Tell, avoid: Collection[str], index: int, call: str) -> bool:
+    """Announce a call that is about to be tried, unless it brought an earlier child down."""
+    if call in avoid:
+        return False
+    tell({"begin": ["resolve", index, call]})
+    return True
 
 
 def _tell(pipe: TextIO, message: dict[str, Any]) -> None:

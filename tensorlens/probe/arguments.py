@@ -62,10 +62,10 @@ class Parameter:
     keyword: bool
 
 
-def argument_lists(name: str, function: Callable[..., Any], skip: int) -> Iterator[str]:
-    """Argument lists to try for `function`, likeliest first; the first `skip` parameters are already given."""
+def argument_lists(name: str, function: Callable[..., Any], method: bool = False) -> Iterator[str]:
+    """Argument lists to try for `function`, likeliest first; without the tensor itself for a method."""
     for parameters in sorted(_overloads(name, function), key=lambda each: sum(p.required for p in each)):
-        rest = parameters[skip:]
+        rest = _without_self(parameters) if method else parameters
         required = [p for p in rest if p.required]
         optional = [p for p in rest if not p.required and not p.keyword]
         for extra in range(min(2, len(optional)) + 1):
@@ -74,11 +74,17 @@ def argument_lists(name: str, function: Callable[..., Any], skip: int) -> Iterat
                 yield from islice((", ".join(each) for each in product(*map(_choices, wanted))), TRIES)
 
 
-def signature_text(name: str, function: Callable[..., Any], skip: int) -> str:
-    """The parameters that are still to be given, for a message: `size`."""
+def signature_text(name: str, function: Callable[..., Any]) -> str:
+    """The parameters that are to be given to a method, for a message: `size`."""
     for parameters in _overloads(name, function):
-        return ", ".join(p.name for p in parameters[skip:] if p.required) or "..."
+        return ", ".join(p.name for p in _without_self(parameters) if p.required) or "..."
     return "..."
+
+
+def _without_self(parameters: list[Parameter]) -> list[Parameter]:
+    """What a method still takes: `where(condition, self, other)` has its tensor in the middle."""
+    own = next((p for p in parameters if p.name == "self"), parameters[0] if parameters else None)
+    return [p for p in parameters if p is not own]
 
 
 def _choices(parameter: Parameter) -> list[str]:

@@ -35,11 +35,12 @@ class Attempt:
 
 
 def choose(
-    texts: Sequence[str], options: Mapping[str, Any], crashed: Collection[int], begin: Callable[[int], None]
+    texts: Sequence[str], options: Mapping[str, Any], crashed: Collection[int], begin: Callable[[int, str], bool]
 ) -> tuple[list[Resolved], list[Input]]:
     """The operands' calls and the inputs for them; UsageError where an operand can't be run as it was written.
 
-    `begin` is told the index of each operand before it is tried, and those in `crashed` are not tried again.
+    `begin` is told the index and the call of each operand before it is tried and says whether it may be; the operands
+    in `crashed` are not tried at all.
     """
     inputs.check_device(options.get("device") or "cpu")
     best = _best(texts, options, crashed, begin)
@@ -48,16 +49,16 @@ def choose(
 
 
 def _best(
-    texts: Sequence[str], options: Mapping[str, Any], crashed: Collection[int], begin: Callable[[int], None]
+    texts: Sequence[str], options: Mapping[str, Any], crashed: Collection[int], begin: Callable[[int, str], bool]
 ) -> Attempt:
     """The first attempt in which every operand ran, or the one in which the most did."""
     tried: list[Attempt] = []
     for attempts in (_usual(options), _sampled(texts, options, tried)):
         for attempt in attempts:
             for index, text in enumerate(texts):
-                begin(index)
-                given = next(operands.readings(text)) if index in crashed else _resolve(attempt, index, text)
-                attempt.found.append(given)
+                skipped = index in crashed
+                found = operands.skipped(text) if skipped else _resolve(attempt, index, text, partial(begin, index))
+                attempt.found.append(found)
             if not attempt.unresolved:
                 return attempt
             tried.append(attempt)
@@ -84,14 +85,15 @@ def _sampled(texts: Sequence[str], options: Mapping[str, Any], tried: Sequence[A
                 yield Attempt(options, shape, {index: call})
 
 
-def _resolve(attempt: Attempt, index: int, text: str) -> Resolved | Unresolved:
+def _resolve(attempt: Attempt, index: int, text: str, begin: Callable[[str], bool]) -> Resolved | Unresolved:
+    begin(text)  # reading it may run a file
     plain = inputs.inputs_for(attempt.shape, {})[0]
     subjects = [partial(inputs.make, spec) for spec in (*attempt.specs, plain)]
-    if index in attempt.given:
+    if index in attempt.given and begin(attempt.given[index]):
         sampled = operands.read(text, attempt.given[index], "function")
         if any(_runs(sampled, spec) for spec in attempt.specs):
             return sampled
-    found = operands.resolve(text, subjects)
+    found = operands.resolve(text, subjects, begin)
     if isinstance(found, Unresolved) and found.first.operand.kind == "code":
         _failing(found)
     return found

@@ -27,6 +27,7 @@ NAMESPACES = {
     "linalg": torch.linalg,
     "special": torch.special,
     "fft": torch.fft,
+    "autograd": torch.autograd,
 }
 MISTAKES = (NameError, AttributeError, TypeError, ImportError)  # of the one who typed it, not of torch
 READINGS = 400  # tried for one operand on inputs of one shape
@@ -50,10 +51,20 @@ class Unresolved:
     advice: str
 
 
-def resolve(text: str, subjects: Sequence[Callable[[], Subject]]) -> Resolved | Unresolved:
-    """The first way of reading `text` that runs on one of the subjects; UsageError where it can't be read at all."""
+def resolve(
+    text: str, subjects: Sequence[Callable[[], Subject]], begin: Callable[[str], bool] = lambda _: True
+) -> Resolved | Unresolved:
+    """The first way of reading `text` that runs on one of the subjects.
+
+    `begin` is told each call before it is tried, and says whether it may be.
+
+    Raises:
+        UsageError: `text` can't be read at all.
+    """
     first: Unresolved | None = None
     for resolved in islice(readings(text), READINGS):
+        if not begin(resolved.operand.call):
+            continue
         for fresh in subjects:
             try:
                 result = resolved.code(fresh())
@@ -71,7 +82,7 @@ def readings(text: str) -> Iterator[Resolved]:
     script = re.fullmatch(r"(.+\.py):(\w+)", text)
     if script:
         yield from _script_function(text, Path(script[1]), script[2])
-    elif re.fullmatch(r"[A-Za-z_][\w.]*", text) and text not in ("x", "y") and not text.startswith(("x.", "y.")):
+    elif re.fullmatch(r"x\.\w+|(?![xy]\b)[A-Za-z_][\w.]*", text):
         yield from (read(text, call, kind) for call, kind in _calls(text))
     else:
         if not text.strip():
@@ -99,6 +110,11 @@ def nearest(error: Exception) -> str:
     return f"; nearest: {', '.join(near)}" if near else ""
 
 
+def skipped(text: str) -> Resolved:
+    """A stand-in for an operand that is not even to be read."""
+    return Resolved(Operand(text, text, "code"), Code("x"))
+
+
 def unknown(text: str) -> UsageError:
     """The one line for a name that is nothing in torch."""
     near = difflib.get_close_matches(text.rsplit(".", 1)[-1], sorted(_known_names()), n=3, cutoff=0.6)
@@ -109,7 +125,7 @@ def unknown(text: str) -> UsageError:
 def _calls(text: str) -> Iterator[tuple[str, str]]:
     """(code, kind) for a name, dotted or not: first the call without arguments, then with arguments found."""
     prefix, _, name = text.rpartition(".")
-    if prefix in ("", "Tensor", "torch.Tensor") and hasattr(torch.Tensor, name):
+    if prefix in ("", "x", "Tensor", "torch.Tensor") and hasattr(torch.Tensor, name):
         yield from _member_calls(name)
         return
     for space, module in NAMESPACES.items():
@@ -122,7 +138,7 @@ def _calls(text: str) -> Iterator[tuple[str, str]]:
                 yield f"with {path}.{name}({given}): {BODY}", "context"
             return
         yield f"{path}.{name}(x)", "function"
-        for given in arguments.argument_lists(name, found, skip=0):
+        for given in arguments.argument_lists(name, found):
             source = re.sub(r"^y(?=, |$)", "x", given)  # the first tensor of a function is the source
             if source.startswith(("x", "(x")):
                 yield f"{path}.{name}({source})", "function"
@@ -135,7 +151,7 @@ def _member_calls(name: str) -> Iterator[tuple[str, str]]:
         yield f"x.{name}", "property"
         return
     yield f"x.{name}()", "method"
-    for given in arguments.argument_lists(name, member, skip=1):
+    for given in arguments.argument_lists(name, member, method=True):
         yield f"x.{name}({_unpacked(given)})", "method"
 
 
@@ -174,9 +190,10 @@ def _around_body(resolved: Resolved) -> Resolved:
 
 def _advice(text: str, resolved: Resolved) -> str:
     """What to type when no arguments were found."""
+    name = text.rpartition(".")[2]
     if resolved.operand.kind == "method":
-        missing = arguments.signature_text(text, getattr(torch.Tensor, text.rsplit(".", 1)[-1]), 1)
-        return f'give its arguments: "x.{text.rsplit(".", 1)[-1]}({missing})", as in "x.view(-1)"'
+        missing = arguments.signature_text(name, getattr(torch.Tensor, name))
+        return f'give its arguments: "x.{name}({missing})", as in "x.view(-1)"'
     if resolved.operand.kind == "function":
         return f'give its arguments: "{resolved.operand.call[:-1]}, ...)", as in "x.view(-1)"'
     return ""

@@ -83,12 +83,14 @@ def shares_version_counter(bench: Bench) -> Answer | None:
 def changes_source(bench: Bench) -> Answer:
     """What of x is different after the call?"""
     subject = bench.subject()
-    before, numbers = _state(subject.x), subject.x.detach().clone()
+    before, numbers, version = _state(subject.x), subject.x.detach().clone(), bench.version(subject.x)
     bench.apply(subject)
     after = _state(subject.x)
     changed = [name for name in before if before[name] != after[name]]
     if "shape" not in changed and not equal(subject.x.detach(), numbers):
         changed.insert(0, "values")
+    elif bench.version(subject.x) != version:
+        changed.insert(0, "written with the same values")
     return Answer(", ".join(changed) or False, ", ".join(changed) or "no")
 
 
