@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import re
+import json
+import subprocess
+import sys
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
 
 from tensorlens import claims
-from tensorlens.errors import UsageError
+from tensorlens.errors import TensorLensError, UsageError
 from tensorlens.lessons import Lesson, lessons
-from tensorlens.model import Claim, Trace
-from tensorlens.runner import RunOptions, Target, run_script
+from tensorlens.model import Claim
 from tensorlens.statements import STATEMENTS, Statement
 
 Verdict = Literal["holds", "holds only if", "refuted", "not reached"]
 
-_AT_ONCE = 2
-_SECONDS = 120.0  # a lesson runs for two or three; one that takes this long will not end
-_OBJECT = re.compile(r" object at 0x[0-9a-f]+")
+_BOOTSTRAP = "import sys; sys.path[0] = sys.argv.pop(); from tensorlens.tracer.check import main; main()"
+_SECONDS = 300.0  # the lessons run for a few; what takes this long will not end
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,7 @@ def check_documented(article: str | None) -> Checked:
 
     Raises:
         UsageError: there is no such article.
+        TensorLensError: the process that runs the lessons failed.
     """
     articles = sorted({statement.article for statement in STATEMENTS})
     if article is not None and article not in articles:
@@ -79,7 +80,8 @@ def check_documented(article: str | None) -> Checked:
     wanted = [statement for statement in STATEMENTS if article in (None, statement.article)]
     ids = {statement.id for statement in wanted}
     chosen = [lesson for lesson in lessons() if ids & claimed(lesson)]
-    return summed_up(wanted, [(lesson.name, trace) for lesson, trace in zip(chosen, _run(chosen), strict=True)])
+    torch, found = _run(chosen)
+    return summed_up(wanted, list(zip([lesson.name for lesson in chosen], found, strict=True)), torch)
 
 
 def claimed(lesson: Lesson) -> set[str]:
@@ -87,46 +89,41 @@ def claimed(lesson: Lesson) -> set[str]:
     return {spec.id for spec in claims.parse(lesson.path.read_text(encoding="utf-8")) if spec.id}
 
 
-def _run(chosen: Sequence[Lesson]) -> list[Trace]:
-    """The traces of the lessons in order; what the lessons print is dropped."""
-    options = RunOptions(timeout=_SECONDS, claims=True, quiet=True)
-    pool = ThreadPoolExecutor(_AT_ONCE)
+def _run(chosen: Sequence[Lesson]) -> tuple[str, list[list[Claim]]]:
+    """The version of torch, and the claims of each lesson, from a child process that ran them all."""
+    command = [sys.executable, "-c", _BOOTSTRAP, str(Path(__file__).resolve().parent.parent)]
+    paths = json.dumps([str(lesson.path) for lesson in chosen])
     try:
-        return list(pool.map(lambda lesson: run_script(Target("file", str(lesson.path)), options), chosen))
-    finally:
-        pool.shutdown(cancel_futures=True)
+        ran = subprocess.run(command, input=paths, capture_output=True, text=True, timeout=_SECONDS, check=True)
+    except subprocess.TimeoutExpired:
+        raise TensorLensError(f"the lessons did not end within {_SECONDS:g} seconds") from None
+    except subprocess.CalledProcessError as error:
+        last = (error.stderr.splitlines() or [f"exit code {error.returncode}"])[-1]
+        raise TensorLensError(f"the lessons could not be run: {last}") from None
+    answer = json.loads(ran.stdout)
+    return answer["torch"], [[_claim(*fields) for fields in each] for each in answer["claims"]]
 
 
-def summed_up(wanted: Iterable[Statement], runs: Sequence[tuple[str, Trace]]) -> Checked:
-    """The verdicts of the statements, from the traces of lessons by name."""
-    seen = [_evidence(name, claim) for name, trace in runs for claim in trace.claims]
+def _claim(*fields: Any) -> Claim:
+    """A claim as the child's JSON gives it: with lists for tuples."""
+    claim = Claim(*fields)
+    return replace(claim, values=tuple((expression, value) for expression, value in claim.values))
+
+
+def summed_up(wanted: Iterable[Statement], runs: Sequence[tuple[str, Sequence[Claim]]], torch: str) -> Checked:
+    """The verdicts of the statements, from the claims of lessons by name, run under `torch`."""
     by_id: dict[str | None, list[Evidence]] = {}
-    for identity, evidence in seen:
-        by_id.setdefault(identity, []).append(evidence)
+    for name, found in runs:
+        for claim in found:
+            by_id.setdefault(claim.id, []).append(_evidence(name, claim))
     findings = tuple(_finding(statement, tuple(by_id.get(statement.id, ()))) for statement in wanted)
     problems = tuple(evidence for evidence in by_id.get(None, ()) if not evidence.as_recorded)
-    torch = next((trace.versions.torch for _, trace in runs if trace.versions.torch), "")
     return Checked(torch, findings, problems)
 
 
-def _evidence(lesson: str, claim: Claim) -> tuple[str | None, Evidence]:
-    values, error = _told(claim.values), claim.error
-    return claim.id, Evidence(
-        lesson, claim.line, claim.check, claim.verdict, claim.expected, claim.condition, values, error
-    )
-
-
-def _told(values: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """The values without what differs from run to run: an address is only the same as another or not."""
-    addresses = list(dict.fromkeys(value for expression, value in values if _is_address(expression, value)))
-    return tuple(
-        (expression, f"address {addresses.index(value) + 1}" if value in addresses else _OBJECT.sub("", value))
-        for expression, value in values
-    )
-
-
-def _is_address(expression: str, value: str) -> bool:
-    return expression.endswith("data_ptr()") and value.isdecimal()
+def _evidence(lesson: str, claim: Claim) -> Evidence:
+    seen = (claim.values, claim.error)
+    return Evidence(lesson, claim.line, claim.check, claim.verdict, claim.expected, claim.condition, *seen)
 
 
 def _finding(statement: Statement, evidence: tuple[Evidence, ...]) -> Finding:

@@ -9,17 +9,17 @@ from typing import Literal
 
 import pytest
 
+from tensorlens import checking
 from tensorlens.checking import Checked, check_documented, summed_up
-from tensorlens.errors import UsageError
+from tensorlens.errors import TensorLensError, UsageError
 from tensorlens.lessons import find, lessons
-from tensorlens.model import Claim, Script, Trace, Versions
+from tensorlens.model import Claim
 from tensorlens.render.claims import render_claims
 from tensorlens.render.options import RenderOptions
 from tensorlens.source import width
 from tensorlens.statements import Statement
 
 STATEMENT = Statement("900-1", "900", "`a|b` is [x]_y_ <z>", "one *part* of it")
-EMPTY = Trace(Versions("0", "9.9", "3"), Script("x.py", (), "/x", "ok", 0, None), {}, (), (), (), ())
 
 Reached = Literal["holds", "refuted", "not reached"]
 
@@ -29,7 +29,7 @@ def claim(verdict: Reached, expected: Literal["holds", "refuted"], condition: st
 
 
 def summed(*given: Claim) -> Checked:
-    return summed_up([STATEMENT], [("some-lesson", replace(EMPTY, claims=given))])
+    return summed_up([STATEMENT], [("some-lesson", given)], "9.9")
 
 
 HOLDS, REFUTED = claim("holds", "holds"), claim("refuted", "refuted")
@@ -64,12 +64,6 @@ def test_a_claim_without_an_id_counts_only_if_it_fails() -> None:
     assert not checked.as_recorded
     assert [evidence.line for evidence in checked.problems] == [9]
     assert "not as recorded: some-lesson:9 refuted: x == 1" in render_claims(checked)
-
-
-def test_addresses_are_told_apart_but_not_told() -> None:
-    values = (("a.data_ptr()", "9472"), ("b.data_ptr()", "9472"), ("c.data_ptr()", "8"), ("f", "<F object at 0x7f>"))
-    (evidence,) = summed(claim("holds", "holds", values=values)).findings[0].evidence
-    assert [value for _, value in evidence.values] == ["address 1", "address 1", "address 2", "<F>"]
 
 
 SEVERAL = summed(IF, claim("refuted", "holds", "it is dry", values=(("x", "é" * 300),), error="ValueError: no"))
@@ -139,6 +133,13 @@ def test_an_article_is_checked_by_running_its_lessons(capfd: pytest.CaptureFixtu
         "data-attribute",
     }
     assert capfd.readouterr() == ("", "")
+
+
+def test_lessons_that_cannot_be_run_are_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checking, "_BOOTSTRAP", "raise ModuleNotFoundError('No module named torch')")
+    with pytest.raises(TensorLensError) as caught:
+        check_documented("003")
+    assert str(caught.value) == "the lessons could not be run: ModuleNotFoundError: No module named torch"
 
 
 def test_no_such_article() -> None:

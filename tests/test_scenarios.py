@@ -12,7 +12,7 @@ import pytest
 from warm import Ran, Warm
 
 from tensorlens import claims, model
-from tensorlens.checking import claimed, summed_up
+from tensorlens.checking import check_documented, claimed, summed_up
 from tensorlens.lessons import Lesson, lessons
 from tensorlens.statements import STATEMENTS
 
@@ -84,7 +84,7 @@ def test_another_recorded_verdict_is_noticed(lesson: Lesson, warm: Warm, tmp_pat
 
 
 def test_verdicts(warm: Warm) -> None:
-    checked = summed_up(STATEMENTS, [(lesson.name, warm.traced(lesson.path)[1]) for lesson in LESSONS])
+    checked = summed_up(STATEMENTS, [(lesson.name, warm.traced(lesson.path)[1].claims) for lesson in LESSONS], "2.13")
     assert checked.as_recorded
     found = {finding.statement.id: (finding.verdict, finding.condition) for finding in checked.findings}
     assert found == {
@@ -95,6 +95,12 @@ def test_verdicts(warm: Warm) -> None:
         )
         for statement in STATEMENTS
     }
+
+
+def test_the_lens_changes_no_verdict(warm: Warm) -> None:
+    untraced = {finding.statement.id: finding for finding in check_documented(None).findings}
+    traced = summed_up(STATEMENTS, [(lesson.name, warm.traced(lesson.path)[1].claims) for lesson in LESSONS], "")
+    assert untraced == {finding.statement.id: finding for finding in traced.findings}
 
 
 def test_every_statement_is_checked_somewhere() -> None:
