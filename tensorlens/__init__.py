@@ -1,1 +1,43 @@
+"""A borrow checker for autograd: record what a PyTorch program does to its tensors, and explain what went wrong.
+
+    with tensorlens.trace() as lens:
+        loss.backward()
+    print(lens.report().diagnostics)
+
+Importing this package imports no torch; `trace()` does.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tensorlens.model import Diagnostic, Report, Trace
+
+if TYPE_CHECKING:
+    from tensorlens.tracer.session import Session
+
 __version__ = "0.1.0"
+__all__ = ["Diagnostic", "Report", "Trace", "__version__", "load", "trace"]
+
+
+def trace() -> Session:
+    """Record every torch call of the current process while the `with` block, or the decorated function, runs.
+
+    After the block, `lens.trace()` is the `Trace`, and `lens.report()` the `Report` with its diagnostics. An exception
+    goes on its way and stands in both. Blocks may be nested and repeated; afterwards torch is as it was.
+    """
+    from tensorlens.tracer.session import Session
+
+    return Session()
+
+
+def load(path: str | Path) -> Trace:
+    """Read a saved trace.
+
+    Raises:
+        tensorlens.errors.TraceFileError: the file is not a trace, or is damaged.
+    """
+    from tensorlens.store import load as read
+
+    return read(Path(path))

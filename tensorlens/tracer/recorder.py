@@ -224,6 +224,17 @@ class Recorder(TorchFunctionMode):
         message = safe_text(error)
         self.rows.append((FAILURE, type(error).__name__, message, op, tuple(inputs), saved, stack))
 
+    def note_ending(self, error: BaseException) -> int:
+        """The number of the FAILURE row of the exception that ends the run, written now if no torch call raised it."""
+        if id(error) != self.last_failure[0]:
+            stack = self.sites.traceback_stack(error.__traceback__)
+            if isinstance(error, SyntaxError) and error.filename and self.sites.is_user(error.filename):
+                stack = (*stack, self.sites.of_syntax_error(error))
+            self.rows.append((FAILURE, type(error).__name__, safe_text(error), "", (), (), stack))
+            self.last_failure = (id(error), self.failures)
+            self.failures += 1
+        return self.last_failure[1]
+
     @contextmanager
     def quiet(self) -> Iterator[None]:
         """Record nothing while this lasts."""

@@ -22,11 +22,11 @@ from typing import Any
 import torch
 
 import tensorlens
-from tensorlens.journal import CLAIM, FAILURE, NONE, OUTCOME, VERSIONS
+from tensorlens.journal import CLAIM, NONE, OUTCOME, VERSIONS
 from tensorlens.tracer.ending import write_end
 from tensorlens.tracer.invisible import invisible, strip
 from tensorlens.tracer.patches import installed
-from tensorlens.tracer.recorder import Recorder, safe_text
+from tensorlens.tracer.recorder import Recorder
 from tensorlens.tracer.sink import Sink
 
 FORKED = "a process was forked: what runs in it is not traced"
@@ -133,7 +133,7 @@ def _write_outcome(recorder: Recorder, program: _Program, error: BaseException |
         outcome, exit_code = "exit", _exit_code(error)
     elif error is not None:
         outcome, exit_code = ("interrupted", 130) if isinstance(error, KeyboardInterrupt) else ("error", 1)
-        failure = _ending_failure(recorder, error)
+        failure = recorder.note_ending(error)
     traceback = None if error is None else error.__traceback__
     try:
         write_end(recorder, program.module.__dict__, traceback)
@@ -156,18 +156,6 @@ def _main_line(traceback: Any, filename: str) -> int | None:
             line = traceback.tb_lineno
         traceback = traceback.tb_next
     return line
-
-
-def _ending_failure(recorder: Recorder, error: BaseException) -> int:
-    """The number of the FAILURE row of the exception that ended the script, written now if no torch call raised it."""
-    if id(error) != recorder.last_failure[0]:
-        stack = recorder.sites.traceback_stack(error.__traceback__)
-        if isinstance(error, SyntaxError) and error.filename and recorder.sites.is_user(error.filename):
-            stack = (*stack, recorder.sites.of_syntax_error(error))
-        recorder.rows.append((FAILURE, type(error).__name__, safe_text(error), "", (), (), stack))
-        recorder.last_failure = (id(error), recorder.failures)
-        recorder.failures += 1
-    return recorder.last_failure[1]
 
 
 def _exit_code(error: SystemExit) -> int:
