@@ -20,8 +20,8 @@ CODES = pages.codes_with_page()
 ROLES = frozenset(
     """accumulated_here base_made_here called_here cleared_here flag_changed_here freed_here function_defined_here
     grad_mode_off_here graph_built_here graph_cut_here hook_registered_here leaf_made_here mode_entered_here
-    modified_here needed_here nonleaf_made_here observed_here optimizer_made_here rejected_here replaced_here returned_here
-    saved_here shared_here state_changed_here value_made_here view_made_here""".split()
+    modified_here needed_here nonleaf_made_here observed_here optimizer_made_here rejected_here replaced_here
+    returned_here saved_here shared_here state_changed_here value_made_here view_made_here""".split()
 )
 
 # Marked on the page for the reader, and not labelled yet: the line made a Python value (a list, a number, a module), of
