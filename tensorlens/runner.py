@@ -37,7 +37,6 @@ class RunOptions:
     timeout: float | None = None  # seconds
     claims: bool = False  # check the `#:` lines
     stdout_to_stderr: bool = False  # keep standard output for the report
-    quiet: bool = False  # drop what the program prints
 
 
 def run_script(target: Target, options: RunOptions = RunOptions()) -> Trace:
@@ -89,10 +88,7 @@ def _run_child(target: Target, options: RunOptions, descriptor: int) -> _Ended:
     command = [sys.executable, "-c", bootstrap, str(descriptor), json.dumps(config)]
     sys.stdout.flush()
     out: Any = sys.stderr.fileno() if options.stdout_to_stderr else None
-    err = None
-    if options.quiet:
-        out = err = subprocess.DEVNULL
-    child = subprocess.Popen(command, stdout=out, stderr=err, pass_fds=(descriptor,))
+    child = subprocess.Popen(command, stdout=out, pass_fds=(descriptor,))
     with _signals_go_to(child) as interrupts:
         try:
             child.wait(options.timeout)

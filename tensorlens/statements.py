@@ -88,7 +88,7 @@ STATEMENTS: tuple[Statement, ...] = (
         "003",
         "neither `detach()` nor `.data` copies data",
         "reading `.data` creates no new tensor",
-        "an operation on `.data` acts on the original's data",
+        ("an operation on `.data` acts on the original's data", "a change in place"),
         "`.data` does not cut the gradient: it still flows through what is computed from it",
         "`.data` keeps the original's gradient information",
     ),
