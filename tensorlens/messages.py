@@ -27,6 +27,7 @@ class Entry:
     raises: str | None
     patterns: tuple[str, ...]
     generic: bool
+    roles: tuple[str, ...]  # the parts that lines of the script play in its cause
 
 
 @cache
@@ -41,6 +42,7 @@ def entries() -> tuple[Entry, ...]:
             item.get("raises"),
             tuple(item.get("patterns", ())),
             item.get("generic", False),
+            tuple(item.get("roles", ())),
         )
         for item in raw
     )
