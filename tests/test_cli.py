@@ -1,0 +1,267 @@
+"""The commands as a user meets them: output, exit codes, one clear line for bad input, no torch where none is due."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+WITHOUT_TORCH = "import sys; sys.modules['torch'] = None; from tensorlens.cli import main; main()"
+
+FAILS = """\
+import sys
+import torch
+
+print("arguments", sys.argv[1:])
+weight = torch.tensor([1.0, 2.0], requires_grad=True)
+weight.mul_(2)
+"""
+FINE = "import torch\nprint(torch.ones(2).sum().item())\n"
+
+
+def tensorlens(
+    *arguments: str, cwd: Path | None = None, text: str = "", code: str | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    start = ["-m", "tensorlens"] if code is None else ["-c", code]
+    kept = {name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "NO_COLOR", "COLUMNS")}
+    return subprocess.run(
+        [sys.executable, *start, *arguments],
+        cwd=cwd,
+        input=text,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=120,
+        env={**kept, **environment},
+        check=False,
+    )
+
+
+def bad_input(*arguments: str, cwd: Path | None = None) -> str:
+    """The one line that a wrong use gets."""
+    ended = tensorlens(*arguments, cwd=cwd)
+    assert ended.returncode == 2, ended.stderr
+    assert ended.stdout == ""
+    assert ended.stderr.startswith("tensorlens: ")
+    assert len(ended.stderr.splitlines()) == 1
+    return ended.stderr
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "train.py"
+    path.write_text(FAILS, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["list"], ["errors"], ["errors", "anomaly-nan"]])
+def test_what_needs_no_torch_imports_none(arguments: list[str]) -> None:
+    ended = tensorlens(*arguments, code=WITHOUT_TORCH)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout
+    assert ended.stderr == ""
+
+
+def test_every_command_has_help() -> None:
+    shown = tensorlens("--help").stdout
+    for command in ("run", "explain", "compare", "list", "errors", "claims", "view"):
+        assert f" {command} " in shown
+
+
+def test_lessons_are_listed() -> None:
+    lines = tensorlens("list").stdout.splitlines()
+    names = [line.split()[0] for line in lines]
+    assert len(names) >= 21
+    assert names == sorted(set(names), key=names.index)
+    assert "detach" in names
+
+
+def test_page_of_a_pasted_message() -> None:
+    page = tensorlens("errors", "RuntimeError: grad can be implicitly created only for scalar outputs").stdout
+    assert page.startswith("non-scalar-implicit-grad ")
+
+
+# --- bad input ------------------------------------------------------------------------------------------------------
+
+
+def test_a_missing_file() -> None:
+    assert bad_input("explain", "nowhere.py") == "tensorlens: no such file: nowhere.py\n"
+
+
+def test_a_directory(tmp_path: Path) -> None:
+    assert "is a directory" in bad_input("explain", str(tmp_path))
+
+
+def test_a_binary_file(tmp_path: Path) -> None:
+    (tmp_path / "model.pt").write_bytes(b"PK\x03\x04\x00\x00\x00")
+    assert "not Python source" in bad_input("explain", "model.pt", cwd=tmp_path)
+
+
+def test_nothing_to_do() -> None:
+    assert "explain what?" in bad_input("explain")
+    assert "run what?" in bad_input("run")
+
+
+def test_an_unknown_lesson_suggests_near_ones() -> None:
+    assert "detach" in bad_input("run", "detatch")
+
+
+def test_an_unknown_op() -> None:
+    assert "no_such_method" in bad_input("compare", "clone", "no_such_method")
+
+
+def test_an_unknown_code() -> None:
+    assert "did you mean leaf-modified-inplace" in bad_input("errors", "leaf-modified-in-place")
+
+
+def test_an_unknown_format(script: Path) -> None:
+    assert "no such format: yaml" in bad_input("explain", "--format", "yaml", str(script))
+
+
+def test_a_place_that_can_not_be_written(script: Path) -> None:
+    ended = tensorlens("explain", "-o", str(script.parent / "missing" / "report.md"), str(script))
+    assert ended.returncode == 2
+    assert "can't write" in ended.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": "something else"}', "\x00"])
+def test_a_trace_that_is_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "trace.json").write_text(text, encoding="utf-8")
+    assert "trace.json" in bad_input("view", "trace.json", cwd=tmp_path)
+
+
+def test_a_trace_that_is_missing() -> None:
+    assert "nowhere.json" in bad_input("view", "nowhere.json")
+
+
+# --- explain --------------------------------------------------------------------------------------------------------
+
+
+def test_a_failing_script(script: Path) -> None:
+    ended = tensorlens("explain", str(script), "--lr", "0.1", "-x")
+    assert ended.returncode == 1
+    assert ended.stdout.startswith("arguments ['--lr', '0.1', '-x']\n")
+    assert "error[leaf-modified-inplace]: `weight` is a leaf that requires grad" in ended.stdout
+    assert ended.stderr.startswith("Traceback (most recent call last):\n")
+    assert "a leaf Variable that requires grad is being used in an in-place operation." in ended.stderr
+    assert "tensorlens" not in ended.stderr
+    assert "\x1b" not in ended.stdout
+
+
+def test_a_script_that_is_fine(tmp_path: Path) -> None:
+    (tmp_path / "fine.py").write_text(FINE, encoding="utf-8")
+    ended = tensorlens("explain", "fine.py", cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("2.0\n")
+
+
+def test_standard_input() -> None:
+    ended = tensorlens("explain", "-", "one", text=FAILS)
+    assert ended.returncode == 1
+    assert ended.stdout.startswith("arguments ['one']\n")
+    assert "error[leaf-modified-inplace]" in ended.stdout
+
+
+def test_a_module(tmp_path: Path) -> None:
+    package = tmp_path / "project"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "train.py").write_text("from project.setup import weight\nweight.mul_(2)\n", encoding="utf-8")
+    (package / "setup.py").write_text("import torch\nweight = torch.ones(2, requires_grad=True)\n", encoding="utf-8")
+    ended = tensorlens("explain", "-m", "project.train", cwd=tmp_path)
+    assert ended.returncode == 1
+    assert "error[leaf-modified-inplace]" in ended.stdout
+    assert "setup.py:2" in ended.stdout
+
+
+def test_a_syntax_error_is_shown_as_python_shows_it(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("import torch\nx = (1,\n", encoding="utf-8")
+    ended = tensorlens("explain", "broken.py", cwd=tmp_path)
+    plain = subprocess.run([sys.executable, "broken.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1] == plain.stderr.splitlines()[-1]
+
+
+def test_exit_codes_of_the_script(tmp_path: Path) -> None:
+    (tmp_path / "leaves.py").write_text("import sys\nsys.exit(int(sys.argv[1]))\n", encoding="utf-8")
+    assert tensorlens("explain", "leaves.py", "0", cwd=tmp_path).returncode == 0
+    ended = tensorlens("explain", "-f", "json", "leaves.py", "7", cwd=tmp_path)
+    assert ended.returncode == 1
+    assert json.loads(ended.stdout)["script"]["exit_code"] == 7
+
+
+def test_nothing_is_lost_when_the_process_goes_away(tmp_path: Path) -> None:
+    (tmp_path / "gone.py").write_text(FINE + "import os\nvalue = torch.zeros(3)\nos._exit(5)\n", encoding="utf-8")
+    ended = tensorlens("explain", "-f", "json", "gone.py", cwd=tmp_path)
+    report = json.loads(ended.stdout)
+    assert report["script"]["exit_code"] == 5
+    assert any(event["line"] == 4 for event in report["events"])
+
+
+def test_json_has_standard_output_for_itself(script: Path) -> None:
+    ended = tensorlens("explain", "--format", "json", str(script), "a")
+    report = json.loads(ended.stdout)
+    assert report["format"] == "tensorlens.report"
+    assert [finding["code"] for finding in report["diagnostics"]] == ["leaf-modified-inplace"]
+    assert "arguments ['a']" in ended.stderr
+
+
+def test_a_saved_trace_is_viewed_without_torch(script: Path) -> None:
+    trace = script.parent / "trace.json"
+    ended = tensorlens("explain", "-o", str(trace), str(script))
+    assert ended.returncode == 1
+    assert ended.stdout == "arguments []\n"
+    shown = tensorlens("explain", "--width", "90", str(script)).stdout.removeprefix("arguments []\n")
+    script.unlink()
+    viewed = tensorlens("view", "--width", "90", str(trace), code=WITHOUT_TORCH)
+    assert viewed.returncode == 1, viewed.stderr
+    assert viewed.stdout == shown
+
+
+def test_the_report_goes_to_a_file_by_its_suffix(script: Path) -> None:
+    report = script.parent / "report.md"
+    ended = tensorlens("explain", "-o", str(report), str(script))
+    assert (ended.returncode, ended.stdout) == (1, "arguments []\n")
+    assert "leaf-modified-inplace" in report.read_text(encoding="utf-8")
+
+
+def test_colour_where_it_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "fine.py").write_text(FINE, encoding="utf-8")
+    assert "\x1b[" in tensorlens("explain", "fine.py", cwd=tmp_path, FORCE_COLOR="1").stdout
+    assert "\x1b" not in tensorlens("explain", "fine.py", cwd=tmp_path, FORCE_COLOR="1", NO_COLOR="1").stdout
+
+
+def test_a_timeout(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(FINE + "import time\ntime.sleep(100)\n", encoding="utf-8")
+    ended = tensorlens("explain", "--timeout", "6", "-f", "json", "slow.py", cwd=tmp_path)
+    assert ended.returncode == 1
+    assert json.loads(ended.stdout)["script"]["outcome"] == "timeout"
+
+
+# --- run ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_lesson() -> None:
+    ended = tensorlens("run", "detach")
+    assert ended.returncode == 0
+    assert "claims   12 of 12 as recorded" in ended.stdout
+
+
+def test_a_lesson_of_ones_own_with_another_verdict(tmp_path: Path) -> None:
+    lesson = textwrap.dedent('''\
+        """A lesson."""
+
+        import torch
+
+        x = torch.ones(2)
+        #: refuted: x.sum().item() == 2.0
+    ''')
+    (tmp_path / "mine.py").write_text(lesson, encoding="utf-8")
+    assert tensorlens("run", "mine.py", cwd=tmp_path).returncode == 1
+    (tmp_path / "mine.py").write_text(lesson.replace("refuted", "holds"), encoding="utf-8")
+    assert tensorlens("run", "./mine.py", cwd=tmp_path).returncode == 0
