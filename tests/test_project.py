@@ -1,0 +1,115 @@
+"""What the design asks of every module: its size, what it imports, and what the package says of itself."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import tensorlens
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "tensorlens"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+MAX_LINES = 320
+LONGER = {"model.py": 390}  # all records in one place
+MAX_FUNCTION = 50
+MAX_PARAMETERS = 6
+
+# What runs next to the user's program, where torch is loaded anyway; the table of the probes is read without it.
+WITH_TORCH = ("tensorlens.tracer", "tensorlens.probe")
+WITHOUT_TORCH_AFTER_ALL = ("tensorlens.probe.probes", "tensorlens.probe.words")
+PLAIN = ("model", "store", "source", "errors", "messages", "journal", "claims")
+
+each_module = pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def below(name: str, packages: tuple[str, ...]) -> bool:
+    return any(name == package or name.startswith(package + ".") for package in packages)
+
+
+TORCH_FREE = [
+    name
+    for name in map(name_of, MODULES)
+    if not below(name, WITH_TORCH) or below(name, WITHOUT_TORCH_AFTER_ALL)
+    if not name.endswith("__main__")
+]
+
+
+def code_lines(path: Path, tree: ast.Module) -> int:
+    """The lines of a module without the manual page at the head of a finding."""
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    first = tree.body[0] if tree.body else None
+    is_page = path.parent.name == "diagnostics" and isinstance(first, ast.Expr)
+    return lines - ((first.end_lineno or 0) if is_page and first is not None else 0)
+
+
+@each_module
+def test_budgets(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert code_lines(path, tree) <= LONGER.get(path.name, MAX_LINES)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        assert (node.end_lineno or node.lineno) - node.lineno < MAX_FUNCTION, node.name
+        if path.name != "cli.py":  # a command's parameters are its options
+            count = len(node.args.posonlyargs) + len(node.args.args) + len(node.args.kwonlyargs)
+            assert count <= MAX_PARAMETERS + (node.args.args[:1] != [] and node.args.args[0].arg in ("self", "cls")), (
+                node.name
+            )
+
+
+@each_module
+def test_every_module_says_what_it_is(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert ast.get_docstring(tree) or not tree.body
+
+
+def loaded_by(*modules: str) -> set[str]:
+    """The top-level packages in memory after importing `modules` in a fresh interpreter."""
+    code = f"import importlib, sys\nfor name in {modules!r}: importlib.import_module(name)\nprint(*sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    return {name.partition(".")[0] for name in ended.stdout.split()}
+
+
+BARE = loaded_by("sys")  # what this environment's interpreter has loaded anyway
+
+
+def test_nothing_outside_the_tracer_imports_torch() -> None:
+    assert not loaded_by(*TORCH_FREE) & {"torch", "numpy"}
+
+
+def test_the_records_need_the_standard_library_alone() -> None:
+    foreign = loaded_by(*(f"tensorlens.{name}" for name in PLAIN)) - sys.stdlib_module_names - BARE
+    assert foreign == {"tensorlens"}
+
+
+def test_findings_and_analysis_draw_nothing() -> None:
+    names = [name for name in TORCH_FREE if below(name, ("tensorlens.analysis", "tensorlens.diagnostics"))]
+    assert not loaded_by(*names) & {"torch", "rich", "typer", "click"}
+
+
+    "sys"
+)  # what a bare interpreter of this environment has loaded, path hooks of editable installs included
+
+
+def test_versions_agree() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["version"] == tensorlens.__version__
+    pinned = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    for requirement in project["dependencies"]:
+        name = requirement.split(">=")[0]
+        assert any(line.startswith(f"{name}==") for line in pinned), name
+
+
+def test_it_is_typed() -> None:
+    assert (PACKAGE / "py.typed").exists()
