@@ -98,10 +98,6 @@ def test_findings_and_analysis_draw_nothing() -> None:
     assert not loaded_by(*names) & {"torch", "rich", "typer", "click"}
 
 
-    "sys"
-)  # what a bare interpreter of this environment has loaded, path hooks of editable installs included
-
-
 def test_versions_agree() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["version"] == tensorlens.__version__
