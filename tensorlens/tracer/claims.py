@@ -42,7 +42,7 @@ class ClaimChecker:
         setattr(builtins, _CALL, self._check)
         return compile(tree, filename, "exec", dont_inherit=True)
 
-    def results(self, error: BaseException | None = None, line: int | None = None) -> tuple[Claim, ...]:  # noqa: ARG002
+    def results(self) -> tuple[Claim, ...]:
         """The claims in order, once the script has ended; what ended it was seen by the claims at that place."""
         vars(builtins).pop(_CALL, None)
         return tuple(self._found.get(number) or _claim(spec, "not reached") for number, spec in enumerate(self._specs))

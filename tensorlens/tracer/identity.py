@@ -14,6 +14,8 @@ import torch
 from tensorlens.journal import STORAGE, TENSOR
 
 NONE = -1
+_PLAIN = {torch.Tensor, torch.nn.Parameter}
+_texts: dict[Any, str] = {}  # dtypes and devices as the trace names them
 
 
 class Identity:
@@ -37,8 +39,10 @@ class Identity:
         A view shares the counter of its base; `source` is needed where there is none, as after `detach()`.
         """
         found = self.of(tensor)
-        if found is not None:
-            return found
+        return self.add(tensor, source) if found is None else found
+
+    def add(self, tensor: torch.Tensor, source: int = NONE) -> int:
+        """Give an unknown tensor its id."""
         base = tensor._base
         base_id = NONE if base is None else self.meet(base)
         number = self._tensors
@@ -48,19 +52,19 @@ class Identity:
         counter = number if shared == NONE else self._counters.get(shared, shared)
         if counter != number:
             self._counters[number] = counter
-        self._rows.append(
-            (
-                TENSOR,
-                number,
-                self.storage(tensor),
-                counter,
-                _shape(tensor),
-                str(tensor.dtype).removeprefix("torch."),
-                str(tensor.device),
-                type(tensor).__name__,
-                base_id,
-            )
+        dtype, device = tensor.dtype, tensor.device
+        row = (
+            TENSOR,
+            number,
+            self.storage(tensor),
+            counter,
+            _shape(tensor),
+            _texts.get(dtype) or _text(dtype),
+            _texts.get(device) or _text(device),
+            type(tensor).__name__,
+            base_id,
         )
+        self._rows.append(row)
         return number
 
     def counter(self, number: int) -> int:
@@ -100,6 +104,12 @@ class Identity:
 def _shape(tensor: torch.Tensor) -> tuple[int, ...]:
     """The sizes; none for a tensor that has no shape yet (a lazy module's parameter) or only a symbolic one."""
     try:
-        return tuple(int(size) for size in tensor.shape)
+        shape = tuple(tensor.shape)
+        return shape if type(tensor) in _PLAIN else tuple(map(int, shape))
     except (RuntimeError, TypeError, ValueError):
         return ()
+
+
+def _text(value: Any) -> str:
+    text = _texts[value] = str(value).removeprefix("torch.")
+    return text

@@ -104,7 +104,8 @@ class Recorder(TorchFunctionMode):
         after = _next_sequence()
         try:
             with torch._C.DisableTorchFunctionSubclass():
-                writes = self._writes(tensors, inputs, out) if tensors else ()
+                moved = any(t._version != v for t, v in zip(tensors, inputs[1::2], strict=True) if v != NONE)
+                writes = self._writes(tensors, inputs, out) if moved else ()
                 outputs, states = self._outputs(func, result, inputs)
                 if writes:
                     states += self._written_states(tensors, writes, outputs)

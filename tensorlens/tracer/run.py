@@ -102,7 +102,8 @@ class _Program:
             from tensorlens.tracer.claims import ClaimChecker
 
             self.checker = ClaimChecker(claims.parse(text), recorder.quiet)
-            return self.checker.instrument(source, self.filename)
+            code: types.CodeType = self.checker.instrument(source, self.filename)
+            return code
         return compile(source, self.filename, "exec", dont_inherit=True)
 
     def _load_module(self) -> types.CodeType:
@@ -140,22 +141,10 @@ def _write_outcome(recorder: Recorder, program: _Program, error: BaseException |
     except Exception as trouble:  # ours, never the user's: the run is reported without its end state
         recorder.gap(f"the state at the end could not be read ({type(trouble).__name__}: {trouble})")
     if program.checker is not None:
-        stack = recorder.sites.traceback_stack(traceback)
-        line = None if traceback is None or not stack else _main_line(traceback, program.filename)
-        for claim in program.checker.results(error, line):
+        for claim in program.checker.results():
             recorder.rows.append((CLAIM, *(getattr(claim, name) for name in claim.__slots__)))
     recorder.rows.append((OUTCOME, outcome, exit_code, failure))
     recorder.paused = False
-
-
-def _main_line(traceback: Any, filename: str) -> int | None:
-    """The last line of the main script in a traceback."""
-    line = None
-    while traceback is not None:
-        if traceback.tb_frame.f_code.co_filename == filename:
-            line = traceback.tb_lineno
-        traceback = traceback.tb_next
-    return line
 
 
 def _exit_code(error: SystemExit) -> int:
