@@ -28,18 +28,16 @@ def rows_of(
         ]
         if probe.name == "runs":
             evidence += [Observation(operand, 0, Answer(False, "no", reason)) for operand, reason in crashed.items()]
+        if not evidence:
+            continue
         if probe.name == "time_ratio":
-            evidence = _ratios(evidence)
-        if evidence:
-            rows.append(_row(probe, operands, evidence))
+            differs, evidence = _times_differ(evidence), _ratios(evidence)
+        else:
+            differs = _costs_differ(evidence) if probe.group == "cost" else _differs(evidence)
+        main: dict[int, Value] = {seen.operand: seen.answer.value for seen in evidence if seen.input == 0}
+        values = tuple(main.get(operand) for operand in range(operands))
+        rows.append(Row(probe.name, probe.label, probe.group, values, differs, tuple(evidence)))
     return tuple(rows)
-
-
-def _row(probe: Probe, operands: int, evidence: list[Observation]) -> Row:
-    main: dict[int, Value] = {seen.operand: seen.answer.value for seen in evidence if seen.input == 0}
-    values = tuple(main.get(operand) for operand in range(operands))
-    differs = _cost_differs(evidence) if probe.group == "cost" else _differs(evidence)
-    return Row(probe.name, probe.label, probe.group, values, differs, tuple(evidence))
 
 
 def _differs(evidence: Sequence[Observation]) -> bool:
@@ -48,18 +46,33 @@ def _differs(evidence: Sequence[Observation]) -> bool:
     return any(seen.setdefault(each.input, each.answer.value) != each.answer.value for each in evidence)
 
 
-def _cost_differs(evidence: Sequence[Observation]) -> bool:
+def _costs_differ(evidence: Sequence[Observation]) -> bool:
     costs = [each.answer.value for each in evidence if isinstance(each.answer.value, (int, float))]
     return bool(costs) and max(costs) > NOTICEABLE * min(costs)
 
 
+def _times(evidence: Sequence[Observation]) -> dict[int, tuple[int, int, int]]:
+    """Operand -> nanoseconds of a call: the first quartile, the median, the third."""
+    times = {}
+    for each in evidence:
+        if isinstance(each.answer.value, int):
+            low, middle, high = map(int, each.answer.text.split())
+            times[each.operand] = low, middle, high
+    return times
+
+
+def _times_differ(evidence: Sequence[Observation]) -> bool:
+    """Whether half of one operand's calls took longer than most of another's, and noticeably so."""
+    times = _times(evidence).values()
+    if not times:
+        return False
+    fastest, slowest = min(times, key=lambda each: each[1]), max(times, key=lambda each: each[1])
+    return slowest[0] > fastest[2] and slowest[1] > NOTICEABLE * fastest[1]
+
+
 def _ratios(evidence: Sequence[Observation]) -> list[Observation]:
     """Times as multiples of the fastest operand's median, with the middle half of the calls."""
-    times = {
-        each.operand: tuple(map(int, each.answer.text.split()))
-        for each in evidence
-        if isinstance(each.answer.value, int) and not isinstance(each.answer.value, bool)
-    }
+    times = _times(evidence)
     fastest = max(1, min((middle for _, middle, _ in times.values()), default=1))
     told = []
     for each in evidence:

@@ -174,6 +174,9 @@ def _beware(facts: Facts, operand: int) -> str:
 
 
 def _cost(facts: Facts) -> str:
+    row = facts.rows.get("time_ratio")
+    if row is None or not row.differs:
+        return ""
     times = {operand: facts.value("time_ratio", operand) for operand in range(len(facts.operands))}
     known = {operand: ratio for operand, ratio in times.items() if isinstance(ratio, (int, float))}
     slow = {operand: ratio for operand, ratio in known.items() if ratio >= SLOWER}

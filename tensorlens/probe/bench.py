@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -86,10 +87,15 @@ def weight_like(tensor: torch.Tensor) -> torch.Tensor:
     return torch.full(tensor.shape, 2, dtype=dtype, device=tensor.device).requires_grad_()
 
 
+def strided(tensor: torch.Tensor) -> bool:
+    return tensor.layout == torch.strided
+
+
 def gradients(of: torch.Tensor, at: torch.Tensor, weights: torch.Tensor | None = None) -> torch.Tensor | None:
     """The gradient of `(of * weights).sum()` (of `of.sum()`) at a leaf; None where it does not reach it."""
     if not of.requires_grad:
         return None
+    of = of if strided(of) else of.to_dense()
     ones = torch.ones_like(of) if weights is None else weights
     return torch.autograd.grad([of], [at], [ones], allow_unused=True)[0]
 
@@ -145,6 +151,7 @@ class Bench:
     weight_like = staticmethod(weight_like)
     backward = staticmethod(backward)
     gradients = staticmethod(gradients)
+    strided = staticmethod(strided)
     copies_saved = staticmethod(copies_saved)
     no_grad = torch.no_grad
     sequence = staticmethod(torch._C._autograd._get_sequence_nr)
@@ -186,6 +193,15 @@ class Bench:
         finally:
             torch.set_warn_always(always)
         return [f"{each.category.__name__}: {' '.join(str(each.message).split())}" for each in caught]
+
+    @property
+    def bytes_of_large(self) -> int:
+        return max(1, math.prod(self.large.shape) * dtype_of(self.large.dtype).itemsize)
+
+    def settle_allocator(self) -> None:
+        """Take and give back memory as the calls will: the C library's allocator learns from what is given back."""
+        for _ in range(3):
+            self.subject(self.large)
 
     def timed(self, subject: Subject) -> int:
         """Nanoseconds of one call, on a device until the work is done."""

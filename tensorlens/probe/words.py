@@ -32,11 +32,12 @@ def numbers(tensor: Any) -> str:
     """A gradient as short text: `[0.1, 0.2]`, or `1 everywhere`, or its shape where it is long."""
     if tensor is None:
         return "None"
-    flat = tensor.detach().reshape(-1).tolist()
+    tensor = tensor.detach() + 0  # autograd's zeros may have no memory behind them
+    flat = tensor.reshape(-1).tolist()
     short = [_number(value) for value in flat]
     if len(short) > 1 and len(set(short)) == 1:
         return f"{short[0]} everywhere"
-    text = _nested(tensor.detach().tolist())
+    text = _nested(tensor.tolist())
     if len(text) <= LONGEST:
         return text
     return f"{', '.join(short[:4])}, ... of shape {shape_text(tuple(tensor.shape))}"

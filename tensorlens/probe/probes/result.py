@@ -122,13 +122,13 @@ def result_device(bench: Bench) -> Answer | None:
 def contiguous(bench: Bench) -> Answer | None:
     """Is the result contiguous?"""
     result = bench.trial().result
-    return None if result is None or result.is_sparse else yes(result.is_contiguous())
+    return None if result is None or not bench.strided(result) else yes(result.is_contiguous())
 
 
 def _state(x: Any) -> dict[str, object]:
     return {
         "shape": tuple(x.shape),
-        "strides": None if x.is_sparse else x.stride(),
+        "strides": x.stride(),
         "memory": x.data_ptr(),
         "dtype": x.dtype,
         "requires_grad": x.requires_grad,
