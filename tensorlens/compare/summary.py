@@ -163,9 +163,9 @@ def _comparable(facts: Facts, probe: str, operands: Sequence[int]) -> bool:
 def _beware(facts: Facts, operand: int) -> str:
     """Beware: a write to the result of `x.data` before backward is silent and gives gradient 0, where 1 is right."""
     for probe, what in (
+        ("earlier_use_then_backward", "use x before {}"),
         ("write_result_then_backward", "write the result of {}"),
         ("write_source_then_backward", "write x after {}"),
-        ("earlier_use_then_backward", "use x before {}"),
     ):
         if facts.value(probe, operand) == "silently wrong":
             numbers = facts.text(probe, operand).removeprefix("silently wrong: ")
