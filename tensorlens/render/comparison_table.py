@@ -116,7 +116,9 @@ def _agreed(comparison: Comparison, rows: Sequence[Row], notes: Notes, size: int
 def _groups(comparison: Comparison, row: Row, notes: Notes, size: int) -> list[Line]:
     """Too many operands for columns: each answer once, and beside it the operands that give it."""
     mark = pad(APART if row.differs else "", MARK)
-    lines: list[Line] = [[(mark, "plain"), (row.label, "heading" if row.differs else "plain")]]
+    lines: list[Line] = [
+        [(mark, "bad" if row.differs else "plain"), (row.label, "heading" if row.differs else "plain")]
+    ]
     givers: dict[Cell, list[str]] = {}
     for name, cell in zip(_heads(comparison, size), cells_of(comparison, row, notes), strict=True):
         if cell != Cell(NOT_ASKED, ()):
@@ -136,7 +138,8 @@ def _block(cells: Sequence[tuple[list[str], int]], style: str) -> list[Line]:
     for index in range(height):
         pieces = [column[index] if index < len(column) else "" for column in columns]
         padded = [pad(piece, size) for piece, (_, size) in zip(pieces, cells, strict=True)]
-        lines.append([(padded[0] + " ", "plain"), (GAP.join(padded[1:]).rstrip(), style)])
+        mark = "bad" if padded[0] == APART else "plain"
+        lines.append([(padded[0], mark), (" ", "plain"), (GAP.join(padded[1:]).rstrip(), style)])
     return lines
 
 

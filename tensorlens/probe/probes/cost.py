@@ -32,7 +32,7 @@ def bytes_allocated(bench: Bench) -> Answer:
     if most < least:
         return Answer(0, "none")
     times = f"{words.amount(most)}, {most / own:.1f} times x"
-    return Answer(most, times if abs(most - kept) < least else f"{times}; kept: {words.amount(max(kept, 0))}")
+    return Answer(most, times if most - kept < own / 20 else f"{times}; kept: {words.amount(max(kept, 0))}")
 
 
 @probe("time per call", "cost", everywhere=False)
