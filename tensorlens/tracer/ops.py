@@ -71,6 +71,7 @@ STATEFUL = {
 
 SHARED_WITH_NUMPY = "memory is shared with an array outside torch: writes through it are not seen"
 
+FUSED = "a fused optimizer changes parameters without moving their versions: autograd can't notice that they changed"
 COMPILED = "compiled by `torch.compile`: what runs inside is not seen (TORCHDYNAMO_DISABLE=1 runs it eagerly)"
 
 SPECIAL: dict[Any, Callable[[Any, Any, Any, Any], Any]] = {}

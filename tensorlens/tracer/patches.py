@@ -119,7 +119,7 @@ def _optimizer(recorder: Recorder, original: Any) -> Any:
         for group in self.param_groups:
             gather(group["params"], held)
         sequence = torch._C._autograd._get_sequence_nr()
-        recorder.finish((original, name, frame, False), None, [], recorder.accesses(held), sequence)
+        recorder.finish((original, name, frame, False), None, held, recorder.accesses(held), sequence)
 
     return __init__
 
@@ -299,6 +299,14 @@ def _sharing(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     return result
 
 
+def _fused(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """The kernels of fused optimizers write their arguments and move no version: seen as a call, told as a gap."""
+    frame = sys._getframe(2)
+    result = recorder.call(func, args, kwargs, frame)
+    recorder.gap(ops.FUSED, frame)
+    return result
+
+
 def _backward(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """`Tensor.backward` is recorded where it reaches the engine; here only what is refused before that."""
     frame = sys._getframe(2)
@@ -329,5 +337,6 @@ ops.SPECIAL.update(
         torch.Tensor.__array__: _sharing,
         torch.Tensor.__dlpack__: _sharing,
         ops.getter("grad"): _user_reads,
+        **{getattr(torch, name): _fused for name in dir(torch) if name.startswith("_fused_") and name.endswith("_")},
     }
 )

@@ -1,0 +1,88 @@
+"""The public `tensorlens.trace()`: what it leaves behind is torch as it was."""
+
+from __future__ import annotations
+
+import os
+import threading
+import traceback
+import warnings
+from typing import Any
+
+import pytest
+import torch
+
+import tensorlens
+
+TOUCHED = (
+    torch,
+    torch.Tensor,
+    torch.autograd,
+    torch.autograd.Function,
+    torch.autograd.function.FunctionCtx,
+    torch.inference_mode,
+    torch.nn.Parameter,
+    torch.optim.Optimizer,
+    torch.utils,
+    threading.Thread,
+    os,
+    warnings,
+    warnings.catch_warnings,
+    traceback,
+)
+
+
+def everything() -> list[Any]:
+    state: list[Any] = [{name: id(value) for name, value in vars(owner).items()} for owner in TOUCHED]
+    return [*state, list(warnings.filters), torch._C._len_torch_function_stack()]
+
+
+def test_torch_is_as_it_was_after_nested_and_failing_blocks() -> None:
+    before = everything()
+    with pytest.raises(ZeroDivisionError), tensorlens.trace(), tensorlens.trace():
+        torch.ones(1) / 1
+        raise ZeroDivisionError
+    assert everything() == before
+
+
+def test_nested_blocks_each_see_their_own_part() -> None:
+    with tensorlens.trace() as outer:
+        torch.ones(1)
+        with tensorlens.trace() as inner:
+            torch.zeros(1)
+    assert [event.op for event in inner.trace().events] == ["torch.zeros"]  # type: ignore[union-attr]
+    assert [event.op for event in outer.trace().events] == ["torch.ones", "torch.zeros"]  # type: ignore[union-attr]
+
+
+def test_as_a_decorator_each_call_is_recorded_anew() -> None:
+    session = tensorlens.trace()
+
+    @session
+    def double(count: int) -> int:
+        for _ in range(count):
+            torch.ones(1)
+        return count * 2
+
+    assert double(3) == 6
+    assert len(session.trace().events) == 3
+    double(1)
+    assert len(session.trace().events) == 1
+    assert double.__name__ == "double"
+
+
+def test_an_exception_goes_on_and_is_explained() -> None:
+    session = tensorlens.trace()
+    with pytest.raises(RuntimeError, match="modified by an inplace"), session:
+        y = torch.ones(2, requires_grad=True).exp()
+        y.add_(1)
+        y.sum().backward()
+    report = session.report()
+    assert report.trace.script.outcome == "error"
+    assert [diagnostic.code for diagnostic in report.diagnostics] == ["saved-tensor-modified-inplace"]
+
+
+def test_asking_too_early_is_a_clear_error() -> None:
+    session = tensorlens.trace()
+    with pytest.raises(RuntimeError, match="leave the `with"):
+        session.trace()
+    with session, pytest.raises(RuntimeError, match="already active"):
+        session.__enter__()
