@@ -4,6 +4,7 @@ For the command line:
 
     from tensorlens.compare import ProbeOptions, compare, list_probes, parse_shape
     from tensorlens.render.comparison import FORMATS, render_comparison
+    from tensorlens.render.options import RenderOptions
 
     comparison = compare(["clone", "x.detach()"], ProbeOptions(shape=parse_shape("2,3")))  # UsageError: one line
     print(render_comparison(comparison, "table", RenderOptions(width=80, color=False)), end="")
