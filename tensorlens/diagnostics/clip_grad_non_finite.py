@@ -1,0 +1,25 @@
+"""Gradients were to be clipped, and their norm is not a finite number.
+
+A gradient that is infinite or NaN cannot be scaled back to a limit. With `error_if_nonfinite=True` clipping stops here;
+without it, it would spread the NaN to all the other gradients. The cause lies before, in the backward pass.
+
+## Fails
+
+```python
+import torch
+
+weight = torch.zeros(2, requires_grad=True)
+(weight.sqrt() * 0).sum().backward()  # value_made_here
+torch.nn.utils.clip_grad_norm_([weight], 1.0, error_if_nonfinite=True)  # needed_here
+```
+
+## Fixed
+
+```python
+import torch
+
+weight = torch.zeros(2, requires_grad=True)
+((weight + 1e-6).sqrt() * 0).sum().backward()
+torch.nn.utils.clip_grad_norm_([weight], 1.0, error_if_nonfinite=True)
+```
+"""

@@ -1,0 +1,24 @@
+"""A parameter of a lazy module was used before the module had seen any input.
+
+A lazy module learns the size of its parameters from the first input. Until then they have neither shape nor values, so
+they cannot be counted, initialized or copied.
+
+## Fails
+
+```python
+import torch
+
+layer = torch.nn.LazyLinear(2)  # leaf_made_here
+total = sum(parameter.numel() for parameter in layer.parameters())  # rejected_here
+```
+
+## Fixed
+
+```python
+import torch
+
+layer = torch.nn.LazyLinear(2)
+layer(torch.ones(1, 3))
+total = sum(parameter.numel() for parameter in layer.parameters())
+```
+"""

@@ -1,0 +1,27 @@
+"""An optimizer came upon a sparse gradient that it cannot use.
+
+An embedding with `sparse=True` gives gradients for the rows that were used only. Optimizers that keep averages for
+every element, as Adam does, need all of them.
+
+## Fails
+
+```python
+import torch
+
+table = torch.nn.Embedding(4, 2, sparse=True)
+optimizer = torch.optim.Adam(table.parameters())
+table(torch.tensor([1])).sum().backward()  # graph_built_here
+optimizer.step()  # needed_here
+```
+
+## Fixed
+
+```python
+import torch
+
+table = torch.nn.Embedding(4, 2, sparse=True)
+optimizer = torch.optim.SparseAdam(table.parameters())
+table(torch.tensor([1])).sum().backward()
+optimizer.step()
+```
+"""
