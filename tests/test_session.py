@@ -39,8 +39,7 @@ def everything() -> list[Any]:
 def test_torch_is_as_it_was_after_nested_and_failing_blocks() -> None:
     before = everything()
     with pytest.raises(ZeroDivisionError), tensorlens.trace(), tensorlens.trace():
-        torch.ones(1) / 1
-        raise ZeroDivisionError
+        int(torch.ones(1)) // 0
     assert everything() == before
 
 
@@ -71,10 +70,9 @@ def test_as_a_decorator_each_call_is_recorded_anew() -> None:
 
 def test_an_exception_goes_on_and_is_explained() -> None:
     session = tensorlens.trace()
+    y = torch.ones(2, requires_grad=True)
     with pytest.raises(RuntimeError, match="modified by an inplace"), session:
-        y = torch.ones(2, requires_grad=True).exp()
-        y.add_(1)
-        y.sum().backward()
+        y.exp().add_(1).sum().backward()
     report = session.report()
     assert report.trace.script.outcome == "error"
     assert [diagnostic.code for diagnostic in report.diagnostics] == ["saved-tensor-modified-inplace"]

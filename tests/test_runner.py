@@ -1,0 +1,179 @@
+"""Programs in a process of their own: whatever becomes of them, what they are is unchanged and nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tensorlens.errors import UsageError
+from tensorlens.model import Call, Gap, Trace, check
+from tensorlens.runner import RunOptions, Target, run_script
+
+PRELUDE = "import torch\nx = torch.ones(2)\ny = x * 2\n"
+
+
+def written(folder: Path, text: str, name: str = "program.py") -> Path:
+    path = folder / name
+    path.write_text(textwrap.dedent(text), encoding="utf-8")
+    return path
+
+
+def run(path: Path, *argv: str, timeout: float | None = None) -> Trace:
+    trace = run_script(Target("file", str(path), argv), RunOptions(timeout=timeout))
+    assert check(trace) == []
+    return trace
+
+
+def ops(trace: Trace) -> list[str]:
+    return [event.op for event in trace.events if isinstance(event, Call)]
+
+
+def test_plain_end_and_arguments(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    body = "import sys\nprint(sys.argv[1:], __name__, __file__, sys.path[0])\n"
+    path = written(tmp_path, PRELUDE + body)
+    trace = run(path, "--lr", "0.1")
+    assert capfd.readouterr().out == f"['--lr', '0.1'] __main__ {path} {tmp_path}\n"
+    assert (trace.script.outcome, trace.script.exit_code) == ("ok", 0)
+    assert ops(trace) == ["torch.ones", "Tensor.mul"]
+
+
+@pytest.mark.parametrize(
+    ("ending", "outcome", "code"),
+    [
+        ("import sys; sys.exit(3)", "exit", 3),
+        ("raise SystemExit('a message')", "exit", 1),
+        ("import os; os._exit(7)", "exit", 7),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "killed", -signal.SIGKILL),
+        ("raise KeyboardInterrupt", "interrupted", 130),
+        ("1 / 0", "error", 1),
+    ],
+)
+def test_every_ending_keeps_what_was_recorded(tmp_path: Path, ending: str, outcome: str, code: int) -> None:
+    wait = "import time\ntime.sleep(1)\n" if outcome == "killed" else ""
+    trace = run(written(tmp_path, PRELUDE + wait + ending + "\n"))
+    assert (trace.script.outcome, trace.script.exit_code) == (outcome, code)
+    assert ops(trace) == ["torch.ones", "Tensor.mul"]
+
+
+def test_a_program_that_hangs_is_stopped_and_reported(tmp_path: Path) -> None:
+    trace = run(written(tmp_path, PRELUDE + "import time\ntime.sleep(60)\n"), timeout=4)
+    assert trace.script.outcome == "timeout"
+    assert ops(trace) == ["torch.ones", "Tensor.mul"]
+
+
+def test_the_traceback_is_pythons_own(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, PRELUDE + "def f():\n    (y @ torch.ones(3)).sum()\n\nf()\n")
+    run(path)
+    under_lens = capfd.readouterr().err
+    plain = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
+    assert under_lens == plain.stderr
+    assert "tensorlens" not in under_lens
+
+
+def test_a_syntax_error_is_shown_as_python_shows_it(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, "import torch\nx = = 1\n")
+    trace = run(path)
+    assert (
+        capfd.readouterr().err
+        == subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False).stderr
+    )
+    assert trace.failures[0].type == "SyntaxError"
+    assert trace.failures[0].site is not None
+    assert trace.sites[trace.failures[0].site].span.line == 2
+
+
+def test_threads_and_exit_callbacks_run_to_their_end(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    body = """
+        import atexit, threading, time, torch
+        atexit.register(lambda: print("at exit", (torch.ones(1) * 3).item()))
+        def work():
+            time.sleep(0.3)
+            print("thread", torch.full((1,), 5.0).item())
+        threading.Thread(target=work).start()
+        print("main is done")
+    """
+    trace = run(written(tmp_path, body))
+    assert capfd.readouterr().out == "main is done\nthread 5.0\nat exit 3.0\n"
+    assert "torch.full" in ops(trace)
+
+
+def test_forked_processes_go_their_own_way(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    body = """
+        import os, torch
+        child = os.fork()
+        print("child" if child == 0 else "parent", torch.ones(1).item(), flush=True)
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+    """
+    trace = run(written(tmp_path, body))
+    assert sorted(capfd.readouterr().out.splitlines()) == ["child 1.0", "parent 1.0"]
+    assert ops(trace).count("torch.ones") == 1
+    assert any("forked" in event.reason for event in trace.events if isinstance(event, Gap))
+
+
+def test_other_encodings_line_endings_and_marks(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "odd.py"
+    path.write_bytes("\ufeff# 说明\r\nimport torch\r\n数 = torch.ones(1)  # 注释\r\nprint(数.item())\r\n".encode())
+    trace = run(path)
+    assert capfd.readouterr().out == "1.0\n"
+    assert trace.sites[0].targets == ("数",)
+    assert trace.sites[0].span.line == 3
+    latin = tmp_path / "latin.py"
+    latin.write_bytes("# coding: latin-1\nprint('é')\n".encode("latin-1"))
+    assert run(latin).script.outcome == "ok"
+
+
+def test_a_module_and_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "pack"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "helper.py").write_text("import torch\ndef make():\n    return torch.zeros(1)\n")
+    (package / "__main__.py").write_text("from . import helper\nhelper.make()\nassert __package__ == 'pack'\n")
+    monkeypatch.chdir(tmp_path)
+    trace = run_script(Target("module", "pack"), RunOptions())
+    assert (trace.script.outcome, ops(trace)) == ("ok", ["torch.zeros"])
+    assert trace.sites[0].span.file.endswith("__main__.py")
+    code = "from tensorlens.runner import *; t = run_script(Target('stdin', '-')); print(len(t.events), t.sources)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], input="import torch\ntorch.ones(1)\n", capture_output=True, text=True, check=False
+    )
+    assert done.stdout.startswith("1 {'<stdin>':")
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda path: None, "no such file"),
+        (lambda path: path.mkdir(), "is a directory"),
+        (lambda path: path.write_bytes(b"\x89PNG\0"), "is not Python source"),
+    ],
+)
+def test_what_is_no_script_is_refused_in_one_line(tmp_path: Path, make, words: str) -> None:  # type: ignore[no-untyped-def]
+    path = tmp_path / "thing.py"
+    make(path)
+    with pytest.raises(UsageError, match=words) as refused:
+        run_script(Target("file", str(path)))
+    assert "\n" not in str(refused.value)
+
+
+def test_ctrl_c_interrupts_the_script_and_the_report_follows(tmp_path: Path) -> None:
+    path = written(tmp_path, PRELUDE + "print('ready', flush=True)\nimport time\ntime.sleep(60)\n")
+    command = [sys.executable, "-m", "tensorlens", "explain", str(path)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "KeyboardInterrupt" in err
+    assert "tensorlens" not in err
+    assert "y = x * 2" in out
