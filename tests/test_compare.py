@@ -144,6 +144,10 @@ def test_a_function_of_a_file(tmp_path: Path, capfd: pytest.CaptureFixture[str])
     assert values(comparison, "gradient_of_sum") == ("2 everywhere", "1 everywhere")
     with pytest.raises(UsageError, match="has no function nothing"):
         probe(f"{script}:nothing", "clone")
+    broken = tmp_path / "broken.py"
+    broken.write_text("{}['key']\n")
+    with pytest.raises(UsageError, match="can't be run: KeyError: 'key'"):
+        probe(f"{broken}:other", "clone")
     with pytest.raises(UsageError, match="no such file"):
         probe(f"{tmp_path / 'other.py'}:twice", "clone")
 

@@ -50,6 +50,16 @@ def test_a_crash_in_the_middle_of_the_probes_loses_only_that_answer(tmp_path: Pa
     assert None not in costs.values
 
 
+def test_a_guessed_call_that_crashes_is_not_an_unknown_name(tmp_path: Path) -> None:
+    script = tmp_path / "both.py"
+    script.write_text("import os\ndef both(x, y=None):\n    os.abort()\n")
+    comparison = compare([f"{script}:both", "clone"], QUICK)
+    runs = comparison.row("runs")
+    assert runs is not None
+    assert runs.values == (False, True)
+    assert runs.answers(0)[0].error == "the process crashed (SIGABRT)"
+
+
 def test_an_operand_that_hangs_is_given_up() -> None:
     comparison = compare(["__import__('time').sleep(60)", "clone"], ProbeOptions(size=100, timeout=1))
     runs = comparison.row("runs")

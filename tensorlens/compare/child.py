@@ -38,14 +38,12 @@ class Measured:
     cells: dict[Cell, Answer | None] = field(default_factory=dict)
     avoid: list[str] = field(default_factory=list)  # calls that ended a child when they were tried
     crashed: dict[int, str] = field(default_factory=dict)  # operands that ended a child before any measurement: how
+    crashes: Counter[int] = field(default_factory=Counter)  # how often each operand ended a child while measured
     stopped: list[tuple[int, int, str, bool]] = field(default_factory=list)  # (operand, input, "runs", False)
 
     def given_up(self) -> list[int]:
         """The operands that are not to be run any more."""
-        crashes = Counter(
-            operand for (operand, _, _), answer in self.cells.items() if answer and answer.value == "crash"
-        )
-        return [*self.crashed, *(operand for operand, count in crashes.items() if count >= CRASHES)]
+        return [*self.crashed, *(operand for operand, count in self.crashes.items() if count >= CRASHES)]
 
     def take(self, message: Mapping[str, Any]) -> None:
         """Keep what one line of a child says.
@@ -188,6 +186,7 @@ def _note_crash(begun: list[Any], reason: str, texts: Sequence[str], measured: M
             measured.crashed[operand] = reason
         return
     operand, place, probe = begun
+    measured.crashes[operand] += 1
     measured.cells[operand, place, probe] = (
         Answer(False, "no", reason) if probe == "runs" else Answer("crash", "crash", reason)
     )

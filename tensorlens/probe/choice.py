@@ -45,7 +45,8 @@ def choose(
     inputs.check_device(options.get("device") or "cpu")
     best = _best(texts, options, crashed, begin)
     resolved = [each if isinstance(each, Resolved) else _failing(each) for each in best.found]
-    return resolved, _main_first([each for index, each in enumerate(resolved) if index not in crashed], best.specs)
+    able = [index for index in range(len(texts)) if index not in crashed and index not in best.unresolved]
+    return resolved, _main_first({index: resolved[index] for index in able}, best.specs, begin)
 
 
 def _best(
@@ -105,14 +106,16 @@ def _failing(found: Unresolved) -> Resolved:
     if found.advice and operand.call.endswith(("()", "(x)")) and isinstance(error, TypeError):
         raise UsageError(f"no arguments found for {operand.operand}: {found.advice}")
     if isinstance(error, operands.MISTAKES):
-        raise UsageError(f'can\'t run "{operand.call}": {words.raised(error).error}{operands.nearest(error)}')
+        raise UsageError(
+            f'can\'t run "{words.one_line(operand.call)}": {words.raised(error).error}{operands.nearest(error)}'
+        )
     return found.first
 
 
-def _main_first(resolved: Sequence[Resolved], specs: list[Input]) -> list[Input]:
+def _main_first(resolved: Mapping[int, Resolved], specs: list[Input], begin: Callable[[int, str], bool]) -> list[Input]:
     """Put the first input that every operand runs on in front: what is asked once is asked there."""
     for spec in specs:
-        if all(_runs(each, spec) for each in resolved):
+        if all(begin(index, each.operand.call) and _runs(each, spec) for index, each in resolved.items()):
             return [spec, *(other for other in specs if other is not spec)]
     return specs
 

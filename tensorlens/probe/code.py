@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from tensorlens.errors import UsageError
 from tensorlens.probe.inputs import Subject
 
 PARAMETERS = ("x", "y", "dtype", "device")
@@ -34,11 +35,15 @@ class Code:
 
 
 def loaded(path: Path, function: str) -> Callable[..., Any]:
-    """The function of a script file, which runs as an import would run it."""
+    """The function of a script file, which runs as an import would run it.
+
+    Raises:
+        UsageError: the file has no such function.
+    """
     found = runpy.run_path(str(path), run_name=path.stem).get(function)
     if callable(found):
         return found  # type: ignore[no-any-return]
-    raise LookupError(function)
+    raise UsageError(f"{path} has no function {function}")
 
 
 def _function(tree: ast.Module, names: dict[str, Any]) -> Callable[..., Any]:

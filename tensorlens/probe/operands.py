@@ -19,6 +19,7 @@ from tensorlens.errors import UsageError
 from tensorlens.probe import arguments
 from tensorlens.probe.code import Code, loaded
 from tensorlens.probe.inputs import Subject
+from tensorlens.probe.words import one_line
 
 NAMESPACES = {
     "torch": torch,
@@ -62,8 +63,10 @@ def resolve(
         UsageError: `text` can't be read at all.
     """
     first: Unresolved | None = None
+    avoided: Unresolved | None = None
     for resolved in islice(readings(text), READINGS):
         if not begin(resolved.operand.call):
+            avoided = avoided or Unresolved(resolved, RuntimeError("the call brings the process down"), "")
             continue
         for fresh in subjects:
             try:
@@ -72,9 +75,10 @@ def resolve(
                 first = first or Unresolved(resolved, error, _advice(text, resolved))
             else:
                 return _around_body(resolved) if _is_context(result) else resolved
-    if first is None:
+    found = first or avoided
+    if found is None:
         raise unknown(text)
-    return first
+    return found
 
 
 def readings(text: str) -> Iterator[Resolved]:
@@ -91,7 +95,7 @@ def readings(text: str) -> Iterator[Resolved]:
             yield read(text, text, "code")
         except (SyntaxError, ValueError) as error:
             reason = error.msg if isinstance(error, SyntaxError) else str(error)
-            raise UsageError(f'can\'t read the operand "{text}": {reason}') from None
+            raise UsageError(f'can\'t read the operand "{one_line(text)}": {reason}') from None
 
 
 def read(text: str, call: str, kind: str) -> Resolved:
@@ -117,6 +121,7 @@ def skipped(text: str) -> Resolved:
 
 def unknown(text: str) -> UsageError:
     """The one line for a name that is nothing in torch."""
+    text = one_line(text)
     near = difflib.get_close_matches(text.rsplit(".", 1)[-1], sorted(_known_names()), n=3, cutoff=0.6)
     hint = f"; nearest: {', '.join(near)}" if near else '; an operand is an op, a context or code such as "x.view(-1)"'
     return UsageError(f'unknown operand "{text}"{hint}')
@@ -167,8 +172,8 @@ def _script_function(text: str, path: Path, name: str) -> Iterator[Resolved]:
     try:
         yield read(text, f"{name}(x)", "file")
         yield read(text, f"{name}(x, y)", "file")
-    except LookupError:
-        raise UsageError(f"{path} has no function {name}") from None
+    except UsageError:
+        raise
     except (Exception, SystemExit) as error:
         raise UsageError(f"{path} can't be run: {type(error).__name__}: {error}") from None
 

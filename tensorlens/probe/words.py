@@ -11,8 +11,12 @@ LONGEST = 60  # characters of a printed tensor
 
 def raised(error: BaseException, text: str = "error", value: Any = "error") -> Answer:
     """An exception as an answer: PyTorch's first paragraph, with the code of the page that explains it."""
-    message = " ".join(str(error).split("\n\n")[0].split())
+    message = one_line(str(error).split("\n\n")[0])
     return Answer(value, text, f"{type(error).__name__}: {message}".removesuffix(": "), classify(str(error)))
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def classify(message: str) -> str:
