@@ -1,0 +1,54 @@
+"""A custom function was called like a class, which makes an object and computes nothing.
+
+The methods of a function are static: there is no object to make. `apply` runs it and records it.
+
+## Fails
+
+```python
+import torch
+
+
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, value):
+        return value * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 2
+
+
+result = Double(torch.ones(2))  # rejected_here
+```
+
+## Fixed
+
+```python
+import torch
+
+
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, value):
+        return value * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 2
+
+
+result = Double.apply(torch.ones(2))
+```
+"""
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "function-instantiated",
+    ("rejected_here",),
+    "a custom function was called like a class",
+    "this makes an object and computes nothing: the methods of a function are static",
+    "run it with `.apply(...)`",
+)

@@ -1,0 +1,22 @@
+"""`gradcheck` was given inputs none of which require grad.
+
+Without an input to differentiate with respect to there is nothing to check.
+
+## Fails
+
+```python
+import torch
+
+value = torch.ones(2, dtype=torch.float64)  # value_made_here
+torch.autograd.gradcheck(lambda x: x * 3, (value,))  # called_here
+```
+
+## Fixed
+
+```python
+import torch
+
+value = torch.ones(2, dtype=torch.float64, requires_grad=True)
+torch.autograd.gradcheck(lambda x: x * 3, (value,))
+```
+"""

@@ -1,0 +1,23 @@
+"""`gradcheck` was given inputs in single precision.
+
+It compares gradients with differences of values that lie very close together. In float32 such differences consist
+mostly of rounding, so the check is likely to fail for a correct function.
+
+## Fails
+
+```python
+import torch
+
+value = torch.zeros(2, requires_grad=True)  # value_made_here
+torch.autograd.gradcheck(lambda x: x * 3, (value,), atol=0.2)  # called_here
+```
+
+## Fixed
+
+```python
+import torch
+
+value = torch.zeros(2, dtype=torch.float64, requires_grad=True)
+torch.autograd.gradcheck(lambda x: x * 3, (value,))
+```
+"""

@@ -1,0 +1,37 @@
+"""A hook returned a gradient of another shape than the one it was given.
+
+What a hook returns takes the place of the gradient, and the next formula expects one value for each element of the
+tensor. A mean or a sum over the gradient has lost that shape.
+
+## Fails
+
+```python
+import torch
+
+weight = torch.tensor([1.0, 2.0], requires_grad=True)
+
+
+def level(gradient):
+    return gradient.sum()  # returned_here
+
+
+weight.register_hook(level)  # hook_registered_here
+weight.square().sum().backward()  # needed_here
+```
+
+## Fixed
+
+```python
+import torch
+
+weight = torch.tensor([1.0, 2.0], requires_grad=True)
+
+
+def level(gradient):
+    return gradient.sum().expand_as(gradient)
+
+
+weight.register_hook(level)
+weight.square().sum().backward()
+```
+"""

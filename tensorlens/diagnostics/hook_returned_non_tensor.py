@@ -1,0 +1,38 @@
+"""A hook returned something that is neither a tensor nor None.
+
+A hook may return a new gradient, or None to leave it as it is. A number that is to be logged has to go elsewhere:
+returned, it would become the gradient.
+
+## Fails
+
+```python
+import torch
+
+weight = torch.tensor([1.0, 2.0], requires_grad=True)
+
+
+def measure(gradient):
+    return float(gradient.norm())  # returned_here
+
+
+weight.register_hook(measure)  # hook_registered_here
+weight.sum().backward()  # needed_here
+```
+
+## Fixed
+
+```python
+import torch
+
+weight = torch.tensor([1.0, 2.0], requires_grad=True)
+norms = []
+
+
+def measure(gradient):
+    norms.append(float(gradient.norm()))
+
+
+weight.register_hook(measure)
+weight.sum().backward()
+```
+"""

@@ -1,0 +1,37 @@
+"""A hook that runs after a gradient was stored returned a value.
+
+It is called with the leaf, whose `.grad` is already set, and acts on that. There is nothing that a returned value could
+replace, so PyTorch takes it for a misunderstanding.
+
+## Fails
+
+```python
+import torch
+
+weight = torch.tensor([1.0, 2.0], requires_grad=True)
+
+
+def shrink(parameter):
+    return parameter.grad * 0.5  # returned_here
+
+
+weight.register_post_accumulate_grad_hook(shrink)  # hook_registered_here
+weight.sum().backward()  # needed_here
+```
+
+## Fixed
+
+```python
+import torch
+
+weight = torch.tensor([1.0, 2.0], requires_grad=True)
+
+
+def shrink(parameter):
+    parameter.grad.mul_(0.5)
+
+
+weight.register_post_accumulate_grad_hook(shrink)
+weight.sum().backward()
+```
+"""

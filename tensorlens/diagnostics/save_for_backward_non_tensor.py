@@ -1,0 +1,45 @@
+"""`ctx.save_for_backward` was given something that is not a tensor.
+
+It keeps tensors, so that their versions can be checked before they are used. Numbers, shapes and flags are stored as
+attributes of `ctx`.
+
+## Fails
+
+```python
+import torch
+
+
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, value, factor):
+        ctx.save_for_backward(value, factor)  # rejected_here
+        return value * factor
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient, None
+
+
+Scale.apply(torch.ones(2, requires_grad=True), 2.0)  # called_here
+```
+
+## Fixed
+
+```python
+import torch
+
+
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, value, factor):
+        ctx.factor = factor
+        return value * factor
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * ctx.factor, None
+
+
+Scale.apply(torch.ones(2, requires_grad=True), 2.0).sum().backward()
+```
+"""
