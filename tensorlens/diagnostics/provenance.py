@@ -141,15 +141,35 @@ def base(refusal: Refusal) -> Spot | None:
 
 
 def value(refusal: Refusal, position: int = -1) -> Spot | None:
-    """One of the call's tensors: by default the last, the one that is handed to the first."""
+    """One of the call's tensors: by default the last, the one that is handed to the first; of a tensor that was made
+    in inference mode, where that was. Python code that refuses is handed what was computed last."""
+    facts = refusal.facts
     if not refusal.inputs:
+        last = None if refusal.op else next((c for c in reversed(facts.calls) if c.index < refusal.index), None)
+        number = None if last is None or not last.outputs else last.outputs[-1].tensor
+    else:
+        number = _made_in_inference(refusal) or refusal.inputs[position].tensor
+    if number is None:
         return None
-    number = refusal.inputs[position].tensor
-    producers = refusal.facts.producers(number, refusal.index)
-    use = producers[0] if producers else refusal.facts.first_use(number)
-    tensor = refusal.facts.tensor(number)
+    producers = facts.producers(number, refusal.index)
+    use = producers[0] if producers else facts.first_use(number)
+    tensor = facts.tensor(number)
     text = f"{refusal.name(number)} is made here: shape {shape_text(tensor)}, {tensor.dtype}"
     return Spot(number, None if use is None else use.site, text)
+
+
+def _made_in_inference(refusal: Refusal) -> int | None:
+    """The tensor among the call's, or one that they alias, that inference mode made: it has no version."""
+    for access in refusal.inputs:
+        if access.version is not None:
+            continue
+        chain = [(access.tensor, refusal.index)]
+        chain += [(n, c.index) for n, c in ancestry(refusal.facts, access.tensor, refusal.index)]
+        for number, _ in chain:
+            made = refusal.facts.maker(number)
+            if made is not None and made.mode == "inference":
+                return number
+    return None
 
 
 def first_value(refusal: Refusal) -> Spot | None:
@@ -158,23 +178,42 @@ def first_value(refusal: Refusal) -> Spot | None:
 
 
 def graph(refusal: Refusal) -> Spot | None:
-    """The last recorded operation that went into the call's first tensor."""
-    for access in refusal.inputs:
-        for number, call in ancestry(refusal.facts, access.tensor, refusal.index):
-            if call.nodes[1] > call.nodes[0]:
-                state = refusal.facts.state(number, call.index)
-                by = f" by `{state.grad_fn}`" if state is not None and state.grad_fn else ""
-                return Spot(number, call.site, f"{refusal.name(number)} is recorded here{by}")
-    return None
+    """The recorded operation behind the call's tensors that is meant: one whose node says that it has no derivative,
+    else the last before the refused line, else the last of all."""
+    facts = refusal.facts
+    recorded = [
+        (number, call)
+        for access in refusal.inputs
+        for number, call in ancestry(facts, access.tensor, refusal.index)
+        if call.nodes[1] > call.nodes[0]
+    ]
+    if not recorded:
+        return leaf(refusal)
+    here = facts.span(refusal.site)
+    number, call = min(recorded, key=lambda pair: _rank(facts, pair, None if here is None else here.line))
+    state = facts.state(number, call.index)
+    by = f" by `{state.grad_fn}`" if state is not None and state.grad_fn else ""
+    return Spot(number, call.site, f"{refusal.name(number)} is recorded here{by}")
+
+
+def _rank(facts: Facts, pair: tuple[int, Call], line: int | None) -> int:
+    number, call = pair
+    state, where = facts.state(number, call.index), facts.span(call.site)
+    if state is not None and (state.grad_fn or "").endswith("NotImplemented"):
+        return 0
+    return 1 if where is not None and where.line != line else 2
 
 
 def mode(refusal: Refusal) -> Spot | None:
     """The switch under which the refused call ran, or under which one of its tensors was made."""
-    switch = refusal.facts.mode_switch(refusal.index)
-    for number in [*_views(refusal), *(access.tensor for access in refusal.inputs)]:
-        made = refusal.facts.first_use(number)
-        if switch is None and made is not None and made.mode != "grad":
-            switch = refusal.facts.mode_switch(made.index)
+    facts = refusal.facts
+    inference = _made_in_inference(refusal)
+    numbers = [*_views(refusal), *(access.tensor for access in refusal.inputs)]
+    makers = [facts.first_use(n) for n in ([inference] if inference is not None else []) + numbers]
+    switches = [facts.mode_switch(made.index) for made in makers if made is not None and made.mode != "grad"]
+    if inference is None:
+        switches.insert(0, facts.mode_switch(refusal.index))
+    switch = next((s for s in switches if s is not None), None)
     return None if switch is None else Spot(None, switch.site, f"`{switch.cause}` begins here")
 
 

@@ -113,7 +113,9 @@ def _optimizer(recorder: Recorder, original: Any) -> Any:
         try:
             original(self, params, *args, **kwargs)
         except BaseException as error:
-            recorder.fail(error, name, (), frame)
+            given: list[torch.Tensor] = []
+            gather(params, given)
+            recorder.fail(error, name, recorder.accesses(given), frame)
             raise
         held: list[torch.Tensor] = []
         for group in self.param_groups:
