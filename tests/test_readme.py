@@ -1,0 +1,61 @@
+"""The README shows real output: its console blocks are compared with what the program prints."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```console\n\$ (tensorlens [^\n]*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+
+
+def printed(command: str) -> str:
+    environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
+    ended = subprocess.run(
+        [sys.executable, "-m", *shlex.split(command)],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+    assert ended.returncode in (0, 1), ended.stderr
+    return re.sub(r"torch (\d+\.\d+\.\d+)\S*", r"torch \1", ended.stdout)
+
+
+def fits(shown: list[str], real: list[str]) -> bool:
+    """Whether the lines are the same; "..." in `shown` stands for any number of lines."""
+    if not shown:
+        return not real
+    if shown[0] == "...":
+        return any(fits(shown[1:], real[start:]) for start in range(len(real) + 1))
+    return bool(real) and shown[0] == real[0] and fits(shown[1:], real[1:])
+
+
+@pytest.mark.parametrize(("command", "shown"), BLOCKS, ids=[command for command, _ in BLOCKS])
+def test_output_is_real(command: str, shown: str) -> None:
+    real = printed(command)
+    assert fits(shown.splitlines(), real.splitlines()), real
+
+
+def test_there_is_output() -> None:
+    assert len(BLOCKS) >= 4
+
+
+def test_every_command_is_listed() -> None:
+    for command in ("explain", "run", "compare", "errors", "claims", "list", "view"):
+        assert f"| `tensorlens {command}" in README
+
+
+def test_links_lead_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", README):
+        assert (ROOT / target).exists(), target
