@@ -71,7 +71,10 @@ def explain(
     width: Width = None,
     timeout: Timeout = None,
 ) -> None:
-    """Run any script and tell what happened, what went wrong, and which line did it."""
+    """Run any script and tell what happened, what went wrong, and which line did it.
+
+    What follows the script is the script's own, unless all of it is options of ours; after -- all of it is.
+    """
     arguments = [script, *(args or [])] if script else list(args or [])
     raise typer.Exit(commands.explain(module, arguments, Output(format, output, width), timeout))
 

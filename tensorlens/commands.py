@@ -107,17 +107,21 @@ def show_version() -> None:
 
 def explain(module: str | None, arguments: Sequence[str], output: Output, timeout: float | None) -> int:
     """`explain SCRIPT [ARGS…]`, `explain -m MODULE [ARGS…]`, `explain - [ARGS…]`."""
+    from tensorlens import trailing
     from tensorlens.runner import RunOptions, Target, run_script
 
-    if module is not None:
-        target = Target("module", module, tuple(arguments))
-    elif not arguments:
+    if module is None and not arguments:
         raise UsageError("explain what? Give a script, - for standard input, or -m and a module")
+    tail = trailing.split(arguments if module is not None else arguments[1:])
+    output = Output(tail.format or output.format, tail.output or output.path, tail.width or output.width)
+    if module is not None:
+        target = Target("module", module, tail.argv)
     elif arguments[0] == "-":
-        target = Target("stdin", "-", tuple(arguments[1:]))
+        target = Target("stdin", "-", tail.argv)
     else:
-        target = Target("file", arguments[0], tuple(arguments[1:]))
-    trace = run_script(target, RunOptions(timeout=timeout, stdout_to_stderr=output.keeps_stdout))
+        target = Target("file", arguments[0], tail.argv)
+    options = RunOptions(timeout=tail.timeout or timeout, stdout_to_stderr=output.keeps_stdout)
+    trace = run_script(target, options)
     return _show(trace, output)
 
 

@@ -1,6 +1,6 @@
 """The one place where PyTorch's English is read: from the text of a message to the code of its page.
 
-The patterns stand in `diagnostics/catalogue.json`, one entry a code, of this and of earlier versions of PyTorch. An entry
+The patterns stand in `diagnostics/catalogue.json`, one entry a code, of this and of earlier versions of PyTorch. One
 marked `generic` has a message that other mistakes share (`'NoneType' object has no attribute 'zero_'`): the facts of
 the run have to confirm it.
 """

@@ -218,8 +218,8 @@ def test_what_the_mode_does_not_see_has_its_own_way_in() -> None:
     def program() -> None:
         nn.Parameter(torch.ones(2))
         x = torch.ones(2, requires_grad=True)
-        Double.apply(x).sum().backward()
-        torch.ones(2).set_(torch.zeros(2))
+        Double.apply(x).sum().backward()  # type: ignore[no-untyped-call]
+        torch.ones(2).set_(torch.zeros(2))  # type: ignore[call-overload]
         torch.from_numpy(np.ones(2)).numpy()
         thread = threading.Thread(target=lambda: torch.full((1,), 7.0))
         thread.start()

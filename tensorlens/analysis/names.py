@@ -78,8 +78,11 @@ class Names:
 
     def storage(self, tensor: int) -> str:
         """`#1`: the tensor's memory, numbered in the order in which named tensors lay in it; "" for none."""
-        storage = self.storage_of(tensor)
-        return f"#{self._numbers[storage]}" if storage in self._numbers else ""
+        return self.number(self.storage_of(tensor))
+
+    def number(self, storage: int | None) -> str:
+        """The mark of a storage, `#1`; "" for one that no named tensor lies in."""
+        return f"#{self._numbers[storage]}" if storage is not None and storage in self._numbers else ""
 
     def storage_of(self, tensor: int) -> int | None:
         """Where the tensor lay when it was last seen: `.data = ...` and `set_` move it."""

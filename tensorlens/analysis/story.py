@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from tensorlens.analysis.names import Names, place_of
 from tensorlens.analysis.phrases import Fact, Phrases, failure_fact
-from tensorlens.model import Event, Failure, Gap, Trace
+from tensorlens.model import Call, Event, Failure, Gap, Trace
 from tensorlens.source import line_at
 
 MAX_FACTS = 6
 _Place = tuple[str, str, int]  # file, function, line
+_Kind = frozenset[tuple[int, str]]  # what a visit did: sites and ops
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +36,15 @@ class Section:
 
 
 def story(trace: Trace, names: Names) -> tuple[Section, ...]:
-    """The sections of a run, each where it first came up, the lines in their order in the file."""
+    """The sections of a run: the top level first, then the functions as they first came up; lines in their order."""
     rows = _rows(trace, names)
     callers = _callers(trace)
     sections: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for place, row in rows.items():
         sections[place[:2]].append(row)
+    ordered = sorted(sections, key=lambda key: key[1] != "<module>")
     return tuple(
-        Section(file, function, callers.get((file, function)), tuple(sorted(found, key=lambda row: row.line)))
-        for (file, function), found in sections.items()
+        Section(*key, callers.get(key), tuple(sorted(sections[key], key=lambda row: row.line))) for key in ordered
     )
 
 
@@ -51,9 +52,9 @@ def story(trace: Trace, names: Names) -> tuple[Section, ...]:
 class _Line:
     """The visits to one line: those that did the same kind of thing are told once, by the last of them."""
 
-    visits: dict[frozenset[tuple[int, str]], int] = field(default_factory=dict)  # kind -> number of the last visit
+    visits: dict[_Kind, int] = field(default_factory=dict)  # kind -> number of the last visit
     sites: Counter[int] = field(default_factory=Counter)  # site -> visits that came by it
-    facts: dict[frozenset[tuple[int, str]], list[Fact]] = field(default_factory=dict)
+    facts: dict[_Kind, list[Fact]] = field(default_factory=dict)
     failures: dict[str, Fact] = field(default_factory=dict)
 
 
@@ -93,7 +94,7 @@ def _visits(trace: Trace, names: Names) -> list[tuple[_Place, list[Event]]]:
             continue
         site = trace.sites[event.site]
         place, mark = place_of(site), (event.site, _what(event))
-        again = mark in seen and names.syntax.is_direct(site, mark[1])
+        again = mark in seen and isinstance(event, Call) and names.syntax.is_direct(site, event.op)
         if not visits or visits[-1][0] != place or again:
             visits.append((place, []))
             seen = set()
@@ -103,10 +104,13 @@ def _visits(trace: Trace, names: Names) -> list[tuple[_Place, list[Event]]]:
 
 
 def _what(event: Event) -> str:
-    return getattr(event, "op", None) or f"{type(event).__name__} {getattr(event, 'entering', '')}"
+    """What kind of thing an event did: visits that did the same things are told once."""
+    if isinstance(event, Call):
+        return f"{event.within or event.op} {event.mode}"
+    return f"{type(event).__name__} {getattr(event, 'entering', '')}"
 
 
-def _kind(events: list[Event]) -> frozenset[tuple[int, str]]:
+def _kind(events: list[Event]) -> _Kind:
     return frozenset((event.site, _what(event)) for event in events if event.site is not None)
 
 

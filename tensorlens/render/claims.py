@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import groupby
@@ -11,6 +10,7 @@ from itertools import groupby
 from tensorlens.checking import Checked, Evidence, Finding
 from tensorlens.errors import UsageError
 from tensorlens.render.layout import Line, line_width, paragraph, to_text
+from tensorlens.render.marked import code, marked
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.text import cut, pad, safe
 from tensorlens.source import width
@@ -179,7 +179,7 @@ def _evidence_data(evidence: Evidence) -> dict[str, object]:
 
 def to_markdown(checked: Checked, options: RenderOptions) -> str:
     """A Markdown table for each article."""
-    lines = ["# Documented statements", "", f"{_marked(_heading(checked))}: {_counts(checked)}.", ""]
+    lines = ["# Documented statements", "", f"{marked(_heading(checked))}: {_counts(checked)}.", ""]
     for article, findings in groupby(checked.findings, key=lambda finding: finding.statement.article):
         lines += [f"## Article {article}", "", "| id | statement | verdict | checked |", "|---|---|---|---|"]
         lines += [_markdown_row(finding) for finding in findings]
@@ -189,10 +189,10 @@ def to_markdown(checked: Checked, options: RenderOptions) -> str:
 
 
 def _markdown_row(finding: Finding) -> str:
-    statement = _marked(finding.statement.text)
+    statement = marked(finding.statement.text)
     if finding.statement.narrowed:
-        statement += f"<br>measured: {_marked(finding.statement.narrowed)}"
-    verdict = f"{finding.verdict} {_marked(finding.condition)}".strip()
+        statement += f"<br>measured: {marked(finding.statement.narrowed)}"
+    verdict = f"{finding.verdict} {marked(finding.condition)}".strip()
     if not finding.as_recorded:
         verdict += "<br>**not as recorded**"
     full = finding.verdict != "holds"
@@ -202,30 +202,11 @@ def _markdown_row(finding: Finding) -> str:
 
 def _markdown_evidence(evidence: Evidence, full: bool) -> str:
     """Where it was checked; `full`: and what was seen there."""
-    text = f"{_marked(_place(evidence))} {_code(evidence.check)}"
+    text = f"{marked(_place(evidence))} {code(evidence.check)}"
     if not full:
         return text
     recorded = "" if evidence.as_recorded else f" (recorded: {evidence.recorded})"
-    return f"{text} {evidence.verdict}{recorded}" + "".join(f"; {_marked(part)}" for part in _seen(evidence))
-
-
-def _marked(text: str) -> str:
-    """`text` with its own backticks kept as code, and nothing else in it taken as markup."""
-    parts = safe(text).split("`")
-    if len(parts) % 2 == 0:
-        return _escaped(safe(text))
-    return "".join(_code(part) if index % 2 else _escaped(part) for index, part in enumerate(parts))
-
-
-def _escaped(text: str) -> str:
-    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", text)
-
-
-def _code(text: str) -> str:
-    """A code span of a table cell, with enough backticks around it."""
-    text = safe(text).replace("|", "\\|")
-    fence = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
-    return f"{fence} {text} {fence}" if len(fence) > 1 else f"`{text}`"
+    return f"{text} {evidence.verdict}{recorded}" + "".join(f"; {marked(part)}" for part in _seen(evidence))
 
 
 FORMATS: dict[str, Callable[[Checked, RenderOptions], str]] = {

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 
 from tensorlens.compare.records import Comparison, to_dict
 from tensorlens.errors import UsageError
 from tensorlens.render.cells import APART, Notes, cells_of, main_input
 from tensorlens.render.comparison_table import to_terminal
+from tensorlens.render.marked import code, escaped, marked
 from tensorlens.render.options import RenderOptions
-from tensorlens.render.text import safe
 
 
 def render_comparison(comparison: Comparison, format: str = "table", options: RenderOptions | None = None) -> str:
@@ -32,30 +31,18 @@ def to_json(comparison: Comparison, options: RenderOptions) -> str:
 
 def to_markdown(comparison: Comparison, options: RenderOptions) -> str:
     """A Markdown table; what the user typed is data in it, never markup."""
-    calls = [_code(operand.call) for operand in comparison.operands]
+    calls = [code(operand.call) for operand in comparison.operands]
     lines = [f"| | probe | {' | '.join(calls)} |", "|---" * (len(calls) + 2) + "|"]
     notes = Notes()
     for row in comparison.rows:
-        cells = ["<br>".join(map(_escaped, cell.lines)) for cell in cells_of(comparison, row, notes)]
-        lines.append(f"| {APART if row.differs else ''} | {_escaped(row.label)} | {' | '.join(cells)} |")
-    lines += ["", f"torch {comparison.torch}, x: {_escaped(main_input(comparison))}. `{APART}`: they differ.", ""]
-    for number, message, code in notes.listed():
-        lines += [f"{number} {_escaped(message)}" + (f" `{code}`" if code else ""), ""]
+        cells = ["<br>".join(map(escaped, cell.lines)) for cell in cells_of(comparison, row, notes)]
+        lines.append(f"| {APART if row.differs else ''} | {escaped(row.label)} | {' | '.join(cells)} |")
+    lines += ["", f"torch {comparison.torch}, x: {escaped(main_input(comparison))}. `{APART}`: they differ.", ""]
+    for number, message, page in notes.listed():
+        lines += [f"{number} {escaped(message)}" + (f" `{page}`" if page else ""), ""]
     for sentence in comparison.summary.splitlines():
-        parts = safe(sentence).split("`")  # the summary's own backticks stay code
-        lines += ["`".join(part if index % 2 else _escaped(part) for index, part in enumerate(parts)), ""]
+        lines += [marked(sentence), ""]
     return "\n".join(lines[:-1]) + "\n"
-
-
-def _code(text: str) -> str:
-    """A code span with enough backticks around it."""
-    text = safe(text).replace("|", "\\|")
-    fence = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
-    return f"{fence} {text} {fence}" if len(fence) > 1 else f"`{text}`"
-
-
-def _escaped(text: str) -> str:
-    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", safe(text))
 
 
 FORMATS: dict[str, Callable[[Comparison, RenderOptions], str]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from tensorlens.render.text import wrap
 from tensorlens.render.theme import paint
@@ -57,30 +58,48 @@ class Column:
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], size: int) -> list[Line]:
-    """A table of safe cells in at most `size` cells of width; what doesn't fit is folded, never lost."""
-    inline = [i for i, column in enumerate(columns) if any(row[i] for row in rows) or not column.folds]
+    """A table of safe cells in at most `size` cells of width; what doesn't fit is folded, never lost.
+
+    Of the ways to fold it, the one that takes the fewest lines."""
+    shown = [i for i, column in enumerate(columns) if any(row[i] for row in rows) or not column.folds]
+    folding = [i for i in shown if columns[i].folds]
+    subsets = (out for count in range(len(folding) + 1) for out in combinations(folding, count))
+    ways = (_table(columns, rows, size, [i for i in shown if i not in out]) for out in subsets)
+    return min((lines for lines in ways if lines), key=len, default=_table(columns, rows, size, [0]))
+
+
+def _table(columns: Sequence[Column], rows: Sequence[Sequence[str]], size: int, inline: list[int]) -> list[Line]:
+    """The table with the columns `inline` side by side and the others folded; [] if that is too wide."""
     broken = _total(_sizes(columns, rows, False), inline) > size
-    sizes = _sizes(columns, rows, broken)
-    folded: list[int] = []
-    while _total(sizes, inline) > size and (candidates := [i for i in inline if columns[i].folds]):
-        widest = max(candidates, key=lambda i: (sizes[i], i))
-        inline.remove(widest)
-        folded.append(widest)
-    spare = size - (_total(sizes, inline) - sizes[0])
-    sizes[0] = min(sizes[0], max(spare, width(columns[0].title), 8))
+    sizes = _shrunk(columns, rows, _sizes(columns, rows, broken), inline, size)
+    if _total(sizes, inline) > size and len(inline) > 1:
+        return []
     titles = [columns[i].titles(broken) for i in inline]
     heads = [[(title[part], "quiet", sizes[i]) for title, i in zip(titles, inline, strict=True)] for part in (0, 1)]
     lines = [_row(head) for head in heads if any(text for text, *_ in head)]
     for row in rows:
-        if width(row[0]) > sizes[0]:
-            lines.extend(paragraph(row[0], size, style=columns[0].style))
-            row = ["", *row[1:]]
-        lines.append(_row([(row[i], columns[i].style, sizes[i]) for i in inline]))
-        for i in sorted(folded):
-            if row[i]:
+        folded = [i for i in range(len(columns)) if row[i] and (i not in inline or width(row[i]) > sizes[i])]
+        if 0 in folded:
+            lines += paragraph(row[0], size, style=columns[0].style)
+        lines.append(_row([("" if i in folded else row[i], columns[i].style, sizes[i]) for i in inline]))
+        for i in folded:
+            if i:
                 title = f"    {columns[i].titles(False)[1]}  "
-                lines.extend(paragraph(row[i], size, [(title, "quiet")], columns[i].style))
+                lines += paragraph(row[i], size, [(title, "quiet")], columns[i].style)
     return lines
+
+
+def _shrunk(
+    columns: Sequence[Column], rows: Sequence[Sequence[str]], sizes: list[int], inline: list[int], size: int
+) -> list[int]:
+    """Widths with room made: columns that may fold give up their widest cells, then the first column does."""
+    sizes, least = list(sizes), _sizes(columns, [], True)
+    while _total(sizes, inline) > size and (wide := [i for i in inline if columns[i].folds and sizes[i] > least[i]]):
+        widest = max(wide, key=lambda i: (sizes[i], i))
+        smaller = [width(row[widest]) for row in rows if width(row[widest]) < sizes[widest]]
+        sizes[widest] = max([least[widest], *smaller])
+    sizes[0] = min(sizes[0], max(size - (_total(sizes, inline) - sizes[0]), least[0], 8))
+    return sizes
 
 
 def _sizes(columns: Sequence[Column], rows: Sequence[Sequence[str]], broken: bool) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tensorlens.analysis.phrases import Fact
 from tensorlens.analysis.story import Row, Section
@@ -23,13 +24,14 @@ def story_lines(trace: Trace, sections: Sequence[Section], size: int, lesson: bo
         sections = _lesson_sections(trace, sections)
     if not sections:
         return []
-    shape = _Shape(sections, size)
+    shown = [row for section in sections for row in (section.rows if lesson else _dedented(section.rows))]
+    shape = _best_shape(shown, size, lesson)
     lines: list[Line] = [shape.head()]
     left = MAX_ROWS
     for section in sections:
         if header := section_title(trace, section):
             lines += [[], *paragraph(safe(header), size, style="heading")]
-        rows = section.rows if lesson else _kept(section.rows, left)
+        rows = section.rows if lesson else _dedented(_kept(section.rows, left))
         left -= len(rows)
         for row in rows:
             lines += shape.row(row, lesson)
@@ -59,6 +61,12 @@ def _kept(rows: tuple[Row, ...], left: int) -> tuple[Row, ...]:
     if len(rows) <= left:
         return rows
     return tuple(row for position, row in enumerate(rows) if position < left or _has_error(row))
+
+
+def _dedented(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+    """The rows less the indentation that they have in common."""
+    indent = min([len(row.source) - len(row.source.lstrip()) for row in rows if row.source.strip()], default=0)
+    return tuple(replace(row, source=row.source[indent:]) for row in rows)
 
 
 def _has_error(row: Row) -> bool:
@@ -92,21 +100,27 @@ def _lesson_sections(trace: Trace, sections: Sequence[Section]) -> list[Section]
     return [Section(file, "<module>", None, tuple(rows)), *others]
 
 
+def _best_shape(rows: Sequence[Row], size: int, lesson: bool) -> _Shape:
+    """The width of the source column that makes the story shortest."""
+    widths = {width(safe(row.source).rstrip()) for row in rows if row.facts}
+    candidates = sorted(found for found in widths | {size // 3} if size // 5 <= found <= size * 3 // 5)
+    shapes = [_Shape(rows, size, found) for found in candidates[-12:]]
+    return min(shapes, key=lambda shape: sum(len(shape.row(row, lesson)) for row in rows[:MAX_ROWS]))
+
+
 class _Shape:
     """The widths of the story's columns, chosen once for all its rows."""
 
-    def __init__(self, sections: Sequence[Section], size: int) -> None:
-        rows = [row for section in sections for row in section.rows]
+    def __init__(self, rows: Sequence[Row], size: int, source: int) -> None:
         counts = max([0, *(len(f"x{row.count}") for row in rows if row.count > 1)])
         self._size = size
         self._number = max(4, *(len(str(row.line)) for row in rows)) if rows else 4
         self._count = counts + 2 if counts else 0
         names = [width(safe(fact.name)) for row in rows for fact in row.facts]
-        self._name = min(max([0, *names]), max(size // 6, 8))
+        self._name = min(max([0, *names]), max(size // 8, 8))
         self._storage = max([0, *(len(fact.storage) for row in rows for fact in row.facts)])
-        sources = sorted(width(safe(row.source).rstrip()) for row in rows if row.facts)
+        self._source = max(min(source, max([width(safe(row.source).rstrip()) for row in rows], default=0)), 6)
         indent = self._number + self._count + 2
-        self._source = max(min(sources[-1] if sources else 0, (size - indent) * 2 // 5), 6)
         self._left = indent + self._source + 2
 
     def head(self) -> Line:
@@ -136,18 +150,24 @@ class _Shape:
         return [(" " * self._left, "plain"), *line]
 
     def _fact(self, fact: Fact) -> list[Line]:
-        room = self._size - self._left
-        name, text = safe(fact.name), safe(fact.text)
+        room, style = self._size - self._left, _STYLES[fact.kind]
+        name, texts = safe(fact.name), [safe(text) for text in (fact.text, *fact.more)]
         lines: list[Line] = []
-        if not name:
-            return paragraph(text, room, style=_STYLES[fact.kind])
-        if width(name) > self._name:
-            lines = paragraph(name, room, style="name")
-            name = ""
-        first: Line = [(pad(name, self._name) + "  ", "name")]
-        if self._storage:
-            first.append((pad(fact.storage, self._storage) + "  ", "gutter"))
-        return lines + paragraph(text, room, first, _STYLES[fact.kind])
+        first: Line = []
+        hang = 0
+        if name:
+            storage = pad(fact.storage, self._storage) + "  " if self._storage else ""
+            first = [(pad(name, self._name) + "  ", "name"), (storage, "gutter")]
+            hang = self._name + 2 + width(storage)
+            if line_width(first) > room // 2:
+                lines, first = paragraph(name, room, style="name"), [(" " * (self._name + 2), "plain"), first[1]]
+        joined = "; ".join(texts)
+        if line_width(first) + width(joined) <= room:
+            return [*lines, [*first, (joined, style)]]
+        for text in texts:
+            lines += paragraph(text, room, first, style, hang)
+            first = [(" " * hang, "plain")] if hang else []
+        return lines
 
 
 def wrap_source(source: str, room: int) -> list[str]:

@@ -61,10 +61,12 @@ def pad(text: str, size: int) -> str:
 
 
 def wrap(text: str, size: int) -> list[str]:
-    """Safe `text` in lines of at most `size` cells, broken at blanks where there are any; never an empty list."""
+    """Safe `text` in lines of at most `size` cells, broken at blanks where there are any; never an empty list.
+
+    `v0 -> v1` stays together where it can."""
     size = max(size, 2)
     lines: list[str] = []
-    current, *words = text.split(" ")
+    current, *words = (word.replace("\0", " ") for word in text.replace(" -> ", "\0->\0").split(" "))
     for word in words:
         if width(current) + 1 + width(word) <= size:
             current += f" {word}"

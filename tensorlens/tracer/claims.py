@@ -118,7 +118,7 @@ def _unchanged() -> Iterator[None]:
     `warnings.catch_warnings` would make python repeat what it shows the script once, so the filter is set by hand.
     """
     grad = torch.is_grad_enabled()
-    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()  # type: ignore[no-untyped-call]
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
     warnings.filters.insert(0, _IGNORE)  # type: ignore[attr-defined]
     try:
         with torch.random.fork_rng(devices):

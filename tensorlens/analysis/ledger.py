@@ -1,0 +1,93 @@
+"""What is known of every tensor at one point of a trace, for whoever reads the events in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tensorlens.analysis.names import Names
+from tensorlens.model import Backward, Call, Event, State, Trace
+
+_PARTIAL_WRITES = ("__setitem__", "index_", "masked_", "scatter_", "put_", "fill_diagonal_")
+_LISTED = 3
+
+
+class Ledger:
+    """Each tensor's last state, and who lies in which storage. `observe` moves it on."""
+
+    def __init__(self, trace: Trace, names: Names) -> None:
+        self.trace = trace
+        self.names = names
+        self._states: dict[int, State] = {}
+        self._met: dict[int, set[int]] = {}  # storage -> tensors met in it so far
+        self._last_use = _last_uses(trace)
+
+    def observe(self, events: Iterable[Event]) -> None:
+        """Remember the states that `events` left behind."""
+        for event in events:
+            if isinstance(event, Call):
+                self._states.update({state.tensor: state for state in event.states})
+                for access in (*event.inputs, *event.outputs):
+                    storage = self.storage(access.tensor)
+                    if storage is not None:
+                        self._met.setdefault(storage, set()).add(access.tensor)
+
+    def state(self, tensor: int) -> State | None:
+        return self._states.get(tensor)
+
+    def requires_grad(self, tensor: int) -> bool:
+        state = self._states.get(tensor)
+        return state is not None and state.requires_grad
+
+    def storage(self, tensor: int) -> int | None:
+        """Where the tensor lies now."""
+        state = self._states.get(tensor)
+        return state.storage if state and state.storage is not None else self.trace.tensors[tensor].storage
+
+    def mark(self, tensor: int) -> str:
+        """`#2`, the storage as the reader knows it."""
+        return self.names.number(self.storage(tensor))
+
+    def is_parameter(self, tensor: int) -> bool:
+        return self.trace.tensors[tensor].type == "Parameter"
+
+    def also_changed(self, call: Call, written: int) -> tuple[str, ...]:
+        """What else lies in the memory that was written: named tensors that are used again or alive at the end."""
+        storage = self.storage(written)
+        others = sorted(self._met.get(storage, ())) if storage is not None else []
+        named = [
+            other
+            for other in others
+            if other != written
+            and self._last_use.get(other, -1) > call.index
+            and self.storage(other) == storage
+            and self.names.is_named(other)
+        ]
+        phrases = [self._effect(call, written, other) for other in named[:_LISTED]]
+        return (*phrases, f"{len(named) - _LISTED} more in the same memory") if len(named) > _LISTED else tuple(phrases)
+
+    def _effect(self, call: Call, written: int, other: int) -> str:
+        name = self.names.given(other) or self.names.of(other, call.index)
+        same = self.trace.tensors[other].counter == self.trace.tensors[written].counter
+        what = "changes too" if self._reaches(written, other, call.op) else "lies in the same memory"
+        return f"{name} {what}" + ("" if same else ", its version stays")
+
+    def _reaches(self, written: int, other: int, op: str) -> bool:
+        """Whether a write to `written` surely changed what `other` sees: no view is between, or all was written."""
+        tensors = self.trace.tensors
+        if tensors[written].base is None and tensors[other].base is None:
+            return tensors[written].shape == tensors[other].shape
+        if tensors[written].base == other:
+            return True
+        return tensors[other].base == written and not op.rpartition(".")[2].startswith(_PARTIAL_WRITES)
+
+
+def _last_uses(trace: Trace) -> dict[int, int]:
+    """The last event that touches each tensor; the end of the run for those alive then."""
+    last: dict[int, int] = {}
+    for event in trace.events:
+        if isinstance(event, Call):
+            last.update({access.tensor: event.index for access in (*event.inputs, *event.outputs)})
+        elif isinstance(event, Backward):
+            last.update({access.tensor: event.index for access in event.roots})
+    end = trace.events[-1].index + 1 if trace.events else 0
+    return last | {state.tensor: end for state in trace.end.states}

@@ -1,0 +1,191 @@
+"""The report as one JSON object: the contract that `docs/report.schema.json` states."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from tensorlens.analysis.names import Names
+from tensorlens.analysis.tables import last_states
+from tensorlens.model import Backward, Call, Claim, Diagnostic, Event, Gap, GradMode, Notice, Report, Span, State, Trace
+from tensorlens.render.options import RenderOptions
+from tensorlens.render.summary import final_failure
+from tensorlens.source import shown_path
+
+FORMAT = "tensorlens.report"
+VERSION = 1
+MAX_EVENTS = 2_000  # a longer run is told once a line and op, with counts
+
+
+def to_json(report: Report, options: RenderOptions) -> str:
+    """The report as indented JSON; `options` gives the texts of documented statements."""
+    return json.dumps(to_dict(report, options), indent=1, ensure_ascii=False).encode("utf-8", "replace").decode() + "\n"
+
+
+def to_dict(report: Report, options: RenderOptions) -> dict[str, Any]:
+    """The report as plain data."""
+    trace = report.trace
+    names = Names(trace)
+    states = last_states(trace)
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "tensorlens": trace.versions.tensorlens,
+        "torch": trace.versions.torch,
+        "python": trace.versions.python,
+        "script": _script(trace),
+        "diagnostics": [_diagnostic(diagnostic, trace) for diagnostic in report.diagnostics],
+        "tensors": [_tensor(trace, names, state) for state in states],
+        "storages": _storages(trace, states),
+        "events": list(_events(trace)),
+        "claims": [_claim(claim, options) for claim in trace.claims],
+        "gaps": [_gap(trace, event) for event in trace.events if isinstance(event, Gap)],
+    }
+
+
+def _script(trace: Trace) -> dict[str, Any]:
+    script, failure = trace.script, final_failure(trace)
+    exception = None
+    if failure is not None:
+        span = None if failure.site is None else _span(trace.sites[failure.site].span, trace)
+        exception = {"type": failure.type, "message": failure.message, "span": span}
+    return {
+        "path": script.path,
+        "argv": list(script.argv),
+        "outcome": script.outcome,
+        "exit_code": script.exit_code,
+        "exception": exception,
+    }
+
+
+def _span(span: Span, trace: Trace) -> dict[str, Any]:
+    return {
+        "file": shown_path(span.file, trace.script.folder),
+        "line": span.line,
+        "column": span.column,
+        "end_line": span.end_line,
+        "end_column": span.end_column,
+    }
+
+
+def _diagnostic(diagnostic: Diagnostic, trace: Trace) -> dict[str, Any]:
+    return {
+        "code": diagnostic.code,
+        "severity": diagnostic.severity,
+        "title": diagnostic.title,
+        "explanation": diagnostic.explanation,
+        "labels": [{"role": label.role, **_span(label.span, trace), "text": label.text} for label in diagnostic.labels],
+        "notes": list(diagnostic.notes),
+        "fixes": [
+            {"title": fix.title, "edits": [{**_span(edit.span, trace), "text": edit.text} for edit in fix.edits]}
+            for fix in diagnostic.fixes
+        ],
+        "evidence": diagnostic.evidence,
+    }
+
+
+def _tensor(trace: Trace, names: Names, state: State) -> dict[str, Any]:
+    tensor = trace.tensors[state.tensor]
+    return {
+        "id": tensor.id,
+        "name": names.of(tensor.id),
+        "shape": list(tensor.shape),
+        "dtype": tensor.dtype,
+        "device": tensor.device,
+        "requires_grad": state.requires_grad,
+        "is_leaf": state.is_leaf,
+        "grad_fn": state.grad_fn,
+        "version": state.version,
+        "storage": _storage(trace, state),
+        "is_view": tensor.base is not None,
+        "base": tensor.base,
+        "retains_grad": state.retains_grad,
+        "grad": state.grad,
+    }
+
+
+def _storage(trace: Trace, state: State) -> int | None:
+    return trace.tensors[state.tensor].storage if state.storage is None else state.storage
+
+
+def _storages(trace: Trace, states: list[State]) -> list[dict[str, Any]]:
+    held: dict[int, list[int]] = {}
+    for state in states:
+        storage = _storage(trace, state)
+        if storage is not None:
+            held.setdefault(storage, []).append(state.tensor)
+    return [{"id": n, "nbytes": trace.storages[n].nbytes, "tensors": held[n]} for n in sorted(held)]
+
+
+def _events(trace: Trace) -> Iterator[dict[str, Any]]:
+    """The events in order; of a long run one for each line and op, with how often it happened."""
+    told: list[Event] = [event for event in trace.events if not isinstance(event, Gap)]
+    if len(told) <= MAX_EVENTS:
+        yield from (_event(trace, event, 1) for event in told)
+        return
+    last: dict[tuple[int | None, str], Event] = {}
+    for event in told:
+        last[event.site, _op(event)] = event
+    counts = {(total.site, total.op): total.count for total in trace.totals}
+    for (site, op), event in list(last.items())[:MAX_EVENTS]:
+        yield _event(trace, event, counts.get((site or 0, op), 1))
+
+
+def _op(event: Event) -> str:
+    if isinstance(event, Call | Backward):
+        return event.op
+    return event.cause if isinstance(event, GradMode) else "warning"
+
+
+def _event(trace: Trace, event: Event, count: int) -> dict[str, Any]:
+    span = None if event.site is None or event.site < 0 else trace.sites[event.site].span
+    found: dict[str, Any] = {
+        "index": event.index,
+        "op": _op(event),
+        "file": None if span is None else shown_path(span.file, trace.script.folder),
+        "line": None if span is None else span.line,
+        "count": count,
+    }
+    if isinstance(event, Call):
+        found |= {
+            "inputs": [{"tensor": a.tensor, "version": a.version} for a in event.inputs],
+            "outputs": [{"tensor": a.tensor, "version": a.version} for a in event.outputs],
+            "writes": [{"tensor": w.tensor, "before": w.before, "after": w.after} for w in event.writes],
+            "grad_mode": event.mode,
+            "within": event.within,
+        }
+    elif isinstance(event, Backward):
+        found |= {
+            "inputs": [{"tensor": a.tensor, "version": a.version} for a in event.roots],
+            "gradients": [{"tensor": g.tensor, "before": g.before, "after": g.after} for g in event.gradients],
+            "retain_graph": event.retain_graph,
+            "create_graph": event.create_graph,
+            "failed": event.failed,
+        }
+    elif isinstance(event, GradMode):
+        found |= {"grad_mode": event.mode, "entering": event.entering}
+    elif isinstance(event, Notice):
+        found |= {"category": event.category, "message": event.message}
+    return found
+
+
+def _claim(claim: Claim, options: RenderOptions) -> dict[str, Any]:
+    return {
+        "id": claim.id,
+        "statement": None if claim.id is None else options.statements.get(claim.id),
+        "check": claim.check,
+        "line": claim.line,
+        "verdict": claim.verdict,
+        "condition": claim.condition,
+        "expected": claim.expected,
+        "as_expected": claim.as_expected,
+        "values": [{"expression": expression, "value": value} for expression, value in claim.values],
+        "error": claim.error,
+    }
+
+
+def _gap(trace: Trace, gap: Gap) -> dict[str, Any]:
+    span = None if gap.site is None or gap.site < 0 else trace.sites[gap.site].span
+    file = None if span is None else shown_path(span.file, trace.script.folder)
+    return {"reason": gap.reason, "count": gap.count, "file": file, "line": None if span is None else span.line}

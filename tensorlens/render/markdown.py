@@ -1,0 +1,91 @@
+"""The report as Markdown, to be pasted into an issue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tensorlens.analysis.names import Names
+from tensorlens.analysis.story import Section, story
+from tensorlens.analysis.tables import tensor_table
+from tensorlens.model import Diagnostic, Report, Trace
+from tensorlens.render import summary
+from tensorlens.render.findings import finding
+from tensorlens.render.layout import to_text
+from tensorlens.render.lines import section_title
+from tensorlens.render.marked import code, escaped, fenced, marked
+from tensorlens.render.options import RenderOptions
+from tensorlens.render.terminal import cells_of, claim_details, findings_of, table_notes
+
+_TENSORS = ("name", "storage", "shares with", "requires_grad", "grad_fn", "leaf", "version", "grad")
+_SNIPPET_WIDTH = 100
+
+
+def to_markdown(report: Report, options: RenderOptions) -> str:
+    """The whole report: findings first, then what happened and the tensors."""
+    trace = report.trace
+    names = Names(trace)
+    blocks = [[f"# {escaped(summary.headline(report)[0])}", "", marked(", ".join(summary.headline(report)[1:]))]]
+    if options.lesson:
+        title, teaching = summary.docstring(trace)
+        blocks.append([f"**{marked(title)}**", "", *map(marked, teaching)])
+    blocks += [_finding(diagnostic, trace) for diagnostic in findings_of(report, names)]
+    blocks += [_section(trace, section) for section in story(trace, names)]
+    blocks.append(_tensors(trace, names))
+    blocks.append(_claims(trace, options))
+    blocks.append(_noticed("Warnings", summary.warnings_noticed(trace)))
+    blocks.append(_noticed("Not seen", summary.gaps(trace)))
+    blocks.append([marked(summary.outcome(trace))])
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def _finding(diagnostic: Diagnostic, trace: Trace) -> list[str]:
+    heading = f"## {diagnostic.severity}: {marked(diagnostic.title)}"
+    text = to_text(finding(diagnostic, trace, _SNIPPET_WIDTH), color=False).rstrip("\n").split("\n")
+    return [heading, "", *fenced(text)]
+
+
+def _section(trace: Trace, section: Section) -> list[str]:
+    title = section_title(trace, section)
+    rows = []
+    for row in section.rows:
+        told = [" ".join(filter(None, (fact.name, fact.storage, fact.text, *fact.more))) for fact in row.facts]
+        times = f" x{row.count}" if row.count > 1 else ""
+        rows.append((f"{row.line}{times}", code(row.source.strip()), "<br>".join(map(marked, told))))
+    return [f"## {marked(title or 'What happened')}", "", *_table(("line", "source", "what happened"), rows)]
+
+
+def _tensors(trace: Trace, names: Names) -> list[str]:
+    table = tensor_table(trace, names)
+    if not table.rows:
+        return []
+    rows = [tuple(code(cell) if position == 0 else marked(cell) for position, cell in enumerate(cells_of(row)))
+            for row in table.rows]  # fmt: skip
+    return ["## Tensors", "", *_table(_TENSORS, rows), *([""] if table_notes(table) else []), *table_notes(table)]
+
+
+def _claims(trace: Trace, options: RenderOptions) -> list[str]:
+    if not trace.claims:
+        return []
+    rows = [
+        (claim.verdict, str(claim.line), code(claim.check), "<br>".join(map(marked, claim_details(claim, options))))
+        for claim in trace.claims
+    ]
+    return ["## Claims", "", *_table(("verdict", "line", "check", "seen"), rows)]
+
+
+def _noticed(title: str, rows: Sequence[tuple[str, str, int]]) -> list[str]:
+    if not rows:
+        return []
+    return [f"## {title}", "", *_items(rows)]
+
+
+def _items(rows: Sequence[tuple[str, str, int]]) -> Iterator[str]:
+    for place, text, count in rows:
+        times = f" (x{count})" if count > 1 else ""
+        where = f"{code(place)}: " if place else ""
+        yield f"- {where}{escaped(' '.join(text.split()))}{times}"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    return lines + [f"| {' | '.join(row)} |" for row in rows]

@@ -1,0 +1,179 @@
+"""A saved trace: `Trace` as JSON and back, source text included, to be viewed without torch.
+
+The codec follows the type hints of the records, so a new field needs no change here; a field that an older file does
+not have takes its default. A file is not trusted: what is not a sound trace is refused in one clear line.
+"""
+
+from __future__ import annotations
+
+import json
+import types
+from collections.abc import Callable
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from tensorlens import model
+from tensorlens.errors import TraceFileError
+from tensorlens.model import Event, Trace, check
+
+FORMAT = "tensorlens.trace"
+VERSION = 1
+MAX_BYTES = 512 * 1024 * 1024
+_KINDS = {kind.__name__: kind for kind in get_args(Event)}
+
+
+def dumps(trace: Trace) -> str:
+    """The trace as one JSON object."""
+    return json.dumps({"format": FORMAT, "version": VERSION, "trace": _encode(trace)}, ensure_ascii=True) + "\n"
+
+
+def save(trace: Trace, path: Path) -> None:
+    path.write_text(dumps(trace), encoding="utf-8")
+
+
+def load(path: Path) -> Trace:
+    """The trace in a file.
+
+    Raises:
+        TraceFileError: the file can't be read, is no trace, is of another version, or is damaged.
+    """
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise TraceFileError(f"{path} is too large for a trace")
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise TraceFileError(f"can't read {path}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
+    try:
+        return loads(text)
+    except TraceFileError as error:
+        raise TraceFileError(f"{path} {error}") from None
+
+
+def loads(text: str) -> Trace:
+    """The trace in a text. Raises TraceFileError."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        raise TraceFileError("is not a saved trace: it is not JSON, or cut short") from None
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise TraceFileError("is not a saved trace of tensorlens")
+    if data.get("version") != VERSION:
+        raise TraceFileError(f"is a trace of version {_shown(data.get('version'))}; this tensorlens reads {VERSION}")
+    try:
+        trace: Trace = _decoder(Trace)(data.get("trace"))
+    except (TypeError, ValueError, KeyError, RecursionError) as error:
+        raise TraceFileError(f"is a damaged trace: {_shown(error)}") from None
+    problems = check(trace)
+    if problems:
+        raise TraceFileError(f"is a damaged trace: {_shown(problems[0])}")
+    return trace
+
+
+def _shown(value: object) -> str:
+    """Something out of the file, made safe and short enough for one line."""
+    text = str(value).encode("ascii", "backslashreplace").decode("ascii")
+    return " ".join(text.split())[:120]
+
+
+def _encode(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        encoded = {field.name: _encode(getattr(value, field.name)) for field in fields(value)}
+        return {"kind": type(value).__name__, **encoded} if type(value).__name__ in _KINDS else encoded
+    if isinstance(value, tuple | list):
+        return [_encode(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _encode(item) for key, item in value.items()}
+    return value
+
+
+Decoder = Callable[[Any], Any]
+
+
+@cache
+def _decoder(hint: Any) -> Decoder:
+    """The function that turns JSON into a value of the type `hint`, or raises TypeError."""
+    if hint == Event:
+        return _event
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        (inner,) = (argument for argument in arguments if argument is not type(None))
+        return _optional(_decoder(inner))
+    if origin is Literal:
+        return _one_of(arguments)
+    if origin is tuple:
+        return _tuple(arguments)
+    if origin is dict:
+        return _mapping(_decoder(arguments[1]))
+    if is_dataclass(hint):
+        return _record(hint)
+    return _plain(hint)
+
+
+def _event(value: Any) -> Any:
+    kind = _KINDS.get(value.get("kind", "")) if isinstance(value, dict) else None
+    if kind is None:
+        raise TypeError("an event of an unknown kind")
+    return _decoder(kind)({key: item for key, item in value.items() if key != "kind"})
+
+
+def _optional(decode: Decoder) -> Decoder:
+    return lambda value: None if value is None else decode(value)
+
+
+def _one_of(allowed: tuple[Any, ...]) -> Decoder:
+    def decode(value: Any) -> Any:
+        if not any(value == item and type(value) is type(item) for item in allowed):
+            raise TypeError(f"{value!r} is none of {allowed}")
+        return value
+
+    return decode
+
+
+def _tuple(arguments: tuple[Any, ...]) -> Decoder:
+    def decode(value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list):
+            raise TypeError("a list is missing")
+        if len(arguments) == 2 and arguments[1] is Ellipsis:
+            each = _decoder(arguments[0])
+            return tuple([each(item) for item in value])
+        if len(value) != len(arguments):
+            raise TypeError(f"a list of {len(arguments)} is missing")
+        return tuple(_decoder(hint)(item) for hint, item in zip(arguments, value, strict=True))
+
+    return decode
+
+
+def _mapping(decode: Decoder) -> Decoder:
+    def mapping(value: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise TypeError("a mapping is missing")
+        return {key: decode(item) for key, item in value.items()}
+
+    return mapping
+
+
+def _record(kind: Any) -> Decoder:
+    hints = get_type_hints(kind, vars(model))
+    decoders = {field.name: _decoder(hints[field.name]) for field in fields(kind)}
+    needed = {f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING}
+
+    def decode(value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise TypeError(f"a {kind.__name__} is missing")
+        missing = needed - value.keys()
+        if missing:
+            raise TypeError(f"a {kind.__name__} without {sorted(missing)[0]}")
+        return kind(**{name: decode_(value[name]) for name, decode_ in decoders.items() if name in value})
+
+    return decode
+
+
+def _plain(kind: Any) -> Decoder:
+    def decode(value: Any) -> Any:
+        if type(value) is not kind and not (kind is float and type(value) is int):
+            raise TypeError(f"{value!r} is not {kind.__name__}")
+        return value
+
+    return decode
