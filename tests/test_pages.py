@@ -36,8 +36,6 @@ NOT_LABELLED = {
     "grad-not-a-tensor": {"value_made_here"},
     "grad-output-not-a-tensor": {"value_made_here"},
     "grad-output-not-iterable": {"value_made_here"},
-    "inplace-broadcast-shape": {"value_made_here"},
-    "inplace-dtype-cast": {"value_made_here"},
     "optimize-nonleaf": {"nonleaf_made_here"},
     "optimizer-param-not-a-tensor": {"value_made_here"},
     "register-tensor-as-parameter": {"value_made_here"},

@@ -28,9 +28,9 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "inplace-broadcast-shape",
-    ("rejected_here",),
-    "{op} would have to make its tensor larger",
+    ("rejected_here", "value_made_here:first"),
+    "{op} would have to make {value} larger",
     "a change in place keeps the shape; the other operand would broadcast it to a larger one",
     "use the operation that makes a new tensor: `a = a + b` in place of `a += b`",
-    "or reduce the other operand to the shape of the tensor",
+    "or reduce the other operand to the shape of {value}",
 )

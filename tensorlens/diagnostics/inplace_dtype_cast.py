@@ -28,9 +28,9 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "inplace-dtype-cast",
-    ("rejected_here",),
-    "the result of {op} does not fit the data type of its tensor",
+    ("rejected_here", "value_made_here:first"),
+    "the result of {op} does not fit the data type of {value}",
     "a change in place keeps the data type, and PyTorch does not round or drop a part without being asked",
-    "make the tensor in the data type of the results, such as `dtype=torch.float32`",
+    "make {value} in the data type of the results, such as `dtype=torch.float32`",
     "or use the operation that makes a new tensor: `a = a + b` in place of `a += b`",
 )
