@@ -16,9 +16,9 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import MODE
 from tensorlens.tracer import ops
 from tensorlens.tracer.backward import wrap_engine
+from tensorlens.tracer.handlers import note_mode
 from tensorlens.tracer.identity import NONE
 from tensorlens.tracer.recorder import Recorder, gather
 
@@ -241,104 +241,3 @@ def installed(recorder: Recorder) -> Iterator[None]:
                 delattr(owner, name)
             else:
                 setattr(owner, name, own)
-
-
-def note_mode(recorder: Recorder, frame: Any, cause: str, entering: bool) -> None:
-    """Write a MODE row for a switch of gradient recording that the user's own code made, not torch's inside."""
-    site, decorator = _switch_site(recorder, frame)
-    if site != NONE:
-        mode = 2 if torch.is_inference_mode_enabled() else (0 if torch.is_grad_enabled() else 1)
-        recorder.rows.append((MODE, site, mode, cause, entering, decorator))
-
-
-def _switch_site(recorder: Recorder, frame: Any) -> tuple[int, bool]:
-    """Where the user's code switched: its own line, or the decorator above the function that torch is wrapping."""
-    while frame is not None:
-        filename = frame.f_code.co_filename
-        if recorder.sites.is_user(filename):
-            return recorder.sites.of(frame), False
-        if filename.endswith("_contextlib.py"):
-            function = frame.f_locals.get("func")
-            code = getattr(function, "__code__", None)
-            if code is not None and recorder.sites.is_user(code.co_filename):
-                return recorder.sites.decorator(code, frame.f_back), True
-        elif not filename.endswith(("grad_mode.py", "contextlib.py")):
-            return NONE, False
-        frame = frame.f_back
-    return NONE, False
-
-
-def _set_grad_enabled(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """`no_grad`, `enable_grad` and `set_grad_enabled` all arrive here; which one, the frame that called says."""
-    result = func(*args, **kwargs)
-    frame = sys._getframe(2)
-    cause, _, method = frame.f_code.co_qualname.rpartition(".")
-    if method == "__init__" and cause == "set_grad_enabled" and frame.f_back is not None:
-        inner, _, inner_method = frame.f_back.f_code.co_qualname.rpartition(".")
-        if frame.f_back.f_code.co_filename == frame.f_code.co_filename:
-            frame, cause, method = frame.f_back, inner, inner_method
-    note_mode(recorder, frame, cause or "set_grad_enabled", method != "__exit__")
-    return result
-
-
-def _enter_profiled(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """Optimizers announce `step()` to the profiler: "Optimizer.step#SGD.step"."""
-    if args and isinstance(args[0], str) and args[0].startswith("Optimizer.step#"):
-        recorder.within = args[0].removeprefix("Optimizer.step#")
-    return func(*args, **kwargs)
-
-
-def _leave_profiled(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    recorder.within = ""
-    return func(*args, **kwargs)
-
-
-def _sharing(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """An array or capsule on the tensor's memory leaves torch's sight: writes through it are not seen."""
-    frame = sys._getframe(2)
-    result = recorder.call(func, args, kwargs, frame)
-    recorder.gap(ops.SHARED_WITH_NUMPY, frame)
-    return result
-
-
-def _fused(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """The kernels of fused optimizers write their arguments and move no version: seen as a call, told as a gap."""
-    frame = sys._getframe(2)
-    result = recorder.call(func, args, kwargs, frame)
-    recorder.gap(ops.FUSED, frame)
-    return result
-
-
-def _backward(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """`Tensor.backward` is recorded where it reaches the engine; here only what is refused before that."""
-    frame = sys._getframe(2)
-    try:
-        return func(*args, **kwargs)
-    except BaseException as error:
-        roots: list[torch.Tensor] = []
-        gather((args, kwargs), roots)
-        recorder.fail(error, ops.name_of(func), recorder.accesses(roots), frame)
-        raise
-
-
-def _user_reads(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """`.grad` read by the user's own line is part of the story; read by an optimizer it is not."""
-    frame = sys._getframe(2)
-    if recorder.sites.is_user(frame.f_code.co_filename):
-        return recorder.call(func, args, kwargs, frame)
-    return func(*args, **kwargs)
-
-
-ops.SPECIAL.update(
-    {
-        torch._C._set_grad_enabled: _set_grad_enabled,
-        torch.ops.profiler._record_function_enter_new: _enter_profiled,
-        torch.ops.profiler._record_function_exit._RecordFunction: _leave_profiled,
-        torch.Tensor.backward: _backward,
-        torch.Tensor.numpy: _sharing,
-        torch.Tensor.__array__: _sharing,
-        torch.Tensor.__dlpack__: _sharing,
-        ops.getter("grad"): _user_reads,
-        **{getattr(torch, name): _fused for name in dir(torch) if name.startswith("_fused_") and name.endswith("_")},
-    }
-)
