@@ -73,8 +73,7 @@ def loads(text: str) -> Trace:
 
 def _shown(value: object) -> str:
     """Something out of the file, made safe and short enough for one line."""
-    text = str(value).encode("ascii", "backslashreplace").decode("ascii")
-    return " ".join(text.split())[:120]
+    return str(value)[:120].encode("unicode_escape").decode("ascii")
 
 
 def _encode(value: Any) -> Any:

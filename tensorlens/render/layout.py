@@ -4,24 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from itertools import combinations
 
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
+
 from tensorlens.render.text import wrap
-from tensorlens.render.theme import paint
+from tensorlens.render.theme import console
 from tensorlens.source import width
 
-Piece = tuple[str, str]  # safe text, style
+Piece = tuple[str, str | Style]  # safe text; the name of a style in the theme, or what Rich has made of it
 Line = list[Piece]
 GAP = "  "
+_ANY_WIDTH = 10_000  # lines are laid out already: Rich is only to colour them
 
 
 def to_text(lines: Iterable[Line], color: bool) -> str:
     """The lines as one text; without colour no escape code is in it."""
-    texts = []
+    if not color:
+        texts = ["".join(text for text, _ in line).rstrip() for line in lines]
+        return "\n".join(texts) + "\n" if texts else ""
+    printer = console(_ANY_WIDTH, color)
     for line in lines:
-        plain = "".join(text for text, _ in line)
-        texts.append("".join(paint(text, style) for text, style in line) if color else plain.rstrip())
-    return "\n".join(texts) + "\n" if texts else ""
+        printer.print(Text.assemble(*line), no_wrap=True, overflow="ignore", crop=False, soft_wrap=True)
+    assert isinstance(printer.file, StringIO)
+    return printer.file.getvalue()
 
 
 def line_width(line: Line) -> int:
@@ -37,7 +46,8 @@ def paragraph(
     indent = begun if hang is None else hang
     head, *rest = wrap(text, size - begun)
     rest = wrap(" ".join(rest), size - indent) if rest else []
-    return [[*first, (head, style)], *([(" " * indent, "plain"), (row, style)] for row in rest)]
+    hung: list[Line] = [[(" " * indent, "plain"), (row, style)] for row in rest]
+    return [[*first, (head, style)], *hung]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +85,19 @@ def _table(columns: Sequence[Column], rows: Sequence[Sequence[str]], size: int, 
     if _total(sizes, inline) > size and len(inline) > 1:
         return []
     titles = [columns[i].titles(broken) for i in inline]
-    heads = [[(title[part], "quiet", sizes[i]) for title, i in zip(titles, inline, strict=True)] for part in (0, 1)]
-    lines = [_row(head) for head in heads if any(text for text, *_ in head)]
-    for row in rows:
-        folded = [i for i in range(len(columns)) if row[i] and (i not in inline or width(row[i]) > sizes[i])]
+    heads = [[(title[part], "quiet") for title in titles] for part in (0, 1)]
+    heads = [head for head in heads if any(text for text, _ in head)]
+    out = [[i for i, cell in enumerate(row) if cell and (i not in inline or width(cell) > sizes[i])] for row in rows]
+    cells = [
+        [("" if i in folded else row[i], columns[i].style) for i in inline]
+        for row, folded in zip(rows, out, strict=True)
+    ]
+    grid = _grid([*heads, *cells], [sizes[i] for i in inline])
+    lines = grid[: len(heads)]
+    for row, folded, shown in zip(rows, out, grid[len(heads) :], strict=True):
         if 0 in folded:
             lines += paragraph(row[0], size, style=columns[0].style)
-        lines.append(_row([("" if i in folded else row[i], columns[i].style, sizes[i]) for i in inline]))
+        lines.append(shown)
         for i in folded:
             if i:
                 title = f"    {columns[i].titles(False)[1]}  "
@@ -111,8 +127,15 @@ def _total(sizes: Sequence[int], chosen: Sequence[int]) -> int:
     return sum(sizes[i] for i in chosen) + len(GAP) * (len(chosen) - 1)
 
 
-def _row(cells: Sequence[tuple[str, str, int]]) -> Line:
-    line: Line = []
-    for text, style, size in cells:
-        line += [(text, style), (" " * (size - width(text)) + GAP, "plain")]
-    return line[:-1]
+def _grid(rows: Sequence[Sequence[tuple[str, str]]], sizes: Sequence[int]) -> list[Line]:
+    """Rows of (cell, style) side by side in columns of these sizes, one line a row, laid out by Rich."""
+    grid = Table.grid(padding=(0, len(GAP), 0, 0))
+    for size in sizes:
+        grid.add_column(width=size, no_wrap=True, overflow="crop")
+    for row in rows:
+        grid.add_row(*(Text(text, style=style) for text, style in row))
+    printer = console(sum(sizes) + len(GAP) * len(sizes), color=True)
+    return [
+        [(segment.text, segment.style or "plain") for segment in line]
+        for line in printer.render_lines(grid, printer.options.update(no_wrap=True), pad=False)
+    ]

@@ -67,7 +67,8 @@ def headline_lines(report: Report, size: int) -> list[Line]:
     parts = [safe(part) for part in summary.headline(report)]
     texts = wrap("   ".join(parts[1:]), size) if len("   ".join(parts)) > size else []
     if texts:
-        return [*paragraph(parts[0], size, style="heading"), *([(text, "plain")] for text in texts)]
+        more: list[Line] = [[(text, "plain")] for text in texts]
+        return [*paragraph(parts[0], size, style="heading"), *more]
     line: Line = [(parts[0], "heading")]
     for part in parts[1:]:
         style = "error" if part.endswith(("error", "errors")) else "plain"
