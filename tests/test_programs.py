@@ -1,0 +1,98 @@
+"""Programs as people write them: the cause is found at its distance, and correct programs are left in peace."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from warm import Ran, Warm
+
+from tensorlens.diagnostics import diagnose
+from tensorlens.model import Diagnostic
+
+_PROGRAMS = Path(__file__).parent / "programs"
+FAILING = sorted((_PROGRAMS / "failing").glob("[!_]*.py"))
+CORRECT = sorted((_PROGRAMS / "correct").glob("[!_]*.py"))
+
+_EXPECT = re.compile(r"expect: ([a-z0-9-]+)")
+_ROLES = re.compile(r"# role: (.+)$")
+_ADDRESS = re.compile(r"0x[0-9a-f]+")
+_OWN_FRAME = re.compile(r'  File "[^"]*zygote\.py".*\n.*\n')
+
+MISSED: dict[str, str] = {}  # program: what the lens gets wrong about it
+UNEQUAL: dict[str, str] = {}  # program: how its output differs under the lens
+
+Marks = dict[str, set[tuple[str, int]]]
+
+
+@pytest.fixture(scope="module")
+def warm() -> Iterator[Warm]:
+    with Warm() as process:
+        yield process
+
+
+def _parameters(programs: list[Path], known: dict[str, str]) -> list[object]:
+    def marks(program: Path) -> list[pytest.MarkDecorator]:
+        return [pytest.mark.xfail(reason=known[program.stem], strict=True)] if program.stem in known else []
+
+    return [pytest.param(program, id=program.stem, marks=marks(program)) for program in programs]
+
+
+def marked(program: Path) -> Marks:
+    """The lines that play each part, in a program and in the helper modules beside it that it imports."""
+    text = program.read_text()
+    helpers = [program.with_name(f"{name}.py") for name in re.findall(r"^from (_\w+) import", text, re.M)]
+    found: Marks = {}
+    for file in (program, *helpers):
+        for number, line in enumerate(file.read_text().splitlines(), start=1):
+            for role in (match[1].split(", ") if (match := _ROLES.search(line)) else ()):
+                found.setdefault(role, set()).add((file.name, number))
+    return found
+
+
+def wrong(diagnostic: Diagnostic, marks: Marks) -> dict[str, object]:
+    """The roles without a label, or with a label on a line that is not marked with them."""
+    labelled: Marks = {}
+    for label in diagnostic.labels:
+        labelled.setdefault(label.role, set()).add((Path(label.span.file).name, label.span.line))
+    return {
+        role: {"marked": sorted(lines), "labelled": sorted(labelled.get(role, ()))}
+        for role, lines in marks.items()
+        if not labelled.get(role) or not labelled[role] <= lines
+    }
+
+
+@pytest.mark.parametrize("program", _parameters(FAILING, MISSED))
+def test_the_mistake_is_found(program: Path, warm: Warm) -> None:
+    expected = _EXPECT.search(program.read_text())
+    assert expected is not None
+    ran, trace = warm.traced(program)
+    assert ran.returncode == 1
+    errors = [diagnostic for diagnostic in diagnose(trace) if diagnostic.severity == "error"]
+    assert expected[1] in {diagnostic.code for diagnostic in errors}
+    assert wrong(next(error for error in errors if error.code == expected[1]), marked(program)) == {}
+
+
+@pytest.mark.parametrize("program", _parameters(CORRECT, MISSED))
+def test_a_correct_program_is_left_in_peace(program: Path, warm: Warm) -> None:
+    ran, trace = warm.traced(program)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert [d for d in diagnose(trace) if d.severity in ("error", "warning")] == []
+
+
+@pytest.mark.parametrize("program", _parameters(FAILING + CORRECT, UNEQUAL))
+def test_output_and_status_are_those_of_plain_python(program: Path, warm: Warm) -> None:
+    assert _comparable(warm.traced(program)[0]) == _comparable(warm.plain(program))
+
+
+def _comparable(ran: Ran) -> tuple[int, str, str]:
+    plain = [_OWN_FRAME.sub("", _ADDRESS.sub("0x", text)) for text in (ran.stdout, ran.stderr)]
+    return ran.returncode, plain[0], plain[1]
+
+
+def test_there_are_enough_programs() -> None:
+    assert len(FAILING) >= 45
+    assert len(CORRECT) >= 26
+    assert all(20 <= len(program.read_text().splitlines()) <= 90 for program in FAILING + CORRECT)
