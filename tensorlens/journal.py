@@ -182,7 +182,8 @@ class Reader:
             for tensor, before, after, write in gradients
         )
         start = self._started.pop(token, self._count)
-        self._totals[site, op] += 1
+        if op != "autograd.grad":  # that one returns tensors and is a call as well
+            self._totals[site, op] += 1
         self._add(
             model.Backward(
                 self._count, op, site, _accesses(roots), changes, start, retain_graph, create_graph, failed, inputs

@@ -84,7 +84,11 @@ class Phrases:
                 yield Fact(self._names.of(access.tensor, call.index), text, self._ledger.mark(access.tensor))
 
     def _writes(self, calls: list[Call], made: dict[int, Call]) -> list[Fact]:
-        writes = [(call, write) for call, write in _merged_writes(calls) if write.tensor not in made]
+        writes = [
+            (call, write)
+            for call, write in _merged_writes(calls)
+            if write.tensor not in made or self._ledger.is_old_memory(write.tensor)
+        ]
         if len(writes) <= MANY:
             return [self._write(call, write) for call, write in writes]
         parameters = sum(self._ledger.is_parameter(write.tensor) for _, write in writes)
