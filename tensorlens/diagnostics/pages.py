@@ -16,7 +16,7 @@ from tensorlens.messages import Entry
 _FOLDER = Path(__file__).parent
 _TIERS = {1: "Met every day", 2: "Met now and then", 3: "Hardly ever met"}
 _KINDS = {"error": "error", "warning": "warning", "silent": "silent mistake"}
-_WIDTH = 100
+_WIDTH = 80
 _INDENT = " " * 11
 
 
@@ -93,7 +93,19 @@ def _unknown(wanted: str) -> str:
 def _shown(entry: Entry) -> str:
     raises = f", {entry.raises}" if entry.raises else ""
     header = f"{entry.code} ({_KINDS[entry.kind]}{raises})"
-    return f"{header}\n{'-' * len(header)}\n\n{page(entry.code) or _without_page(entry)}\n"
+    text = page(entry.code)
+    body = _without_page(entry) if text is None else _wrapped(text)
+    return f"{header}\n{'-' * len(header)}\n\n{body}\n"
+
+
+def _wrapped(text: str) -> str:
+    """A page with its prose broken to the width of a terminal; the examples stay as they are."""
+    parts = re.split(r"(^```python\n.*?^```$)", text, flags=re.DOTALL | re.MULTILINE)
+    return "".join(part if part.startswith("```") else "\n\n".join(map(_filled, part.split("\n\n"))) for part in parts)
+
+
+def _filled(paragraph: str) -> str:
+    return textwrap.fill(" ".join(paragraph.split()), _WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def _without_page(entry: Entry) -> str:
