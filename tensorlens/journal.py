@@ -8,6 +8,7 @@ command's own process reads the journal of the child that ran the script.
 from __future__ import annotations
 
 import marshal
+import os
 import struct
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
@@ -50,13 +51,19 @@ def pack(rows: list[Any]) -> bytes:
 
 
 def unpack(stream: IO[bytes]) -> Iterator[Any]:
-    """The rows of a journal file; a batch cut short by a killed process is left out."""
+    """The rows of a journal file. What follows a batch that was cut short by a killed process, or that something else
+    has written over, is left out."""
+    left = os.fstat(stream.fileno()).st_size - stream.tell()
     while len(header := stream.read(_LENGTH.size)) == _LENGTH.size:
         (size,) = _LENGTH.unpack(header)
-        body = stream.read(size)
-        if len(body) < size:
+        left -= _LENGTH.size + size
+        if left < 0:
             return
-        yield from marshal.loads(body)
+        try:
+            rows = marshal.loads(stream.read(size))
+        except (EOFError, ValueError, TypeError):
+            return
+        yield from rows
 
 
 def _optional(number: int) -> int | None:

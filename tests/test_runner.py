@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tensorlens.errors import UsageError
+from tensorlens.journal import GAP, pack, unpack
 from tensorlens.model import Call, Gap, Trace, check
 from tensorlens.runner import RunOptions, Target, run_script
 
@@ -177,3 +178,12 @@ def test_ctrl_c_interrupts_the_script_and_the_report_follows(tmp_path: Path) -> 
     assert "KeyboardInterrupt" in err
     assert "tensorlens" not in err
     assert "y = x * 2" in out
+
+
+def test_a_journal_that_was_damaged_gives_what_stands_before(tmp_path: Path) -> None:
+    whole = pack([(GAP, "one", -1)]) + pack([(GAP, "two", -1)])
+    for damage in (whole[:-1], whole[:-20] + b"\xff" * 20, whole + b"\xff" * 8, whole + pack([])[:4]):
+        path = tmp_path / "journal"
+        path.write_bytes(damage)
+        with path.open("rb") as stream:
+            assert next(unpack(stream)) == (GAP, "one", -1)
