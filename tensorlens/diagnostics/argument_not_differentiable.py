@@ -23,3 +23,16 @@ balance = torch.ones(3)
 torch.nn.functional.cross_entropy(scores, torch.tensor([2]), weight=balance).backward()
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "argument-not-differentiable",
+    ("rejected_here",),
+    "{op} was given a tensor that requires grad where it has no derivative",
+    "this argument is a constant to the operation: its gradient can't be computed",
+    "pass it without history: `.detach()`",
+    "or make it without `requires_grad`",
+)

@@ -22,3 +22,15 @@ losses = [weight.sum()]
 torch.autograd.backward(losses)
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "backward-root-not-a-tensor",
+    ("needed_here",),
+    "{op} was asked to start from something that is not a tensor",
+    "a number has no history to go back through",
+    "pass only tensors that were computed from what requires grad",
+)

@@ -25,3 +25,15 @@ wave = checkpoint(torch.cos, weight, use_reentrant=False)
 torch.autograd.grad(wave.sum(), weight)
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "checkpoint-reentrant-with-autograd-grad",
+    ("needed_here", "called_here"),
+    "gradients of certain inputs were asked for through a checkpoint of the old kind",
+    "with `use_reentrant=True` a checkpoint runs a whole backward pass of its own",
+    "pass `use_reentrant=False` to the checkpoint",
+)

@@ -23,3 +23,15 @@ weight = torch.zeros(2, requires_grad=True)
 torch.nn.utils.clip_grad_norm_([weight], 1.0, error_if_nonfinite=True)
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "clip-grad-non-finite",
+    ("needed_here",),
+    "the norm of the gradients is not a finite number",
+    "an infinite or NaN gradient can't be scaled back to a limit",
+    "look for its cause in the backward pass: `torch.autograd.set_detect_anomaly(True)` names the operation",
+)

@@ -27,3 +27,15 @@ queue = mp.SimpleQueue()
 queue.put(hidden.detach().numpy())
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "cross-process-nonleaf",
+    ("rejected_here",),
+    "a computed tensor was to be sent to another process",
+    "its graph lives in this process and can't be carried over",
+    "send the values: `.detach()`",
+)

@@ -39,3 +39,15 @@ rounded = Round.apply(torch.ones(2, requires_grad=True))
 rounded.sum().backward()
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "custom-function-missing-backward",
+    ("needed_here", "called_here"),
+    "backward came to a custom function that has no `backward`",
+    "the function has to say how a gradient of its result becomes one of its input",
+    "define `backward` as a static method, if only to pass the gradient on",
+)

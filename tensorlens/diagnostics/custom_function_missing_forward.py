@@ -36,3 +36,15 @@ class Double(torch.autograd.Function):
 Double.apply(torch.ones(2, requires_grad=True))
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "custom-function-missing-forward",
+    ("called_here",),
+    "a custom function was applied that has no `forward`",
+    "`apply` runs `forward`, a static method, spelled just so",
+    "define it",
+)

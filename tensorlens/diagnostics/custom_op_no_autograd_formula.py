@@ -34,3 +34,15 @@ result = triple(torch.ones(2, requires_grad=True))
 result.sum().backward()
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "custom-op-no-autograd-formula",
+    ("needed_here", "called_here"),
+    "backward came to a custom operator that has no formula for it",
+    "what a custom operator does inside is not recorded",
+    "give it one with `register_autograd`",
+)

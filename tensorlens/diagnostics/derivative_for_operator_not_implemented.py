@@ -24,3 +24,16 @@ steps = torch.sigmoid(values * 20)
 steps.sum().backward()
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "derivative-for-operator-not-implemented",
+    ("needed_here",),
+    "backward came to an operator that has no derivative",
+    "PyTorch records a node for it that does nothing but raise this error",
+    "if no gradient is needed through it, `detach()` its input",
+    "if one is, compute the same, or something smooth, with operations that have a derivative",
+)

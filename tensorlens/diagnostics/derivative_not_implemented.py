@@ -24,3 +24,16 @@ sums = torch.zeros_like(kinds).index_add(0, place, values)
 sums.sum().backward()
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "derivative-not-implemented",
+    ("needed_here", "graph_built_here"),
+    "backward came to an operation that has no derivative",
+    "the operation is recorded so that its result can be used; its derivative does not exist or is not written",
+    "if no gradient is needed through it, `detach()` its input",
+    "if one is, compute the same with operations that have a derivative",
+)

@@ -23,3 +23,15 @@ weight = torch.tensor([1.0, 2.0], requires_grad=True)
 array = np.from_dlpack(weight.detach())
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "dlpack-export-requires-grad",
+    ("rejected_here", "leaf_made_here"),
+    "another library asked for a tensor that requires grad",
+    "it sees the memory and not the history, so what it computes has no gradient",
+    "step out of the graph first: `.detach()`",
+)

@@ -25,3 +25,15 @@ every = torch.nn.ModuleList([encoder, decoder]).parameters()
 optimizer = torch.optim.SGD(every, lr=0.1)
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "duplicate-parameter-in-group",
+    ("optimizer_made_here",),
+    "one parameter stands twice in a group of the optimizer",
+    "it would be updated twice in each step",
+    "name a shared parameter once: `parameters()` of a module that holds both parts does",
+)

@@ -27,3 +27,15 @@ scaler.scale(layer(torch.ones(1, 2)).sum()).backward()
 scaler.step(optimizer)
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "grad-scaler-fp16-gradients",
+    ("needed_here",),
+    "`GradScaler` was used with parameters that are float16",
+    "dividing float16 gradients again would lose what the scaling had saved",
+    "keep the parameters in float32 and compute inside `torch.autocast`",
+)

@@ -30,3 +30,15 @@ scaler.scale(decoder(code).sum()).backward()
 scaler.step(optimizer)
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "grad-scaler-no-inf-checks",
+    ("needed_here",),
+    "`GradScaler` found no gradient in any parameter of the optimizer",
+    "the loss did not depend on them, they were replaced, or their gradients were reset",
+    "see that the loss is computed from the parameters that the optimizer was given",
+)

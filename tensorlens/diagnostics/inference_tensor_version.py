@@ -22,3 +22,15 @@ with torch.no_grad():
 print(cached._version)
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "inference-tensor-version",
+    ("rejected_here", "value_made_here", "mode_entered_here"),
+    "the version of a tensor was read that was made in inference mode",
+    "such a tensor keeps no version",
+    "make it under `torch.no_grad()` if its version matters",
+)

@@ -25,3 +25,15 @@ hidden = torch.nn.functional.leaky_relu(hidden, -0.5)
 hidden.sum().backward()
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "inplace-activation-negative-slope",
+    ("needed_here", "graph_built_here"),
+    "an in-place activation with a negative slope was differentiated",
+    "it keeps only its result, whose sign no longer tells the sign of the input",
+    "use the activation that makes a new tensor, without `inplace=True`",
+)

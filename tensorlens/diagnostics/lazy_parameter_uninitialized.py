@@ -22,3 +22,15 @@ layer(torch.ones(1, 3))
 total = sum(parameter.numel() for parameter in layer.parameters())
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "lazy-parameter-uninitialized",
+    ("rejected_here",),
+    "a parameter of a lazy module was used before it had a shape",
+    "a lazy module learns the size of its parameters from its first input",
+    "run the module once on an example before counting, initializing or copying its parameters",
+)

@@ -23,3 +23,15 @@ layer.register_full_backward_hook(lambda module, inputs, outputs: None)
 layer.register_full_backward_hook(lambda module, inputs, outputs: None)
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "module-mixed-backward-hooks",
+    ("rejected_here",),
+    "a module was given a full backward hook and an old one",
+    "they wrap the module in different ways and can't be used together",
+    "use `register_full_backward_hook` for both",
+)

@@ -28,3 +28,16 @@ module = torch.nn.Module()
 module.scale = scale
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "nonleaf-parameter",
+    ("rejected_here",),
+    "a `Parameter` that is the result of an operation was given to a module",
+    "a parameter is a leaf; a recorded change in place has made this one a result",
+    "change its values inside `with torch.no_grad():`",
+    "what is computed from parameters belongs into `forward`",
+)

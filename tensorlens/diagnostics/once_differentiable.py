@@ -53,3 +53,16 @@ energy = Cube.apply(value).square().sum()
 slope.sum().backward()
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "once-differentiable",
+    ("needed_here",),
+    "a gradient was differentiated again that is marked as differentiable once",
+    "the `backward` of this function works with values only and was not recorded",
+    "write the `backward` with operations that are recorded and drop the mark",
+    "if no second derivative is needed, compute the first without `create_graph=True`",
+)

@@ -23,3 +23,15 @@ group = {"params": list(layer.parameters())}
 optimizer = torch.optim.SGD([group], lr=0.1)
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "optimizer-params-in-set",
+    ("optimizer_made_here",),
+    "the optimizer was given its parameters as a set",
+    "its state belongs to parameters by their order, and a set has none",
+    "pass a list",
+)

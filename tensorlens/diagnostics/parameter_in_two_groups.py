@@ -25,3 +25,15 @@ groups = [{"params": encoder.parameters()}, {"params": [decoder.bias], "lr": 0.0
 optimizer = torch.optim.SGD(groups, lr=0.1)
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "parameter-in-two-groups",
+    ("optimizer_made_here",),
+    "one parameter stands in two groups of the optimizer",
+    "each group has its own settings, so it would be updated twice, by two rules",
+    "leave a shared parameter in one of the groups",
+)

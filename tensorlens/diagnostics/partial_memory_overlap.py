@@ -23,3 +23,15 @@ older = history[:-1].clone()
 history[1:] = older
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "partial-memory-overlap",
+    ("rejected_here", "shared_here"),
+    "{op} would write into memory that it also reads from",
+    "the two tensors overlap in part, so elements would change before they are read",
+    "read from a copy: `.clone()` of the source",
+)

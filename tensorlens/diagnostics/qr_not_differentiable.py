@@ -22,3 +22,15 @@ _, upper = torch.linalg.qr(table, mode="reduced")
 upper.sum().backward()
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "qr-not-differentiable",
+    ("needed_here", "graph_built_here"),
+    "backward came to a QR decomposition that had not computed what its derivative needs",
+    "the derivative of R needs Q, which this mode does not compute",
+    "use `mode='reduced'`",
+)

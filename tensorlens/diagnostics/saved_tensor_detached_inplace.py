@@ -28,3 +28,16 @@ state = hidden.detach()
 loss.backward()
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "saved-tensor-detached-inplace",
+    ("needed_here",),
+    "backward needs a tensor that `detach_()` has cut from its graph",
+    "it needs the tensor together with its place in the graph, and `detach_()` takes that away for everyone",
+    "use `detach()`, which leaves the tensor as it is",
+    "or call `detach_()` after the last backward",
+)

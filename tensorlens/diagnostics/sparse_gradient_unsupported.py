@@ -25,3 +25,16 @@ table(torch.tensor([1])).sum().backward()
 optimizer.step()
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "sparse-gradient-unsupported",
+    ("needed_here",),
+    "the optimizer came upon a gradient of a layout that it can't use",
+    "it keeps averages for every element, and a sparse gradient has only some",
+    "use an optimizer for sparse gradients, `SparseAdam` or plain `SGD`",
+    "or make the embedding with `sparse=False`",
+)

@@ -23,3 +23,15 @@ values = torch.from_numpy(np.ones(2)).clone()
 values.resize_(6)
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "storage-not-resizable",
+    ("rejected_here", "shared_here"),
+    "{op} would resize memory that does not belong to PyTorch",
+    "somebody else, such as a NumPy array, holds a pointer to this memory",
+    "take a copy first: `.clone()` owns its memory",
+)
