@@ -27,6 +27,7 @@ class Identity:
         self._storages: dict[int, tuple[weakref.ref[Any], int]] = {}
         self._counters: dict[int, int] = {}  # tensor id -> counter id, where it is not the tensor's own
         self._tensors = self._blocks = 0
+        self.latest = NONE  # the storage of the tensor that was given its id last
 
     def of(self, tensor: torch.Tensor) -> int | None:
         """The id of a known tensor, or None."""
@@ -53,10 +54,11 @@ class Identity:
         if counter != number:
             self._counters[number] = counter
         dtype, device = tensor.dtype, tensor.device
+        self.latest = self.storage(tensor)
         row = (
             TENSOR,
             number,
-            self.storage(tensor),
+            self.latest,
             counter,
             _shape(tensor),
             _texts.get(dtype) or _text(dtype),

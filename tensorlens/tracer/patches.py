@@ -68,7 +68,7 @@ def _parameter(recorder: Recorder, original: Any) -> Any:
             recorder.fail(error, "nn.Parameter", inputs, frame)
             raise
         recorder.identity.meet(result, inputs[0])
-        recorder.finish((construct, "nn.Parameter", frame, False), result, [data], inputs, before)
+        recorder.finish((construct, "nn.Parameter", frame, False, True), result, [data], inputs, before)
         return result
 
     return __new__
@@ -121,7 +121,7 @@ def _optimizer(recorder: Recorder, original: Any) -> Any:
         for group in self.param_groups:
             gather(group["params"], held)
         sequence = torch._C._autograd._get_sequence_nr()
-        recorder.finish((original, name, frame, False), None, held, recorder.accesses(held), sequence)
+        recorder.finish((original, name, frame, False, True), None, held, recorder.accesses(held), sequence)
 
     return __init__
 

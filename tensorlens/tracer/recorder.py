@@ -26,6 +26,7 @@ _plain = {torch.Tensor, torch.nn.Parameter}
 _getframe = sys._getframe
 _ATOMS = {int, float, str, bool, slice, type(None), torch.dtype, torch.device, torch.Size}
 MAX_FAILURES = 200
+Called = tuple[Any, str, Any, bool, bool]
 
 
 def version_of(tensor: torch.Tensor) -> int:
@@ -76,13 +77,16 @@ class Recorder(TorchFunctionMode):
     def call(self, func: Any, args: Any, kwargs: Any, frame: Any, name: str = "") -> Any:
         """Run `func` and write a CALL row; on an exception a FAILURE row, and the exception goes on its way."""
         tensors: list[torch.Tensor] = []
+        plain = 0
         for value in args:
             if type(value) in _plain:
                 tensors.append(value)
+                plain += 1
             elif type(value) not in _ATOMS:
                 gather(value, tensors)
         if kwargs:
             gather(kwargs, tensors)
+        odd = len(tensors) > plain
         try:
             inputs = self.accesses(tensors)
         except Exception as trouble:  # ours, never the user's
@@ -94,33 +98,40 @@ class Recorder(TorchFunctionMode):
         except BaseException as error:
             self.fail(error, name or ops.name_of(func), inputs, frame)
             raise
-        self.finish((func, name, frame, "out" in kwargs), result, tensors, inputs, before)
+        self.finish((func, name, frame, "out" in kwargs, odd), result, tensors, inputs, before)
         return result
 
-    def finish(self, called: tuple[Any, str, Any, bool], result: Any, tensors: Any, inputs: Any, before: int) -> None:
+    def finish(self, called: Called, result: Any, tensors: Any, inputs: Any, before: int) -> None:
         """Write the CALL row of a call that returned. `called`: the function, a name to record it under ("" for its
-        own), the frame that called it, and whether `out=` was given."""
-        func, name, frame, out = called
+        own), the frame that called it, whether `out=` was given, and whether some tensor may be of a subclass."""
         after = _next_sequence()
         try:
-            with torch._C.DisableTorchFunctionSubclass():
-                moved = any(t._version != v for t, v in zip(tensors, inputs[1::2], strict=True) if v != NONE)
-                writes = self._writes(tensors, inputs, out) if moved else ()
-                outputs, states = self._outputs(func, result, inputs)
-                if writes:
-                    states += self._written_states(tensors, writes, outputs)
-                elif func in ops.STATEFUL and tensors:
-                    states.append(self.state(tensors[0]))
-            mode = 2 if _inference() else (0 if _grad_enabled() else 1)
-            op = name or ops.name_of(func)
-            if self._met:
-                states = self._met + states
-                self._met = []
-            site = self.sites.of(frame)
-            row = (CALL, op, site, tuple(inputs), outputs, writes, tuple(states), before, after, mode, self.within)
-            self.rows.append(row)
+            if type(result) in _plain and not called[4]:
+                self._record(called, result, tensors, inputs, (before, after))
+            else:  # a subclass's own `__torch_function__` would run for every fact that is asked
+                with torch._C.DisableTorchFunctionSubclass():
+                    self._record(called, result, tensors, inputs, (before, after))
         except Exception as trouble:  # ours, never the user's: say that the call was not seen
-            self.gap(f"a call could not be recorded ({type(trouble).__name__}: {trouble})", frame)
+            self.gap(f"a call could not be recorded ({type(trouble).__name__}: {trouble})", called[2])
+
+    def _record(self, called: Called, result: Any, tensors: Any, inputs: Any, nodes: Any) -> None:
+        func, name, frame, out, _ = called
+        writes: tuple[int, ...] = ()
+        for tensor, version in zip(tensors, inputs[1::2], strict=True):
+            if version != NONE and tensor._version != version:
+                writes = self._writes(tensors, inputs, out)
+                break
+        outputs, states = self._outputs(func, result, inputs)
+        if writes:
+            states += self._written_states(tensors, writes, outputs)
+        elif func in ops.STATEFUL and tensors:
+            states.append(self.state(tensors[0]))
+        if self._met:
+            states = self._met + states
+            self._met = []
+        mode = 2 if _inference() else (0 if _grad_enabled() else 1)
+        op, site = name or ops.name_of(func), self.sites.of(frame)
+        self.rows.append((CALL, op, site, tuple(inputs), outputs, writes, tuple(states), *nodes, mode, self.within))
 
     def accesses(self, tensors: list[torch.Tensor]) -> list[int]:
         """(tensor id, version) of each tensor, flat; a tensor first met here is given its id."""
@@ -163,16 +174,18 @@ class Recorder(TorchFunctionMode):
         return tuple(value for write in moved.values() for value in write)
 
     def _outputs(self, func: Any, result: Any, inputs: list[int]) -> tuple[tuple[int, ...], list[Any]]:
-        found: list[torch.Tensor] = []
-        gather(result, found)
+        found: list[torch.Tensor] = [result] if type(result) in _plain else []
+        if not found:
+            gather(result, found)
         flat: list[int] = []
         states: list[Any] = []
         for tensor in found:
-            number = self.identity.of(tensor)
+            number, storage = self.identity.of(tensor), None
             if number is None:
                 shares = func in ops.SHARES_COUNTER and inputs
-                number = self.identity.meet(tensor, inputs[0] if shares else NONE)
-            state = self.state(tensor, number)
+                number = self.identity.add(tensor, inputs[0] if shares else NONE)
+                storage = self.identity.latest
+            state = self.state(tensor, number, storage)
             flat += (number, state[1])
             states.append(state)
         return tuple(flat), states
@@ -194,10 +207,10 @@ class Recorder(TorchFunctionMode):
                 states.append(self.state(base, number))
         return states
 
-    def state(self, tensor: torch.Tensor, number: int | None = None) -> tuple[Any, ...]:
+    def state(self, tensor: torch.Tensor, number: int | None = None, storage: int | None = None) -> tuple[Any, ...]:
         """(id, version, requires_grad, is_leaf, grad_fn, node, retains_grad, storage) of a tensor now."""
         number = self.identity.meet(tensor) if number is None else number
-        storage = self.identity.storage(tensor)
+        storage = self.identity.storage(tensor) if storage is None else storage
         if not tensor.requires_grad:
             return number, version_of(tensor), False, True, None, NONE, False, storage
         try:
