@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,10 +28,18 @@ UNEQUAL: dict[str, str] = {}  # program: how its output differs under the lens
 Marks = dict[str, set[tuple[str, int]]]
 
 
+class Runs:
+    """Each program run once under the lens, and its journal read once."""
+
+    def __init__(self, warm: Warm) -> None:
+        self.plain = warm.plain
+        self.traced = cache(warm.traced)
+
+
 @pytest.fixture(scope="module")
-def warm() -> Iterator[Warm]:
-    with Warm() as process:
-        yield process
+def runs() -> Iterator[Runs]:
+    with Warm() as warm:
+        yield Runs(warm)
 
 
 def _parameters(programs: list[Path], known: dict[str, str]) -> list[object]:
@@ -47,7 +56,8 @@ def marked(program: Path) -> Marks:
     found: Marks = {}
     for file in (program, *helpers):
         for number, line in enumerate(file.read_text().splitlines(), start=1):
-            for role in (match[1].split(", ") if (match := _ROLES.search(line)) else ()):
+            match = _ROLES.search(line)
+            for role in match[1].split(", ") if match else ():
                 found.setdefault(role, set()).add((file.name, number))
     return found
 
@@ -65,10 +75,10 @@ def wrong(diagnostic: Diagnostic, marks: Marks) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("program", _parameters(FAILING, MISSED))
-def test_the_mistake_is_found(program: Path, warm: Warm) -> None:
+def test_the_mistake_is_found(program: Path, runs: Runs) -> None:
     expected = _EXPECT.search(program.read_text())
     assert expected is not None
-    ran, trace = warm.traced(program)
+    ran, trace = runs.traced(program)
     assert ran.returncode == 1
     errors = [diagnostic for diagnostic in diagnose(trace) if diagnostic.severity == "error"]
     assert expected[1] in {diagnostic.code for diagnostic in errors}
@@ -76,15 +86,15 @@ def test_the_mistake_is_found(program: Path, warm: Warm) -> None:
 
 
 @pytest.mark.parametrize("program", _parameters(CORRECT, MISSED))
-def test_a_correct_program_is_left_in_peace(program: Path, warm: Warm) -> None:
-    ran, trace = warm.traced(program)
+def test_a_correct_program_is_left_in_peace(program: Path, runs: Runs) -> None:
+    ran, trace = runs.traced(program)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert [d for d in diagnose(trace) if d.severity in ("error", "warning")] == []
 
 
 @pytest.mark.parametrize("program", _parameters(FAILING + CORRECT, UNEQUAL))
-def test_output_and_status_are_those_of_plain_python(program: Path, warm: Warm) -> None:
-    assert _comparable(warm.traced(program)[0]) == _comparable(warm.plain(program))
+def test_output_and_status_are_those_of_plain_python(program: Path, runs: Runs) -> None:
+    assert _comparable(runs.traced(program)[0]) == _comparable(runs.plain(program))
 
 
 def _comparable(ran: Ran) -> tuple[int, str, str]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from tensorlens.analysis.facts import LEAVING, Facts
-from tensorlens.model import Backward, Call
+from tensorlens.model import Backward, Call, Tensor
 
 MAX_CALLS = 5_000
 
@@ -40,26 +40,70 @@ def ancestry(facts: Facts, root: int, before: int) -> Iterator[tuple[int, Call]]
 
 
 def find_cut(facts: Facts, root: int, before: int) -> Cut | None:
-    """The call nearest to `root` that had an input that required grad and gave a result that does not."""
-    origins: list[Call] = []
-    first: Call | None = None
-    for number, call in ancestry(facts, root, before):
-        if facts.requires_grad(number, call.index) and number != root:
-            continue
-        if _switched_off(facts, number, call):
-            return Cut(call, number, leaf_above(facts, number, call.index - 1))
-        if not call.inputs:
-            origins.append(call)
-            continue
-        first = call
-        for access in call.inputs:
-            if access.tensor != number and facts.requires_grad(access.tensor, call.index - 1):
-                return Cut(call, access.tensor, leaf_above(facts, access.tensor, call.index))
-    for call in origins:
-        cut = _left_torch(facts, call)
-        if cut is not None:
-            return cut
-    return _never(facts, root, before, first)
+    """The call nearest to `root` that had an input that required grad and gave a result that does not.
+
+    A leaf that was frozen is the cause only where nothing else was lost: what trains through a frozen net is lost
+    elsewhere. Where recording was off, the first call that was not recorded is the one: the others follow from it.
+    """
+    search = _search(facts, root, before)
+    cut = search.cuts[0] if search.cuts else None
+    if cut is None:
+        shape = search.frozen is not None
+        cut = next(filter(None, (_left_torch(facts, call, shape) for call in search.origins)), search.frozen)
+    if cut is None or cut.source is None:
+        return _never(facts, root, before, search.first)
+    cut = _first_unrecorded(facts, cut, search.cuts)
+    at = cut.call.index - 1 if cut is search.frozen else cut.call.index
+    return replace(cut, leaf=leaf_above(facts, cut.source or 0, at))
+
+
+@dataclass(slots=True)
+class _Search:
+    cuts: list[Cut] = field(default_factory=list)  # the nearest first
+    frozen: Cut | None = None  # the nearest leaf that stopped requiring grad
+    origins: list[Call] = field(default_factory=list)  # calls without tensors as inputs
+    first: Call | None = None  # the call farthest from the root
+
+
+def _search(facts: Facts, root: int, before: int) -> _Search:
+    """Back from `root` through all that has no history, up to where there was some."""
+    found = _Search()
+    queue: deque[tuple[int, int]] = deque([(root, before)])
+    seen: set[tuple[int, int]] = set()
+    while queue and len(seen) < MAX_CALLS:
+        number, limit = queue.popleft()
+        for call in facts.producers(number, limit):
+            if (number, call.index) in seen or (number != root and facts.requires_grad(number, call.index)):
+                continue
+            seen.add((number, call.index))
+            if _switched_off(facts, number, call):
+                _note_switch(facts, found, Cut(call, number, None))
+                break
+            if not call.inputs:
+                found.origins.append(call)
+                continue
+            found.first = call
+            others = [access.tensor for access in call.inputs if access.tensor != number]
+            lost = [tensor for tensor in others if facts.requires_grad(tensor, call.index - 1)]
+            found.cuts.extend(Cut(call, tensor, None) for tensor in lost[:1])
+            queue.extend((access.tensor, call.index) for access in call.inputs if access.tensor not in lost)
+    return found
+
+
+def _note_switch(facts: Facts, found: _Search, cut: Cut) -> None:
+    state = facts.state(cut.source or 0, cut.call.index - 1)
+    if state is None or not state.is_leaf:
+        found.cuts.append(cut)
+    elif found.frozen is None:
+        found.frozen = cut
+
+
+def _first_unrecorded(facts: Facts, cut: Cut, cuts: list[Cut]) -> Cut:
+    switch = None if cut.call.mode == "grad" or cut not in cuts else facts.mode_switch(cut.call.index)
+    if switch is None:
+        return cut
+    same = [c for c in cuts if c.call.mode == cut.call.mode and facts.mode_switch(c.call.index) is switch]
+    return min(same, key=lambda c: c.call.index)
 
 
 def _switched_off(facts: Facts, number: int, call: Call) -> bool:
@@ -69,18 +113,41 @@ def _switched_off(facts: Facts, number: int, call: Call) -> bool:
     return facts.requires_grad(number, call.index - 1) and not facts.requires_grad(number, call.index)
 
 
-def _left_torch(facts: Facts, entry: Call) -> Cut | None:
-    """The cut where values went through plain Python or NumPy and came back at `entry`."""
-    for call in reversed(facts.calls):
-        if call.index >= entry.index or call.op not in LEAVING or not call.inputs:
-            continue
+def _left_torch(facts: Facts, entry: Call, same_shape: bool) -> Cut | None:
+    """The cut where values went through plain Python or NumPy and came back at `entry`.
+
+    What left last comes first, but values of a tensor with history that no backward has started from yet, and of the
+    kind that came back, come before all others.
+    """
+    made = facts.tensor(entry.outputs[0].tensor) if entry.outputs else None
+    leaving = [call for call in facts.calls if call.op in LEAVING and call.inputs and call.index < entry.index][::-1]
+    if same_shape:
+        leaving = [c for c in leaving if made is not None and facts.tensor(c.inputs[0].tensor).shape == made.shape]
+    for call in leaving:
         number = call.inputs[0].tensor
-        if facts.requires_grad(number, call.index):
-            return Cut(call, number, leaf_above(facts, number, call.index), left=call)
-        for made, producer in ancestry(facts, number, call.index):
-            for access in producer.inputs:
-                if access.tensor != made and facts.requires_grad(access.tensor, producer.index - 1):
-                    return Cut(producer, access.tensor, leaf_above(facts, access.tensor, producer.index), left=call)
+        if made is not None and _real(facts.tensor(number)) == _real(made) and number not in _roots(facts):
+            if facts.requires_grad(number, call.index):
+                return Cut(call, number, None, left=call)
+    return next(filter(None, (_lost_before(facts, call) for call in leaving)), None)
+
+
+def _real(tensor: Tensor) -> bool:
+    return tensor.dtype.startswith("float")
+
+
+def _roots(facts: Facts) -> set[int]:
+    return {root.tensor for backward in facts.backwards for root in backward.roots}
+
+
+def _lost_before(facts: Facts, leaving: Call) -> Cut | None:
+    """The cut in or before a call that hands out values, if they ever had a history."""
+    number = leaving.inputs[0].tensor
+    if facts.requires_grad(number, leaving.index):
+        return Cut(leaving, number, None, left=leaving)
+    for made, producer in ancestry(facts, number, leaving.index):
+        for access in producer.inputs:
+            if access.tensor != made and facts.requires_grad(access.tensor, producer.index - 1):
+                return Cut(producer, access.tensor, None, left=leaving)
     return None
 
 
@@ -120,11 +187,21 @@ def _leaves(facts: Facts, number: int, before: int) -> Iterator[int]:
                 yield _owner(facts, access.tensor)
 
 
-def calls_above(facts: Facts, number: int, before: int) -> set[int]:
-    """The indices of all calls that went into a tensor's value."""
-    return {call.index for _, call in ancestry(facts, number, before)}
-
-
 def reaches(facts: Facts, backward: Backward, call: Call) -> bool:
-    """Whether a backward pass went through the graph of `call`: one of its roots was computed from it."""
-    return any(call.index in calls_above(facts, root.tensor, backward.index) for root in backward.roots)
+    """Whether a backward pass went through the graph of `call`: one of its roots hangs on it by recorded operations."""
+    return any(_hangs_on(facts, root.tensor, backward.index, call) for root in backward.roots)
+
+
+def _hangs_on(facts: Facts, root: int, before: int, call: Call) -> bool:
+    queue: deque[tuple[int, int]] = deque([(root, before)])
+    seen: set[tuple[int, int]] = set()
+    while queue and len(seen) < MAX_CALLS:
+        number, limit = queue.popleft()
+        for producer in facts.producers(number, limit):
+            if (number, producer.index) in seen or not facts.requires_grad(number, producer.index):
+                continue
+            if producer is call:
+                return True
+            seen.add((number, producer.index))
+            queue.extend((access.tensor, producer.index) for access in producer.inputs)
+    return False

@@ -4,11 +4,14 @@ import torch
 
 torch.manual_seed(25)
 response = torch.ones(9, dtype=torch.complex64, requires_grad=True)
+assert response.is_leaf
+assert response.is_complex()
 optimizer = torch.optim.SGD([response], lr=0.01)
 window = torch.linspace(1, 0, 9)
 clean = torch.sin(torch.arange(16.0))
 for _ in range(2):
-    spectrum = torch.fft.rfft(clean + 0.1 * torch.randn(16)) * response
+    noisy = clean + 0.1 * torch.randn(16)
+    spectrum = torch.fft.rfft(noisy) * response
     spectrum *= window
     loss = (torch.fft.irfft(spectrum) - clean).pow(2).mean()
     optimizer.zero_grad()

@@ -21,7 +21,7 @@ class Residual(nn.Module):
 
 
 torch.manual_seed(12)
-net = nn.Sequential(nn.Conv2d(1, 4, 3), Residual(4), Residual(4), nn.Flatten(), nn.Dropout(0.1, inplace=True))
+net = nn.Sequential(nn.Conv2d(1, 4, 3), Residual(4), Residual(4), nn.Flatten(), nn.Dropout(0.1))
 head = nn.Linear(64, 3)
 optimizer = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1, momentum=0.9)
 for _ in range(2):
