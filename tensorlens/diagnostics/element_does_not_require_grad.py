@@ -69,4 +69,7 @@ def _title(name: str, cut: Cut | None) -> str:
 
 
 def _bare(name: str) -> str:
-    return name.strip("`") if name.startswith("`") else "it"
+    text = name.strip("`")
+    if not name.startswith("`"):
+        return "it"
+    return text if text.replace(".", "_").isidentifier() else f"({text})"
