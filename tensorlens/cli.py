@@ -25,7 +25,13 @@ app = typer.Typer(
 Format = Annotated[str, typer.Option("--format", "-f", help="table, json or markdown.", metavar="FORMAT")]
 To = Annotated[
     Path | None,
-    typer.Option("--output", "-o", help="Write to FILE: .json a trace for `view`, .md or .txt the report."),
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write to FILE, in the form that its suffix names (.json, .md, .txt) unless --format says otherwise; "
+        "a script's .json is the trace that `view` reads.",
+    ),
 ]
 Width = Annotated[int | None, typer.Option("--width", help="Columns of the report; the terminal's by default.", min=40)]
 Timeout = Annotated[float | None, typer.Option("--timeout", help="Stop the script after so many seconds.", min=0.01)]
@@ -50,7 +56,10 @@ def tensorlens(
 
 @app.command()
 def run(
-    names: Annotated[list[str] | None, typer.Argument(help="Lessons by name, or paths to your own.")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="Lessons by name, or paths to your own.", autocompletion=commands.lesson_names),
+    ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Run every bundled lesson.")] = False,
     format: Format = "table",
     output: To = None,
@@ -114,17 +123,25 @@ def compare(
 
 
 @app.command("list")
-def list_() -> None:
+def list_(format: Format = "table", output: To = None, width: Width = None) -> None:
     """List the bundled lessons."""
-    raise typer.Exit(commands.list_lessons())
+    raise typer.Exit(commands.list_lessons(Output(format, output, width)))
 
 
 @app.command()
 def errors(
-    wanted: Annotated[list[str] | None, typer.Argument(help="A code, or a pasted error message.")] = None,
+    wanted: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="A code, a pasted message, or - to read one from standard input.", autocompletion=commands.codes
+        ),
+    ] = None,
+    format: Format = "table",
+    output: To = None,
+    width: Width = None,
 ) -> None:
     """List what autograd can say, or show the page of a code or of a pasted message."""
-    raise typer.Exit(commands.show_errors(" ".join(wanted or [])))
+    raise typer.Exit(commands.show_errors(" ".join(wanted or []), Output(format, output, width)))
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from tensorlens.render import RenderOptions
 
 _INTERRUPTED = 130
-_SUFFIXES = {".json": "trace", ".md": "markdown", ".txt": "table"}
+_PROSE = 100  # columns: wider text is hard to read
+_SUFFIXES = {".json": "json", ".md": "markdown", ".txt": "table"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,16 @@ class Output:
     def __post_init__(self) -> None:
         if self.format not in ("table", "json", "markdown"):
             raise UsageError(f"no such format: {self.format} (there are table, json, markdown)")
+        if self.path is not None and self.path.is_dir():
+            raise UsageError(f"can't write {self.path}: it is a directory")
+        if self.path is not None and not self.path.parent.is_dir():
+            raise UsageError(f"can't write {self.path}: there is no folder {self.path.parent}")
+
+    @property
+    def form(self) -> str:
+        """The form of what is written: the one asked for, else the one that the file's suffix names."""
+        named = self.format == "table" and self.path is not None
+        return _SUFFIXES.get(self.path.suffix, self.format) if named and self.path else self.format
 
     @property
     def keeps_stdout(self) -> bool:
@@ -44,14 +56,25 @@ class Output:
         return RenderOptions(width=self.width or _terminal_width(self.path), color=color, **more)
 
     def write(self, text: str) -> None:
+        text = text if text.endswith("\n") else text + "\n"
         if self.path is None:
-            sys.stdout.write(text if text.endswith("\n") else text + "\n")
-            sys.stdout.flush()
+            _print(text)
             return
         try:
-            self.path.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8", errors="replace")
+            self.path.write_text(text, encoding="utf-8", errors="replace")
         except OSError as error:
             raise UsageError(f"can't write {self.path}: {error.strerror}") from None
+
+
+def _print(text: str) -> None:
+    """Write to standard output, which may be full, or a pipe whose reader has left."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the rest of its buffer goes nowhere
+        if error.errno != errno.EPIPE:
+            raise UsageError(f"can't write to standard output: {error.strerror}") from None
 
 
 def _wants_color() -> bool:
@@ -75,6 +98,7 @@ def _terminal_width(path: Path | None) -> int:
 def guarded(app: Callable[..., Any]) -> int:
     """Run the command line; turn our own errors into one line, and a bug of ours into an honest one."""
     try:
+        _open_streams()
         app()
     except SystemExit as leave:
         return leave.code if isinstance(leave.code, int) else 0 if leave.code is None else 1
@@ -83,9 +107,6 @@ def guarded(app: Callable[..., Any]) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         return _INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except Exception as error:
         if os.environ.get("TENSORLENS_DEBUG"):
             raise
@@ -98,8 +119,18 @@ def guarded(app: Callable[..., Any]) -> int:
     return 0
 
 
+def _open_streams() -> None:
+    """Put the null device where a standard stream was closed (`>&-`): else a file of ours would take its number."""
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, os.O_RDWR)
+            os.dup2(opened, number)
+            os.set_inheritable(number, True)
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115  (stays open)
+
+
 def show_version() -> None:
-    print(f"tensorlens {__version__}")
+    _print(f"tensorlens {__version__}\n")
 
 
 # --- run, explain, view ---------------------------------------------------------------------------------------------
@@ -168,16 +199,13 @@ def _show(trace: Trace, output: Output, lesson: bool = False, collected: list[st
     from tensorlens.render import render
 
     report = Report(trace, diagnose(trace))
-    form = output.format
-    if output.path is not None:
-        form = _SUFFIXES.get(output.path.suffix, form) if form == "table" else form
-    if form == "trace":
+    if output.form == "json" and output.format == "table":  # -o x.json: what `view` can show again in any form
         from tensorlens.store import dumps
 
         output.write(dumps(trace))
         return exit_code(report, lesson)
     texts: dict[str, Any] = {"lesson": lesson, "statements": _statement_texts()} if lesson else {}
-    text = render(report, form, output.options(**texts))
+    text = render(report, output.form, output.options(**texts))
     if collected is not None and output.keeps_stdout:
         collected.append(text)
     else:
@@ -208,24 +236,27 @@ def exit_code(report: Report, lesson: bool = False) -> int:
 # --- lists and pages ------------------------------------------------------------------------------------------------
 
 
-def list_lessons() -> int:
-    from tensorlens import lessons
+def list_lessons(output: Output) -> int:
+    from tensorlens.lessons import lessons
+    from tensorlens.render.lists import render_lessons
 
-    rows = [(lesson.name, lesson.title) for lesson in lessons.lessons()]
-    size = max(len(name) for name, _ in rows)
-    for name, title in rows:
-        print(f"{name:<{size}}  {title}")
+    output.write(render_lessons(lessons(), output.form))
     return 0
 
 
-def show_errors(wanted: str) -> int:
-    """`errors`, `errors CODE`, `errors "message"`."""
+def show_errors(wanted: str, output: Output) -> int:
+    """`errors`, `errors CODE`, `errors "message"`, `errors - < log`."""
     from tensorlens.diagnostics import pages
+    from tensorlens.render.lists import render_index, render_pages
 
+    width = output.width or min(_terminal_width(output.path), _PROSE)
     if not wanted:
-        print(pages.index(), end="")
-    else:
-        print(pages.page_for(wanted), end="")
+        output.write(render_index(output.form, width))
+        return 0
+    text = sys.stdin.buffer.read().decode(errors="replace") if wanted == "-" else wanted
+    if not text.strip():
+        raise UsageError("errors of what? Standard input holds no message")
+    output.write(render_pages(pages.look_up(text), output.form, width))
     return 0
 
 
@@ -235,11 +266,22 @@ def check_statements(article: str | None, output: Output) -> int:
     from tensorlens.render.claims import render_claims
 
     checked = check_documented(article)
-    form = output.format
-    if output.path is not None and form == "table":
-        form = {".json": "json", ".md": "markdown"}.get(output.path.suffix, "table")
-    output.write(render_claims(checked, form, output.options()))
+    output.write(render_claims(checked, output.form, output.options()))
     return 0 if checked.as_recorded else 1
+
+
+def lesson_names(begun: str) -> list[str]:
+    """What the shell may complete `run` with."""
+    from tensorlens.lessons import lessons
+
+    return [lesson.name for lesson in lessons() if lesson.name.startswith(begun)]
+
+
+def codes(begun: str) -> list[str]:
+    """What the shell may complete `errors` with."""
+    from tensorlens.messages import entries
+
+    return [entry.code for entry in entries() if entry.code.startswith(begun)]
 
 
 def list_probes() -> int:
@@ -247,8 +289,7 @@ def list_probes() -> int:
 
     rows = [(probe.name, probe.question) for probe in probes()]
     size = max(len(name) for name, _ in rows)
-    for name, question in rows:
-        print(f"{name:<{size}}  {question}")
+    _print("".join(f"{name:<{size}}  {question}\n" for name, question in rows))
     return 0
 
 
@@ -261,8 +302,5 @@ def compare(operands: Sequence[str], given: dict[str, Any], output: Output) -> i
     if given["shape"] is not None:
         given = {**given, "shape": parse_shape(given["shape"])}
     comparison = measure(operands, ProbeOptions(**given))
-    form = output.format
-    if output.path is not None and form == "table":
-        form = {".json": "json", ".md": "markdown"}.get(output.path.suffix, "table")
-    output.write(render_comparison(comparison, form, output.options()))
+    output.write(render_comparison(comparison, output.form, output.options()))
     return 0

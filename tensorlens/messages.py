@@ -59,16 +59,11 @@ def classify(message: str) -> str:
 
 def find(text: str) -> list[str]:
     """The codes whose messages occur in `text`, which may hold a whole traceback; the most specific first."""
-    flat = " ".join(text.split())
-    hits = [item for item in entries() if any(_matches(pattern, text, flat) for pattern in item.patterns)]
+    flat = " ".join(text.split())  # a terminal or an issue tracker may have wrapped it
+    hits = [item for item in entries() if any(_compiled(pattern).search(flat) for pattern in item.patterns)]
     return [item.code for item in sorted(hits, key=lambda item: item.generic)]
-
-
-def _matches(pattern: str, text: str, flat: str) -> bool:
-    compiled = _compiled(pattern)
-    return compiled.search(text) is not None or compiled.search(flat) is not None
 
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.DOTALL)
+    return re.compile(pattern)

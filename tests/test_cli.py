@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
 import pytest
+
+from tensorlens import load
 
 WITHOUT_TORCH = "import sys; sys.modules['torch'] = None; from tensorlens.cli import main; main()"
 
@@ -59,7 +62,18 @@ def script(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["list"], ["errors"], ["errors", "anomaly-nan"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["--version"],
+        ["list"],
+        ["errors"],
+        ["errors", "anomaly-nan"],
+        ["errors", "--format", "json"],
+        ["compare", "--list-probes"],
+    ],
+)
 def test_what_needs_no_torch_imports_none(arguments: list[str]) -> None:
     ended = tensorlens(*arguments, code=WITHOUT_TORCH)
     assert ended.returncode == 0, ended.stderr
@@ -84,6 +98,50 @@ def test_lessons_are_listed() -> None:
 def test_page_of_a_pasted_message() -> None:
     page = tensorlens("errors", "RuntimeError: grad can be implicitly created only for scalar outputs").stdout
     assert page.startswith("non-scalar-implicit-grad ")
+
+
+def test_a_message_on_standard_input_may_be_wrapped() -> None:
+    log = "RuntimeError: a view of a\n  leaf Variable that requires grad is being\n  used in an in-place operation."
+    page = tensorlens("errors", "-", text=log).stdout
+    assert page.startswith("view-of-leaf-modified-inplace ")
+
+
+def test_lists_and_pages_as_json() -> None:
+    lessons = json.loads(tensorlens("list", "-f", "json").stdout)
+    assert (lessons["format"], lessons["version"]) == ("tensorlens.lessons", 1)
+    assert "detach" in [lesson["name"] for lesson in lessons["lessons"]]
+    page = json.loads(tensorlens("errors", "anomaly-nan", "-f", "json").stdout)
+    assert page["format"] == "tensorlens.errors"
+    assert [entry["code"] for entry in page["errors"]] == ["anomaly-nan"]
+    assert "## Fails" in page["errors"][0]["page"]
+
+
+def test_lists_and_pages_as_markdown(tmp_path: Path) -> None:
+    assert tensorlens("list", "-o", "lessons.md", cwd=tmp_path).stdout == ""
+    rows = (tmp_path / "lessons.md").read_text(encoding="utf-8").splitlines()
+    assert rows[:2] == ["| Lesson | Title |", "| --- | --- |"]
+    assert tensorlens("errors", "anomaly-nan", "-f", "markdown").stdout.startswith("# anomaly-nan\n\n")
+
+
+def test_pages_keep_to_the_width() -> None:
+    for width in (60, 100):
+        lines = tensorlens("errors", "--width", str(width)).stdout.splitlines()
+        assert width - 10 < max(map(len, lines)) <= width
+
+
+@pytest.mark.parametrize(
+    ("line", "answer"), [("exp", "explain"), ("run deta", "detach"), ("errors leaf-m", "leaf-modified-inplace")]
+)
+def test_shells_complete_commands_lessons_and_codes(line: str, answer: str) -> None:
+    words = f"tensorlens {line}"
+    ended = tensorlens(
+        code="import sys; sys.argv[0] = 'tensorlens'; sys.modules['torch'] = None\n"
+        "from tensorlens.cli import main; main()",
+        _TENSORLENS_COMPLETE="complete_bash",
+        COMP_WORDS=words,
+        COMP_CWORD=str(words.count(" ")),
+    )
+    assert answer in ended.stdout.split(), ended.stderr
 
 
 # --- bad input ------------------------------------------------------------------------------------------------------
@@ -123,10 +181,13 @@ def test_an_unknown_format(script: Path) -> None:
     assert "no such format: yaml" in bad_input("explain", "--format", "yaml", str(script))
 
 
-def test_a_place_that_can_not_be_written(script: Path) -> None:
-    ended = tensorlens("explain", "-o", str(script.parent / "missing" / "report.md"), str(script))
-    assert ended.returncode == 2
-    assert "can't write" in ended.stderr.splitlines()[-1]
+@pytest.mark.parametrize("place", ["missing/report.md", "."])
+def test_a_place_that_can_not_be_written_is_told_before_the_script_runs(script: Path, place: str) -> None:
+    assert "can't write" in bad_input("explain", "-o", place, script.name, cwd=script.parent)
+
+
+def test_a_message_that_is_none() -> None:
+    assert "holds no message" in bad_input("errors", "-")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"format": "something else"}', "\x00"])
@@ -241,6 +302,85 @@ def test_a_timeout(tmp_path: Path) -> None:
     ended = tensorlens("explain", "--timeout", "6", "-f", "json", "slow.py", cwd=tmp_path)
     assert ended.returncode == 1
     assert json.loads(ended.stdout)["script"]["outcome"] == "timeout"
+
+
+def test_a_report_as_json_in_a_file(script: Path) -> None:
+    tensorlens("explain", "-f", "json", "-o", "report.json", script.name, cwd=script.parent)
+    report = json.loads((script.parent / "report.json").read_text(encoding="utf-8"))
+    assert report["format"] == "tensorlens.report"
+
+
+# --- streams, interrupts, bugs of ours -------------------------------------------------------------------------------
+
+
+def test_a_reader_that_leaves() -> None:
+    command = f"{sys.executable} -m tensorlens errors | head -n 1"
+    ended = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.stdout, ended.stderr) == ("Met every day\n", "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_no_bug_of_ours() -> None:
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        command = [sys.executable, "-m", "tensorlens", "list"]
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr == "tensorlens: can't write to standard output: No space left on device\n"
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams(tmp_path: Path, closed: str) -> None:
+    (tmp_path / "fine.py").write_text(FINE, encoding="utf-8")
+    command = f"{sys.executable} -m tensorlens explain -o trace.json fine.py {closed}"
+    ended = subprocess.run(command, shell=True, cwd=tmp_path, timeout=120, check=False)
+    assert ended.returncode == 0
+    assert load(tmp_path / "trace.json").script.outcome == "ok"
+
+
+def test_interrupted(tmp_path: Path) -> None:
+    (tmp_path / "waits.py").write_text(FINE + "import sys, time\nprint('up', flush=True)\ntime.sleep(60)\n", "utf-8")
+    command = [sys.executable, "-m", "tensorlens", "explain", "waits.py"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        assert process.stdout is not None
+        while process.stdout.readline() != "up\n":
+            assert process.poll() is None
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does on Ctrl-C
+        stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted" in stdout
+    assert stderr.splitlines()[-1] == "KeyboardInterrupt"
+
+
+BUG = "import tensorlens.lessons as lessons\nlessons.lessons = None\nfrom tensorlens.cli import main; main()"
+
+
+def test_a_bug_of_ours_says_so() -> None:
+    ended = tensorlens("list", code=BUG)
+    assert ended.returncode == 70
+    assert ended.stderr.startswith("tensorlens: this is a bug in tensorlens, not in your script: TypeError: ")
+    assert len(ended.stderr.splitlines()) == 1
+    assert "Traceback" in tensorlens("list", code=BUG, TENSORLENS_DEBUG="1").stderr
+
+
+# --- compare, claims -------------------------------------------------------------------------------------------------
+
+
+def test_compare_writes_what_the_suffix_names(tmp_path: Path) -> None:
+    ended = tensorlens("compare", "detach", "clone", "--size", "1000", "-o", "both.json", cwd=tmp_path)
+    assert (ended.returncode, ended.stdout) == (0, ""), ended.stderr
+    comparison = json.loads((tmp_path / "both.json").read_text(encoding="utf-8"))
+    assert comparison["format"] == "tensorlens.comparison"
+    rows = {row["probe"]: row for row in comparison["rows"]}
+    assert rows["shares_storage"]["differs"]
+
+
+def test_claims_of_one_article() -> None:
+    ended = tensorlens("claims", "004", "-f", "json")
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout)
+    assert "004" in bad_input("claims", "999")
 
 
 # --- run ------------------------------------------------------------------------------------------------------------

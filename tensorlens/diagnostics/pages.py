@@ -6,6 +6,7 @@ import ast
 import difflib
 import re
 import textwrap
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -39,7 +40,13 @@ def first_sentence(text: str) -> str:
     return re.split(r"(?<=[.!?])\s+(?=[A-Z`])", paragraph)[0]
 
 
-def index() -> str:
+def summary(code: str) -> str:
+    """The first sentence of a page, or "" where none is written."""
+    text = page(code)
+    return first_sentence(text) if text else ""
+
+
+def index(width: int = _WIDTH) -> str:
     """Every code, how often it is met and what it means where a page tells it."""
     lines: list[str] = []
     for tier, heading in _TIERS.items():
@@ -47,22 +54,16 @@ def index() -> str:
         lines += [heading, ""]
         for entry in entries:
             lines.append(f"  {entry.kind:<8} {entry.code}")
-            text = page(entry.code)
-            if text:
-                lines += textwrap.wrap(
-                    first_sentence(text),
-                    _WIDTH,
-                    initial_indent=_INDENT,
-                    subsequent_indent=_INDENT,
-                    break_long_words=False,
-                )
+            lines += textwrap.wrap(
+                summary(entry.code), width, initial_indent=_INDENT, subsequent_indent=_INDENT, break_long_words=False
+            )
         lines.append("")
-    lines.append("tensorlens errors CODE shows a page; a pasted message or traceback finds its own.")
+    lines.append(_filled("tensorlens errors CODE shows a page; a pasted message or traceback finds its own.", width))
     return "\n".join(lines) + "\n"
 
 
-def page_for(wanted: str) -> str:
-    """The page of a code, or the pages that a pasted message leads to, the best first.
+def look_up(wanted: str) -> list[Entry]:
+    """What a code or a pasted message means, the best first.
 
     Raises:
         UsageError: it is neither a code nor a message that is known.
@@ -70,13 +71,26 @@ def page_for(wanted: str) -> str:
     code = wanted.strip().removeprefix("error[").removeprefix("warning[").rstrip("]:").replace("_", "-").lower()
     entry = messages.entry(code)
     if entry is not None:
-        return _shown(entry)
+        return [entry]
     found = [entry for code in messages.find(wanted) if (entry := messages.entry(code)) is not None]
     if not found:
         raise UsageError(_unknown(wanted))
-    specific = [entry for entry in found if not entry.generic]
-    shown = specific or found
-    return "\n\n".join(_shown(entry).rstrip("\n") for entry in shown) + "\n"
+    return [entry for entry in found if not entry.generic] or found
+
+
+def page_for(wanted: str, width: int = _WIDTH) -> str:
+    """The page of a code, or the pages that a pasted message leads to, the best first."""
+    return shown(look_up(wanted), width)
+
+
+def shown(entries: Sequence[Entry], width: int = _WIDTH) -> str:
+    """Pages as plain text, one after the other."""
+    return "\n".join(_titled(entry, width) for entry in entries)
+
+
+def body(entry: Entry) -> str:
+    """The page of an entry, or what is known where nobody has written one."""
+    return page(entry.code) or _without_page(entry)
 
 
 def _unknown(wanted: str) -> str:
@@ -90,22 +104,25 @@ def _unknown(wanted: str) -> str:
     return f"no such code: {text} ({hint})"
 
 
-def _shown(entry: Entry) -> str:
+def _titled(entry: Entry, width: int) -> str:
     raises = f", {entry.raises}" if entry.raises else ""
     header = f"{entry.code} ({_KINDS[entry.kind]}{raises})"
-    text = page(entry.code)
-    body = _without_page(entry) if text is None else _wrapped(text)
-    return f"{header}\n{'-' * len(header)}\n\n{body}\n"
+    return f"{header}\n{'-' * len(header)}\n\n{_wrapped(body(entry), width)}\n"
 
 
-def _wrapped(text: str) -> str:
+def _wrapped(text: str, width: int) -> str:
     """A page with its prose broken to the width of a terminal; the examples stay as they are."""
     parts = re.split(r"(^```python\n.*?^```$)", text, flags=re.DOTALL | re.MULTILINE)
-    return "".join(part if part.startswith("```") else "\n\n".join(map(_filled, part.split("\n\n"))) for part in parts)
+    return "".join(
+        part if part.startswith("```") else "\n\n".join(_filled(paragraph, width) for paragraph in part.split("\n\n"))
+        for part in parts
+    )
 
 
-def _filled(paragraph: str) -> str:
-    return textwrap.fill(" ".join(paragraph.split()), _WIDTH, break_long_words=False, break_on_hyphens=False)
+def _filled(paragraph: str, width: int) -> str:
+    if paragraph.startswith("    "):
+        return paragraph
+    return textwrap.fill(" ".join(paragraph.split()), width, break_long_words=False, break_on_hyphens=False)
 
 
 def _without_page(entry: Entry) -> str:
