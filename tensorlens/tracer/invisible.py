@@ -195,7 +195,7 @@ def _without_ours(entries: list[Any], reverse: bool) -> Iterator[Any]:
     for entry in entries:
         code = entry[0].f_code
         if is_ours(code.co_filename):
-            came_through = True
+            came_through = came_through or code.co_name == "__torch_function__"
             continue
         if came_through:
             _drop_interrupted(kept, code)
@@ -208,11 +208,12 @@ def _without_ours(entries: list[Any], reverse: bool) -> Iterator[Any]:
 
 def _drop_interrupted(kept: list[Any], code: Any) -> None:
     """Take the frames that led to our handler off the end of `kept`; `code` is what runs inside it."""
-    for distance in range(1, min(_REACH, len(kept)) + 1):
+    through_python = bool(kept) and kept[-1][0].f_code.co_filename == _OVERRIDES
+    for distance in range(1, min(_REACH if through_python else 1, len(kept)) + 1):
         if kept[-distance][0].f_code is code:
             del kept[-distance:]
             return
-    if kept and kept[-1][0].f_code.co_filename == _OVERRIDES:
+    if through_python:
         del kept[-2:]
 
 
