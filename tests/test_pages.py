@@ -99,6 +99,13 @@ def told_by_torch(trace: Trace) -> set[str]:
     return {failure.kind for failure in trace.failures} | {classify(message) for message in notices}
 
 
+def lines_told(trace: Trace, code: str) -> set[int]:
+    """The lines of the script at which PyTorch said it."""
+    sites = [failure.site for failure in trace.failures if failure.kind == code]
+    sites += [event.site for event in trace.events if isinstance(event, Notice) and classify(event.message) == code]
+    return {trace.sites[site].span.line for site in sites if site is not None}
+
+
 def written(folder: Path, text: str) -> Path:
     script = folder / "example.py"
     script.write_text(text, encoding="utf-8")
@@ -128,6 +135,7 @@ def test_failing_example(code: str, warm: Warm, tmp_path: Path) -> None:
         assert ran.returncode == 0, ran.stderr
     else:
         assert code in told_by_torch(trace) | set(messages.find(ran.stderr)), ran.stderr
+        assert lines_told(trace, code) & set[int]().union(*marked(example).values())
     if not has_finder(code):
         return
     found = [finding for finding in diagnose(trace) if finding.severity != "note"]

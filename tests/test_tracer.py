@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import threading
 import weakref
@@ -258,6 +259,18 @@ def test_a_failed_backward_is_read_while_it_is_warm() -> None:
     assert {first.node, second.node} == {"ExpBackward0", "SigmoidBackward0"}
     assert (first.expected, first.found) == (0, 1)
     assert first.sequence > second.sequence
+
+
+def test_an_exception_at_the_address_of_an_earlier_one_is_another() -> None:
+    def program() -> None:
+        leaf = torch.ones(2, requires_grad=True)
+        for _ in range(5):
+            with contextlib.suppress(RuntimeError):
+                leaf.mul_(2)
+        with contextlib.suppress(RuntimeError):
+            leaf.add_(2)
+
+    assert [failure.op for failure in traced(program).failures] == ["Tensor.mul_"] * 5 + ["Tensor.add_"]
 
 
 def test_a_warning_is_recorded_once_and_names_the_users_line(recwarn: pytest.WarningsRecorder) -> None:

@@ -62,7 +62,7 @@ class Recorder(TorchFunctionMode):
         self.within = ""  # the optimizer step that is running
         self._met: list[Any] = []  # states of tensors first met as inputs, for the next row
         self.failures = 0
-        self.last_failure: tuple[int, int] = (0, NONE)  # (id of the exception, number of its row)
+        self.last_failure: tuple[int, object] = (0, None)  # (id, token) of the exception noted last
         self.leaving: Callable[[int], None] = lambda status: None  # called when the process leaves by `os._exit`
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -230,9 +230,9 @@ class Recorder(TorchFunctionMode):
 
     def fail(self, error: BaseException, op: str, inputs: Any, frame: Any, saved: tuple[Any, ...] = ()) -> None:
         """Write a FAILURE row for an exception on its way to the user's code, once."""
-        if id(error) == self.last_failure[0] or self.failures >= MAX_FAILURES:
+        if self._has_noted(error) or self.failures >= MAX_FAILURES:
             return
-        self.last_failure = (id(error), self.failures)
+        self.last_failure = (id(error), token_of(error))
         self.failures += 1
         stack = self.sites.stack(frame)
         message = safe_text(error)
@@ -240,14 +240,17 @@ class Recorder(TorchFunctionMode):
 
     def note_ending(self, error: BaseException) -> int:
         """The number of the FAILURE row of the exception that ends the run, written now if no torch call raised it."""
-        if id(error) != self.last_failure[0]:
+        if not self._has_noted(error):
             stack = self.sites.traceback_stack(error.__traceback__)
             if isinstance(error, SyntaxError) and error.filename and self.sites.is_user(error.filename):
                 stack = (*stack, self.sites.of_syntax_error(error))
             self.rows.append((FAILURE, type(error).__name__, safe_text(error), "", (), (), stack))
-            self.last_failure = (id(error), self.failures)
+            self.last_failure = (id(error), token_of(error))
             self.failures += 1
-        return self.last_failure[1]
+        return self.failures - 1
+
+    def _has_noted(self, error: BaseException) -> bool:
+        return id(error) == self.last_failure[0] and token_of(error) is self.last_failure[1]
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
@@ -276,6 +279,12 @@ class Recorder(TorchFunctionMode):
     def gap(self, reason: str, frame: Any = None) -> None:
         """Say that something can't be seen."""
         self.rows.append((GAP, reason, self.sites.of(frame or _getframe(1))))
+
+
+def token_of(error: BaseException) -> object:
+    """What a later exception at the same address doesn't have; held, it keeps no tensor alive."""
+    arguments: tuple[object, ...] = BaseException.__dict__["args"].__get__(error)
+    return arguments if arguments and all(isinstance(value, str | int) for value in arguments) else type(error)
 
 
 def safe_text(error: BaseException) -> str:
