@@ -16,7 +16,7 @@ demo: $(READY)
 	$(BIN)/tensorlens explain docs/examples/gan_step.py; test $$? -eq 1  # 1: the script fails, as it is meant to
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 check: $(READY)
 	$(BIN)/ruff check
