@@ -16,7 +16,9 @@ from torch import nn
 
 import tensorlens
 from tensorlens.model import Backward, Call, Gap, GradMode, Notice, Trace, check
+from tensorlens.render import render
 from tensorlens.tracer import ops as ops_
+from tensorlens.tracer.frames import OUTSIDE
 
 
 def traced(function: Callable[[], object]) -> Trace:
@@ -318,3 +320,15 @@ def test_swap_tensors_still_works() -> None:
 @pytest.mark.parametrize("program", [lambda: torch.ones(2).to_sparse(), lambda: torch.ones(2, device="meta") * 2])
 def test_tensors_without_a_storage_of_their_own_are_no_trouble(program: Callable[[], object]) -> None:
     assert not [event for event in traced(program).events if isinstance(event, Gap)]
+
+
+def test_calls_that_no_user_code_made_have_a_place_of_their_own() -> None:
+    def program() -> None:
+        thread = threading.Thread(target=torch.ones, args=(2,))
+        thread.start()
+        thread.join()
+
+    trace = traced(program)
+    (call,) = calls(trace)
+    assert trace.sites[call.site].span.file == OUTSIDE
+    assert render(tensorlens.Report(trace)).count("torch.ones") == 0

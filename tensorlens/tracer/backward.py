@@ -53,7 +53,7 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
                 asked: list[torch.Tensor] = []
                 gather(inputs, asked)
                 wanted = tuple(recorder.identity.meet(t) for t in asked)
-            row = (BACKWARD, token, _op(frame), recorder.sites.of(frame), tuple(flat), changes, wanted)
+            row = (BACKWARD, token, _op(frame), recorder.sites.known(frame), tuple(flat), changes, wanted)
             recorder.rows.append((*row, bool(retain), bool(create), failed))
 
     return _engine_run_backward

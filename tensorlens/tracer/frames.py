@@ -17,6 +17,7 @@ from typing import Any
 from tensorlens.journal import SITE, SOURCE
 
 NOWHERE = -1
+OUTSIDE = "<outside the script>"
 DECORATOR = -2  # in place of an offset: the decorator's line of a function, not an instruction in it
 _OURS = str(Path(__file__).resolve().parent.parent)
 _STORES = {"STORE_NAME", "STORE_FAST", "STORE_GLOBAL", "STORE_DEREF"}
@@ -40,6 +41,7 @@ class Sites:
         self._codes: dict[CodeType, dict[int, int] | None] = {}
         self._sources: dict[str, str] = {}
         self._count = 0
+        self._outside = NOWHERE
 
     def of(self, frame: FrameType | None) -> int:
         """The site of the innermost user frame from `frame` outwards, or `NOWHERE`."""
@@ -55,6 +57,17 @@ class Sites:
                 return self._new(code, frame.f_lasti, frame.f_back) if site is None else site
             frame = frame.f_back
         return NOWHERE
+
+    def known(self, frame: FrameType | None) -> int:
+        """`of`, with one site that stands for all calls that no user code made: those of a library's own threads."""
+        site = self.of(frame)
+        if site == NOWHERE:
+            if self._outside == NOWHERE:
+                self._outside = self._count
+                self._count += 1
+                self._rows.append((SITE, self._outside, OUTSIDE, "<module>", (1, 1, 0, 0), (), NOWHERE))
+            return self._outside
+        return site
 
     def frame(self, frame: FrameType | None) -> FrameType | None:
         """The innermost user frame from `frame` outwards."""

@@ -130,7 +130,7 @@ class Recorder(TorchFunctionMode):
             states = self._met + states
             self._met = []
         mode = 2 if _inference() else (0 if _grad_enabled() else 1)
-        op, site = name or ops.name_of(func), self.sites.of(frame)
+        op, site = name or ops.name_of(func), self.sites.known(frame)
         self.rows.append((CALL, op, site, tuple(inputs), outputs, writes, tuple(states), *nodes, mode, self.within))
 
     def accesses(self, tensors: list[torch.Tensor]) -> list[int]:
