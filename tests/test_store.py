@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +14,10 @@ from traces import written_alias
 
 import tensorlens
 from tensorlens import store
+from tensorlens.diagnostics import diagnose
 from tensorlens.errors import TraceFileError
+from tensorlens.model import Report
+from tensorlens.render import RENDERERS, RenderOptions, render
 
 TRACE = written_alias(
     "a = x()\nout = a.sigmoid()\nc = out.detach()\nc.zero_()\nout.sum()\n", message="é 数 \ud800"
@@ -69,3 +74,29 @@ def test_a_damaged_file_is_a_trace_or_a_clear_error(data: st.DataObject) -> None
     except TraceFileError as error:
         refused = str(error)
     assert refused.isprintable()
+
+
+def numbers(value: object) -> Iterator[tuple[Any, Any]]:
+    """Every place in JSON data that holds a number, as (container, key)."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        if type(item) is int:
+            yield value, key
+        yield from numbers(item)
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.data())
+def test_a_file_with_wrong_numbers_is_refused_or_can_be_shown(data: st.DataObject) -> None:
+    saved = json.loads(store.dumps(TRACE))
+    places = list(numbers(saved["trace"]))
+    for place in data.draw(st.lists(st.integers(0, len(places) - 1), min_size=1, max_size=3)):
+        container, key = places[place]
+        container[key] = data.draw(st.sampled_from([-1, 0, 1, 2, 77, 10**15, -(10**15)]))
+    try:
+        trace = store.loads(json.dumps(saved))
+    except TraceFileError:
+        return
+    report = Report(trace, tuple(diagnose(trace)))
+    for form in RENDERERS:
+        assert render(report, form, RenderOptions(lesson=True))

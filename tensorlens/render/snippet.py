@@ -9,10 +9,11 @@ from tensorlens.render import marks
 from tensorlens.render.layout import Line, paragraph
 from tensorlens.render.marks import Mark
 from tensorlens.render.text import safe, wrap
-from tensorlens.source import lines_of, one_line, shown_path
+from tensorlens.source import lines_of, one_line, shown_path, width
 
 _CONTEXT = 2  # lines shown at each end of a label that spans many
 _MAX_NESTED = 3
+_TEXT_ROOM = 36  # the text of a long label that has less room than this beside its end goes below it
 
 
 def snippet(labels: Sequence[Label], trace: Trace, size: int, style: str) -> list[Line]:
@@ -102,9 +103,9 @@ class _File:
                 lines.append(self._line("", [*self._margin(number, "below"), *row]))
         for position, (first, last, label) in enumerate(self._multi):
             if number == first and not self._starts_line(position):
-                lines.append(self._bracket(position, number, label.span.column, ""))
+                lines += self._bracket(position, number, label.span.column, "")
             if number == last:
-                lines.append(self._bracket(position, number, max(label.span.end_column - 1, 0), label.text))
+                lines += self._bracket(position, number, max(label.span.end_column - 1, 0), label.text)
         return [line for line in lines if line]
 
     def _end(self, label: Label, text: str) -> int:
@@ -131,7 +132,7 @@ class _File:
             line.append(("/ " if opens else "| " if inside else "  ", style))
         return line
 
-    def _bracket(self, position: int, number: int, column: int, text: str) -> Line:
+    def _bracket(self, position: int, number: int, column: int, text: str) -> list[Line]:
         """`|____^ text` below the last line of a long label, ` ____^` below a first line that it begins inside of."""
         _, _, label = self._multi[position]
         mark = self._mark(label, 0, 0)
@@ -140,12 +141,15 @@ class _File:
         corner = "|" if text or number > self._multi[position][0] else " "
         reach = 2 * (len(self._multi) - position) - 1 + view.marks[0].start
         pieces: Line = [*margin, (corner + "_" * reach + ("^" if mark.primary else "-"), mark.style)]
-        used = 2 * position + reach + 2
-        return self._line("", [*pieces, *self._bracket_text(mark, used)])
-
-    def _bracket_text(self, mark: Mark, used: int) -> Line:
-        room = self._room + 2 * len(self._multi) - used - 1
-        return [(" " + marks.clip(mark.text, room), mark.style)] if mark.text and room > 8 else []
+        if not text:
+            return [self._line("", pieces)]
+        room = self._room + 2 * len(self._multi)
+        used = 2 * position + reach + 3
+        if used + width(mark.text) <= room:
+            return [self._line("", [*pieces, (" " + mark.text, mark.style)])]
+        start = max(min(used - 2, room - _TEXT_ROOM), 2 * position)
+        below = [[*margin, (" " * (start - 2 * position) + part, mark.style)] for part in wrap(mark.text, room - start)]
+        return [self._line("", line) for line in [pieces, *below]]
 
     def _line(self, number: str, rest: Line) -> Line:
         return [(f"{number:>{self._gutter}} | ", "gutter"), *rest]
