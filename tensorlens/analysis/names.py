@@ -9,7 +9,7 @@ a line assigned the tensor to, what any line called it, the text of the expressi
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from tensorlens.analysis.syntax import Syntax, plain_name
 from tensorlens.model import Access, Backward, Binding, Call, Event, Failure, Site, Tensor, Trace
@@ -33,8 +33,9 @@ class Names:
         self._used: dict[int, str] = {}
         self._places: dict[int, int] = {}  # tensor -> the storage it was last seen in
         self._operands: dict[tuple[int, str], list[str | None]] = {}
+        self._latest: dict[tuple[int, str, str], int] = {}  # (site, mode, name) -> the last tensor stored there
         self._read_events()
-        self._numbers = _storage_numbers(trace, self.is_named)
+        self._numbers = _storage_numbers(trace, self._bound.keys() | set(self._latest.values()))
 
     def of(self, tensor: int, at: int | None = None) -> str:
         """The name of `tensor`, as the line of event `at` would say it; never empty."""
@@ -77,7 +78,8 @@ class Names:
         return _paired(self._operands[key], event.inputs)
 
     def storage(self, tensor: int) -> str:
-        """`#1`: the tensor's memory, numbered in the order in which named tensors lay in it; "" for none."""
+        """`#1`: the tensor's memory, numbered as named tensors came to lie in it; "" for none. Of the tensors that a
+        loop stored under one name, the last counts."""
         return self.number(self.storage_of(tensor))
 
     def number(self, storage: int | None) -> str:
@@ -111,6 +113,7 @@ class Names:
                     self._used.setdefault(access.tensor, name)
             for access, name in self._outputs(event, last):
                 self._assigned[access.tensor][event.index] = name
+                self._latest[event.site, event.mode, name] = access.tensor
             self._places.update({s.tensor: s.storage for s in event.states if s.storage is not None})
         self._places.update({s.tensor: s.storage for s in self._trace.end.states if s.storage is not None})
 
@@ -183,12 +186,12 @@ def _with_last_of_line(trace: Trace) -> Iterator[tuple[Event, bool]]:
         yield event, event.site != after
 
 
-def _storage_numbers(trace: Trace, is_named: Callable[[int], bool]) -> dict[int, int]:
-    """Storages numbered from 1 in the order in which named tensors were met in them."""
+def _storage_numbers(trace: Trace, chosen: set[int]) -> dict[int, int]:
+    """Storages numbered from 1 in the order in which the chosen tensors were met in them."""
     numbers: dict[int, int] = {}
 
     def meet(tensor: int, storage: int | None) -> None:
-        if storage is not None and is_named(tensor):
+        if storage is not None and tensor in chosen:
             numbers.setdefault(storage, len(numbers) + 1)
 
     for event in trace.events:

@@ -44,8 +44,7 @@ def paragraph(
     first = first or []
     begun = line_width(first)
     indent = begun if hang is None else hang
-    head, *rest = wrap(text, size - begun)
-    rest = wrap(" ".join(rest), size - indent) if rest else []
+    head, *rest = wrap(text, size - indent, size - begun)
     hung: list[Line] = [[(" " * indent, "plain"), (row, style)] for row in rest]
     return [[*first, (head, style)], *hung]
 

@@ -60,26 +60,26 @@ def pad(text: str, size: int) -> str:
     return text + " " * (size - width(text))
 
 
-def wrap(text: str, size: int) -> list[str]:
-    """Safe `text` in lines of at most `size` cells, broken at blanks where there are any; never an empty list.
-
-    `v0 -> v1` stays together where it can."""
-    size = max(size, 2)
+def wrap(text: str, size: int, first: int | None = None) -> list[str]:
+    """Safe `text` in lines of at most `size` cells (the first: `first`), broken at blanks where there are any; never an
+    empty list. `v0 -> v1` stays together where it can."""
+    sizes = (max(size if first is None else first, 2), max(size, 2))
     lines: list[str] = []
     current, *words = (word.replace("\0", " ") for word in text.replace(" -> ", "\0->\0").split(" "))
     for word in words:
-        if width(current) + 1 + width(word) <= size:
+        current = _chopped(current, lines, sizes)
+        if width(current) + 1 + width(word) <= sizes[bool(lines)]:
             current += f" {word}"
         else:
-            lines += _chopped(current, size)
+            lines.append(current)
             current = word
-    return [*lines, *_chopped(current, size)]
+    last = _chopped(current, lines, sizes)
+    return [*lines, last]
 
 
-def _chopped(word: str, size: int) -> list[str]:
-    """A word in pieces of at most `size` cells."""
-    pieces = []
-    while width(word) > size:
-        pieces.append(fitting(word, size))
-        word = word[len(pieces[-1]) :]
-    return [*pieces, word]
+def _chopped(word: str, lines: list[str], sizes: tuple[int, int]) -> str:
+    """What is left of `word` when pieces of it that fill whole lines were added to `lines`."""
+    while width(word) > sizes[bool(lines)]:
+        lines.append(fitting(word, sizes[bool(lines)]))
+        word = word[len(lines[-1]) :]
+    return word
