@@ -23,6 +23,10 @@ def label(line: int, column: int, end: int, text: str, *, end_line: int = 0, fil
 
 
 def shown(labels: list[Label], width: int = 80, **files: str) -> str:
+    return of_files(labels, files, width)
+
+
+def of_files(labels: list[Label], files: dict[str, str], width: int = 80) -> str:
     return to_text(snippet(labels, trace(**files), width, "primary"), color=False)
 
 
@@ -73,7 +77,7 @@ def test_a_label_over_many_lines_is_bracketed() -> None:
 
 def test_other_files_follow_with_their_names() -> None:
     labels = [label(1, 0, 4, "fails"), label(2, 4, 10, "detached here", file="lib/net")]
-    text = shown(labels, demo="loss.backward()\n", **{"lib/net": "def f(x):\n    return x.detach()\n"})
+    text = of_files(labels, {"demo": "loss.backward()\n", "lib/net": "def f(x):\n    return x.detach()\n"})
     assert text.splitlines()[4:7] == [" ::: lib/net.py:2:5", "  |", "2 |     return x.detach()"]
 
 
