@@ -48,7 +48,8 @@ def _section(trace: Trace, section: Section) -> list[str]:
     title = section_title(trace, section)
     rows = []
     for row in section.rows:
-        told = [" ".join(filter(None, (fact.name, fact.storage, fact.text, *fact.more))) for fact in row.facts]
+        facts = [(fact.name, fact.storage, "; ".join((fact.text, *fact.more))) for fact in row.facts]
+        told = [" ".join(filter(None, fact)) for fact in facts]
         times = f" x{row.count}" if row.count > 1 else ""
         rows.append((f"{row.line}{times}", code(row.source.strip()), "<br>".join(map(marked, told))))
     return [f"## {marked(title or 'What happened')}", "", *_table(("line", "source", "what happened"), rows)]
