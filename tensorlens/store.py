@@ -16,7 +16,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from tensorlens import model
 from tensorlens.errors import TraceFileError
-from tensorlens.model import Event, Trace, check
+from tensorlens.model import Event, Trace
+from tensorlens.soundness import check
 
 FORMAT = "tensorlens.trace"
 VERSION = 1

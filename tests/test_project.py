@@ -16,14 +16,14 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "tensorlens"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 MAX_LINES = 320
-LONGER = {"model.py": 390}  # all records in one place
+LONGER = {"model.py": 400}  # all records in one place
 MAX_FUNCTION = 50
 MAX_PARAMETERS = 6
 
 # What runs next to the user's program, where torch is loaded anyway; the table of the probes is read without it.
 WITH_TORCH = ("tensorlens.tracer", "tensorlens.probe")
 WITHOUT_TORCH_AFTER_ALL = ("tensorlens.probe.probes", "tensorlens.probe.words")
-PLAIN = ("model", "store", "source", "errors", "messages", "journal", "claims")
+PLAIN = ("model", "store", "source", "errors", "messages", "journal", "claims", "soundness")
 
 each_module = pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from warm import Ran, Warm
 
-from tensorlens import claims, model
+from tensorlens import claims
 from tensorlens.checking import check_documented, claimed, summed_up
 from tensorlens.lessons import Lesson, lessons
+from tensorlens.soundness import check
 from tensorlens.statements import STATEMENTS
 
 LESSONS = lessons()
@@ -68,7 +69,7 @@ def test_claims_are_as_recorded(lesson: Lesson, warm: Warm) -> None:
     assert ran.stdout == warm.plain(lesson.path).stdout
     assert trace.claims
     assert [claim for claim in trace.claims if not claim.as_expected or claim.error] == []
-    assert model.check(trace) == []
+    assert check(trace) == []
 
 
 @each_lesson

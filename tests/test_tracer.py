@@ -15,8 +15,9 @@ import torch
 from torch import nn
 
 import tensorlens
-from tensorlens.model import Backward, Call, Gap, GradMode, Notice, Trace, check
+from tensorlens.model import Backward, Call, Gap, GradMode, Notice, Trace
 from tensorlens.render import render
+from tensorlens.soundness import check
 from tensorlens.tracer import ops as ops_
 from tensorlens.tracer.frames import OUTSIDE
 

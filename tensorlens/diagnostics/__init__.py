@@ -1,4 +1,5 @@
-"""Findings: one file each, named after its code. `diagnose` runs those that the trace gives a reason to run."""
+"""Findings: one file each, named after its code. `diagnose` runs those that a failure or warning of the run names, and
+the detectors of the mistakes that raise nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from collections.abc import Iterator
 from types import ModuleType
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.messages import classify, find
+from tensorlens.messages import classify, entries, find
 from tensorlens.model import Diagnostic, Trace
 
 _ORDER = {"error": 0, "warning": 1, "note": 2}
@@ -20,6 +21,7 @@ def diagnose(trace: Trace) -> tuple[Diagnostic, ...]:
     facts = Facts(trace)
     codes = dict.fromkeys(failure.kind for failure in trace.failures if failure.kind)
     codes.update(dict.fromkeys(filter(None, (classify(notice.message) for notice in facts.notices()))))
+    codes.update(dict.fromkeys(item.code for item in entries() if item.kind == "silent"))  # nothing announces those
     found: list[Diagnostic] = []
     for code in codes:
         module = _module(code)

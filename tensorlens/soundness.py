@@ -1,0 +1,89 @@
+"""The invariants of a `Trace`, checked where one comes from a file or from a run that was cut short."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tensorlens.model import (
+    Access,
+    Backward,
+    Binding,
+    Call,
+    Event,
+    Failure,
+    Gap,
+    Gradient,
+    GradMode,
+    Notice,
+    SavedTensor,
+    Script,
+    Site,
+    Span,
+    State,
+    Tensor,
+    Total,
+    Trace,
+    Write,
+)
+
+_REFERENCES: dict[type, dict[str, str]] = {
+    Site: {"caller": "sites"},
+    Tensor: {"storage": "storages", "base": "tensors"},
+    State: {"tensor": "tensors", "storage": "storages"},
+    Access: {"tensor": "tensors"},
+    Write: {"tensor": "tensors"},
+    Call: {"site": "sites"},
+    Gradient: {"tensor": "tensors"},
+    Backward: {"site": "sites", "inputs": "tensors"},
+    GradMode: {"site": "sites"},
+    Notice: {"site": "sites"},
+    Gap: {"site": "sites"},
+    SavedTensor: {"tensor": "tensors", "storage": "storages"},
+    Failure: {"site": "sites", "stack": "sites"},
+    Binding: {"tensor": "tensors"},
+    Script: {"failure": "failures"},
+    Total: {"site": "sites"},
+}
+"""The fields that hold positions in a table of the trace."""
+
+
+def check(trace: Trace) -> list[str]:
+    """The invariants that `trace` breaks, in words; none for a sound trace."""
+    problems: list[str] = []
+    tables: dict[str, tuple[Any, ...]] = {"site": trace.sites, "tensor": trace.tensors, "storage": trace.storages}
+    for name, table in tables.items():
+        problems += [f"{name} {n} has id {record.id}" for n, record in enumerate(table) if record.id != n]
+    sizes = {name: len(getattr(trace, name)) for name in ("sites", "tensors", "storages", "failures")}
+    for record in _records(trace):
+        for name, kind in _REFERENCES.get(type(record), {}).items():
+            held = getattr(record, name)
+            unknown = [
+                n for n in (held if isinstance(held, tuple) else (held,)) if n is not None and not 0 <= n < sizes[kind]
+            ]
+            problems += [f"{type(record).__name__}.{name} is unknown {kind[:-1]} {n}" for n in unknown]
+    first = trace.events[0].index if trace.events else 0
+    for index, event in enumerate(trace.events, first):
+        problems.extend(_check_event(event, index))
+    return problems
+
+
+def _records(record: Any) -> Iterator[Any]:
+    """Every record in `record`, itself first."""
+    yield record
+    for name in record.__dataclass_fields__:
+        value = getattr(record, name)
+        for item in value if type(value) is tuple else (value,):
+            if hasattr(item, "__dataclass_fields__") and type(item) is not Span:
+                yield from _records(item)
+
+
+def _check_event(event: Event, index: int) -> list[str]:
+    problems = [] if event.index == index else [f"event {index} has index {event.index}"]
+    if isinstance(event, Call):
+        if event.nodes[0] > event.nodes[1]:
+            problems.append(f"event {index} has the node bracket {event.nodes}")
+        problems += [f"event {index}: write {w} does not advance" for w in event.writes if w.after <= w.before]
+    elif isinstance(event, Backward) and event.started > index:
+        problems.append(f"backward {index} started after it ended")
+    return problems
