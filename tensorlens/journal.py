@@ -36,7 +36,10 @@ from tensorlens.source import column_of
     CLAIM,  # the fields of `model.Claim`
     END,  # states, bindings
     OUTCOME,  # outcome, exit code, number of the failure that ended the script
-) = range(15)
+    REGION,  # token, site, kind, entering, token of the checkpoint
+    CHANGE,  # site, name, before, after, token of the checkpoint
+    VALUES,  # number of the failure, values
+) = range(18)
 
 NONE = -1
 MODES: tuple[Mode, ...] = ("grad", "no_grad", "inference")
@@ -99,6 +102,7 @@ class Reader:
         self._events: deque[model.Event] = deque(maxlen=window)
         self._count = 0
         self._started: dict[int, int] = {}
+        self._regions: dict[int, int] = {}
         self._failures: list[model.Failure] = []
         self._claims: list[model.Claim] = []
         self._totals: Counter[tuple[int, str]] = Counter()
@@ -200,6 +204,15 @@ class Reader:
     def _read_mode(self, site: int, mode: int, cause: str, entering: bool, decorator: bool) -> None:
         self._add(model.GradMode(self._count, site, MODES[mode], cause, entering, decorator))
 
+    def _read_region(self, token: int, site: int, kind: str, entering: bool, checkpoint: int) -> None:
+        if token != NONE:
+            self._regions[token] = self._count
+        self._add(model.Region(self._count, site, kind, entering, self._regions.get(checkpoint)))
+
+    def _read_change(self, site: int, name: str, before: str, after: str, checkpoint: int) -> None:
+        where = _optional(site)
+        self._add(model.Change(self._count, where, name, before, after, self._regions.get(checkpoint)))
+
     def _read_notice(self, site: int, category: str, message: str, op: str | None) -> None:
         self._add(model.Notice(self._count, _optional(site), category, message, op))
 
@@ -226,6 +239,14 @@ class Reader:
                 caught=True,
             )
         )
+
+    def _read_values(self, failure: int, values: Any) -> None:
+        told = tuple(
+            model.Value(name, kind, _optional(site), _optional(used)) for name, kind, site, used in values
+        )
+        if failure < len(self._failures):
+            found = self._failures[failure]
+            self._failures[failure] = replace(found, values=(*found.values, *told))
 
     def _read_claim(self, *fields: Any) -> None:
         self._claims.append(model.Claim(*fields))
@@ -259,4 +280,7 @@ class Reader:
         _read_claim,
         _read_end,
         _read_outcome,
+        _read_region,
+        _read_change,
+        _read_values,
     )

@@ -147,6 +147,29 @@ class GradMode:
 
 
 @dataclass(frozen=True, slots=True)
+class Region:
+    """The user's code entered or left a special mode, or the function of a checkpoint began or ended a run."""
+
+    index: int
+    site: int
+    kind: str  # "detect_anomaly", "saved_tensors_hooks", "func.vmap", "checkpoint", "recomputation", ...
+    entering: bool
+    checkpoint: int | None = None  # of a recomputation: the event that entered what is run again
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a checkpointed function reads from outside was another when the function was run again."""
+
+    index: int
+    site: int | None  # the line that changed it
+    name: str  # "config['dtype']", "training of 1 (Dropout)"
+    before: str
+    after: str
+    checkpoint: int | None  # the event that entered it
+
+
+@dataclass(frozen=True, slots=True)
 class Notice:
     """A warning that was emitted, whether the script's filters showed it or not."""
 
@@ -167,7 +190,7 @@ class Gap:
     count: int = 1
 
 
-Event = Call | Backward | GradMode | Notice | Gap
+Event = Call | Backward | GradMode | Notice | Gap | Region | Change
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +210,16 @@ class SavedTensor:
 
 
 @dataclass(frozen=True, slots=True)
+class Value:
+    """A plain Python or NumPy value that the failing expression used, by the bytecode of its function."""
+
+    name: str  # "values"; "" where the value has no name there
+    type: str  # "list", "ndarray", "generator", "exhausted generator"
+    site: int | None  # where the name was bound to it
+    used: int | None  # where the name was read last before that
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
     """An exception that reached the user's code from a torch call, or that ended the script."""
 
@@ -200,6 +233,7 @@ class Failure:
     saved: tuple[SavedTensor, ...]  # the autopsy of a failed backward; what raised comes first
     stack: tuple[int, ...]  # the user's sites from the outermost to the innermost
     caught: bool  # False: it ended the script
+    values: tuple[Value, ...] = ()  # known for the failure that ended the script
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from tensorlens.analysis.syntax import Syntax, plain_name
-from tensorlens.model import Access, Backward, Binding, Call, Event, Failure, Site, Tensor, Trace
+from tensorlens.model import Access, Backward, Binding, Call, Change, Event, Failure, Region, Site, Tensor, Trace
 from tensorlens.source import one_line, text_of
 
 MAX_NAME = 40
@@ -181,8 +181,9 @@ def _paired(names: list[str | None], inputs: tuple[Access, ...]) -> list[str | N
 
 def _with_last_of_line(trace: Trace) -> Iterator[tuple[Event, bool]]:
     """Each event, and whether the next one is at another site: the last call below a line makes its value."""
-    following = [*(event.site for event in trace.events[1:]), None]
-    for event, after in zip(trace.events, following, strict=False):
+    events = [event for event in trace.events if not isinstance(event, Region | Change)]
+    following = [*(event.site for event in events[1:]), None]
+    for event, after in zip(events, following, strict=False):
         yield event, event.site != after
 
 

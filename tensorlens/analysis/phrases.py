@@ -9,10 +9,18 @@ from typing import Literal
 from tensorlens.analysis.ledger import Ledger
 from tensorlens.analysis.names import Names, place_of
 from tensorlens.analysis.origins import MANY, Visit, listed, origin
-from tensorlens.model import Backward, Call, Event, Failure, GradMode, Notice, SavedTensor, State, Trace, Write
+from tensorlens.model import Backward, Call, Event, Failure, GradMode, Notice, Region, SavedTensor, State, Trace, Write
 from tensorlens.source import one_line
 
 _MODES = {"grad": "gradient recording on", "no_grad": "gradient recording off", "inference": "inference mode"}
+TOLD = {
+    "detect_anomaly": "anomaly detection on",
+    "saved_tensors_hooks": "hooks on saved tensors",
+    "save_on_cpu": "saved tensors go to the CPU",
+    "disable_saved_tensors_hooks": "hooks on saved tensors refused",
+    "dual_level": "forward-mode level",
+}
+"""The special modes whose beginning is part of the story."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +61,8 @@ class Phrases:
                 facts += self._backward(event)
             elif isinstance(event, GradMode):
                 facts += self._grad_mode(event)
+            elif isinstance(event, Region):
+                facts.append(Fact("", TOLD[event.kind]))
             elif isinstance(event, Notice):
                 facts.append(Fact("", f"{event.category}: {one_line(event.message, 60)}", kind="warning"))
         return facts

@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from tensorlens.analysis.names import Names, place_of
-from tensorlens.analysis.phrases import Fact, Phrases, failure_fact
-from tensorlens.model import Call, Event, Failure, Gap, Trace
+from tensorlens.analysis.phrases import TOLD, Fact, Phrases, failure_fact
+from tensorlens.model import Call, Change, Event, Failure, Gap, Region, Trace
 from tensorlens.source import line_at
 
 MAX_FACTS = 6
@@ -90,7 +90,7 @@ def _visits(trace: Trace, names: Names) -> list[tuple[_Place, list[Event]]]:
     visits: list[tuple[_Place, list[Event]]] = []
     seen: set[tuple[int, str]] = set()
     for event in trace.events:
-        if event.site is None or isinstance(event, Gap):
+        if event.site is None or isinstance(event, Gap | Change) or _is_untold(event):
             continue
         site = trace.sites[event.site]
         place, mark = place_of(site), (event.site, _what(event))
@@ -101,6 +101,10 @@ def _visits(trace: Trace, names: Names) -> list[tuple[_Place, list[Event]]]:
         seen.add(mark)
         visits[-1][1].append(event)
     return visits
+
+
+def _is_untold(event: Event) -> bool:
+    return isinstance(event, Region) and not (event.entering and event.kind in TOLD)
 
 
 def _what(event: Event) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tensorlens.analysis.names import Names
 from tensorlens.analysis.tables import last_states
-from tensorlens.model import Backward, Call, Claim, Diagnostic, Event, Gap, GradMode, Notice, Report, Span, State, Trace
+from tensorlens.model import Backward, Call, Change, Claim, Diagnostic, Event, Gap, GradMode, Notice, Region, Report, Span, State, Trace
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.summary import final_failure
 from tensorlens.source import shown_path
@@ -120,7 +120,7 @@ def _storages(trace: Trace, states: list[State]) -> list[dict[str, Any]]:
 
 def _events(trace: Trace) -> Iterator[dict[str, Any]]:
     """The events in order; of a long run one for each line and op, with how often it happened."""
-    told: list[Event] = [event for event in trace.events if not isinstance(event, Gap)]
+    told: list[Event] = [event for event in trace.events if not isinstance(event, Gap | Change)]
     if len(told) <= MAX_EVENTS:
         yield from (_event(trace, event, 1) for event in told)
         return
@@ -135,6 +135,8 @@ def _events(trace: Trace) -> Iterator[dict[str, Any]]:
 def _op(event: Event) -> str:
     if isinstance(event, Call | Backward):
         return event.op
+    if isinstance(event, Region):
+        return event.kind
     return event.cause if isinstance(event, GradMode) else "warning"
 
 
@@ -165,6 +167,8 @@ def _event(trace: Trace, event: Event, count: int) -> dict[str, Any]:
         }
     elif isinstance(event, GradMode):
         found |= {"grad_mode": event.mode, "entering": event.entering}
+    elif isinstance(event, Region):
+        found |= {"entering": event.entering}
     elif isinstance(event, Notice):
         found |= {"category": event.category, "message": event.message}
     return found

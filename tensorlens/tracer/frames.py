@@ -102,6 +102,11 @@ class Sites:
         site = (offsets or {}).get(DECORATOR)
         return self._new(code, DECORATOR, caller) if site is None else site
 
+    def at(self, code: CodeType, offset: int, caller: FrameType | None) -> int:
+        """The site of one instruction of a user's code object, whether it has called torch or not."""
+        site = (self._codes.get(code) or {}).get(offset)
+        return self._new(code, offset, caller) if site is None else site
+
     def of_syntax_error(self, error: SyntaxError) -> int:
         """A site for what the parser pointed at."""
         line, column = error.lineno or 1, max((error.offset or 1) - 1, 0)

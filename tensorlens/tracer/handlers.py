@@ -18,14 +18,15 @@ from tensorlens.tracer.recorder import Recorder, gather
 
 def note_mode(recorder: Recorder, frame: Any, cause: str, entering: bool) -> None:
     """Write a MODE row for a switch of gradient recording that the user's own code made, not torch's inside."""
-    site, decorator = _switch_site(recorder, frame)
+    site, decorator = switch_site(recorder, frame)
     if site != NONE:
         mode = 2 if torch.is_inference_mode_enabled() else (0 if torch.is_grad_enabled() else 1)
         recorder.rows.append((MODE, site, mode, cause, entering, decorator))
 
 
-def _switch_site(recorder: Recorder, frame: Any) -> tuple[int, bool]:
-    """Where the user's code switched: its own line, or the decorator above the function that torch is wrapping."""
+def switch_site(recorder: Recorder, frame: Any, through: tuple[str, ...] = ("grad_mode.py",)) -> tuple[int, bool]:
+    """Where the user's code switched: its own line, or the decorator above the function that torch is wrapping.
+    `through`: the files of torch's that such a switch goes through."""
     while frame is not None:
         filename = frame.f_code.co_filename
         if recorder.sites.is_user(filename):
@@ -35,7 +36,7 @@ def _switch_site(recorder: Recorder, frame: Any) -> tuple[int, bool]:
             code = getattr(function, "__code__", None)
             if code is not None and recorder.sites.is_user(code.co_filename):
                 return recorder.sites.decorator(code, frame.f_back), True
-        elif not filename.endswith(("grad_mode.py", "contextlib.py")):
+        elif not filename.endswith((*through, "contextlib.py")):
             return NONE, False
         frame = frame.f_back
     return NONE, False

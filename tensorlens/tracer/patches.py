@@ -21,6 +21,7 @@ from tensorlens.tracer.backward import wrap_engine
 from tensorlens.tracer.handlers import note_mode
 from tensorlens.tracer.identity import NONE
 from tensorlens.tracer.recorder import Recorder, gather
+from tensorlens.tracer.regions import PATCHES as REGIONS
 
 Wrap = Callable[[Recorder, Any], Any]
 _MISSING = object()
@@ -218,6 +219,7 @@ _PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
     (threading.Thread, "_bootstrap_inner", _thread),
     (torch, "compile", _compile),
     (os, "_exit", _exit),
+    *REGIONS,
 )
 
 

@@ -14,10 +14,11 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from tensorlens.journal import CALL, FAILURE, GAP
+from tensorlens.journal import CALL, FAILURE, GAP, VALUES
 from tensorlens.tracer import ops
 from tensorlens.tracer.frames import Sites
 from tensorlens.tracer.identity import NONE, Identity
+from tensorlens.tracer.values import plain_values
 
 _next_sequence = torch._C._autograd._get_sequence_nr
 _grad_enabled = torch.is_grad_enabled
@@ -247,6 +248,9 @@ class Recorder(TorchFunctionMode):
             self.rows.append((FAILURE, type(error).__name__, safe_text(error), "", (), (), stack))
             self.last_failure = (id(error), token_of(error))
             self.failures += 1
+        values = plain_values(self.sites, error.__traceback__)
+        if values:
+            self.rows.append((VALUES, self.failures - 1, values))
         return self.failures - 1
 
     def _has_noted(self, error: BaseException) -> bool:

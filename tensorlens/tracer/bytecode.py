@@ -1,0 +1,116 @@
+"""What a code object says of its names: which of them an expression reads, and where each was bound.
+
+These are facts of the compiled program; the source text is not looked at.
+"""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Iterator
+from functools import lru_cache
+from types import CodeType
+
+Instructions = tuple[dis.Instruction, ...]
+_LOADS = ("LOAD_NAME", "LOAD_FAST", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_")
+_STORES = ("STORE_NAME", "STORE_FAST", "STORE_GLOBAL", "STORE_DEREF")
+_BETWEEN = ("STORE_", "UNPACK_", "COPY", "SWAP", "CACHE", "NOP", "EXTENDED_ARG", "PRECALL")
+_ITEM_WRITES = ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE", "STORE_ATTR")
+_MUTATORS = frozenset(
+    "append extend insert pop remove clear update setdefault popitem add discard sort reverse appendleft".split()
+)
+
+
+@lru_cache(maxsize=64)
+def instructions(code: CodeType) -> Instructions:
+    return tuple(dis.get_instructions(code))
+
+
+def read(instruction: dis.Instruction) -> tuple[str, ...]:
+    """The names that an instruction reads."""
+    if not instruction.opname.startswith(_LOADS) and not instruction.opname.endswith("LOAD_FAST"):
+        return ()
+    names = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
+    return tuple(map(str, names[1:] if instruction.opname.startswith("STORE_FAST_") else names))
+
+
+def bound(instruction: dis.Instruction) -> tuple[str, ...]:
+    """The names that an instruction binds."""
+    if not instruction.opname.startswith(_STORES):
+        return ()
+    names = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
+    return tuple(map(str, names[:1] if instruction.opname.endswith("LOAD_FAST") else names))
+
+
+def names_read_by(code: CodeType, offset: int) -> dict[str, int]:
+    """The names that the expression at `offset` reads, each with the offset of its first reading."""
+    found: dict[str, int] = {}
+    target = next((i for i in instructions(code) if i.offset == offset), None)
+    if target is None:
+        return found
+    for instruction in instructions(code):
+        if instruction.offset < offset and _within(instruction, target):
+            for name in read(instruction):
+                found.setdefault(name, instruction.offset)
+    return found
+
+
+def _within(inner: dis.Instruction, outer: dis.Instruction) -> bool:
+    """Whether `inner` is part of the expression `outer`; an assignment's position is that of its target alone, so all
+    on its lines counts as part of it."""
+    one, all_ = inner.positions, outer.positions
+    if one is None or all_ is None or one.lineno is None or all_.lineno is None:
+        return False
+    if outer.opname.startswith("STORE_"):
+        return all_.lineno <= one.lineno <= (all_.end_lineno or all_.lineno)
+    starts = (one.lineno, one.col_offset or 0) >= (all_.lineno, all_.col_offset or 0)
+    return starts and (one.end_lineno or 0, one.end_col_offset or 0) <= (all_.end_lineno or 0, all_.end_col_offset or 0)
+
+
+def binding(code: CodeType, name: str, before: int) -> int | None:
+    """The offset of the expression whose value `name` was bound to last before `before`; in a loop it may stand
+    after it."""
+    every = instructions(code)
+    stores = [position for position, instruction in enumerate(every) if name in bound(instruction)]
+    if not stores:
+        return None
+    earlier = [position for position in stores if every[position].offset < before]
+    position = (earlier or stores)[-1]
+    while position > 0 and every[position].opname.startswith(_BETWEEN):
+        position -= 1
+    return every[position].offset
+
+
+def last_read(code: CodeType, name: str, before: int) -> int | None:
+    """The offset of the last reading of `name` before `before`, if it was read since it was bound."""
+    earlier = [i for i in instructions(code) if i.offset < before and (name in read(i) or name in bound(i))]
+    return earlier[-1].offset if earlier and name in read(earlier[-1]) else None
+
+
+def writes_to(code: CodeType, name: str, attribute: str = "") -> Iterator[int]:
+    """The offsets at which the value of `name` may change: it is bound, an item or attribute of it is set, or a method
+    that changes a container is called on it. With `attribute`: those that set an attribute of this name."""
+    every = instructions(code)
+    for position, instruction in enumerate(every):
+        opname = instruction.opname
+        if attribute:
+            if opname == "STORE_ATTR" and instruction.argval == attribute:
+                yield instruction.offset
+        elif name in bound(instruction):
+            yield instruction.offset
+        elif opname.startswith(_ITEM_WRITES):
+            if any(name in read(other) and _within_target(other, instruction) for other in every[:position]):
+                yield instruction.offset
+        elif opname in ("LOAD_METHOD", "LOAD_ATTR") and _method(instruction) in _MUTATORS:
+            if name in read(every[position - 1]):
+                yield instruction.offset
+
+
+def _method(instruction: dis.Instruction) -> str:
+    return str(instruction.argval)
+
+
+def _within_target(inner: dis.Instruction, outer: dis.Instruction) -> bool:
+    one, all_ = inner.positions, outer.positions
+    if one is None or all_ is None:
+        return False
+    return one.lineno == all_.lineno and (all_.col_offset or 0) <= (one.col_offset or 0) < (all_.end_col_offset or 0)

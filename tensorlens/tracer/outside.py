@@ -1,0 +1,118 @@
+"""What a function reads from outside its arguments, so that a second run can be compared with the first.
+
+A checkpointed function must do the same when it is run again in backward. What it can see besides its arguments is known
+from its code: globals, closures, the object of a bound method, the flags of modules. Each is kept as short text.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+import torch
+
+_ATOMS = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device)
+_CONTAINERS = (list, tuple, dict, set, frozenset, deque)
+_MAX_ITEMS = 32
+_MAX_READ = 400
+_MAX_TEXT = 40
+_DEPTH = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One value as it was: `root` is the name in the code by which it is reached, `attribute` the last on the way."""
+
+    text: str
+    root: str
+    attribute: str = ""
+    owner: int = 0  # address of the module whose flag it is
+
+
+class Outside:
+    """The plain values that a function can read from outside, and the code objects that it consists of."""
+
+    def __init__(self, function: Any, is_user: Callable[[str], bool]) -> None:
+        self.read: dict[str, Reading] = {}
+        self.codes: list[CodeType] = []
+        self._is_user = is_user
+        self._add_function(function, _DEPTH)
+
+    def differences(self, before: Outside) -> Iterator[tuple[str, Reading, Reading]]:
+        """(name, before, now) of all that is not as it was."""
+        for name, reading in self.read.items():
+            old = before.read.get(name)
+            if old is not None and old.text != reading.text:
+                yield name, old, reading
+
+    def _add_function(self, function: Any, depth: int) -> None:
+        while isinstance(function, functools.partial):
+            function = function.func
+        if isinstance(function, torch.nn.Module):
+            self._add_module(type(function).__name__, function)
+            function = type(function).forward
+        elif isinstance(function, MethodType):
+            self._add_object("self", function.__self__)
+            function = function.__func__
+        function = getattr(function, "__wrapped__", function)
+        if not isinstance(function, FunctionType) or not self._is_user(function.__code__.co_filename):
+            return
+        if function.__code__ not in self.codes and depth:
+            self.codes.append(function.__code__)
+            for name, value in _outer_values(function):
+                self._add_value(name, Reading("", name), value, depth - 1)
+
+    def _add_value(self, name: str, place: Reading, value: Any, depth: int) -> None:
+        if len(self.read) >= _MAX_READ:
+            return
+        if isinstance(value, _ATOMS):
+            self.read[name] = Reading(repr(value)[:_MAX_TEXT], place.root, place.attribute)
+        elif isinstance(value, torch.Tensor):
+            self.read[name] = Reading(f"{value.dtype} {list(value.shape)}", place.root, place.attribute)
+        elif isinstance(value, torch.nn.Module):
+            self._add_module(name, value)
+        elif isinstance(value, _CONTAINERS):
+            self._add_items(name, place, value)
+        elif isinstance(value, FunctionType | MethodType):
+            self._add_function(value, depth)
+        elif depth == _DEPTH - 1 and hasattr(value, "__dict__") and not isinstance(value, type):
+            self._add_object(name, value)
+
+    def _add_items(self, name: str, place: Reading, value: Any) -> None:
+        size = f"{type(value).__name__} of {len(value)}"
+        self.read[f"len({name})"] = Reading(size, place.root, place.attribute)
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in list(items)[:_MAX_ITEMS]:
+            if isinstance(item, _ATOMS) and not isinstance(value, set | frozenset):
+                self.read[f"{name}[{key!r}]"] = Reading(repr(item)[:_MAX_TEXT], place.root, place.attribute)
+
+    def _add_object(self, name: str, value: Any) -> None:
+        if isinstance(value, torch.nn.Module):
+            self._add_module(name, value)
+            return
+        for attribute, item in list(getattr(value, "__dict__", {}).items())[:_MAX_ITEMS]:
+            if isinstance(item, (*_ATOMS, *_CONTAINERS)) and not attribute.startswith("__"):
+                self._add_value(f"{name}.{attribute}", Reading("", name, attribute), item, 0)
+
+    def _add_module(self, name: str, module: torch.nn.Module) -> None:
+        for path, part in module.named_modules():
+            for attribute, item in list(vars(part).items()):
+                if len(self.read) < _MAX_READ and isinstance(item, _ATOMS) and not attribute.startswith("_"):
+                    full = ".".join(filter(None, (name, path, attribute)))
+                    self.read[full] = Reading(repr(item)[:_MAX_TEXT], name, attribute, id(part))
+
+
+def _outer_values(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """The globals and outer variables that a function's code names."""
+    for name in function.__code__.co_names:
+        if name in function.__globals__:
+            yield name, function.__globals__[name]
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # not bound yet
+            continue

@@ -1,0 +1,214 @@
+"""Special modes as the user's code enters and leaves them: anomaly detection, saved-tensor hooks, autocast, forward-mode
+levels, the transforms of `torch.func`; and the runs of checkpointed functions.
+
+`PATCHES` goes with the table in `patches.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import Any
+
+import torch
+import torch.utils.checkpoint
+
+from tensorlens.journal import CHANGE, NONE, REGION
+from tensorlens.tracer import bytecode
+from tensorlens.tracer.frames import NOWHERE
+from tensorlens.tracer.handlers import switch_site
+from tensorlens.tracer.outside import Outside, Reading
+from tensorlens.tracer.recorder import Recorder
+
+Wrap = Callable[[Recorder, Any], Any]
+_MODE_FILES = ("anomaly_mode.py", "graph.py", "autocast_mode.py", "forward_ad.py")
+_tokens = count()
+_flags_set: dict[int, tuple[weakref.ref[Any], int]] = {}  # module -> site of the last `train()` or `eval()`
+
+
+def _note(recorder: Recorder, frame: Any, kind: str, entering: bool) -> None:
+    """A REGION row for a mode that the user's own code switched, not torch's inside."""
+    site, _ = switch_site(recorder, frame, _MODE_FILES)
+    if site != NONE:
+        recorder.rows.append((REGION, NONE, site, kind, entering, NONE))
+
+
+def _set_anomaly_enabled(recorder: Recorder, original: Any) -> Any:
+    @functools.wraps(original)
+    def set_anomaly_enabled(mode: bool, *args: Any, **kwargs: Any) -> None:
+        original(mode, *args, **kwargs)
+        if not recorder.paused:
+            frame = sys._getframe(1)
+            leaving = not mode or frame.f_code.co_name == "__exit__"
+            _note(recorder, frame, "detect_anomaly", not leaving)
+
+    return set_anomaly_enabled
+
+
+def _switch(kind: str, entering: bool) -> Wrap:
+    """A function that switches a mode on or off; a `kind` of "" is the class of the context manager."""
+
+    def wrap(recorder: Recorder, original: Any) -> Any:
+        @functools.wraps(original)
+        def switch(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            if not recorder.paused:
+                _note(recorder, sys._getframe(1), kind or type(args[0]).__name__, entering)
+            return result
+
+        return switch
+
+    return wrap
+
+
+def _transform(fallback: str, entering: bool) -> Wrap:
+    """A level of `torch.func` begins or ends: told at the user's line under the name of what was called there."""
+
+    def wrap(recorder: Recorder, original: Any) -> Any:
+        def nesting(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            if not recorder.paused:
+                site, kind = _transform_called(recorder, sys._getframe(1), fallback)
+                if site != NOWHERE:
+                    recorder.rows.append((REGION, NONE, site, kind, entering, NONE))
+            return result
+
+        return nesting
+
+    return wrap
+
+
+def _transform_called(recorder: Recorder, frame: Any, fallback: str) -> tuple[int, str]:
+    name = fallback
+    while frame is not None and not recorder.sites.is_user(frame.f_code.co_filename):
+        head = frame.f_code.co_qualname.partition(".")[0]
+        name = head if head in torch.func.__all__ else name
+        frame = frame.f_back
+    return recorder.sites.of(frame), f"func.{name}"
+
+
+def _train(recorder: Recorder, original: Any) -> Any:
+    @functools.wraps(original)
+    def train(self: Any, mode: bool = True) -> Any:
+        if not recorder.paused and getattr(self, "training", mode) != mode:
+            _flags_set[id(self)] = (weakref.ref(self), recorder.sites.of(sys._getframe(1)))
+        return original(self, mode)
+
+    return train
+
+
+def _checkpoint(recorder: Recorder, original: Any) -> Any:
+    @functools.wraps(original)
+    def checkpoint(function: Any, *args: Any, **kwargs: Any) -> Any:
+        if recorder.paused:
+            return original(function, *args, **kwargs)
+        repeated = _Repeated(recorder, function, sys._getframe(1))
+        with repeated.region():
+            return original(repeated, *args, **kwargs)
+
+    return checkpoint
+
+
+class _Repeated:
+    """The function of a checkpoint: its first run is the forward pass, each later one a recomputation in backward."""
+
+    def __init__(self, recorder: Recorder, function: Any, frame: Any) -> None:
+        self._recorder = recorder
+        self._function = function
+        self._token = next(_tokens)
+        self._outside: Outside | None = None
+        self._site = recorder.sites.known(frame)
+        caller = recorder.sites.frame(frame)
+        self._called = None if caller is None else (caller.f_code, caller.f_lasti)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._recorder.paused:
+            return self._function(*args, **kwargs)
+        outside = Outside(self._function, self._recorder.sites.is_user)
+        if self._outside is None:
+            self._outside = outside
+            return self._function(*args, **kwargs)
+        frame = sys._getframe(1)
+        for name, old, new in outside.differences(self._outside):
+            site = self._changed_at(frame, old)
+            self._recorder.rows.append((CHANGE, site, name, old.text, new.text, self._token))
+        with self.noted("recomputation", self._recorder.sites.known(frame), NONE, self._token):
+            return self._function(*args, **kwargs)
+
+    @contextmanager
+    def region(self) -> Iterator[None]:
+        """The checkpoint's own call."""
+        with self.noted("checkpoint", self._site, self._token, NONE):
+            yield
+
+    @contextmanager
+    def noted(self, kind: str, site: int, token: int, checkpoint: int) -> Iterator[None]:
+        self._recorder.rows.append((REGION, token, site, kind, True, checkpoint))
+        try:
+            yield
+        finally:
+            self._recorder.rows.append((REGION, NONE, site, kind, False, checkpoint))
+
+    def _changed_at(self, frame: Any, reading: Reading) -> int:
+        """The line that changed what the function reads: for a module's mode the call of `train()` or `eval()`, else
+        the last instruction between the checkpoint and this backward pass that writes to the name."""
+        module, site = _flags_set.get(reading.owner, (None, NOWHERE))
+        if reading.attribute == "training" and module is not None and module() is not None:
+            return site
+        for code, after, before in self._places(frame):
+            found = [o for o in bytecode.writes_to(code, reading.root, reading.attribute) if after < o < before]
+            if found:
+                return self._recorder.sites.at(code, found[-1], None)
+        return NOWHERE
+
+    def _places(self, frame: Any) -> Iterator[tuple[types.CodeType, int, int]]:
+        """Where to look, the likeliest first: (code, after this offset, before this one)."""
+        end = sys.maxsize
+        running = []
+        outer = self._recorder.sites.frame(frame)
+        while outer is not None:
+            running.append((outer.f_code, outer.f_lasti, outer.f_globals))
+            outer = self._recorder.sites.frame(outer.f_back)
+        for code, reached, _ in running:
+            if self._called is not None and code is self._called[0]:
+                yield code, self._called[1], reached if reached > self._called[1] else end
+        assert self._outside is not None
+        yield from ((code, -1, end) for code in self._outside.codes)
+        if self._called is not None:
+            yield self._called[0], self._called[1], end
+        yield from ((code, -1, reached) for code, reached, _ in running)
+        for _, _, names in running[-1:]:
+            functions = [value for value in names.values() if isinstance(value, types.FunctionType)]
+            user = self._recorder.sites.is_user
+            yield from ((f.__code__, -1, end) for f in functions if user(f.__code__.co_filename))
+
+
+_HOOKS = torch.autograd.graph.saved_tensors_hooks
+_autograd: Any = torch._C._autograd
+_levels: Any = torch._functorch.eager_transforms
+_vmap: Any = torch._functorch.vmap
+
+PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
+    (torch, "set_anomaly_enabled", _set_anomaly_enabled),
+    (_HOOKS, "__enter__", _switch("", True)),
+    (_HOOKS, "__exit__", _switch("", False)),
+    (_autograd, "_saved_tensors_hooks_disable", _switch("disable_saved_tensors_hooks", True)),
+    (_autograd, "_saved_tensors_hooks_enable", _switch("disable_saved_tensors_hooks", False)),
+    (torch.amp.autocast_mode.autocast, "__enter__", _switch("autocast", True)),
+    (torch.amp.autocast_mode.autocast, "__exit__", _switch("autocast", False)),
+    (torch.autograd.forward_ad, "enter_dual_level", _switch("dual_level", True)),
+    (torch.autograd.forward_ad, "exit_dual_level", _switch("dual_level", False)),
+    (_levels, "_grad_increment_nesting", _transform("grad", True)),
+    (_levels, "_grad_decrement_nesting", _transform("grad", False)),
+    (_levels, "_jvp_increment_nesting", _transform("jvp", True)),
+    (_levels, "_jvp_decrement_nesting", _transform("jvp", False)),
+    (_vmap, "_vmap_increment_nesting", _transform("vmap", True)),
+    (_vmap, "_vmap_decrement_nesting", _transform("vmap", False)),
+    (torch.nn.Module, "train", _train),
+    (torch.utils.checkpoint, "checkpoint", _checkpoint),
+)
