@@ -32,7 +32,7 @@ from tensorlens.source import column_of
     MODE,  # site, mode, cause, entering, decorator
     NOTICE,  # site, category, message, op
     GAP,  # reason, site
-    FAILURE,  # type, message, op, inputs, saved, stack
+    FAILURE,  # type, message, op, inputs, saved, stack, site
     CLAIM,  # the fields of `model.Claim`
     END,  # states, bindings
     OUTCOME,  # outcome, exit code, number of the failure that ended the script
@@ -224,14 +224,15 @@ class Reader:
                 return
         self._add(model.Gap(self._count, reason, where))
 
-    def _read_failure(self, kind: str, message: str, op: str, inputs: Any, saved: Any, stack: Any) -> None:
+    def _read_failure(self, kind: str, message: str, op: str, inputs: Any, *rest: Any) -> None:
+        saved, stack, site = rest
         self._failures.append(
             model.Failure(
                 index=self._count,
                 kind=classify(message),
                 type=kind,
                 message=message,
-                site=stack[-1] if stack else None,
+                site=_optional(site),
                 op=op or None,
                 inputs=_accesses(inputs),
                 saved=tuple(model.SavedTensor(*s) for s in saved),
@@ -241,9 +242,7 @@ class Reader:
         )
 
     def _read_values(self, failure: int, values: Any) -> None:
-        told = tuple(
-            model.Value(name, kind, _optional(site), _optional(used)) for name, kind, site, used in values
-        )
+        told = tuple(model.Value(name, kind, _optional(site), _optional(used)) for name, kind, site, used in values)
         if failure < len(self._failures):
             found = self._failures[failure]
             self._failures[failure] = replace(found, values=(*found.values, *told))

@@ -199,13 +199,13 @@ class SavedTensor:
 
     node: str  # "SigmoidBackward0"
     sequence: int
-    slot: str  # "result", "self", "saved_tensors[0]"
+    slot: str  # "result", "self", "saved_tensors[0]"; "output 0" of a node whose gradient was not a number
     tensor: int | None  # a known tensor object on the same memory with the same version counter, if one is alive
     storage: int | None
     shape: tuple[int, ...]
     expected: int | None  # saved at this version; None: not reported
     found: int | None  # the version found by the check
-    problem: Literal["version", "freed", "other"] | None  # None: intact
+    problem: Literal["version", "freed", "nan", "other"] | None  # None: intact
     message: str = ""
 
 
@@ -227,11 +227,11 @@ class Failure:
     kind: str  # a catalogue code where the message is known, else ""
     type: str
     message: str
-    site: int | None  # the user's innermost line
+    site: int | None  # the user's innermost line from which torch was called
     op: str | None  # the torch call that raised; None: raised by Python code
     inputs: tuple[Access, ...]
     saved: tuple[SavedTensor, ...]  # the autopsy of a failed backward; what raised comes first
-    stack: tuple[int, ...]  # the user's sites from the outermost to the innermost
+    stack: tuple[int, ...]  # the user's sites from the outermost to where it was raised: past `site`, in code torch ran
     caught: bool  # False: it ended the script
     values: tuple[Value, ...] = ()  # known for the failure that ended the script
 

@@ -29,3 +29,20 @@ root = (ratio + 1e-6).sqrt() * 0
 root.sum().backward()
 ```
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.diagnostics.anomaly import find_announced
+from tensorlens.model import Diagnostic
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    yield from find_announced(
+        facts,
+        "anomaly-forward-traceback",
+        "anomaly mode keeps the Python stack of each operation, and shows that of the one whose backward failed",
+        "the line in the printed stack is where the operation was recorded: look at what it was given",
+    )

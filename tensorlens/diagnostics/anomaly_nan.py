@@ -26,3 +26,54 @@ length = (distance + 1e-8).sqrt()
 (length * torch.tensor([0.0, 1.0])).sum().backward()
 ```
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.diagnostics.anomaly import failing_call, mode_label, value_label
+from tensorlens.diagnostics.wording import count_text, finding, fix, node_text, op_text, severity_of
+from tensorlens.model import Call, Diagnostic, Failure, Fix
+
+CODE = "anomaly-nan"
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    for failure in facts.failures(CODE):
+        yield explain(facts, failure)
+
+
+def explain(facts: Facts, failure: Failure) -> Diagnostic:
+    """The node whose gradient was not a number, the call that recorded it, and the value that this call was given."""
+    node = failure.saved[0] if failure.saved else None
+    name = "an operation" if node is None else node_text(node.node)
+    call = failing_call(facts, failure)
+    built = None
+    if call is not None:
+        built = facts.label("graph_built_here", call.site, f"{name} is recorded here{count_text(facts, call)}")
+    return finding(
+        CODE,
+        severity_of(failure),
+        f"the gradient computed by {name} is not a number",
+        f"the gradients that reached {name} were numbers, and what its formula made of them is NaN",
+        [
+            built,
+            value_label(facts, failure, call),
+            facts.label("needed_here", failure.site, f"{name} is run backward here"),
+            mode_label(facts, failure.index),
+        ],
+        fixes=tuple(_fixes(call)),
+        evidence={"node": None if node is None else node.node, "output": None if node is None else node.slot},
+    )
+
+
+def _fixes(call: Call | None) -> Iterator[Fix]:
+    if call is None or call.op.endswith(".apply"):
+        yield fix("look at the formula in `backward` for a division by zero or a product of 0 and infinity")
+        return
+    op = op_text(call.op)
+    yield fix(
+        f"keep what {op} is given away from where its slope is infinite: `clamp(min=...)` or a small constant"
+    )
+    yield fix(f"to leave elements out, put harmless values in their place before {op}: masked after it, 0 * inf is NaN")

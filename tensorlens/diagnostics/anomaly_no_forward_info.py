@@ -28,3 +28,20 @@ with torch.autograd.set_detect_anomaly(True):
     length.sum().backward()
 ```
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.diagnostics.anomaly import find_announced
+from tensorlens.model import Diagnostic
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    yield from find_announced(
+        facts,
+        "anomaly-no-forward-info",
+        "the stack of an operation is kept only while anomaly mode is on, and it was off in the forward pass",
+        "put the forward pass inside anomaly mode too",
+    )

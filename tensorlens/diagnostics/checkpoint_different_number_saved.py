@@ -29,3 +29,20 @@ result.sum().backward()
 model.eval()
 ```
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.diagnostics.reruns import find_rerun
+from tensorlens.model import Diagnostic
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    yield from find_rerun(
+        facts,
+        "checkpoint-different-number-saved",
+        "the checkpointed function saved another number of tensors when it was run again",
+        "backward needs what the function saved, and running it again must save the same tensors",
+    )

@@ -40,3 +40,20 @@ result = checkpoint(block, weight, 1, use_reentrant=False)
 result.backward()
 ```
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.diagnostics.reruns import find_rerun
+from tensorlens.model import Diagnostic
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    yield from find_rerun(
+        facts,
+        "checkpoint-metadata-mismatch",
+        "the checkpointed function made tensors of another shape or dtype when it was run again",
+        "backward needs what the function saved, and running it again must give tensors of the same kind",
+    )

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import ancestry, leaf_above
 from tensorlens.analysis.names import shape_text
+from tensorlens.analysis.regions import backward_at, recomputed, run_again_at
 from tensorlens.diagnostics.wording import named, op_text
-from tensorlens.model import Access, Call, Severity
+from tensorlens.model import Access, Call, Failure, Severity
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,8 @@ class Refusal:
     message: str
     inputs: tuple[Access, ...]
     severity: Severity
+    raised: int | None = None  # the user's line inside the call that raised: in a hook, in a `backward`
+    failure: Failure | None = None
 
     def first(self, wanted: Callable[[int], bool]) -> int | None:
         """The first of the call's tensors for which `wanted` holds."""
@@ -66,6 +69,10 @@ def leaf(refusal: Refusal) -> Spot | None:
     if not found:
         return None
     site = _birth_of_leaf(facts, found[0], refusal.index)
+    checkpoint, backward = run_again_at(facts, refusal.index), backward_at(facts, refusal.index)
+    if checkpoint is not None and backward is not None and site == backward.site:
+        text = "this checkpoint hands its function a detached copy, a leaf, when it is run again"
+        return Spot(found[0], checkpoint.site, text)
     return Spot(found[0], site, f"{refusal.name(found[0])} is a leaf that requires grad")
 
 
@@ -218,16 +225,24 @@ def mode(refusal: Refusal) -> Spot | None:
 
 
 def spot(refusal: Refusal) -> Spot | None:
+    if refusal.raised is not None:
+        return Spot(None, refusal.raised, "refused here")
     return Spot(None, refusal.site, f"{op_text(refusal.op)} is refused" if refusal.op else "refused here")
 
 
 def needed(refusal: Refusal) -> Spot | None:
+    backward = None if run_again_at(refusal.facts, refusal.index) is None else backward_at(refusal.facts, refusal.index)
+    if backward is not None:
+        return Spot(None, backward.site, "backward runs the checkpointed function again")
     return Spot(None, refusal.site, f"{op_text(refusal.op)} needs it here" if refusal.op else "needed here")
 
 
 def called(refusal: Refusal) -> Spot | None:
     """The call of a custom Function, or of a checkpointed region, that the failing graph went through."""
     facts = refusal.facts
+    checkpoint = None if refusal.failure is None else recomputed(facts, refusal.failure)
+    if checkpoint is not None:
+        return Spot(None, checkpoint.site, "the checkpoint is called here; backward runs its function again")
     if refusal.op.endswith(".apply"):
         return Spot(None, refusal.site, f"{op_text(refusal.op)} is called here")
     above = [call for access in refusal.inputs for _, call in ancestry(facts, access.tensor, refusal.index)]

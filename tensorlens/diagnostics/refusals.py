@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import find_cut
+from tensorlens.analysis.regions import run_again_at
 from tensorlens.diagnostics.cuts import cut_labels
-from tensorlens.diagnostics.provenance import ROLES, Refusal
+from tensorlens.diagnostics.provenance import ROLES, Refusal, needed
 from tensorlens.diagnostics.wording import finding, fix, op_text, severity_of
 from tensorlens.messages import classify
 from tensorlens.model import Diagnostic, Failure, Label, Notice
@@ -59,6 +60,9 @@ def labels_of(refusal: Refusal, roles: tuple[str, ...]) -> tuple[list[Label | No
         found = ROLES[role](refusal) if role in ROLES else None
         if found is not None:
             labels.append(facts.label(role.partition(":")[0], found.site, found.text))
+            if role == "rejected_here" and run_again_at(facts, refusal.index) is not None:
+                again = needed(refusal)
+                labels.append(None if again is None else facts.label("needed_here", again.site, again.text))
             if role == "modified_here" and found.site != refusal.site:
                 labels.append(facts.label("needed_here", refusal.site, f"{op_text(refusal.op)} needs it afterwards"))
             fields[role.split("_")[0]] = refusal.name(found.tensor)
@@ -107,7 +111,18 @@ def refusals(facts: Facts, code: str) -> Iterator[Refusal]:
 def of_failure(facts: Facts, failure: Failure) -> Refusal:
     """A failing call, seen as a refusal."""
     inputs, op = failure.inputs, failure.op or ""
-    return Refusal(facts, failure.index, failure.site, op, failure.message, inputs, severity_of(failure))
+    raised = failure.stack[-1] if failure.stack and failure.stack[-1] != failure.site else None
+    return Refusal(
+        facts,
+        failure.index,
+        failure.site,
+        op,
+        failure.message,
+        inputs,
+        severity_of(failure),
+        raised,
+        failure,
+    )
 
 
 def of_notice(facts: Facts, notice: Notice) -> Refusal:

@@ -8,7 +8,22 @@ from typing import Any
 
 from tensorlens.analysis.names import Names
 from tensorlens.analysis.tables import last_states
-from tensorlens.model import Backward, Call, Change, Claim, Diagnostic, Event, Gap, GradMode, Notice, Region, Report, Span, State, Trace
+from tensorlens.model import (
+    Backward,
+    Call,
+    Change,
+    Claim,
+    Diagnostic,
+    Event,
+    Gap,
+    GradMode,
+    Notice,
+    Region,
+    Report,
+    Span,
+    State,
+    Trace,
+)
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.summary import final_failure
 from tensorlens.source import shown_path

@@ -20,6 +20,8 @@ MAX_FOUND = 50
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
 _SHAPE = re.compile(r"Tensor \[([\d, ]*)\]\]")
 _FREED = "Trying to backward through the graph a second time"
+_NOT_A_NUMBER = re.compile(r"Function '(\w+)' returned nan values in its (\d+)th output")
+MAX_VALUES = 1_000_000
 _LEAF_SEQUENCE = 2**63  # AccumulateGrad has no place in the order: 2**64 - 1
 
 
@@ -31,6 +33,8 @@ def autopsy(recorder: Any, roots: list[torch.Tensor], message: str) -> tuple[Any
     """
     found: list[Any] = []
     try:
+        if (not_a_number := _NOT_A_NUMBER.search(message)) is not None:
+            return _of_nan(recorder, roots, not_a_number, message)
         _collect(recorder, roots, found)
     except Exception as trouble:  # ours: the user's own exception is on its way and must not be replaced
         recorder.gap(f"the failed graph could not be read to its end ({type(trouble).__name__}: {trouble})")
@@ -38,6 +42,51 @@ def autopsy(recorder: Any, roots: list[torch.Tensor], message: str) -> tuple[Any
     if not any(row[-1] == message for row in found):
         found[:0] = _from_message(message)
     return tuple(found[:MAX_FOUND])
+
+
+def _of_nan(recorder: Any, roots: list[torch.Tensor], told: re.Match[str], message: str) -> tuple[Any, ...]:
+    """A row for the node whose gradient was not a number, and one for each tensor that it was given and that holds
+    values at which a formula may have none."""
+    named = [node for node in _nodes(roots) if node.name() == told.group(1) and node._sequence_nr() < _LEAF_SEQUENCE]
+    shown = [node for node in named if _was_shown(node, recorder.last_warning)]
+    rows: list[tuple[Any, ...]] = []
+    for node in sorted(shown or named, key=lambda node: -node._sequence_nr()):
+        head = (node.name(), node._sequence_nr(), f"output {told.group(2)}", None, None, (), None, None, "nan", message)
+        odd = [row for slot, data in _given(node) if (row := _odd_values(recorder, node, slot, data)) is not None]
+        if odd or not rows:
+            rows = [head, *odd]
+        if odd:
+            break
+    return tuple(rows)
+
+
+def _was_shown(node: Any, warning: str) -> bool:
+    """Whether the stack that anomaly mode printed is the one that it keeps with this node."""
+    stack = "".join(node.metadata.get("traceback_", ()))
+    return bool(stack) and stack in warning
+
+
+def _given(node: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    """What a node's formula is computed from, as far as it is left: leaves, and what the node saved."""
+    for position, (following, _) in enumerate(node.next_functions):
+        if hasattr(following, "variable"):
+            yield f"input {position}", following.variable
+    for slot, raw in _raw_saved(node):
+        try:
+            if isinstance(data := raw.data, torch.Tensor):
+                yield slot, data
+        except (RuntimeError, AttributeError):
+            continue  # freed, or packed by a hook
+
+
+def _odd_values(recorder: Any, node: Any, slot: str, data: torch.Tensor) -> tuple[Any, ...] | None:
+    if data.layout is not torch.strided or data.numel() > MAX_VALUES:
+        return None
+    with torch.no_grad():
+        counts = {"0": int((data == 0).sum()), "infinite": int(data.isinf().sum()), "NaN": int(data.isnan().sum())}
+    text = ", ".join(f"{count} of its {data.numel()} values are {what}" for what, count in counts.items() if count)
+    row = _row(node, node._sequence_nr(), slot, data, text, recorder)
+    return None if row is None or not text else (*row[:8], "nan", text)
 
 
 def _from_message(message: str) -> list[Any]:

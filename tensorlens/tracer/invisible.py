@@ -155,8 +155,9 @@ def _is_handler(frame: FrameType) -> bool:
 
 def _note(recorder: Recorder, message: Any, frame: FrameType | None) -> None:
     if not recorder.paused:
+        recorder.last_warning = str(message.message)
         site = recorder.sites.of(frame)
-        recorder.rows.append((NOTICE, site, message.category.__name__, str(message.message), None))
+        recorder.rows.append((NOTICE, site, message.category.__name__, recorder.last_warning, None))
 
 
 # --- tracebacks -----------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """What a function reads from outside its arguments, so that a second run can be compared with the first.
 
-A checkpointed function must do the same when it is run again in backward. What it can see besides its arguments is known
-from its code: globals, closures, the object of a bound method, the flags of modules. Each is kept as short text.
+A checkpointed function must do the same when it is run again in backward. What it can see besides its arguments is
+known from its code: globals, closures, the object of a bound method, the flags of modules. Each is kept as short text.
 """
 
 from __future__ import annotations
@@ -83,8 +83,7 @@ class Outside:
             self._add_object(name, value)
 
     def _add_items(self, name: str, place: Reading, value: Any) -> None:
-        size = f"{type(value).__name__} of {len(value)}"
-        self.read[f"len({name})"] = Reading(size, place.root, place.attribute)
+        self.read[f"len({name})"] = Reading(str(len(value)), place.root, place.attribute)
         items = value.items() if isinstance(value, dict) else enumerate(value)
         for key, item in list(items)[:_MAX_ITEMS]:
             if isinstance(item, _ATOMS) and not isinstance(value, set | frozenset):

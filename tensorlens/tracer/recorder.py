@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+import torch.utils.checkpoint
 from torch.overrides import TorchFunctionMode
 
 from tensorlens.journal import CALL, FAILURE, GAP, VALUES
@@ -27,6 +28,7 @@ _plain = {torch.Tensor, torch.nn.Parameter}
 _getframe = sys._getframe
 _ATOMS = {int, float, str, bool, slice, type(None), torch.dtype, torch.device, torch.Size}
 MAX_FAILURES = 200
+_STOP = torch.utils.checkpoint._StopRecomputationError  # how a recomputation ends early: no failure
 Called = tuple[Any, str, Any, bool, bool]
 
 
@@ -64,6 +66,7 @@ class Recorder(TorchFunctionMode):
         self._met: list[Any] = []  # states of tensors first met as inputs, for the next row
         self.failures = 0
         self.last_failure: tuple[int, object] = (0, None)  # (id, token) of the exception noted last
+        self.last_warning = ""
         self.leaving: Callable[[int], None] = lambda status: None  # called when the process leaves by `os._exit`
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -231,13 +234,15 @@ class Recorder(TorchFunctionMode):
 
     def fail(self, error: BaseException, op: str, inputs: Any, frame: Any, saved: tuple[Any, ...] = ()) -> None:
         """Write a FAILURE row for an exception on its way to the user's code, once."""
-        if self._has_noted(error) or self.failures >= MAX_FAILURES:
+        if self._has_noted(error) or self.failures >= MAX_FAILURES or isinstance(error, _STOP):
             return
         self.last_failure = (id(error), token_of(error))
         self.failures += 1
         stack = self.sites.stack(frame)
-        message = safe_text(error)
-        self.rows.append((FAILURE, type(error).__name__, message, op, tuple(inputs), saved, stack))
+        inside = self.sites.traceback_stack(error.__traceback__)  # user code that the call ran: a hook, a `backward`
+        site = stack[-1] if stack else NONE
+        row = (FAILURE, type(error).__name__, safe_text(error), op, tuple(inputs), saved, (*stack, *inside), site)
+        self.rows.append(row)
 
     def note_ending(self, error: BaseException) -> int:
         """The number of the FAILURE row of the exception that ends the run, written now if no torch call raised it."""
@@ -245,7 +250,8 @@ class Recorder(TorchFunctionMode):
             stack = self.sites.traceback_stack(error.__traceback__)
             if isinstance(error, SyntaxError) and error.filename and self.sites.is_user(error.filename):
                 stack = (*stack, self.sites.of_syntax_error(error))
-            self.rows.append((FAILURE, type(error).__name__, safe_text(error), "", (), (), stack))
+            site = stack[-1] if stack else NONE
+            self.rows.append((FAILURE, type(error).__name__, safe_text(error), "", (), (), stack, site))
             self.last_failure = (id(error), token_of(error))
             self.failures += 1
         values = plain_values(self.sites, error.__traceback__)

@@ -1,5 +1,5 @@
-"""Special modes as the user's code enters and leaves them: anomaly detection, saved-tensor hooks, autocast, forward-mode
-levels, the transforms of `torch.func`; and the runs of checkpointed functions.
+"""Special modes as the user's code enters and leaves them: anomaly detection, saved-tensor hooks, autocast, levels of
+forward mode, the transforms of `torch.func`; and the runs of checkpointed functions.
 
 `PATCHES` goes with the table in `patches.py`.
 """

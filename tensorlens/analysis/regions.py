@@ -1,0 +1,69 @@
+"""Special modes and checkpoints over time: what was open at an event, and what was run again in a backward pass."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.model import Backward, Change, Event, Failure, Region
+
+
+def region(facts: Facts, before: int, *kinds: str) -> Region | None:
+    """The innermost special mode, of the kinds that begin so, that was open at event `before`."""
+    left: Counter[str] = Counter()
+    for event in reversed(_until(facts, before)):
+        if not isinstance(event, Region) or not event.kind.startswith(kinds):
+            continue
+        if not event.entering:
+            left[event.kind] += 1
+        elif left[event.kind]:
+            left[event.kind] -= 1
+        else:
+            return event
+    return None
+
+
+def run_again_at(facts: Facts, before: int) -> Region | None:
+    """The checkpoint whose function was being run again at event `before`."""
+    inner = region(facts, before, "recomputation")
+    return None if inner is None else _opened(facts, inner)
+
+
+def recomputed(facts: Facts, failure: Failure) -> Region | None:
+    """The checkpoint whose function was run again last in the backward pass that failed."""
+    backward = failed_backward(facts, failure)
+    start = failure.index if backward is None else backward.started
+    for event in reversed(_until(facts, failure.index)):
+        if event.index < start:
+            return None
+        if isinstance(event, Region) and event.kind == "recomputation":
+            return _opened(facts, event)
+    return None
+
+
+def failed_backward(facts: Facts, failure: Failure) -> Backward | None:
+    """The backward pass that something failed in: the innermost that encloses it and did not end well."""
+    return backward_at(facts, failure.index)
+
+
+def backward_at(facts: Facts, at: int) -> Backward | None:
+    around = (b for b in facts.backwards if b.started <= at <= b.index and b.failed)
+    return min(around, key=lambda b: b.index - b.started, default=None)
+
+
+def changes(facts: Facts, checkpoint: Region, before: int) -> list[Change]:
+    """What the function of a checkpoint found changed when it was run again before event `before`."""
+    found = [e for e in facts.events if isinstance(e, Change) and e.checkpoint == checkpoint.index]
+    first = {change.name: change for change in reversed(found) if change.index < before}
+    return list(first.values())[::-1]
+
+
+def _opened(facts: Facts, recomputation: Region) -> Region | None:
+    opened = facts.event(recomputation.checkpoint)
+    return opened if isinstance(opened, Region) else None
+
+
+def _until(facts: Facts, before: int) -> tuple[Event, ...]:
+    """The events before the one with this index."""
+    first = facts.events[0].index if facts.events else 0
+    return facts.events[: max(before - first, 0)]
