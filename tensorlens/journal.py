@@ -38,8 +38,11 @@ from tensorlens.source import column_of
     OUTCOME,  # outcome, exit code, number of the failure that ended the script
     REGION,  # token, site, kind, entering, token of the checkpoint
     CHANGE,  # site, name, before, after, token of the checkpoint
-    VALUES,  # number of the failure, values
-) = range(18)
+    VALUES,  # number of the failure (none: the last notice), values
+    ASSIGNMENT,  # site, name, tensors held before, tensors held now, whether they stand elsewhere too
+    ARGUMENTS,  # number of the failure, (name, tensor) of each
+    DEAD_ENDS,  # number of the failure, (name, sequence) of each
+) = range(21)
 
 NONE = -1
 MODES: tuple[Mode, ...] = ("grad", "no_grad", "inference")
@@ -105,6 +108,7 @@ class Reader:
         self._regions: dict[int, int] = {}
         self._failures: list[model.Failure] = []
         self._claims: list[model.Claim] = []
+        self._assignments: list[model.Assignment] = []
         self._totals: Counter[tuple[int, str]] = Counter()
         self._end = model.End()
         self.finished = False
@@ -125,6 +129,7 @@ class Reader:
             failures=tuple(self._failures),
             end=self._end,
             claims=tuple(self._claims),
+            assignments=tuple(self._assignments),
             totals=tuple(model.Total(site, op, n) for (site, op), n in self._totals.items()),
         )
 
@@ -243,9 +248,26 @@ class Reader:
 
     def _read_values(self, failure: int, values: Any) -> None:
         told = tuple(model.Value(name, kind, _optional(site), _optional(used)) for name, kind, site, used in values)
-        if failure < len(self._failures):
+        if failure == NONE:
+            last = self._events[-1] if self._events else None
+            if isinstance(last, model.Notice):
+                self._events[-1] = replace(last, values=told)
+        elif failure < len(self._failures):
             found = self._failures[failure]
             self._failures[failure] = replace(found, values=(*found.values, *told))
+
+    def _read_arguments(self, failure: int, arguments: Any) -> None:
+        if failure < len(self._failures):
+            told = tuple(model.Argument(*argument) for argument in arguments)
+            self._failures[failure] = replace(self._failures[failure], arguments=told)
+
+    def _read_dead_ends(self, failure: int, nodes: Any) -> None:
+        if failure < len(self._failures):
+            told = tuple(model.Node(name, _optional(sequence)) for name, sequence in nodes)
+            self._failures[failure] = replace(self._failures[failure], dead_ends=told)
+
+    def _read_assignment(self, site: int, name: str, old: Any, new: Any, shared: bool) -> None:
+        self._assignments.append(model.Assignment(self._count, _optional(site), name, old, new, shared))
 
     def _read_claim(self, *fields: Any) -> None:
         self._claims.append(model.Claim(*fields))
@@ -282,4 +304,7 @@ class Reader:
         _read_region,
         _read_change,
         _read_values,
+        _read_assignment,
+        _read_arguments,
+        _read_dead_ends,
     )

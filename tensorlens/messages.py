@@ -64,6 +64,12 @@ def find(text: str) -> list[str]:
     return [item.code for item in sorted(hits, key=lambda item: item.generic)]
 
 
+def argument_named(message: str) -> str:
+    """The parameter that a message names: `weight` in "with respect to argument 'weight'"; "" for none."""
+    found = re.search(r"argument '(\w+)'", message)
+    return found[1] if found else ""
+
+
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)

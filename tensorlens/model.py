@@ -178,6 +178,7 @@ class Notice:
     category: str
     message: str
     op: str | None
+    values: tuple[Value, ...] = ()  # the plain values that the expression at the site reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +221,22 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
+class Argument:
+    """A tensor that a Python function of torch was given, by the name of its parameter."""
+
+    name: str  # "weight"
+    tensor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node of a failed graph that can't be differentiated: backward has no way through it."""
+
+    name: str  # "CdistBackwardBackward0"
+    sequence: int | None  # of the forward node whose derivative it is; None: it is a forward node itself
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
     """An exception that reached the user's code from a torch call, or that ended the script."""
 
@@ -234,6 +251,8 @@ class Failure:
     stack: tuple[int, ...]  # the user's sites from the outermost to where it was raised: past `site`, in code torch ran
     caught: bool  # False: it ended the script
     values: tuple[Value, ...] = ()  # known for the failure that ended the script
+    arguments: tuple[Argument, ...] = ()  # likewise
+    dead_ends: tuple[Node, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,6 +319,18 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
+class Assignment:
+    """A module's attribute was given another parameter or module than it had, or one that stands elsewhere too."""
+
+    index: int  # position among the events: it happened before the event of this index
+    site: int | None
+    name: str  # "weight"
+    old: tuple[int, ...]  # the tensors that the attribute held: itself, or the parameters of a module
+    new: tuple[int, ...]
+    shared: bool  # the new value already stood in a module
+
+
+@dataclass(frozen=True, slots=True)
 class Trace:
     """One run as plain data. `events[i].index == events[0].index + i`: a window of the run, the oldest folded."""
 
@@ -314,6 +345,7 @@ class Trace:
     end: End = field(default_factory=End)
     claims: tuple[Claim, ...] = ()
     totals: tuple[Total, ...] = ()
+    assignments: tuple[Assignment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ from typing import Any
 
 from tensorlens.model import (
     Access,
+    Argument,
+    Assignment,
     Backward,
     Binding,
     Call,
@@ -46,10 +48,12 @@ _REFERENCES: dict[type, dict[str, str]] = {
     Gap: {"site": "sites"},
     SavedTensor: {"tensor": "tensors", "storage": "storages"},
     Value: {"site": "sites", "used": "sites"},
+    Argument: {"tensor": "tensors"},
     Failure: {"site": "sites", "stack": "sites"},
     Binding: {"tensor": "tensors"},
     Script: {"failure": "failures"},
     Total: {"site": "sites"},
+    Assignment: {"site": "sites", "old": "tensors", "new": "tensors"},
 }
 """The fields that hold positions in a table of the trace."""
 

@@ -9,6 +9,7 @@ from tensorlens.analysis.lineage import Cut, ancestry, leaf_above
 from tensorlens.model import Backward, Call, Failure
 
 GRAD_READ = "Tensor.grad.__get__"
+GRAD_FN_READ = "Tensor.grad_fn.__get__"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +27,22 @@ class Missing:
 
 def missing_gradient(facts: Facts, failure: Failure) -> Missing | None:
     """The last `.grad` read on the failing line that gave None; None where no such read was recorded."""
+    read = last_read(facts, failure, GRAD_READ)
+    return None if read is None else _examine(facts, read)
+
+
+def last_read(facts: Facts, failure: Failure, op: str) -> Call | None:
+    """The last reading of an attribute on the failing line that gave no tensor."""
     span = facts.span(failure.site)
     for call in reversed(facts.calls):
-        if call.index >= failure.index or call.op != GRAD_READ or call.outputs:
+        if call.index >= failure.index or call.op != op or call.outputs:
             continue
         where = facts.span(call.site)
         if span is None or where is None or where.file != span.file:
             return None
         if not span.line <= where.line <= span.end_line and where.line != span.line:
             return None
-        return _examine(facts, call)
+        return call
     return None
 
 

@@ -82,7 +82,7 @@ class Phrases:
             targets = self._trace.sites[call.site].targets
             count = len({access.tensor for access in call.inputs})
             yield Fact(targets[0] if targets else "", f"{call.op[6:]} over {_count(count, 'parameter')}")
-        if call.op.endswith(".grad.__get__"):
+        if call.op.endswith((".grad.__get__", ".grad_fn.__get__")):
             return
         direct = self._names.syntax.is_direct(self._trace.sites[call.site], call.op)
         for access in call.outputs:

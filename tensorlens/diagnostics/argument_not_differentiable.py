@@ -30,7 +30,7 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "argument-not-differentiable",
-    ("rejected_here",),
+    ("rejected_here", "leaf_made_here:argument"),
     "{op} was given a tensor that requires grad where it has no derivative",
     "this argument is a constant to the operation: its gradient can't be computed",
     "pass it without history: `.detach()`",

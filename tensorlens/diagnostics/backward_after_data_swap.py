@@ -26,3 +26,21 @@ loss.backward()
 weight = torch.ones(3, requires_grad=True)
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.analysis.overtaken import moved
+from tensorlens.diagnostics.overtaken import overtaken_before_backward
+
+find = overtaken_before_backward(
+    "backward-after-data-swap",
+    moved,
+    ("saved_here",),
+    (
+        "{name} was given other memory by {op} after autograd had saved it",
+        "the version of {name} did not move, so backward goes on, and the sizes it combines do not fit",
+        "from here on {name} lies in other memory",
+    ),
+    "call backward before the values are replaced, or compute the loss again afterwards",
+    "to change values, use `with torch.no_grad(): p.copy_(...)`: autograd notices that",
+)

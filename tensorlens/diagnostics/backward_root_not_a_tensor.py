@@ -29,7 +29,7 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "backward-root-not-a-tensor",
-    ("needed_here",),
+    ("needed_here", "value_made_here:plain"),
     "{op} was asked to start from something that is not a tensor",
     "a number has no history to go back through",
     "pass only tensors that were computed from what requires grad",

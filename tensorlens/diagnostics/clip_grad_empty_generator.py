@@ -34,7 +34,7 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "clip-grad-empty-generator",
-    ("rejected_here",),
+    ("rejected_here", "value_made_here:container"),
     "gradients were to be clipped, and no parameters were given",
     "the generator of parameters had been used up before, so nothing was clipped",
     "make a list of it once, `list(model.parameters())`, or call `model.parameters()` again",

@@ -30,7 +30,7 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "clip-grad-non-finite",
-    ("needed_here",),
+    ("needed_here", "value_made_here:gradient"),
     "the norm of the gradients is not a finite number",
     "an infinite or NaN gradient can't be scaled back to a limit",
     "look for its cause in the backward pass: `torch.autograd.set_detect_anomaly(True)` names the operation",

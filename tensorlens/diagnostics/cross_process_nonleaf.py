@@ -34,7 +34,7 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "cross-process-nonleaf",
-    ("rejected_here",),
+    ("rejected_here", "nonleaf_made_here"),
     "a computed tensor was to be sent to another process",
     "its graph lives in this process and can't be carried over",
     "send the values: `.detach()`",

@@ -32,3 +32,16 @@ torch.nn.parallel.DistributedDataParallel(student)
 dist.destroy_process_group()
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "ddp-no-trainable-parameters",
+    ("rejected_here", "leaf_made_here:unreached"),
+    "a module without a parameter that requires grad was given to `DistributedDataParallel`",
+    "the wrapper averages gradients between processes, and this module has none",
+    "use a frozen module as it is; wrap only what is trained",
+    "where it should train, call `requires_grad_()` before it is wrapped",
+)

@@ -58,3 +58,16 @@ for step in range(2):
 dist.destroy_process_group()
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "ddp-unused-parameter",
+    ("needed_here", "called_here:module", "leaf_made_here:unreached"),
+    "{leaf} got no gradient in the round before, and `DistributedDataParallel` still waits for it",
+    "each round ends when every parameter that required grad when the module was wrapped has its gradient",
+    "leave parameters that are not used out of the module, or freeze them before it is wrapped",
+    "where the path changes from round to round, pass `find_unused_parameters=True`",
+)

@@ -31,7 +31,7 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "derivative-for-operator-not-implemented",
-    ("needed_here",),
+    ("needed_here", "graph_built_here:dead_end"),
     "backward came to an operator that has no derivative",
     "PyTorch records a node for it that does nothing but raise this error",
     "if no gradient is needed through it, `detach()` its input",

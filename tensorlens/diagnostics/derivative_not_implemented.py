@@ -31,7 +31,7 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "derivative-not-implemented",
-    ("needed_here", "graph_built_here"),
+    ("needed_here", "graph_built_here:dead_end"),
     "backward came to an operation that has no derivative",
     "the operation is recorded so that its result can be used; its derivative does not exist or is not written",
     "if no gradient is needed through it, `detach()` its input",

@@ -32,7 +32,7 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "duplicate-parameter-in-group",
-    ("optimizer_made_here",),
+    ("optimizer_made_here", "shared_here:module"),
     "one parameter stands twice in a group of the optimizer",
     "it would be updated twice in each step",
     "name a shared parameter once: `parameters()` of a module that holds both parts does",

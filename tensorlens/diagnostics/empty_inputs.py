@@ -30,7 +30,7 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "empty-inputs",
-    ("needed_here",),
+    ("needed_here", "value_made_here:plain"),
     "{op} was asked for the gradients of nothing",
     "the list of tensors to differentiate with respect to is empty",
     "look at what made the list: a filter may have left nothing over",

@@ -32,7 +32,7 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "grad-count-mismatch",
-    ("needed_here",),
+    ("needed_here", "value_made_here:plain"),
     "{op} was given a different number of results and of gradients",
     "each result that backward starts from needs a gradient of its own",
     "pass one gradient for each result; None stands for the gradient 1 of a single number",

@@ -30,7 +30,7 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "grad-input-not-a-tensor",
-    ("needed_here",),
+    ("needed_here", "value_made_here:plain"),
     "{op} was asked for the gradient of something that is not a tensor",
     "only tensors of the recorded graph have gradients",
     "pass the tensors themselves; for a module, `list(model.parameters())`",

@@ -23,3 +23,28 @@ with torch.no_grad():
     layer(torch.ones(1, 2))
 ```
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.diagnostics.wording import finding, fix, severity_of
+from tensorlens.model import Diagnostic
+
+CODE = "grad-mode-used-without-call"
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    for failure in facts.failures(CODE):
+        name = next((value.name for value in failure.values if value.type == "type"), None)
+        if name is not None:
+            yield finding(
+                CODE,
+                severity_of(failure),
+                f"a `with` statement was given the class `{name}` itself",
+                f"the block needs an instance of `{name}`, and calling the class makes one",
+                [facts.label("rejected_here", failure.site, f"`{name}` is not called here")],
+                fixes=(fix(f"call it: `with torch.{name}():`"),),
+                evidence={"context_manager": name},
+            )

@@ -31,7 +31,7 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "grad-not-a-tensor",
-    ("rejected_here",),
+    ("rejected_here", "value_made_here:plain"),
     "`.grad` was assigned something that is not a tensor",
     "`.grad` is a tensor of the same shape, or None",
     "to reset a gradient, assign None or call `zero_grad()`",

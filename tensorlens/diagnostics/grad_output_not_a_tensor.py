@@ -30,7 +30,7 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "grad-output-not-a-tensor",
-    ("needed_here",),
+    ("needed_here", "value_made_here:plain"),
     "the gradient passed to {op} is not a tensor",
     "backward multiplies it with tensors and does not convert numbers or lists",
     "pass a tensor with the shape of the result, such as `torch.tensor([...])` or `torch.ones_like(...)`",

@@ -32,7 +32,7 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "grad-output-not-iterable",
-    ("needed_here",),
+    ("needed_here", "value_made_here:plain"),
     "the gradient passed to {op} is a bare number",
     "backward takes a tensor, or one gradient for each result, and tried to go through the number",
     "pass a tensor: `torch.tensor(0.5)`",

@@ -37,7 +37,7 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "grad-scaler-call-order",
-    ("rejected_here",),
+    ("rejected_here", "modified_here:before"),
     "the methods of `GradScaler` were called in an order that would divide the gradients twice",
     "in each round: `scale(loss).backward()`, `unscale_` at most once, `step`, `update`",
     "end each round with `scaler.update()`, and call `unscale_` once for each optimizer",

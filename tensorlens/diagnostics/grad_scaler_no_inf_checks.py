@@ -37,7 +37,7 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "grad-scaler-no-inf-checks",
-    ("needed_here",),
+    ("needed_here", "optimizer_made_here", "graph_cut_here:gradient", "replaced_here"),
     "`GradScaler` found no gradient in any parameter of the optimizer",
     "the loss did not depend on them, they were replaced, or their gradients were reset",
     "see that the loss is computed from the parameters that the optimizer was given",

@@ -29,7 +29,7 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "lazy-parameter-uninitialized",
-    ("rejected_here",),
+    ("rejected_here", "leaf_made_here"),
     "a parameter of a lazy module was used before it had a shape",
     "a lazy module learns the size of its parameters from its first input",
     "run the module once on an example before counting, initializing or copying its parameters",

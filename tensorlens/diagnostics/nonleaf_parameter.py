@@ -35,7 +35,7 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "nonleaf-parameter",
-    ("rejected_here",),
+    ("rejected_here", "nonleaf_made_here"),
     "a `Parameter` that is the result of an operation was given to a module",
     "a parameter is a leaf; a recorded change in place has made this one a result",
     "change its values inside `with torch.no_grad():`",

@@ -23,3 +23,15 @@ table = np.broadcast_to(np.arange(3.0), (2, 3))
 shared = torch.from_numpy(table.copy())
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "numpy-array-not-writable",
+    ("shared_here:with_array", "value_made_here:plain"),
+    "a tensor was made on memory that its owner has marked read-only",
+    "{op} copies nothing: a write to the tensor would change values that were promised not to change",
+    "copy the values: `torch.tensor(...)`, or `array.copy()` before `torch.from_numpy`",
+)

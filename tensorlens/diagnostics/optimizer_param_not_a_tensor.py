@@ -30,7 +30,7 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "optimizer-param-not-a-tensor",
-    ("optimizer_made_here",),
+    ("optimizer_made_here", "value_made_here:container"),
     "the optimizer was given something that is not a tensor",
     "a module or a generator in the list does not stand for the parameters in it",
     "join the parameters: `[*encoder.parameters(), *decoder.parameters()]`",

@@ -30,7 +30,7 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "optimizer-params-in-set",
-    ("optimizer_made_here",),
+    ("optimizer_made_here", "value_made_here:container"),
     "the optimizer was given its parameters as a set",
     "its state belongs to parameters by their order, and a set has none",
     "pass a list",

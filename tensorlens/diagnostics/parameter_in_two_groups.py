@@ -32,7 +32,7 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "parameter-in-two-groups",
-    ("optimizer_made_here",),
+    ("optimizer_made_here", "shared_here:module"),
     "one parameter stands in two groups of the optimizer",
     "each group has its own settings, so it would be updated twice, by two rules",
     "leave a shared parameter in one of the groups",

@@ -12,11 +12,14 @@ from collections.abc import Callable, Iterator
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import find_cut
 from tensorlens.analysis.regions import run_again_at
+from tensorlens.diagnostics import holders, provenance
 from tensorlens.diagnostics.cuts import cut_labels
-from tensorlens.diagnostics.provenance import ROLES, Refusal, needed
+from tensorlens.diagnostics.provenance import Refusal, needed
 from tensorlens.diagnostics.wording import finding, fix, op_text, severity_of
 from tensorlens.messages import classify
-from tensorlens.model import Diagnostic, Failure, Label, Notice
+from tensorlens.model import Backward, Diagnostic, Failure, Label, Notice
+
+ROLES = {**provenance.ROLES, **holders.ROLES}
 
 
 def refused(
@@ -122,12 +125,14 @@ def of_failure(facts: Facts, failure: Failure) -> Refusal:
         severity_of(failure),
         raised,
         failure,
+        failure.values,
     )
 
 
 def of_notice(facts: Facts, notice: Notice) -> Refusal:
-    """A warning is emitted during a call, whose row follows at the same site."""
-    call = next((e for e in facts.calls if e.index > notice.index and e.site == notice.site), None)
-    inputs = () if call is None else call.inputs
+    """A warning is emitted during a call or a backward pass, whose row follows at the same site."""
+    during = next((b for b in facts.backwards if b.started <= notice.index < b.index and b.site == notice.site), None)
+    call = during or next((e for e in facts.calls if e.index > notice.index and e.site == notice.site), None)
+    inputs = () if call is None else call.roots if isinstance(call, Backward) else call.inputs
     op = "" if call is None else call.op
-    return Refusal(facts, notice.index, notice.site, op, notice.message, inputs, "warning")
+    return Refusal(facts, notice.index, notice.site, op, notice.message, inputs, "warning", values=notice.values)

@@ -29,7 +29,7 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "register-tensor-as-parameter",
-    ("rejected_here",),
+    ("rejected_here", "value_made_here"),
     "`register_parameter` was given a tensor that is not a `Parameter`",
     "a module trains what it owns as a `Parameter`; requiring grad is not enough",
     "wrap it: `nn.Parameter(values)`",

@@ -31,13 +31,18 @@ loss.backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.refusals import refused
+from tensorlens.analysis.overtaken import left_graph
+from tensorlens.diagnostics.overtaken import overtaken_before_backward
 
-find = refused(
+find = overtaken_before_backward(
     "saved-tensor-detached-inplace",
-    ("needed_here",),
-    "backward needs a tensor that `detach_()` has cut from its graph",
-    "it needs the tensor together with its place in the graph, and `detach_()` takes that away for everyone",
+    left_graph,
+    ("saved_here",),
+    (
+        "{name} was cut from its graph by {op}, and backward needs it with its history",
+        "backward needs the tensor together with its place in the graph, and {op} takes that away for everyone",
+        "{op} takes the history of {name} away here",
+    ),
     "use `detach()`, which leaves the tensor as it is",
-    "or call `detach_()` after the last backward",
+    "or call {op} after the last backward",
 )

@@ -33,7 +33,7 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "set-data-not-a-tensor",
-    ("rejected_here",),
+    ("rejected_here", "value_made_here:plain"),
     "`.data` was assigned something that is not a tensor",
     "`.data` stands for the memory of a tensor, so it takes a tensor only",
     "make it a tensor first, `torch.as_tensor(...)`",

@@ -9,7 +9,7 @@ every element, as Adam does, need all of them.
 import torch
 
 table = torch.nn.Embedding(4, 2, sparse=True)
-optimizer = torch.optim.Adam(table.parameters())
+optimizer = torch.optim.Adam(table.parameters())  # optimizer_made_here
 table(torch.tensor([1])).sum().backward()  # graph_built_here
 optimizer.step()  # needed_here
 ```
@@ -32,7 +32,7 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "sparse-gradient-unsupported",
-    ("needed_here",),
+    ("needed_here", "optimizer_made_here", "graph_built_here:use"),
     "the optimizer came upon a gradient of a layout that it can't use",
     "it keeps averages for every element, and a sparse gradient has only some",
     "use an optimizer for sparse gradients, `SparseAdam` or plain `SGD`",

@@ -36,7 +36,7 @@ def op_text(op: str) -> str:
 
 def node_text(node: str) -> str:
     """A node's name for prose: "`SigmoidBackward0`"."""
-    return f"`{node}`"
+    return f"`{node.rpartition(chr(58))[2]}`"
 
 
 def ordinal(number: int) -> str:

@@ -19,6 +19,7 @@ MAX_NODES = 20_000
 MAX_FOUND = 50
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
 _SHAPE = re.compile(r"Tensor \[([\d, ]*)\]\]")
+_SECOND = re.compile(r"BackwardBackward\d*$")
 _FREED = "Trying to backward through the graph a second time"
 _NOT_A_NUMBER = re.compile(r"Function '(\w+)' returned nan values in its (\d+)th output")
 MAX_VALUES = 1_000_000
@@ -87,6 +88,19 @@ def _odd_values(recorder: Any, node: Any, slot: str, data: torch.Tensor) -> tupl
     text = ", ".join(f"{count} of its {data.numel()} values are {what}" for what, count in counts.items() if count)
     row = _row(node, node._sequence_nr(), slot, data, text, recorder)
     return None if row is None or not text else (*row[:8], "nan", text)
+
+
+def dead_ends(roots: list[torch.Tensor]) -> tuple[tuple[str, int], ...]:
+    """(name, sequence number of the forward node that it differentiates) of the nodes below `roots` that torch gives
+    no derivative; the nearest first."""
+    found: list[tuple[str, int]] = []
+    for node in _nodes(roots):
+        name = node.name()
+        if name.endswith("NotImplemented") or _SECOND.search(name):
+            below = [following for following, _ in node.next_functions if following is not None]
+            forward = [n._sequence_nr() for n in below if n._sequence_nr() < _LEAF_SEQUENCE]
+            found.append((name, max(forward, default=NONE)))
+    return tuple(found[:MAX_FOUND])
 
 
 def _from_message(message: str) -> list[Any]:

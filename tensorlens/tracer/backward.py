@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import BACKWARD, BACKWARD_START
-from tensorlens.tracer.autopsy import autopsy
+from tensorlens.journal import BACKWARD, BACKWARD_START, DEAD_ENDS
+from tensorlens.tracer.autopsy import autopsy, dead_ends
 from tensorlens.tracer.identity import NONE
 from tensorlens.tracer.recorder import Recorder, gather, version_of
 
@@ -44,7 +44,10 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
         except BaseException as error:
             with torch._C.DisableTorchFunction():
                 saved = autopsy(recorder, roots, str(error))
+                noted = recorder.failures
                 recorder.fail(error, _op(frame), flat, frame, saved)
+                if recorder.failures > noted and (nodes := dead_ends(roots)):
+                    recorder.rows.append((DEAD_ENDS, noted, nodes))
             raise
         finally:
             with torch._C.DisableTorchFunction():

@@ -8,13 +8,15 @@ from __future__ import annotations
 import dis
 from collections.abc import Iterator
 from functools import lru_cache
-from types import CodeType
+from types import CodeType, FrameType, ModuleType
 
 Instructions = tuple[dis.Instruction, ...]
 _LOADS = ("LOAD_NAME", "LOAD_FAST", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_")
 _STORES = ("STORE_NAME", "STORE_FAST", "STORE_GLOBAL", "STORE_DEREF")
 _BETWEEN = ("STORE_", "UNPACK_", "COPY", "SWAP", "CACHE", "NOP", "EXTENDED_ARG", "PRECALL")
 _ITEM_WRITES = ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE", "STORE_ATTR")
+_ENTERS = ("BEFORE_WITH", "LOAD_SPECIAL")  # up to Python 3.13, from 3.14
+_FILLERS = ("CACHE", "NOP", "EXTENDED_ARG", "COPY", "SWAP")
 _MUTATORS = frozenset(
     "append extend insert pop remove clear update setdefault popitem add discard sort reverse appendleft".split()
 )
@@ -44,14 +46,30 @@ def bound(instruction: dis.Instruction) -> tuple[str, ...]:
 def names_read_by(code: CodeType, offset: int) -> dict[str, int]:
     """The names that the expression at `offset` reads, each with the offset of its first reading."""
     found: dict[str, int] = {}
-    target = next((i for i in instructions(code) if i.offset == offset), None)
-    if target is None:
-        return found
+    target = [i for i in instructions(code) if i.offset <= offset][-1]  # a frame's own offset may lie in its caches
     for instruction in instructions(code):
         if instruction.offset < offset and _within(instruction, target):
             for name in read(instruction):
                 found.setdefault(name, instruction.offset)
     return found
+
+
+def entered(frame: FrameType, offset: int) -> object:
+    """What the `with` statement at `offset` was given, where names and attributes of modules lead to it; else None."""
+    every = [i for i in instructions(frame.f_code) if i.offset <= offset and not i.opname.startswith(_FILLERS)]
+    if every[-1].opname not in _ENTERS:
+        return None
+    path: list[str] = []
+    for instruction in reversed(every[:-1]):
+        if instruction.opname == "LOAD_ATTR":
+            path.append(str(instruction.argval))
+            continue
+        names = read(instruction)
+        value: object = {**frame.f_globals, **frame.f_locals}.get(names[0]) if names else None
+        for name in reversed(path):
+            value = vars(value).get(name) if isinstance(value, ModuleType) else None
+        return value
+    return None
 
 
 def _within(inner: dis.Instruction, outer: dis.Instruction) -> bool:

@@ -96,7 +96,7 @@ def _backward(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _user_reads(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """`.grad` read by the user's own line is part of the story; read by an optimizer it is not."""
+    """`.grad` and `.grad_fn` read by the user's own line are part of the story; read by an optimizer they are not."""
     frame = sys._getframe(2)
     if recorder.sites.is_user(frame.f_code.co_filename):
         return recorder.call(func, args, kwargs, frame)
@@ -113,6 +113,7 @@ ops.SPECIAL.update(
         torch.Tensor.__array__: _sharing,
         torch.Tensor.__dlpack__: _sharing,
         ops.getter("grad"): _user_reads,
+        ops.getter("grad_fn"): _user_reads,
         **{getattr(torch, name): _fused for name in dir(torch) if name.startswith("_fused_") and name.endswith("_")},
     }
 )

@@ -18,8 +18,9 @@ from typing import Any
 
 import torch.overrides
 
-from tensorlens.journal import NOTICE
+from tensorlens.journal import NONE, NOTICE, VALUES
 from tensorlens.tracer.recorder import Recorder
+from tensorlens.tracer.values import values_read
 
 _OURS = str(Path(__file__).resolve().parent)
 _OVERRIDES = torch.overrides.__file__
@@ -158,6 +159,12 @@ def _note(recorder: Recorder, message: Any, frame: FrameType | None) -> None:
         recorder.last_warning = str(message.message)
         site = recorder.sites.of(frame)
         recorder.rows.append((NOTICE, site, message.category.__name__, recorder.last_warning, None))
+        user = recorder.sites.frame(frame)
+        if user is not None and site not in recorder.valued:
+            recorder.valued.add(site)
+            values = values_read(recorder.sites, user, user.f_lasti)
+            if values:
+                recorder.rows.append((VALUES, NONE, values))
 
 
 # --- tracebacks -----------------------------------------------------------------------------------------------------

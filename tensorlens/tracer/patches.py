@@ -20,6 +20,7 @@ from tensorlens.tracer import ops
 from tensorlens.tracer.backward import wrap_engine
 from tensorlens.tracer.handlers import note_mode
 from tensorlens.tracer.identity import NONE
+from tensorlens.tracer.owners import module_setter, scaler_method
 from tensorlens.tracer.recorder import Recorder, gather
 from tensorlens.tracer.regions import PATCHES as REGIONS
 
@@ -41,16 +42,21 @@ def _seen_as_call(name: str) -> Wrap:
     return wrap
 
 
-def _from_numpy(recorder: Recorder, original: Any) -> Any:
-    def from_numpy(array: Any) -> Any:
-        if recorder.paused:
-            return original(array)
-        frame = sys._getframe(1)
-        result = recorder.call(original, (array,), {}, frame, "torch.from_numpy")
-        recorder.gap(ops.SHARED_WITH_NUMPY, frame)
-        return result
+def _on_foreign_memory(name: str) -> Wrap:
+    """A function that makes a tensor on the memory of an array or buffer."""
 
-    return from_numpy
+    def wrap(recorder: Recorder, original: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if recorder.paused:
+                return original(*args, **kwargs)
+            frame = sys._getframe(1)
+            result = recorder.call(original, args, kwargs, frame, name)
+            recorder.gap(ops.SHARED_WITH_NUMPY, frame)
+            return result
+
+        return call
+
+    return wrap
 
 
 def _parameter(recorder: Recorder, original: Any) -> Any:
@@ -71,6 +77,22 @@ def _parameter(recorder: Recorder, original: Any) -> Any:
         recorder.identity.meet(result, inputs[0])
         recorder.finish((construct, "nn.Parameter", frame, False, True), result, [data], inputs, before)
         return result
+
+    return __new__
+
+
+def _uninitialized(recorder: Recorder, original: Any) -> Any:
+    """The parameter of a lazy module, before it has a shape."""
+    construct = original.__func__ if isinstance(original, staticmethod) else original
+
+    def __new__(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        if recorder.paused:
+            return construct(cls, *args, **kwargs)
+
+        def run() -> Any:
+            return construct(cls, *args, **kwargs)
+
+        return recorder.call(run, (), {}, sys._getframe(1), "nn.UninitializedParameter")
 
     return __new__
 
@@ -210,7 +232,9 @@ _PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
     (torch.Tensor, "set_", _seen_as_call("Tensor.set_")),
     (torch.autograd.Function, "apply", _function_apply),
     (torch.autograd.function.FunctionCtx, "save_for_backward", _save_for_backward),
-    (torch, "from_numpy", _from_numpy),
+    (torch, "from_numpy", _on_foreign_memory("torch.from_numpy")),
+    (torch, "frombuffer", _on_foreign_memory("torch.frombuffer")),
+    (torch.nn.parameter.UninitializedParameter, "__new__", _uninitialized),
     (torch.optim.Optimizer, "__init__", _optimizer),
     (torch.inference_mode, "__enter__", _inference_mode(True)),
     (torch.inference_mode, "__exit__", _inference_mode(False)),
@@ -218,6 +242,9 @@ _PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
     (torch.autograd, "_engine_run_backward", wrap_engine),
     (threading.Thread, "_bootstrap_inner", _thread),
     (torch, "compile", _compile),
+    (torch.nn.Module, "__setattr__", module_setter),
+    (torch.amp.GradScaler, "unscale_", scaler_method("unscale_")),
+    (torch.amp.GradScaler, "step", scaler_method("step")),
     (os, "_exit", _exit),
     *REGIONS,
 )

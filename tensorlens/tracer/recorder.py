@@ -15,10 +15,11 @@ import torch
 import torch.utils.checkpoint
 from torch.overrides import TorchFunctionMode
 
-from tensorlens.journal import CALL, FAILURE, GAP, VALUES
+from tensorlens.journal import ARGUMENTS, CALL, FAILURE, GAP, VALUES
 from tensorlens.tracer import ops
 from tensorlens.tracer.frames import Sites
 from tensorlens.tracer.identity import NONE, Identity
+from tensorlens.tracer.refusal import named_arguments, refused_call
 from tensorlens.tracer.values import plain_values
 
 _next_sequence = torch._C._autograd._get_sequence_nr
@@ -67,6 +68,7 @@ class Recorder(TorchFunctionMode):
         self.failures = 0
         self.last_failure: tuple[int, object] = (0, None)  # (id, token) of the exception noted last
         self.last_warning = ""
+        self.valued: set[int] = set()  # sites whose plain values a warning has told
         self.leaving: Callable[[int], None] = lambda status: None  # called when the process leaves by `os._exit`
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -251,9 +253,14 @@ class Recorder(TorchFunctionMode):
             if isinstance(error, SyntaxError) and error.filename and self.sites.is_user(error.filename):
                 stack = (*stack, self.sites.of_syntax_error(error))
             site = stack[-1] if stack else NONE
-            self.rows.append((FAILURE, type(error).__name__, safe_text(error), "", (), (), stack, site))
+            op, tensors = refused_call(self.sites, error.__traceback__)
+            inputs = tuple(self.accesses(tensors))
+            self.rows.append((FAILURE, type(error).__name__, safe_text(error), op, inputs, (), stack, site))
             self.last_failure = (id(error), token_of(error))
             self.failures += 1
+        arguments = [(name, self.identity.meet(t)) for name, t in named_arguments(self.sites, error.__traceback__)]
+        if arguments:
+            self.rows.append((ARGUMENTS, self.failures - 1, tuple(arguments)))
         values = plain_values(self.sites, error.__traceback__)
         if values:
             self.rows.append((VALUES, self.failures - 1, values))

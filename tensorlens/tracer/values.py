@@ -8,6 +8,8 @@ from __future__ import annotations
 from types import CodeType, FrameType, ModuleType, TracebackType
 from typing import Any
 
+from torch.utils._contextlib import _DecoratorContextManager
+
 from tensorlens.tracer import bytecode
 from tensorlens.tracer.frames import NOWHERE, Sites
 
@@ -23,16 +25,29 @@ def plain_values(sites: Sites, traceback: TracebackType | None) -> tuple[Row, ..
         if sites.is_user(traceback.tb_frame.f_code.co_filename):
             innermost = traceback
         traceback = traceback.tb_next
-    if innermost is None:
-        return ()
-    frame, offset = innermost.tb_frame, innermost.tb_lasti
+    return () if innermost is None else values_read(sites, innermost.tb_frame, innermost.tb_lasti)
+
+
+def values_read(sites: Sites, frame: FrameType, offset: int) -> tuple[Row, ...]:
+    """The named plain values that the expression at `offset` in a user's frame reads."""
     found: list[Row] = []
+    manager = _class_entered(frame, offset)
+    if manager:
+        return ((manager, "type", NOWHERE, NOWHERE),)
     for name, read in bytecode.names_read_by(frame.f_code, offset).items():
         value = _value(frame, name)
         if is_plain(value):
             site, used = _origin(sites, frame, (name, value, read))
             found.append((name, type(value).__name__, site, used))
     return tuple(found)
+
+
+def _class_entered(frame: FrameType, offset: int) -> str:
+    """The context manager of torch whose class, and not an instance of it, a `with` statement was given; "" else."""
+    value = bytecode.entered(frame, offset)
+    if isinstance(value, type) and issubclass(value, _DecoratorContextManager):
+        return value.__name__
+    return ""
 
 
 def is_plain(value: object) -> bool:

@@ -1,0 +1,60 @@
+"""Tensors that a graph was recorded with and that were made into something else before backward came to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.lineage import ancestry
+from tensorlens.model import Call, Failure, State
+
+Changed = Callable[[State, State], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Overtaken:
+    tensor: int
+    use: Call  # recorded with the tensor as it was
+    change: Call  # made it into something else
+
+
+def overtaken(facts: Facts, failure: Failure, changed: Changed) -> Overtaken | None:
+    """The tensor nearest to the failed backward's roots whose state after its use changed as `changed` says."""
+    for root in failure.inputs:
+        for _, use in ancestry(facts, root.tensor, failure.index):
+            if not _recorded(facts, use):
+                continue
+            for access in use.inputs:
+                change = next(_changes(facts, access.tensor, (use.index, failure.index), changed), None)
+                if change is not None:
+                    return Overtaken(access.tensor, use, change)
+    return None
+
+
+def _recorded(facts: Facts, call: Call) -> bool:
+    return any(facts.requires_grad(access.tensor, call.index) for access in call.outputs)
+
+
+def _changes(facts: Facts, number: int, between: tuple[int, int], changed: Changed) -> Iterator[Call]:
+    after, before = between
+    for call in facts.calls:
+        if after < call.index < before and any(state.tensor == number for state in call.states):
+            old, new = facts.state(number, call.index - 1), facts.state(number, call.index)
+            if old is not None and new is not None and changed(old, new):
+                yield call
+
+
+def left_graph(old: State, new: State) -> bool:
+    """A computed tensor lost its history: `detach_()`."""
+    return old.requires_grad and not old.is_leaf and not new.requires_grad
+
+
+def became_result(old: State, new: State) -> bool:
+    """A leaf was made the result of an operation."""
+    return old.is_leaf and new.requires_grad and not new.is_leaf
+
+
+def moved(old: State, new: State) -> bool:
+    """The tensor lies in other memory: `.data = ...`, `set_`, `swap_tensors`."""
+    return old.storage is not None and new.storage is not None and old.storage != new.storage
