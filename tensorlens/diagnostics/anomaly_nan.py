@@ -73,7 +73,5 @@ def _fixes(call: Call | None) -> Iterator[Fix]:
         yield fix("look at the formula in `backward` for a division by zero or a product of 0 and infinity")
         return
     op = op_text(call.op)
-    yield fix(
-        f"keep what {op} is given away from where its slope is infinite: `clamp(min=...)` or a small constant"
-    )
+    yield fix(f"keep what {op} is given away from where its slope is infinite: `clamp(min=...)` or a small constant")
     yield fix(f"to leave elements out, put harmless values in their place before {op}: masked after it, 0 * inf is NaN")

@@ -1,0 +1,80 @@
+"""Roles that need more than a look at the refused call's tensors: whose memory they share, which of them a message
+means, and which recorded operation has no second derivative."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.lineage import leaf_above
+from tensorlens.diagnostics.provenance import Refusal, Spot, graph, leaf, leaf_spot
+from tensorlens.diagnostics.wording import node_text, op_text
+from tensorlens.messages import argument_named
+from tensorlens.model import Call
+
+
+def leaf_of_argument(refusal: Refusal) -> Spot | None:
+    """The leaf behind the argument that the message names; a lone tensor that requires grad needs no name."""
+    name = argument_named(refusal.message)
+    told = () if refusal.failure is None else refusal.failure.arguments
+    given = [argument.tensor for argument in told if argument.name == name]
+    above = [leaf_above(refusal.facts, number, refusal.index) for number in given]
+    return leaf_spot(refusal, above[0]) if above and above[0] is not None else leaf(refusal)
+
+
+def dead_end(refusal: Refusal) -> Spot | None:
+    """The forward call whose derivative is a node that has none itself; else the operation that has none."""
+    nodes = () if refusal.failure is None else refusal.failure.dead_ends
+    for node in nodes:
+        call = None if node.sequence is None else refusal.facts.call_of_node(node.sequence, refusal.index)
+        if call is not None:
+            number = call.outputs[0].tensor if call.outputs else None
+            text = f"recorded here; the derivative of its backward, {node_text(node.name)}, does not exist"
+            return Spot(number, call.site, text)
+    return graph(refusal)
+
+
+def shared(refusal: Refusal) -> Spot | None:
+    """The line from which on one of the call's tensors lay in the memory of another of them, of a third tensor, or of
+    an array."""
+    facts = refusal.facts
+    given = {access.tensor for access in refusal.inputs}
+    made = [(a.tensor, call) for a in refusal.inputs if (call := facts.maker(a.tensor)) is not None]
+    pairs = [(number, call, source) for number, call in made for source in _aliases(facts, number, call)]
+    for number, call, source in sorted(pairs, key=lambda pair: pair[2] not in given):
+        return Spot(number, call.site, f"{refusal.name(number)} shares memory with {refusal.name(source)}")
+    for number, call in made:
+        if call.op in _FROM_ARRAY:
+            return Spot(number, call.site, f"{refusal.name(number)} shares memory with an array")
+    return _exported(refusal, given)
+
+
+def shared_with_array(refusal: Refusal) -> Spot:
+    return Spot(None, refusal.site, f"{op_text(refusal.op)} makes a tensor on this memory")
+
+
+def _aliases(facts: Facts, number: int, made: Call) -> list[int]:
+    """The inputs of the call that made a tensor in whose memory it lies."""
+    storage = facts.tensor(number).storage
+    return [a.tensor for a in made.inputs if a.tensor != number and facts.tensor(a.tensor).storage == storage]
+
+
+def _exported(refusal: Refusal, given: set[int]) -> Spot | None:
+    """The last call that handed the memory of one of the tensors to an array."""
+    for call in reversed(refusal.facts.calls):
+        if call.index < refusal.index and call.op in _TO_ARRAY and call.inputs and call.inputs[0].tensor in given:
+            number = call.inputs[0].tensor
+            return Spot(number, call.site, f"{op_text(call.op)} hands the memory of {refusal.name(number)} out")
+    return None
+
+
+_FROM_ARRAY = ("torch.from_numpy", "torch.frombuffer", "torch.as_tensor", "torch.asarray", "torch.from_dlpack")
+_TO_ARRAY = ("Tensor.numpy", "Tensor.__array__", "Tensor.__dlpack__")
+
+
+ROLES: dict[str, Callable[[Refusal], Spot | None]] = {
+    "leaf_made_here:argument": leaf_of_argument,
+    "graph_built_here:dead_end": dead_end,
+    "shared_here": shared,
+    "shared_here:with_array": shared_with_array,
+}
