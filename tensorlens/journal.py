@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import IO, Any
 
-from tensorlens import model
+from tensorlens import inspection, model
 from tensorlens.messages import classify
 from tensorlens.model import Access, Gradient, Mode, State, Write
 from tensorlens.source import column_of
@@ -42,11 +42,19 @@ from tensorlens.source import column_of
     ASSIGNMENT,  # site, name, tensors held before, tensors held now, whether they stand elsewhere too
     ARGUMENTS,  # number of the failure, (name, tensor) of each
     DEAD_ENDS,  # number of the failure, (name, sequence) of each
-) = range(21)
+    NOTICED,  # name of a field of `Inspection`, the fields of its record less the index
+) = range(22)
 
 NONE = -1
 MODES: tuple[Mode, ...] = ("grad", "no_grad", "inference")
 WINDOW = 50_000
+_NOTICED: dict[str, Any] = {
+    "overwrites": inspection.Overwrite,
+    "stale": inspection.Stale,
+    "returned": inspection.Returned,
+    "singular": inspection.Singular,
+    "recomputed": inspection.Recomputed,
+}
 _LENGTH = struct.Struct("<Q")
 
 
@@ -111,6 +119,7 @@ class Reader:
         self._assignments: list[model.Assignment] = []
         self._totals: Counter[tuple[int, str]] = Counter()
         self._end = model.End()
+        self._noticed: dict[str, list[Any]] = {name: [] for name in _NOTICED}
         self.finished = False
 
     def read(self, rows: Iterable[Any]) -> None:
@@ -131,6 +140,7 @@ class Reader:
             claims=tuple(self._claims),
             assignments=tuple(self._assignments),
             totals=tuple(model.Total(site, op, n) for (site, op), n in self._totals.items()),
+            inspection=inspection.Inspection(**{name: tuple(found) for name, found in self._noticed.items()}),
         )
 
     def _add(self, event: model.Event) -> None:
@@ -285,6 +295,9 @@ class Reader:
             self._failures[ended_by] = replace(self._failures[ended_by], caught=False)
         self.script = replace(self.script, outcome=outcome, exit_code=exit_code, failure=ended_by)
 
+    def _read_noticed(self, name: str, *fields: Any) -> None:
+        self._noticed[name].append(_NOTICED[name](self._count, *fields))
+
     _READERS = (
         _read_versions,
         _read_site,
@@ -307,4 +320,5 @@ class Reader:
         _read_assignment,
         _read_arguments,
         _read_dead_ends,
+        _read_noticed,
     )

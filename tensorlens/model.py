@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tensorlens.inspection import Inspection
+
 Mode = Literal["grad", "no_grad", "inference"]
 Outcome = Literal["ok", "error", "exit", "timeout", "killed", "interrupted"]
 Severity = Literal["error", "warning", "note"]
@@ -346,6 +348,7 @@ class Trace:
     claims: tuple[Claim, ...] = ()
     totals: tuple[Total, ...] = ()
     assignments: tuple[Assignment, ...] = ()
+    inspection: Inspection = field(default_factory=Inspection)
 
 
 @dataclass(frozen=True, slots=True)

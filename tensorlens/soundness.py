@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from tensorlens.inspection import Overwrite, Recomputed, Returned, Stale
 from tensorlens.model import (
     Access,
     Argument,
@@ -54,6 +55,10 @@ _REFERENCES: dict[type, dict[str, str]] = {
     Script: {"failure": "failures"},
     Total: {"site": "sites"},
     Assignment: {"site": "sites", "old": "tensors", "new": "tensors"},
+    Overwrite: {"opened": "sites", "sites": "sites", "tensor": "tensors"},
+    Stale: {"overwrite": "overwrites", "tensor": "tensors", "site": "sites"},
+    Returned: {"site": "sites"},
+    Recomputed: {"site": "sites", "sites": "sites"},
 }
 """The fields that hold positions in a table of the trace."""
 
@@ -65,6 +70,7 @@ def check(trace: Trace) -> list[str]:
     for name, table in tables.items():
         problems += [f"{name} {n} has id {record.id}" for n, record in enumerate(table) if record.id != n]
     sizes = {name: len(getattr(trace, name)) for name in ("sites", "tensors", "storages", "failures")}
+    sizes["overwrites"] = len(trace.inspection.overwrites)
     for record in _records(trace):
         for name, kind in _REFERENCES.get(type(record), {}).items():
             held = getattr(record, name)

@@ -14,7 +14,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from tensorlens import model
 from tensorlens.errors import TraceFileError
 from tensorlens.model import Event, Trace
 from tensorlens.soundness import check
@@ -155,7 +154,7 @@ def _mapping(decode: Decoder) -> Decoder:
 
 
 def _record(kind: Any) -> Decoder:
-    hints = get_type_hints(kind, vars(model))
+    hints = get_type_hints(kind)
     decoders = {field.name: _decoder(hints[field.name]) for field in fields(kind)}
     needed = {f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING}
 

@@ -31,3 +31,17 @@ scaled = torch.zeros_like(scaled)
 print(weight.grad)
 ```
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.diagnostics.leftovers import find_overwritten
+from tensorlens.model import Diagnostic
+
+CODE = "unversioned-write-to-saved-tensor"
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    return find_overwritten(facts, CODE)

@@ -23,7 +23,7 @@ _SECOND = re.compile(r"BackwardBackward\d*$")
 _FREED = "Trying to backward through the graph a second time"
 _NOT_A_NUMBER = re.compile(r"Function '(\w+)' returned nan values in its (\d+)th output")
 MAX_VALUES = 1_000_000
-_LEAF_SEQUENCE = 2**63  # AccumulateGrad has no place in the order: 2**64 - 1
+LEAF_SEQUENCE = 2**63  # AccumulateGrad has no place in the order: 2**64 - 1
 
 
 def autopsy(recorder: Any, roots: list[torch.Tensor], message: str) -> tuple[Any, ...]:
@@ -48,7 +48,7 @@ def autopsy(recorder: Any, roots: list[torch.Tensor], message: str) -> tuple[Any
 def _of_nan(recorder: Any, roots: list[torch.Tensor], told: re.Match[str], message: str) -> tuple[Any, ...]:
     """A row for the node whose gradient was not a number, and one for each tensor that it was given and that holds
     values at which a formula may have none."""
-    named = [node for node in _nodes(roots) if node.name() == told.group(1) and node._sequence_nr() < _LEAF_SEQUENCE]
+    named = [node for node in nodes_of(roots) if node.name() == told.group(1) and node._sequence_nr() < LEAF_SEQUENCE]
     shown = [node for node in named if _was_shown(node, recorder.last_warning)]
     rows: list[tuple[Any, ...]] = []
     for node in sorted(shown or named, key=lambda node: -node._sequence_nr()):
@@ -72,7 +72,7 @@ def _given(node: Any) -> Iterator[tuple[str, torch.Tensor]]:
     for position, (following, _) in enumerate(node.next_functions):
         if hasattr(following, "variable"):
             yield f"input {position}", following.variable
-    for slot, raw in _raw_saved(node):
+    for slot, raw in raw_saved_of(node):
         try:
             if isinstance(data := raw.data, torch.Tensor):
                 yield slot, data
@@ -94,11 +94,11 @@ def dead_ends(roots: list[torch.Tensor]) -> tuple[tuple[str, int], ...]:
     """(name, sequence number of the forward node that it differentiates) of the nodes below `roots` that torch gives
     no derivative; the nearest first."""
     found: list[tuple[str, int]] = []
-    for node in _nodes(roots):
+    for node in nodes_of(roots):
         name = node.name()
         if name.endswith("NotImplemented") or _SECOND.search(name):
             below = [following for following, _ in node.next_functions if following is not None]
-            forward = [n._sequence_nr() for n in below if n._sequence_nr() < _LEAF_SEQUENCE]
+            forward = [n._sequence_nr() for n in below if n._sequence_nr() < LEAF_SEQUENCE]
             found.append((name, max(forward, default=NONE)))
     return tuple(found[:MAX_FOUND])
 
@@ -114,8 +114,8 @@ def _from_message(message: str) -> list[Any]:
 
 
 def _collect(recorder: Any, roots: list[torch.Tensor], found: list[Any]) -> None:
-    for node in _nodes(roots):
-        for slot, raw in _raw_saved(node):
+    for node in nodes_of(roots):
+        for slot, raw in raw_saved_of(node):
             row = _examine(recorder, node, slot, raw)
             if row is not None:
                 found.append(row)
@@ -123,7 +123,7 @@ def _collect(recorder: Any, roots: list[torch.Tensor], found: list[Any]) -> None
             break
 
 
-def _nodes(roots: list[torch.Tensor]) -> Iterator[Any]:
+def nodes_of(roots: list[torch.Tensor]) -> Iterator[Any]:
     """The nodes of the graph, breadth first, each once."""
     queue: deque[Any] = deque()
     for root in roots:
@@ -142,7 +142,7 @@ def _nodes(roots: list[torch.Tensor]) -> Iterator[Any]:
                 queue.append(following)
 
 
-def _raw_saved(node: Any) -> Iterator[tuple[str, Any]]:
+def raw_saved_of(node: Any) -> Iterator[tuple[str, Any]]:
     """(slot, SavedTensor or None) of every tensor that a node keeps; lists of tensors one by one."""
     for name in dir(node):
         if name == "_raw_saved_tensors":
@@ -166,20 +166,20 @@ def _raw_saved(node: Any) -> Iterator[tuple[str, Any]]:
 def _examine(recorder: Any, node: Any, slot: str, raw: Any) -> tuple[Any, ...] | None:
     """A row for a saved tensor that fails its check; None for a sound one."""
     sequence = node._sequence_nr()
-    sequence = NONE if sequence >= _LEAF_SEQUENCE else sequence
+    sequence = NONE if sequence >= LEAF_SEQUENCE else sequence
     if isinstance(raw, RuntimeError):
         return _row(node, sequence, slot, None, str(raw), recorder)
     try:
         data = raw.data
     except (RuntimeError, AttributeError):
         return None  # packed by a hook: only the program's own unpacking may touch it
-    text = _check(node, slot)
+    text = check_of(node, slot)
     if not isinstance(data, torch.Tensor | None):
         return None
     return None if text is None else _row(node, sequence, slot, data, text, recorder)
 
 
-def _check(node: Any, slot: str) -> str | None:
+def check_of(node: Any, slot: str) -> str | None:
     """The message with which reading the saved tensor fails, if it does."""
     try:
         getattr(node, "saved_tensors" if slot.startswith("saved_tensors[") else f"_saved_{slot.partition('[')[0]}")

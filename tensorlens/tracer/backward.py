@@ -15,9 +15,10 @@ import torch
 from tensorlens.journal import BACKWARD, BACKWARD_START, DEAD_ENDS
 from tensorlens.tracer.autopsy import autopsy, dead_ends
 from tensorlens.tracer.identity import NONE
+from tensorlens.tracer.leftovers import note_leftovers
 from tensorlens.tracer.recorder import Recorder, gather, version_of
+from tensorlens.tracer.texts import short_text
 
-SHOWN_VALUES = 6
 _tokens = count()
 
 
@@ -34,6 +35,8 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
         with torch._C.DisableTorchFunction():
             flat = recorder.accesses(roots)
             before = _gradients(recorder)
+            with recorder.quiet():
+                note_leftovers(recorder, roots, frame)
         recorder.rows.append((BACKWARD_START, token))
         failed = True
         try:
@@ -95,20 +98,3 @@ def _changes(before: Any, after: Any) -> tuple[Any, ...]:
         write = (grad, old_version, version) if grad == old_grad and version > old_version else None
         changes.append((number, old_text, text, write))
     return tuple(changes)
-
-
-def short_text(tensor: torch.Tensor) -> str:
-    """Values for a small dense CPU tensor, its shape for any other; never a synchronisation with a device."""
-    shape = "x".join(map(str, tensor.shape)) or "scalar"
-    if tensor.layout is not torch.strided or tensor.device.type != "cpu" or tensor.numel() > SHOWN_VALUES:
-        return f"{shape} {str(tensor.dtype).removeprefix('torch.')}"
-    try:
-        return _nested(tensor.tolist())
-    except (RuntimeError, NotImplementedError):
-        return shape
-
-
-def _nested(value: Any) -> str:
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_nested, value)) + "]"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

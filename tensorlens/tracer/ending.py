@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from tensorlens.journal import END
-from tensorlens.tracer.backward import short_text
 from tensorlens.tracer.recorder import Recorder
+from tensorlens.tracer.texts import short_text
 
 MAX_STATES = 2_000
 MAX_ITEMS = 16

@@ -72,6 +72,58 @@ def _sharing(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     frame = sys._getframe(2)
     result = recorder.call(func, args, kwargs, frame)
     recorder.gap(ops.SHARED_WITH_NUMPY, frame)
+    if args and isinstance(args[0], torch.Tensor):
+        recorder.untracked.open(args[0], ops.name_of(func), frame, True, _array(result))
+    return result
+
+
+def _array(value: Any) -> Any:
+    """`value` if it is an array; a capsule says nothing of the arrays that will be made from it."""
+    return value if type(value).__name__ == "ndarray" else None
+
+
+def _from_array(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """`as_tensor` and `asarray` put a tensor on an array's memory where they can."""
+    frame = sys._getframe(2)
+    result = recorder.call(func, args, kwargs, frame)
+    source: Any = args[0] if args else None
+    if type(source).__name__ == "ndarray" and source.__array_interface__["data"][0] == result.data_ptr():
+        recorder.gap(ops.SHARED_WITH_NUMPY, frame)
+        recorder.untracked.open(result, ops.name_of(func), frame, True, source)
+    return result
+
+
+def _data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """`.data`: an alias whose version counter is its own."""
+    frame = sys._getframe(2)
+    result = recorder.call(func, args, kwargs, frame)
+    recorder.untracked.open(result, ops.name_of(func), frame, False)
+    return result
+
+
+def _assign_data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """`.data = ...`: other memory under the nodes that saved the tensor, no version moves."""
+    frame = sys._getframe(2)
+    before = args[0].detach()
+    result = recorder.call(func, args, kwargs, frame)
+    if torch._C._autograd._get_sequence_nr() and _differ(before, args[0]):
+        recorder.untracked.moved(args[0], ops.name_of(func), frame)
+    return result
+
+
+def _differ(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors have other values; those too large or too far away to be compared count as different."""
+    if one.shape != other.shape or one.dtype != other.dtype or one.device.type != "cpu":
+        return True
+    return one.data_ptr() != other.data_ptr() and not torch.equal(one, other.detach())
+
+
+def _storage(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """A storage that the user's own line asks for can be written past every version counter."""
+    frame = sys._getframe(2)
+    result = func(*args, **kwargs)
+    if recorder.sites.is_user(frame.f_code.co_filename):
+        recorder.untracked.open(args[0], ops.name_of(func), frame, True)
     return result
 
 
@@ -80,6 +132,8 @@ def _fused(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     frame = sys._getframe(2)
     result = recorder.call(func, args, kwargs, frame)
     recorder.gap(ops.FUSED, frame)
+    for parameter in args[0] if args else kwargs.get("params", ()):
+        recorder.untracked.written(parameter, ops.name_of(func), frame)
     return result
 
 
@@ -112,6 +166,12 @@ ops.SPECIAL.update(
         torch.Tensor.numpy: _sharing,
         torch.Tensor.__array__: _sharing,
         torch.Tensor.__dlpack__: _sharing,
+        torch.as_tensor: _from_array,
+        torch.asarray: _from_array,
+        torch.Tensor.untyped_storage: _storage,
+        torch.Tensor.storage: _storage,
+        ops.getter("data"): _data,
+        ops.setter("data"): _assign_data,
         ops.getter("grad"): _user_reads,
         ops.getter("grad_fn"): _user_reads,
         **{getattr(torch, name): _fused for name in dir(torch) if name.startswith("_fused_") and name.endswith("_")},

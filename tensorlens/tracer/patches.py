@@ -20,9 +20,11 @@ from tensorlens.tracer import ops
 from tensorlens.tracer.backward import wrap_engine
 from tensorlens.tracer.handlers import note_mode
 from tensorlens.tracer.identity import NONE
+from tensorlens.tracer.leftovers import Attributes
 from tensorlens.tracer.owners import module_setter, scaler_method
 from tensorlens.tracer.recorder import Recorder, gather
 from tensorlens.tracer.regions import PATCHES as REGIONS
+from tensorlens.tracer.untracked import Untracked
 
 Wrap = Callable[[Recorder, Any], Any]
 _MISSING = object()
@@ -42,21 +44,35 @@ def _seen_as_call(name: str) -> Wrap:
     return wrap
 
 
-def _on_foreign_memory(name: str) -> Wrap:
-    """A function that makes a tensor on the memory of an array or buffer."""
+def _on_memory_of(name: str) -> Wrap:
+    """A function that makes a tensor on the memory of an array or buffer, which can write past its version."""
 
     def wrap(recorder: Recorder, original: Any) -> Any:
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(source: Any, *args: Any, **kwargs: Any) -> Any:
             if recorder.paused:
-                return original(*args, **kwargs)
+                return original(source, *args, **kwargs)
             frame = sys._getframe(1)
-            result = recorder.call(original, args, kwargs, frame, name)
+            result = recorder.call(original, (source, *args), kwargs, frame, name)
             recorder.gap(ops.SHARED_WITH_NUMPY, frame)
+            recorder.untracked.open(result, name, frame, True, source)
             return result
 
         return call
 
     return wrap
+
+
+def _set(recorder: Recorder, original: Any) -> Any:
+    """`set_` puts a tensor on memory that may be another's, with a counter of its own."""
+    record = _seen_as_call("Tensor.set_")(recorder, original)
+
+    def set_(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = record(self, *args, **kwargs)
+        if not recorder.paused:
+            recorder.untracked.open(self, "Tensor.set_", sys._getframe(1), False)
+        return result
+
+    return set_
 
 
 def _parameter(recorder: Recorder, original: Any) -> Any:
@@ -108,7 +124,9 @@ def _function_apply(recorder: Recorder, original: Any) -> Any:
         def run(*args: Any, **kwargs: Any) -> Any:
             return apply(cls, *args, **kwargs)
 
-        return recorder.call(run, args, kwargs, sys._getframe(1), f"{cls.__name__}.apply")
+        result = recorder.call(run, args, kwargs, sys._getframe(1), f"{cls.__name__}.apply")
+        recorder.attributes.note(result)
+        return result
 
     return classmethod(recorded)
 
@@ -229,11 +247,11 @@ def _unseen(recorder: Recorder, compiled: Any) -> Any:
 
 _PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
     (torch.nn.Parameter, "__new__", _parameter),
-    (torch.Tensor, "set_", _seen_as_call("Tensor.set_")),
+    (torch.Tensor, "set_", _set),
     (torch.autograd.Function, "apply", _function_apply),
     (torch.autograd.function.FunctionCtx, "save_for_backward", _save_for_backward),
-    (torch, "from_numpy", _on_foreign_memory("torch.from_numpy")),
-    (torch, "frombuffer", _on_foreign_memory("torch.frombuffer")),
+    (torch, "from_numpy", _on_memory_of("torch.from_numpy")),
+    (torch, "frombuffer", _on_memory_of("torch.frombuffer")),
     (torch.nn.parameter.UninitializedParameter, "__new__", _uninitialized),
     (torch.optim.Optimizer, "__init__", _optimizer),
     (torch.inference_mode, "__enter__", _inference_mode(True)),
@@ -254,6 +272,7 @@ _PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
 def installed(recorder: Recorder) -> Iterator[None]:
     """Put every patch in place, and take them out again in the opposite order."""
     undo: list[tuple[Any, str, Any]] = []
+    recorder.untracked, recorder.attributes = Untracked(recorder), Attributes()
     try:
         for owner, name, wrap in _PATCHES:
             own = vars(owner).get(name, _MISSING)

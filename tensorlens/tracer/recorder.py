@@ -64,6 +64,8 @@ class Recorder(TorchFunctionMode):
         self.leaves: dict[int, Any] = {}  # tensor id -> weakref, of all that a backward pass may give a gradient
         self.paused = False
         self.within = ""  # the optimizer step that is running
+        self.untracked: Any = None  # watches writes past the version counters (`untracked.Untracked`)
+        self.attributes: Any = None  # tensors kept as attributes of `ctx` (`leftovers.Attributes`)
         self._met: list[Any] = []  # states of tensors first met as inputs, for the next row
         self.failures = 0
         self.last_failure: tuple[int, object] = (0, None)  # (id, token) of the exception noted last

@@ -1,0 +1,84 @@
+"""The frozen records of what autograd itself does not notice: memory that changed behind the version counters, and what
+backward passes then used or made. All indices say: before the event of this index.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Overwrite:
+    """Memory that changed in a way that no version counter told the tensors that autograd had saved."""
+
+    index: int
+    way: str  # the call that opened the way: "Tensor.data.__get__", "Tensor.numpy", "torch.from_numpy", ...
+    opened: int | None  # the site of that call
+    sites: tuple[int, ...]  # what changed it; several: one of these, between two recorded calls
+    tensor: int | None  # the tensor through which the way was opened
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """A tensor that a node kept for a backward pass, and that was not any more what it had been when it was kept."""
+
+    index: int  # of the first event in the pass, or of the one that follows the moment of use
+    overwrite: int | None  # which change of the memory; None: changes in place that moved its version
+    node: str  # "MulBackward0"; "" where saved-tensor hooks hide it
+    sequence: int  # of the node
+    slot: str  # "self", "ctx.x"
+    tensor: int | None
+    versions: tuple[int, int]  # when it was kept, when it was used
+    before: str  # its first values that differ, as they were; "" where they were not kept
+    after: str
+    site: int | None = None  # where it was kept, if not by the call that made the node
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What the `backward` of a custom Function gave for inputs that need a gradient."""
+
+    index: int
+    function: str  # "Square"
+    sequence: int  # of its node
+    site: int | None  # the return statement, where there is only one
+    missing: tuple[int, ...]  # inputs that it gave None
+    integers: tuple[int, ...]  # inputs that it gave an integer tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Singular:
+    """A node whose derivative is not finite at the values that it saved, found before a backward pass went through."""
+
+    index: int
+    node: str
+    sequence: int
+    infinite: int  # how many elements of the derivative
+    total: int
+    masked: tuple[int, ...]  # sequence numbers of selections (`where`, masks) between the node and the root
+
+
+@dataclass(frozen=True, slots=True)
+class Recomputed:
+    """A checkpoint whose repetition during backward saved other values than the first pass."""
+
+    index: int
+    site: int | None  # the call of `checkpoint`
+    called: int  # the index of the first event of the first pass
+    position: int  # the first saved tensor that differs
+    before: str
+    after: str
+    changed: tuple[tuple[str, str, str], ...]  # plain names that the function reads: (name, value then, value now)
+    sites: tuple[int, ...]  # where those names are assigned
+    random_kept: bool  # whether the state of the random generator was restored
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """All that was noticed beside the events."""
+
+    overwrites: tuple[Overwrite, ...] = ()
+    stale: tuple[Stale, ...] = ()
+    returned: tuple[Returned, ...] = ()
+    singular: tuple[Singular, ...] = ()
+    recomputed: tuple[Recomputed, ...] = ()

@@ -1,0 +1,252 @@
+"""Memory that changed past its version counter: found with its lines where a backward pass used it, else left alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from silent import Run, expect, expect_nothing, run  # noqa: F401
+
+import tensorlens
+from tensorlens.tracer import leftovers
+
+CODE = "unversioned-write-to-saved-tensor"
+
+WAYS = {
+    "a slice of .data": """
+        import torch
+        x = torch.ones(4, requires_grad=True)
+        h = x * 1
+        loss = (h * h).sum()  # saved_here
+        h.data[1:3] = 7.0  # modified_here
+        loss.backward()  # needed_here
+        """,
+    "an array kept for later": """
+        import torch
+        x = torch.ones(3, requires_grad=True)
+        h = x * 1
+        array = h.detach().numpy()  # shared_here
+        loss = (h * h).sum()  # saved_here
+        print("on the way")
+        array += 1  # modified_here
+        loss.backward()  # needed_here
+        """,
+    "a function that fills a batch": """
+        import numpy as np, torch
+
+        def refill(target):
+            target[:] = 5  # modified_here
+
+        batch = np.ones(3, dtype=np.float32)
+        inputs = torch.from_numpy(batch)  # shared_here
+        w = torch.ones(3, requires_grad=True)
+        loss = (w * inputs).sum()  # saved_here
+        refill(batch)
+        loss.backward()  # needed_here
+        """,
+    "as_tensor": """
+        import numpy as np, torch
+        batch = np.ones(3)
+        inputs = torch.as_tensor(batch)  # shared_here
+        w = torch.ones(3, requires_grad=True, dtype=torch.float64)
+        for step in range(3):
+            loss = (w * inputs).sum()  # saved_here
+            np.multiply(batch, 2, out=batch)  # modified_here
+            loss.backward()  # needed_here
+        """,
+    "DLPack": """
+        import torch
+        x = torch.ones(3, requires_grad=True)
+        h = x * 1
+        alias = torch.from_dlpack(h.detach())  # shared_here
+        loss = (h * h).sum()  # saved_here
+        alias.zero_()  # modified_here
+        loss.backward()  # needed_here
+        """,
+    "a fused optimizer": """
+        import torch
+        net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.5, fused=True)
+        loss = net(torch.ones(1, 2)).sum()  # saved_here
+        loss.backward(retain_graph=True)
+        optimizer.step()  # modified_here
+        optimizer.zero_grad()
+        loss.backward()  # needed_here
+        """,
+    "an attribute of ctx, through .data": """
+        import torch
+
+        class Square(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.x = x
+                return x * x
+
+            @staticmethod
+            def backward(ctx, g):
+                return 2 * ctx.x * g
+
+        w = torch.ones(3, requires_grad=True)
+        h = w * 1
+        loss = Square.apply(h).sum()  # saved_here
+        h.data.mul_(10)  # modified_here
+        loss.backward()  # needed_here
+        """,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_write_past_the_version_is_found(way: str, run: Run) -> None:  # noqa: F811
+    found = expect(run, CODE, WAYS[way])
+    assert found.fixes
+    assert "version" in found.explanation
+
+
+def test_the_values_then_and_now_are_told(run: Run) -> None:  # noqa: F811
+    found = expect(run, CODE, WAYS["a slice of .data"])
+    assert found.evidence["before"] == "[1, 1, 1, 1]"
+    assert found.evidence["after"] == "[1, 7, 7, 1]"
+
+
+HARMLESS = {
+    "after backward": """
+        import torch
+        x = torch.ones(3, requires_grad=True)
+        for step in range(3):
+            loss = (x * x).sum()
+            loss.backward()
+            x.data -= 0.1 * x.grad
+            x.grad = None
+        """,
+    "another part of the memory": """
+        import torch
+        w = torch.ones(2, requires_grad=True)
+        buffer = torch.ones(6)
+        loss = (w * buffer[:2]).sum()
+        buffer.data[2:] = 5.0
+        loss.backward()
+        """,
+    "changed and put back": """
+        import torch
+        x = torch.ones(3, requires_grad=True)
+        loss = (x * x).sum()
+        x.data[0] += 0.25
+        probe = (x.detach() ** 2).sum()
+        x.data[0] -= 0.25
+        loss.backward()
+        """,
+    "the same values": """
+        import torch
+        x = torch.ones(3, requires_grad=True)
+        loss = (x * x).sum()
+        x.data.clamp_(-5, 5)
+        x.data = x.data.clone()
+        loss.backward()
+        """,
+    "an array of data for the next step": """
+        import numpy as np, torch
+        batch = np.ones(3, dtype=np.float32)
+        w = torch.ones(3, requires_grad=True)
+        for step in range(3):
+            loss = (w * torch.from_numpy(batch)).sum()
+            loss.backward()
+            batch *= 2
+        """,
+    "an array that is read only": """
+        import torch
+        x = torch.ones(3, requires_grad=True)
+        h = x * 1
+        shown = h.detach().numpy()
+        loss = (h * h).sum()
+        print(shown.sum(), shown.copy() + 1)
+        loss.backward()
+        """,
+    "what was not saved": """
+        import torch
+        x = torch.ones(3, requires_grad=True)
+        h = x * 2
+        loss = h.sum()
+        x.data.zero_()
+        loss.backward()
+        """,
+    "weights averaged between steps": """
+        import torch
+        net, average = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for step in range(3):
+            loss = (net(torch.ones(4, 2)) - average(torch.ones(4, 2)).detach()).pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            for a, p in zip(average.parameters(), net.parameters()):
+                a.data.mul_(0.9).add_(p.data, alpha=0.1)
+        """,
+}
+
+
+@pytest.mark.parametrize("program", HARMLESS)
+def test_a_write_that_no_backward_meets_is_no_finding(program: str, run: Run) -> None:  # noqa: F811
+    expect_nothing(run, HARMLESS[program])
+
+
+CTX = """
+    import torch
+
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.x = x{kept}
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            return 2 * ctx.x * g
+
+    w = torch.ones(3, requires_grad=True)
+    h = w * 1
+    loss = Square.apply(h).sum()
+    h.mul_(10){changed}
+    loss.backward(){used}
+    """
+
+
+def test_a_tensor_kept_on_ctx_is_followed(run: Run) -> None:  # noqa: F811
+    text = CTX.format(kept="  # saved_here", changed="  # modified_here", used="  # needed_here")
+    found = expect(run, "ctx-attribute-bypasses-version-check", text)
+    assert found.evidence["slot"] == "ctx.x"
+
+
+def test_a_copy_kept_on_ctx_is_safe(run: Run) -> None:  # noqa: F811
+    expect_nothing(run, CTX.format(kept=".clone()", changed="", used=""))
+
+
+def test_without_a_way_past_the_version_nothing_is_watched_or_walked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: Any) -> Any:
+        raise AssertionError("a run without such a way must not come here")
+
+    monkeypatch.setattr(leftovers, "nodes_of", refuse)
+    monkeypatch.setattr("tensorlens.tracer.untracked.place_of", refuse)
+    monkeypatch.setattr("tensorlens.tracer.untracked.Watch", refuse)
+    net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+    optimizer = torch.optim.Adam(net.parameters())
+    session = tensorlens.trace()
+    with session:
+        for _ in range(3):
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(net(torch.randn(5, 4)), torch.tensor([0, 1, 0, 1, 1])).backward()
+            optimizer.step()
+    assert not [event for event in session.trace().events if "could not" in getattr(event, "reason", "")]
+
+
+def test_watching_ends_with_the_memory() -> None:
+    session = tensorlens.trace()
+    with session:
+        h = torch.ones(3)
+        h.data.add_(1)
+        recorder = session._recorder
+        assert recorder is not None
+        assert "finish" in vars(recorder)
+        del h
+        torch.ones(2)
+        assert "finish" not in vars(recorder)
