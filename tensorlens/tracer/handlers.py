@@ -87,7 +87,11 @@ def _from_array(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     frame = sys._getframe(2)
     result = recorder.call(func, args, kwargs, frame)
     source: Any = args[0] if args else None
-    if type(source).__name__ == "ndarray" and source.__array_interface__["data"][0] == result.data_ptr():
+    if (
+        type(source).__name__ == "ndarray"
+        and result.device.type == "cpu"
+        and source.__array_interface__["data"][0] == result.data_ptr()
+    ):
         recorder.gap(ops.SHARED_WITH_NUMPY, frame)
         recorder.untracked.open(result, ops.name_of(func), frame, True, source)
     return result
@@ -115,7 +119,10 @@ def _differ(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether two tensors have other values; those too large or too far away to be compared count as different."""
     if one.shape != other.shape or one.dtype != other.dtype or one.device.type != "cpu":
         return True
-    return one.data_ptr() != other.data_ptr() and not torch.equal(one, other.detach())
+    try:
+        return one.data_ptr() != other.data_ptr() and not torch.equal(one, other.detach())
+    except (RuntimeError, NotImplementedError):  # tensors without plain memory
+        return True
 
 
 def _storage(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
