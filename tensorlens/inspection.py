@@ -4,7 +4,9 @@ backward passes then used or made. All indices say: before the event of this ind
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +84,13 @@ class Inspection:
     returned: tuple[Returned, ...] = ()
     singular: tuple[Singular, ...] = ()
     recomputed: tuple[Recomputed, ...] = ()
+
+
+KINDS: dict[str, Callable[..., Any]] = {
+    "overwrites": Overwrite,
+    "stale": Stale,
+    "returned": Returned,
+    "singular": Singular,
+    "recomputed": Recomputed,
+}
+"""The record of each field of `Inspection`."""

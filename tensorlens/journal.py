@@ -48,13 +48,6 @@ from tensorlens.source import column_of
 NONE = -1
 MODES: tuple[Mode, ...] = ("grad", "no_grad", "inference")
 WINDOW = 50_000
-_NOTICED: dict[str, Any] = {
-    "overwrites": inspection.Overwrite,
-    "stale": inspection.Stale,
-    "returned": inspection.Returned,
-    "singular": inspection.Singular,
-    "recomputed": inspection.Recomputed,
-}
 _LENGTH = struct.Struct("<Q")
 
 
@@ -119,7 +112,7 @@ class Reader:
         self._assignments: list[model.Assignment] = []
         self._totals: Counter[tuple[int, str]] = Counter()
         self._end = model.End()
-        self._noticed: dict[str, list[Any]] = {name: [] for name in _NOTICED}
+        self._noticed: dict[str, list[Any]] = {name: [] for name in inspection.KINDS}
         self.finished = False
 
     def read(self, rows: Iterable[Any]) -> None:
@@ -296,7 +289,7 @@ class Reader:
         self.script = replace(self.script, outcome=outcome, exit_code=exit_code, failure=ended_by)
 
     def _read_noticed(self, name: str, *fields: Any) -> None:
-        self._noticed[name].append(_NOTICED[name](self._count, *fields))
+        self._noticed[name].append(inspection.KINDS[name](self._count, *fields))
 
     _READERS = (
         _read_versions,

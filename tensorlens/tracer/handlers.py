@@ -87,11 +87,9 @@ def _from_array(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     frame = sys._getframe(2)
     result = recorder.call(func, args, kwargs, frame)
     source: Any = args[0] if args else None
-    if (
-        type(source).__name__ == "ndarray"
-        and result.device.type == "cpu"
-        and source.__array_interface__["data"][0] == result.data_ptr()
-    ):
+    if type(source).__name__ != "ndarray" or result.device.type != "cpu":
+        return result
+    if source.__array_interface__["data"][0] == result.data_ptr():
         recorder.gap(ops.SHARED_WITH_NUMPY, frame)
         recorder.untracked.open(result, ops.name_of(func), frame, True, source)
     return result
