@@ -214,7 +214,7 @@ class SavedTensor:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A plain Python or NumPy value that the failing expression used, by the bytecode of its function."""
+    """A value that the failing expression names, by the bytecode of its function: plain Python, NumPy, a tensor."""
 
     name: str  # "values"; "" where the value has no name there
     type: str  # "list", "ndarray", "generator", "exhausted generator"

@@ -83,6 +83,10 @@ class Facts:
     def span(self, site: int | None) -> Span | None:
         return None if site is None or site < 0 else self.trace.sites[site].span
 
+    def same_line(self, one: int | None, other: int | None) -> bool:
+        first, second = self.span(one), self.span(other)
+        return first is not None and second is not None and (first.file, first.line) == (second.file, second.line)
+
     def label(self, role: str, site: int | None, text: str) -> Label | None:
         """A label at a site; None where the site is not known."""
         span = self.span(site)

@@ -58,7 +58,7 @@ def value_label(facts: Facts, failure: Failure, call: Call | None) -> Label | No
     for number in _given(facts, failure, call):
         made = next(iter(facts.producers(number, call.index)), None) or facts.first_use(number)
         site = None if made is None else made.site
-        if not _same_line(facts, site, call.site):
+        if not facts.same_line(site, call.site):
             return facts.label("value_made_here", site, _value_text(facts, failure, call, number))
     leaf = next((leaf for a in call.inputs if (leaf := leaf_above(facts, a.tensor, call.index)) is not None), None)
     use = None if leaf is None else facts.first_use(leaf)
@@ -89,11 +89,6 @@ def _last_of_backward(facts: Facts, failure: Failure) -> Call | None:
         return None
     inside = [call for call in facts.calls if backward.started <= call.index < failure.index]
     return inside[-1] if inside else None
-
-
-def _same_line(facts: Facts, one: int | None, other: int | None) -> bool:
-    first, second = facts.span(one), facts.span(other)
-    return first is not None and second is not None and (first.file, first.line) == (second.file, second.line)
 
 
 def _first_line(failure: Failure) -> str:

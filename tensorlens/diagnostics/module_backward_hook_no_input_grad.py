@@ -26,3 +26,69 @@ batch = torch.rand(3, 2, requires_grad=True)
 layer(batch).sum().backward()
 ```
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.lineage import ancestry
+from tensorlens.diagnostics.provenance import ROLES, Refusal
+from tensorlens.diagnostics.refusals import refusals
+from tensorlens.diagnostics.wording import finding, fix, named
+from tensorlens.model import Backward, Diagnostic, Label
+
+CODE = "module-backward-hook-no-input-grad"
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    for refusal in refusals(facts, CODE):
+        number = _module_input(facts, refusal.index)
+        name = named(facts, number, refusal.index)
+        yield finding(
+            CODE,
+            "warning",
+            f"a full backward hook is called without gradients for the module's input: {name} does not require grad",
+            "the hook waits for the gradients of the module's inputs; where there are none it gets `None` for them, and"
+            " is called before those of the parameters are there",
+            _labels(facts, refusal, number),
+            fixes=(
+                fix("if the hook only looks at the gradients of the outputs, nothing need be done"),
+                fix(f"if it needs those of the input, let {name} require grad before the forward pass"),
+            ),
+            evidence={"input": name},
+        )
+
+
+def _labels(facts: Facts, refusal: Refusal, number: int | None) -> Iterator[Label | None]:
+    yield facts.label("needed_here", refusal.site, "the hook is called in this backward pass")
+    hook = ROLES["hook_registered_here"](refusal) if "hook_registered_here" in ROLES else None
+    if hook is not None:
+        yield facts.label("hook_registered_here", hook.site, hook.text)
+    made = None if number is None else next(iter(facts.producers(number, refusal.index)), None)
+    made = made or (None if number is None else facts.first_use(number))
+    if made is not None:
+        text = f"{named(facts, number, refusal.index)} is made here and does not require grad"
+        yield facts.label("value_made_here", made.site, text)
+
+
+def _module_input(facts: Facts, at: int) -> int | None:
+    """What the module was called on: the nearest first input above its hook that does not require grad."""
+    backward = next((b for b in facts.backwards if b.started <= at <= b.index), None)
+    for hook in _hooks(facts, backward):
+        for _, call in ancestry(facts, hook, at):
+            if call.inputs and not facts.requires_grad(call.inputs[0].tensor, call.index):
+                return call.inputs[0].tensor
+    return None
+
+
+def _hooks(facts: Facts, backward: Backward | None) -> Iterator[int]:
+    """The results of modules with full backward hooks that this pass goes through."""
+    for root in () if backward is None else backward.roots:
+        for _, call in ancestry(facts, root.tensor, root_index(backward)):
+            if call.op == "BackwardHookFunction.apply" and call.inputs:
+                yield call.inputs[0].tensor
+
+
+def root_index(backward: Backward | None) -> int:
+    return 0 if backward is None else backward.started

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.lineage import ancestry, leaf_above
+from tensorlens.analysis.lineage import ancestry, leaf_above, leaves_above
 from tensorlens.analysis.names import shape_text
 from tensorlens.analysis.regions import backward_at, recomputed, run_again_at
 from tensorlens.diagnostics.wording import named, node_text, op_text
-from tensorlens.model import Access, Call, Failure, Severity, Value
+from tensorlens.model import Access, Backward, Call, Failure, Severity, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,31 +157,61 @@ def value(refusal: Refusal, position: int = -1) -> Spot | None:
     """One of the call's tensors: by default the last, the one that is handed to the first; of a tensor that was made
     in inference mode, where that was. Python code that refuses is handed what was computed last."""
     facts = refusal.facts
+    gradient = _gradient_in_inference(refusal) if refusal.op.endswith("backward") else None
+    if gradient is not None:
+        text = f"the gradient of {refusal.name(gradient[0])} is made here, in inference mode"
+        return Spot(gradient[0], gradient[1].site, text)
     if not refusal.inputs:
         last = None if refusal.op else next((c for c in reversed(facts.calls) if c.index < refusal.index), None)
         number = None if last is None or not last.outputs else last.outputs[-1].tensor
     else:
-        number = _made_in_inference(refusal) or refusal.inputs[position].tensor
+        inference = _made_in_inference(refusal)
+        number = refusal.inputs[position].tensor if inference is None else inference
     if number is None:
-        return None
+        return plain_value(refusal)
     producers = facts.producers(number, refusal.index)
     use = producers[0] if producers else facts.first_use(number)
     tensor = facts.tensor(number)
+    if use is not None and facts.same_line(use.site, refusal.site) and (plain := plain_value(refusal)) is not None:
+        return plain
     text = f"{refusal.name(number)} is made here: shape {shape_text(tensor)}, {tensor.dtype}"
     return Spot(number, None if use is None else use.site, text)
 
 
+def plain_value(refusal: Refusal) -> Spot | None:
+    """The first value of plain Python or NumPy that the refused expression names."""
+    found = next((v for v in refusal.values if v.site is not None and v.type not in _NO_OPERANDS), None)
+    return None if found is None else Spot(None, found.site, f"`{found.name}` is made here: a {found.type}")
+
+
+_NO_OPERANDS = ("bool", "str", "NoneType", "Tensor", "Parameter")
+
+
 def _made_in_inference(refusal: Refusal) -> int | None:
-    """The tensor among the call's, or one that they alias, that inference mode made: it has no version."""
+    """The tensor among the call's, or one above them, that inference mode made. A tensor that has a version can only
+    share the memory of one."""
+    facts = refusal.facts
     for access in refusal.inputs:
-        if access.version is not None:
-            continue
-        chain = [(access.tensor, refusal.index)]
-        chain += [(n, c.index) for n, c in ancestry(refusal.facts, access.tensor, refusal.index)]
-        for number, _ in chain:
-            made = refusal.facts.maker(number)
-            if made is not None and made.mode == "inference":
+        chain = [access.tensor, *(number for number, _ in ancestry(facts, access.tensor, refusal.index))]
+        for number in dict.fromkeys(chain):
+            made = facts.maker(number)
+            same = facts.tensor(number).storage == facts.tensor(access.tensor).storage
+            if made is not None and made.mode == "inference" and (access.version is None or same):
                 return number
+    return None
+
+
+def _gradient_in_inference(refusal: Refusal) -> tuple[int, Backward] | None:
+    """For a refused backward pass: a leaf whose gradient an earlier pass made in inference mode, and that pass."""
+    facts = refusal.facts
+    leaves = {leaf for access in refusal.inputs for leaf in leaves_above(facts, access.tensor, refusal.index)}
+    for backward in reversed(facts.backwards):
+        switch = facts.mode_switch(backward.index)
+        if backward.index >= refusal.index or switch is None or switch.mode != "inference":
+            continue
+        for gradient in backward.gradients:
+            if gradient.tensor in leaves and gradient.before is None:
+                return gradient.tensor, backward
     return None
 
 
@@ -226,6 +256,9 @@ def mode(refusal: Refusal) -> Spot | None:
     switches = [facts.mode_switch(made.index) for made in makers if made is not None and made.mode != "grad"]
     if inference is None:
         switches.insert(0, facts.mode_switch(refusal.index))
+    gradient = _gradient_in_inference(refusal) if refusal.op.endswith("backward") else None
+    if gradient is not None:
+        switches.insert(0, facts.mode_switch(gradient[1].index))
     switch = next((s for s in switches if s is not None), None)
     return None if switch is None else Spot(None, switch.site, f"`{switch.cause}` begins here")
 

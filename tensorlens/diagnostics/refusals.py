@@ -77,7 +77,8 @@ def _cut(refusal: Refusal) -> list[Label | None]:
     facts, site = refusal.facts, refusal.site
     if not refusal.inputs:
         return []
-    number = refusal.inputs[0].tensor
+    asked = _asked(refusal)
+    number = refusal.inputs[0].tensor if asked is None else asked
     if facts.requires_grad(number, refusal.index):
         text = f"{op_text(refusal.op)} takes the value of {refusal.name(number)} out of the graph"
         return [facts.label("graph_cut_here", site, text)]
@@ -87,6 +88,13 @@ def _cut(refusal: Refusal) -> list[Label | None]:
     use = facts.first_use(number)
     text = f"{refusal.name(number)} is made here and does not require grad"
     return [None if use is None else facts.label("graph_cut_here", use.site, text)]
+
+
+def _asked(refusal: Refusal) -> int | None:
+    """Of the tensors that a backward pass was asked about by name, the first that does not require grad."""
+    backward = refusal.facts.event(refusal.index)
+    asked = backward.inputs if isinstance(backward, Backward) and refusal.failure is not None else ()
+    return next((number for number in asked if not refusal.facts.requires_grad(number, refusal.index)), None)
 
 
 class _Fields(dict[str, str]):

@@ -16,12 +16,14 @@ from typing import Any
 
 import torch
 
+from tensorlens.journal import VALUES
 from tensorlens.tracer import ops
 from tensorlens.tracer.backward import wrap_engine
 from tensorlens.tracer.handlers import note_mode
 from tensorlens.tracer.identity import NONE
 from tensorlens.tracer.leftovers import Attributes
 from tensorlens.tracer.owners import module_setter, scaler_method
+from tensorlens.tracer.parameters import SPENT, is_spent, owner_of, unregistered
 from tensorlens.tracer.recorder import Recorder, gather
 from tensorlens.tracer.regions import PATCHES as REGIONS
 from tensorlens.tracer.untracked import Untracked
@@ -151,12 +153,15 @@ def _optimizer(recorder: Recorder, original: Any) -> Any:
             return
         frame = sys._getframe(1)
         name = f"optim.{type(self).__name__}"
+        module, spent = owner_of(params), is_spent(params)
         try:
             original(self, params, *args, **kwargs)
         except BaseException as error:
             given: list[torch.Tensor] = []
-            gather(params, given)
+            gather(params if module is None else list(unregistered(module)), given)
             recorder.fail(error, name, recorder.accesses(given), frame)
+            if spent:
+                recorder.rows.append((VALUES, recorder.failures - 1, (("", SPENT, NONE, NONE),)))
             raise
         held: list[torch.Tensor] = []
         for group in self.param_groups:
