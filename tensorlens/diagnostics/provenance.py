@@ -6,57 +6,16 @@ Each function answers for one refused call or one warning (`Refusal`) from the r
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.lineage import ancestry, leaf_above, leaves_above
+from tensorlens.analysis.lineage import ancestry, leaf_above
 from tensorlens.analysis.names import shape_text
 from tensorlens.analysis.regions import backward_at, recomputed, run_again_at
-from tensorlens.diagnostics.wording import named, node_text, op_text
-from tensorlens.model import Access, Backward, Call, Failure, Severity, Value
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A failing call or a warning, seen the same way."""
-
-    facts: Facts
-    index: int
-    site: int | None
-    op: str
-    message: str
-    inputs: tuple[Access, ...]
-    severity: Severity
-    raised: int | None = None  # the user's line inside the call that raised: in a hook, in a `backward`
-    failure: Failure | None = None  # None: a warning
-    values: tuple[Value, ...] = ()  # the plain values that the refused expression reads
-
-    def first(self, wanted: Callable[[int], bool]) -> int | None:
-        """The first of the call's tensors for which `wanted` holds."""
-        return next((a.tensor for a in self.inputs if wanted(a.tensor)), None)
-
-    def is_leaf(self, number: int) -> bool:
-        state = self.facts.state(number, self.index)
-        return state is not None and state.requires_grad and state.is_leaf
-
-    def is_nonleaf(self, number: int) -> bool:
-        state = self.facts.state(number, self.index)
-        return state is not None and state.requires_grad and not state.is_leaf
-
-    def is_view(self, number: int) -> bool:
-        return self.facts.tensor(number).base is not None
-
-    def name(self, number: int | None) -> str:
-        return named(self.facts, number, self.index)
-
-
-@dataclass(frozen=True, slots=True)
-class Spot:
-    """The tensor that plays a role, and the site of the line where it came to play it."""
-
-    tensor: int | None
-    site: int | None
-    text: str
+from tensorlens.diagnostics.inference import gradient_in_inference, made_in_inference
+from tensorlens.diagnostics.refusal import Refusal as Refusal
+from tensorlens.diagnostics.refusal import Spot as Spot
+from tensorlens.diagnostics.wording import node_text, op_text
+from tensorlens.model import Call
 
 
 def leaf(refusal: Refusal) -> Spot | None:
@@ -157,7 +116,7 @@ def value(refusal: Refusal, position: int = -1) -> Spot | None:
     """One of the call's tensors: by default the last, the one that is handed to the first; of a tensor that was made
     in inference mode, where that was. Python code that refuses is handed what was computed last."""
     facts = refusal.facts
-    gradient = _gradient_in_inference(refusal) if refusal.op.endswith("backward") else None
+    gradient = gradient_in_inference(refusal) if refusal.op.endswith("backward") else None
     if gradient is not None:
         text = f"the gradient of {refusal.name(gradient[0])} is made here, in inference mode"
         return Spot(gradient[0], gradient[1].site, text)
@@ -165,7 +124,7 @@ def value(refusal: Refusal, position: int = -1) -> Spot | None:
         last = None if refusal.op else next((c for c in reversed(facts.calls) if c.index < refusal.index), None)
         number = None if last is None or not last.outputs else last.outputs[-1].tensor
     else:
-        inference = _made_in_inference(refusal)
+        inference = made_in_inference(refusal)
         number = refusal.inputs[position].tensor if inference is None else inference
     if number is None:
         return plain_value(refusal)
@@ -185,34 +144,6 @@ def plain_value(refusal: Refusal) -> Spot | None:
 
 
 _NO_OPERANDS = ("bool", "str", "NoneType", "Tensor", "Parameter")
-
-
-def _made_in_inference(refusal: Refusal) -> int | None:
-    """The tensor among the call's, or one above them, that inference mode made. A tensor that has a version can only
-    share the memory of one."""
-    facts = refusal.facts
-    for access in refusal.inputs:
-        chain = [access.tensor, *(number for number, _ in ancestry(facts, access.tensor, refusal.index))]
-        for number in dict.fromkeys(chain):
-            made = facts.maker(number)
-            same = facts.tensor(number).storage == facts.tensor(access.tensor).storage
-            if made is not None and made.mode == "inference" and (access.version is None or same):
-                return number
-    return None
-
-
-def _gradient_in_inference(refusal: Refusal) -> tuple[int, Backward] | None:
-    """For a refused backward pass: a leaf whose gradient an earlier pass made in inference mode, and that pass."""
-    facts = refusal.facts
-    leaves = {leaf for access in refusal.inputs for leaf in leaves_above(facts, access.tensor, refusal.index)}
-    for backward in reversed(facts.backwards):
-        switch = facts.mode_switch(backward.index)
-        if backward.index >= refusal.index or switch is None or switch.mode != "inference":
-            continue
-        for gradient in backward.gradients:
-            if gradient.tensor in leaves and gradient.before is None:
-                return gradient.tensor, backward
-    return None
 
 
 def first_value(refusal: Refusal) -> Spot | None:
@@ -250,13 +181,13 @@ def _rank(facts: Facts, pair: tuple[int, Call], line: int | None) -> int:
 def mode(refusal: Refusal) -> Spot | None:
     """The switch under which the refused call ran, or under which one of its tensors was made."""
     facts = refusal.facts
-    inference = _made_in_inference(refusal)
+    inference = made_in_inference(refusal)
     numbers = [*_views(refusal), *(access.tensor for access in refusal.inputs)]
     makers = [facts.first_use(n) for n in ([inference] if inference is not None else []) + numbers]
     switches = [facts.mode_switch(made.index) for made in makers if made is not None and made.mode != "grad"]
     if inference is None:
         switches.insert(0, facts.mode_switch(refusal.index))
-    gradient = _gradient_in_inference(refusal) if refusal.op.endswith("backward") else None
+    gradient = gradient_in_inference(refusal) if refusal.op.endswith("backward") else None
     if gradient is not None:
         switches.insert(0, facts.mode_switch(gradient[1].index))
     switch = next((s for s in switches if s is not None), None)
