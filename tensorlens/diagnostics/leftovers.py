@@ -23,6 +23,8 @@ def saving_call(facts: Facts, stale: Stale) -> Call | None:
 
 
 def tensor_name(facts: Facts, stale: Stale, by: Call | None) -> str:
+    if stale.tensor is None and by is not None and by.outputs and stale.slot.startswith(("result", "output")):
+        return named(facts, by.outputs[0].tensor, by.index)
     return named(facts, stale.tensor, None if by is None else by.index)
 
 

@@ -30,3 +30,156 @@ for step in range(3):
 print(total)
 ```
 """
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensorlens.analysis.facts import LEAVING, Facts
+from tensorlens.analysis.lineage import reaches
+from tensorlens.analysis.names import place_of
+from tensorlens.diagnostics.wording import finding, fix, named
+from tensorlens.model import Call, Diagnostic, Label
+
+CODE = "running-total-keeps-graph-alive"
+FEWEST = 3  # rounds that hang on one another
+MAX_STEPS = 200  # calls followed back from one round to the one before it
+
+
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    """Calls of one line, each of which took up what the one before it had made."""
+
+    calls: tuple[Call, ...]
+    added: int | None  # what the last round added to it; None: it was computed from itself
+
+    @property
+    def last(self) -> Call:
+        return self.calls[-1]
+
+    @property
+    def carried(self) -> int:
+        return _made(self.last)[0]
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    for calls in _by_line(facts).values():
+        chain = _chain(facts, calls)
+        if chain is not None and _outlives(facts, chain) and not _needed(facts, chain):
+            yield _tell(facts, chain)
+
+
+def _by_line(facts: Facts) -> dict[object, list[Call]]:
+    """The recorded calls that end their line's value, by line, of lines that ran often enough."""
+    found: dict[object, list[Call]] = defaultdict(list)
+    for call in facts.calls:
+        if call.mode == "grad" and any(s.requires_grad and not s.is_leaf for s in call.states) and _made(call):
+            found[place_of(facts.trace.sites[call.site])].append(call)
+    return {line: calls for line, calls in found.items() if len(calls) >= FEWEST}
+
+
+def _made(call: Call) -> list[int]:
+    return [access.tensor for access in call.outputs] or [write.tensor for write in call.writes]
+
+
+def _chain(facts: Facts, calls: list[Call]) -> _Chain | None:
+    """The last calls of a line that each hang on the one of the round before, by recorded operations."""
+    site = calls[-1].site
+    rounds = [call for call in calls if call.site == site]
+    chain = [rounds[-1]]
+    for call in reversed(rounds[:-1]):
+        if not _carries(facts, call, chain[-1]):
+            break
+        chain.append(call)
+    if len(chain) < FEWEST:
+        return None
+    return _Chain(tuple(reversed(chain)), _added(facts, chain[0], chain[1]))
+
+
+def _carries(facts: Facts, earlier: Call, later: Call) -> bool:
+    """Whether `later` took up what `earlier` made, by the calls of its own line alone."""
+    line = place_of(facts.trace.sites[later.site])
+    waiting, seen = [(access.tensor, later.index) for access in later.inputs], 0
+    while waiting and seen < MAX_STEPS:
+        number, before = waiting.pop()
+        for call in facts.producers(number, before)[:1]:
+            seen += 1
+            if call is earlier:
+                return True
+            if call.index > earlier.index and place_of(facts.trace.sites[call.site]) == line:
+                waiting.extend((access.tensor, call.index) for access in call.inputs)
+    return False
+
+
+def _added(facts: Facts, last: Call, before: Call) -> int | None:
+    """The tensor with a history of its own, made on another line, that the last round added to what it carried on."""
+    carried, line = set(_made(before)), place_of(facts.trace.sites[last.site])
+    waiting = [last]
+    for call in waiting:
+        if call.index <= before.index:
+            continue
+        for access in call.inputs:
+            state = facts.state(access.tensor, call.index - 1)
+            if access.tensor in carried or state is None or state.is_leaf or not state.requires_grad:
+                continue
+            made = facts.producers(access.tensor, call.index)[:1]
+            if not made or place_of(facts.trace.sites[made[0].site]) != line:
+                return access.tensor
+            waiting += made
+    return None
+
+
+def _outlives(facts: Facts, chain: _Chain) -> bool:
+    """Whether the last of it was kept for its value: alive when the run ended, or read as a number."""
+    number = chain.carried
+    if any(state.tensor == number and state.requires_grad for state in facts.trace.end.states):
+        return True
+    return any(
+        call.op in LEAVING and call.index > chain.last.index and any(a.tensor == number for a in call.inputs)
+        for call in facts.calls
+    )
+
+
+def _needed(facts: Facts, chain: _Chain) -> bool:
+    """Whether a backward pass went, or the script failed on its way, through the chain: then it was built for that."""
+    first = chain.calls[0]
+    later = [backward for backward in facts.backwards if backward.index > first.index]
+    return any(reaches(facts, backward, call) for backward in later for call in (chain.calls[1], chain.last)) or any(
+        failure.op is not None and "backward" in failure.op for failure in facts.trace.failures
+    )
+
+
+def _tell(facts: Facts, chain: _Chain) -> Diagnostic:
+    name = named(facts, chain.carried, chain.last.index)
+    rounds = len(chain.calls)
+    added = None if chain.added is None else named(facts, chain.added, chain.last.index)
+    return finding(
+        CODE,
+        "warning",
+        f"{name} keeps the graphs of {rounds} rounds alive, and no backward pass needs them",
+        f"{name} hangs on what it was in the round before"
+        + (f", and on each {added} that was added to it" if added is not None else "")
+        + ": nothing of their graphs can be freed, so memory grows with every round",
+        [
+            facts.label("shared_here", chain.last.site, f"{name} takes up its own history here, {rounds} rounds"),
+            _built(facts, chain, name, added),
+        ],
+        fixes=(fix(_cure(name, added)),),
+        evidence={"rounds": rounds, "tensor": name},
+    )
+
+
+def _built(facts: Facts, chain: _Chain, name: str, added: str | None) -> Label | None:
+    if chain.added is None or added is None:
+        return facts.label("graph_built_here", chain.last.site, "each round adds to the graph")
+    state = facts.state(chain.added, chain.last.index - 1)
+    made = facts.call_of_node(None if state is None else state.node, chain.last.index)
+    return None if made is None else facts.label("graph_built_here", made.site, f"the graph of {added} hangs on {name}")
+
+
+def _cure(name: str, added: str | None) -> str:
+    if added is None:
+        return f"cut the history between rounds, {name}`.detach()`, or run it under `torch.no_grad()`".replace("``", "")
+    return f"add the number alone: `{added.strip('`')}.item()`, or `{added.strip('`')}.detach()` to stay on the device"

@@ -122,6 +122,8 @@ def _data(raw: Any) -> torch.Tensor | None:
 def _compare(recorder: Recorder, sequence: int, data: torch.Tensor) -> tuple[int, int | None, str, str] | None:
     """(OVERWRITE row, tensor, values before, values now) if what a node saved was changed after it did."""
     known = recorder.identity.of(data)
+    if known is None and data._base is not None:
+        known = recorder.identity.of(data._base)
     start, size = address_of(data), extent_of(data)
     for mark in recorder.untracked.marks:  # the first change after the node is the one that did it
         if mark.sequence <= sequence:

@@ -1,0 +1,175 @@
+"""Graphs that no longer fit their values, and graphs that nobody needs: found with their lines, or left alone."""
+
+from __future__ import annotations
+
+import pytest
+from silent import Run, expect, expect_nothing, run  # noqa: F401
+
+UNRECORDED = {
+    "a row of a hidden state": """
+        import torch
+        cell = torch.nn.RNNCell(2, 3)
+        done = torch.tensor([True, False])
+        h = torch.zeros(2, 3)
+        for step in range(2):
+            h = cell(torch.ones(2, 2), h) + 0  # graph_built_here
+            with torch.no_grad():  # grad_mode_off_here
+                h[done] = 0.0  # modified_here
+        h.sum().backward()  # needed_here
+        """,
+    "through an array": """
+        import torch
+        w = torch.ones(3, requires_grad=True)
+        h = w * 2  # graph_built_here
+        array = h.detach().numpy()
+        array[0] = 9  # modified_here
+        (h * 3).sum().backward()  # needed_here
+        """,
+    "through a view": """
+        import torch
+        w = torch.ones(4, requires_grad=True)
+        h = w * 2  # graph_built_here
+        first = h.detach()[:2]
+        first.mul_(5)  # modified_here
+        loss = (h + 1).sum()
+        loss.backward()  # needed_here
+        """,
+}
+
+
+@pytest.mark.parametrize("program", UNRECORDED)
+def test_a_change_without_a_record_is_found_where_backward_passes(program: str, run: Run) -> None:  # noqa: F811
+    expect(run, "no-grad-write-not-in-gradient", UNRECORDED[program])
+
+
+HARMLESS_CHANGES = {
+    "recorded": """
+        import torch
+        w = torch.ones(3, requires_grad=True)
+        h = w + 0
+        h.mul_(10)
+        h.sum().backward()
+        """,
+    "after the last use": """
+        import torch
+        w = torch.ones(3, requires_grad=True)
+        h = w + 0
+        loss = h.sum()
+        with torch.no_grad():
+            h.mul_(10)
+        loss.backward()
+        print(h)
+        """,
+    "a leaf": """
+        import torch
+        w = torch.ones(3, requires_grad=True)
+        with torch.no_grad():
+            w.mul_(10)
+        w.sum().backward()
+        """,
+    "detached for good": """
+        import torch
+        w = torch.ones(3, requires_grad=True)
+        h = w * 2
+        h.detach_()
+        with torch.no_grad():
+            h.mul_(10)
+        (h * w).sum().backward()
+        """,
+    "a running average in a buffer": """
+        import torch
+        net = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.BatchNorm1d(4))
+        mean = torch.zeros(4)
+        for step in range(3):
+            out = net(torch.randn(8, 2))
+            with torch.no_grad():
+                mean.mul_(0.9).add_(out.mean(0), alpha=0.1)
+            (out - mean).square().sum().backward()
+        """,
+}
+
+
+@pytest.mark.parametrize("program", HARMLESS_CHANGES)
+def test_a_change_that_no_gradient_misses_is_no_finding(program: str, run: Run) -> None:  # noqa: F811
+    expect_nothing(run, HARMLESS_CHANGES[program])
+
+
+TOTALS = {
+    "in a function": """
+        import torch
+
+        def train(net, steps):
+            total = torch.zeros(())
+            for step in range(steps):
+                loss = net(torch.ones(2, 3)).square().mean()  # graph_built_here
+                net.zero_grad()
+                loss.backward()
+                total += loss  # shared_here
+            return total.item() / steps
+
+        print(train(torch.nn.Linear(3, 1), 4) > 0)
+        """,
+    "an average": """
+        import torch
+        w = torch.ones(3, requires_grad=True)
+        average = torch.tensor(0.0)
+        for step in range(5):
+            loss = (w * w).sum()  # graph_built_here
+            average = 0.9 * average + 0.1 * loss  # shared_here
+            loss.backward()
+        print(average)
+        """,
+}
+
+
+@pytest.mark.parametrize("program", TOTALS)
+def test_a_total_that_keeps_every_graph_is_found(program: str, run: Run) -> None:  # noqa: F811
+    found = expect(run, "running-total-keeps-graph-alive", TOTALS[program])
+    assert found.evidence["rounds"] in (4, 5)
+
+
+HARMLESS_TOTALS = {
+    "a number": """
+        import torch
+        w, total = torch.ones(3, requires_grad=True), 0.0
+        for step in range(4):
+            loss = (w * w).sum()
+            loss.backward()
+            total += loss.item()
+        """,
+    "for one backward": """
+        import torch
+        w, total = torch.ones(3, requires_grad=True), 0.0
+        for step in range(4):
+            loss = (w * step).exp().sum()
+            total = total + loss
+        total.backward()
+        print(total.item())
+        """,
+    "a state that is cut": """
+        import torch
+        w, h = torch.ones(3, requires_grad=True), torch.zeros(3)
+        for step in range(4):
+            h = torch.tanh(w * h.detach() + 1)
+            h.sum().backward()
+        """,
+    "layers": """
+        import torch
+        net = torch.nn.Sequential(*(torch.nn.Linear(3, 3) for _ in range(5)))
+        print(net(torch.ones(3)).sum().item())
+        """,
+    "through time": """
+        import torch
+        cell = torch.nn.RNNCell(2, 3)
+        for epoch in range(2):
+            h = torch.zeros(1, 3)
+            for step in range(4):
+                h = cell(torch.ones(1, 2), h)
+            h.sum().backward()
+        """,
+}
+
+
+@pytest.mark.parametrize("program", HARMLESS_TOTALS)
+def test_a_graph_that_is_needed_or_freed_is_no_finding(program: str, run: Run) -> None:  # noqa: F811
+    expect_nothing(run, HARMLESS_TOTALS[program])
