@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import IO, Any
 
-from tensorlens import inspection, model
+from tensorlens import callbacks, inspection, model
 from tensorlens.messages import classify
 from tensorlens.model import Access, Gradient, Mode, State, Write
 from tensorlens.source import column_of
@@ -43,7 +43,8 @@ from tensorlens.source import column_of
     ARGUMENTS,  # number of the failure, (name, tensor) of each
     DEAD_ENDS,  # number of the failure, (name, sequence) of each
     NOTICED,  # name of a field of `Inspection`, the fields of its record less the index
-) = range(22)
+    CALLBACK,  # name of a field of `Callbacks`, the fields of its record (`callbacks.record`)
+) = range(23)
 
 NONE = -1
 MODES: tuple[Mode, ...] = ("grad", "no_grad", "inference")
@@ -113,6 +114,7 @@ class Reader:
         self._totals: Counter[tuple[int, str]] = Counter()
         self._end = model.End()
         self._noticed: dict[str, list[Any]] = {name: [] for name in inspection.KINDS}
+        self._callbacks: dict[str, Any] = {"functions": [], "registrations": [], "runs": deque(maxlen=window)}
         self.finished = False
 
     def read(self, rows: Iterable[Any]) -> None:
@@ -133,6 +135,7 @@ class Reader:
             claims=tuple(self._claims),
             assignments=tuple(self._assignments),
             totals=tuple(model.Total(site, op, n) for (site, op), n in self._totals.items()),
+            callbacks=callbacks.Callbacks(**{name: tuple(found) for name, found in self._callbacks.items()}),
             inspection=inspection.Inspection(**{name: tuple(found) for name, found in self._noticed.items()}),
         )
 
@@ -176,20 +179,8 @@ class Reader:
         for tensor in outputs[::2]:
             self._born.setdefault(tensor, self._count)
         self._totals[site, op] += 1
-        self._add(
-            model.Call(
-                self._count,
-                op,
-                site,
-                _accesses(inputs),
-                _accesses(outputs),
-                _writes(writes),
-                tuple(_state(s) for s in states),
-                (first, last),
-                MODES[mode],
-                within,
-            )
-        )
+        told = (_accesses(inputs), _accesses(outputs), _writes(writes), tuple(_state(s) for s in states))
+        self._add(model.Call(self._count, op, site, *told, (first, last), MODES[mode], within))
 
     def _read_backward_start(self, token: int) -> None:
         self._started[token] = self._count
@@ -291,6 +282,9 @@ class Reader:
     def _read_noticed(self, name: str, *fields: Any) -> None:
         self._noticed[name].append(inspection.KINDS[name](self._count, *fields))
 
+    def _read_callback(self, name: str, *fields: Any) -> None:
+        self._callbacks[name].append(callbacks.record(self._count, name, fields))
+
     _READERS = (
         _read_versions,
         _read_site,
@@ -314,4 +308,5 @@ class Reader:
         _read_arguments,
         _read_dead_ends,
         _read_noticed,
+        _read_callback,
     )

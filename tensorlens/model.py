@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tensorlens.callbacks import Callbacks
 from tensorlens.inspection import Inspection
 
 Mode = Literal["grad", "no_grad", "inference"]
@@ -348,6 +349,7 @@ class Trace:
     claims: tuple[Claim, ...] = ()
     totals: tuple[Total, ...] = ()
     assignments: tuple[Assignment, ...] = ()
+    callbacks: Callbacks = field(default_factory=Callbacks)
     inspection: Inspection = field(default_factory=Inspection)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from tensorlens.callbacks import Function, Handed, Registration, Run
 from tensorlens.inspection import Overwrite, Recomputed, Returned, Stale
 from tensorlens.model import (
     Access,
@@ -54,6 +55,10 @@ _REFERENCES: dict[type, dict[str, str]] = {
     Binding: {"tensor": "tensors"},
     Script: {"failure": "failures"},
     Total: {"site": "sites"},
+    Function: {"defined": "sites", "returns": "sites"},
+    Registration: {"function": "functions", "site": "sites"},
+    Handed: {"tensor": "tensors"},
+    Run: {"registration": "registrations", "returned": "sites", "given": "tensors"},
     Assignment: {"site": "sites", "old": "tensors", "new": "tensors"},
     Overwrite: {"opened": "sites", "sites": "sites", "tensor": "tensors"},
     Stale: {"overwrite": "overwrites", "tensor": "tensors", "site": "sites"},
@@ -67,9 +72,11 @@ def check(trace: Trace) -> list[str]:
     """The invariants that `trace` breaks, in words; none for a sound trace."""
     problems: list[str] = []
     tables: dict[str, tuple[Any, ...]] = {"site": trace.sites, "tensor": trace.tensors, "storage": trace.storages}
+    tables |= {"function": trace.callbacks.functions, "registration": trace.callbacks.registrations}
     for name, table in tables.items():
         problems += [f"{name} {n} has id {record.id}" for n, record in enumerate(table) if record.id != n]
     sizes = {name: len(getattr(trace, name)) for name in ("sites", "tensors", "storages", "failures")}
+    sizes |= {"functions": len(trace.callbacks.functions), "registrations": len(trace.callbacks.registrations)}
     sizes["overwrites"] = len(trace.inspection.overwrites)
     for record in _records(trace):
         for name, kind in _REFERENCES.get(type(record), {}).items():

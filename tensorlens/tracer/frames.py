@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dis
 import os
+import re
 import sysconfig
 import tokenize
 from pathlib import Path
@@ -19,6 +20,8 @@ from tensorlens.journal import SITE, SOURCE
 NOWHERE = -1
 OUTSIDE = "<outside the script>"
 DECORATOR = -2  # in place of an offset: the decorator's line of a function, not an instruction in it
+DEFINITION = -3  # likewise: the line of its `def`
+CLASS = -4  # likewise: the line of the class around it
 _OURS = str(Path(__file__).resolve().parent.parent)
 _STORES = {"STORE_NAME", "STORE_FAST", "STORE_GLOBAL", "STORE_DEREF"}
 _FILLERS = {"CACHE", "NOP", "PRECALL", "EXTENDED_ARG", "COPY", "RESUME"}
@@ -107,6 +110,45 @@ class Sites:
         site = (self._codes.get(code) or {}).get(offset)
         return self._new(code, offset, caller) if site is None else site
 
+    def definition(self, code: CodeType) -> int:
+        """The site of the `def` line of a user function, or of the body of a lambda."""
+        if code.co_name == "<lambda>":
+            return self._placed(code, DEFINITION, _extent(code))
+        lines = self._lines(code)
+        number = code.co_firstlineno  # that of the first decorator
+        while number < len(lines) and not lines[number - 1].lstrip().startswith(("def ", "async def ")):
+            number += 1
+        return self._placed(code, DEFINITION, _line(lines, number))
+
+    def class_above(self, method: CodeType, name: str) -> int:
+        """The site of the `class` line of the class that a method is defined in."""
+        lines = self._lines(method)
+        for number in range(min(method.co_firstlineno, len(lines)), 0, -1):
+            if _CLASS.match(lines[number - 1]) and _CLASS.match(lines[number - 1])[1] == name:  # type: ignore[index]
+                return self._placed(method, CLASS, _line(lines, number))
+        return self.definition(method)
+
+    def returning(self, code: CodeType, offset: int) -> int:
+        """The site of an instruction that returns."""
+        position = _position(code, offset)
+        return self._placed(code, offset, position if position[3] else _extent(code))
+
+    def _placed(self, code: CodeType, key: int, position: tuple[int, int, int, int]) -> int:
+        """The site of `position` in a user function, known by `key` from now on."""
+        offsets = self._codes.get(code)
+        if offsets is None:
+            offsets = self._codes[code] = {}
+        if key not in offsets:
+            self.remember(code.co_filename)
+            offsets[key] = self._count
+            self._count += 1
+            self._rows.append((SITE, offsets[key], code.co_filename, code.co_qualname, position, (), NOWHERE))
+        return offsets[key]
+
+    def _lines(self, code: CodeType) -> list[str]:
+        self.remember(code.co_filename)
+        return self._sources[code.co_filename].splitlines()
+
     def of_syntax_error(self, error: SyntaxError) -> int:
         """A site for what the parser pointed at."""
         line, column = error.lineno or 1, max((error.offset or 1) - 1, 0)
@@ -153,14 +195,30 @@ class Sites:
             self._rows.append((SOURCE, filename, text))
 
     def _first_line(self, code: CodeType) -> tuple[int, int, int, int]:
-        lines = self._sources[code.co_filename].splitlines()
-        number = code.co_firstlineno
-        text = lines[number - 1].rstrip() if number <= len(lines) else ""
-        indent = len(text) - len(text.lstrip())
-        return number, number, indent, len(text.encode())
+        return _line(self._lines(code), code.co_firstlineno)
 
 
 _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+
+
+_CLASS = re.compile(r"\s*class\s+(\w+)")
+
+
+def _line(lines: list[str], number: int) -> tuple[int, int, int, int]:
+    """All of a line but its indentation and a comment after it."""
+    text = lines[number - 1].partition("  #")[0].rstrip() if number <= len(lines) else ""
+    indent = len(text) - len(text.lstrip())
+    return number, number, indent, len(text.encode())
+
+
+def _extent(code: CodeType) -> tuple[int, int, int, int]:
+    """What a lambda's instructions cover together: its body."""
+    known = [p for p in code.co_positions() if None not in p and p[3]]
+    if not known:
+        return code.co_firstlineno, code.co_firstlineno, 0, 0
+    first = min((p[0], p[2]) for p in known)
+    last = max((p[1], p[3]) for p in known)
+    return first[0], last[0], first[1], last[1]  # type: ignore[return-value]
 
 
 def _position(code: CodeType, offset: int) -> tuple[int, int, int, int]:

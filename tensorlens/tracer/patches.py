@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from tensorlens.journal import VALUES
-from tensorlens.tracer import ops
+from tensorlens.tracer import hooks, ops
 from tensorlens.tracer.backward import wrap_engine
 from tensorlens.tracer.handlers import note_mode
 from tensorlens.tracer.identity import NONE
@@ -122,6 +122,7 @@ def _function_apply(recorder: Recorder, original: Any) -> Any:
     def recorded(cls: Any, *args: Any, **kwargs: Any) -> Any:
         if recorder.paused:
             return apply(cls, *args, **kwargs)
+        recorder.callbacks.applied(cls, sys._getframe(1))
 
         def run(*args: Any, **kwargs: Any) -> Any:
             return apply(cls, *args, **kwargs)
@@ -270,6 +271,7 @@ _PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
     (torch.amp.GradScaler, "step", scaler_method("step")),
     (os, "_exit", _exit),
     *REGIONS,
+    *hooks.PATCHES,
 )
 
 
@@ -289,6 +291,7 @@ def installed(recorder: Recorder) -> Iterator[None]:
             setattr(owner, name, replacement)
         yield
     finally:
+        recorder.callbacks.end()
         for owner, name, own in reversed(undo):
             if own is _MISSING:
                 delattr(owner, name)

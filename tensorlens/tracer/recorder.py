@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from tensorlens.journal import ARGUMENTS, CALL, FAILURE, GAP, VALUES
 from tensorlens.tracer import ops
+from tensorlens.tracer.callbacks import Callbacks
 from tensorlens.tracer.frames import Sites
 from tensorlens.tracer.identity import NONE, Identity
 from tensorlens.tracer.refusal import named_arguments, refused_call
@@ -71,6 +72,7 @@ class Recorder(TorchFunctionMode):
         self.last_failure: tuple[int, object] = (0, None)  # (id, token) of the exception noted last
         self.last_warning = ""
         self.valued: set[int] = set()  # sites whose plain values a warning has told
+        self.callbacks = Callbacks(self)
         self.leaving: Callable[[int], None] = lambda status: None  # called when the process leaves by `os._exit`
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -1,0 +1,82 @@
+"""The frozen records of the user's own functions that autograd calls back: where each is defined, where autograd was
+given it, and what came of it when it was called.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Ending = Literal["returned", "raised", "refused"]
+ENDINGS: tuple[Ending, ...] = ("returned", "raised", "refused")
+NONE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of the user's that autograd calls back, or the class of a custom `autograd.Function`."""
+
+    id: int
+    name: str  # "average", "Scale.backward", "<lambda>", "Scale"
+    defined: int | None  # site of its `def` line, of a lambda's body, or of the `class` line; None: not the user's
+    returns: tuple[int, ...]  # sites of the statements that hand back a value
+    least: int  # positional arguments that it needs
+    most: int | None  # ... and that it takes; None: any number
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """A function was handed to autograd at a site: as a hook, or as a method of a custom Function called there."""
+
+    id: int
+    function: int
+    kind: str  # "tensor hook", "module backward hook", "pack hook", "backward", "class", ...
+    site: int
+    target: int | None  # what it hangs on: the id of a tensor, or a number given to the module or operator
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """One of the values that a callback handed back."""
+
+    tensor: int | None
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Autograd called a function back."""
+
+    index: int  # position among the events: it ended before the event of this index
+    registration: int
+    returned: int | None  # site of the statement that handed back the value
+    values: tuple[Handed, ...]  # what it handed back: one, or the items of a tuple
+    given: tuple[int, ...]  # the tensors that it was given
+    node: int | None  # sequence number of the custom Function's node, for a `backward`
+    ended: Ending  # refused: its arguments did not fit
+
+
+@dataclass(frozen=True, slots=True)
+class Callbacks:
+    """All that is known of callbacks; of the runs the latest, where there were many."""
+
+    functions: tuple[Function, ...] = ()
+    registrations: tuple[Registration, ...] = ()
+    runs: tuple[Run, ...] = ()
+
+
+def record(index: int, kind: str, fields: tuple[Any, ...]) -> Function | Registration | Run:
+    """The record of a journal row, which holds plain numbers and strings."""
+    if kind == "functions":
+        number, name, defined, returns, least, most = fields
+        return Function(number, name, _optional(defined), returns, least, _optional(most))
+    if kind == "registrations":
+        number, function, way, site, target = fields
+        return Registration(number, function, way, site, _optional(target))
+    registration, returned, values, given, node, ended = fields
+    handed = tuple(Handed(_optional(t), name) for t, name in zip(values[::2], values[1::2], strict=True))
+    return Run(index, registration, _optional(returned), handed, given, _optional(node), ENDINGS[ended])
+
+
+def _optional(number: int) -> int | None:
+    return None if number == NONE else number
