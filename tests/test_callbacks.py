@@ -16,7 +16,8 @@ import torch
 from torch import nn
 
 import tensorlens
-from tensorlens.model import Registration, Run, Trace
+from tensorlens.callbacks import Registration, Run
+from tensorlens.model import Trace
 from tensorlens.soundness import check
 
 
@@ -41,11 +42,11 @@ def text(trace: Trace, site: int | None) -> str:
 
 
 def registration(trace: Trace, run: Run) -> Registration:
-    return trace.registrations[run.registration]
+    return trace.callbacks.registrations[run.registration]
 
 
 def name(trace: Trace, run: Run) -> str:
-    return trace.functions[registration(trace, run).function].name
+    return trace.callbacks.functions[registration(trace, run).function].name
 
 
 def scaled(gradient: torch.Tensor, factor: float = 2.0) -> torch.Tensor:
@@ -95,7 +96,7 @@ def test_a_tensor_hook_is_followed_to_the_statement_that_returned(kind: str) -> 
         (weight * 1).sum().backward()
 
     trace = traced(program)
-    (run,) = trace.runs
+    (run,) = trace.callbacks.runs
     assert (run.ended, registration(trace, run).kind) == ("returned", "tensor hook")
     assert text(trace, run.returned).removeprefix("return ") == expression
     assert text(trace, registration(trace, run).site) == "weight.register_hook(hook)"
@@ -131,7 +132,7 @@ def test_hooks_are_the_users_own_objects() -> None:
     session = tensorlens.trace()
     with session:
         program()
-    assert session.trace().runs == ()
+    assert session.trace().callbacks.runs == ()
 
 
 def look(module: Any, before: Any, after: Any) -> None:
@@ -155,7 +156,7 @@ def test_no_frame_of_ours_is_in_a_users_traceback() -> None:
     trace = traced(program)
     assert "in raising" in texts[0]
     assert "tracer" not in texts[0]
-    assert [run.ended for run in trace.runs] == ["raised"]
+    assert [run.ended for run in trace.callbacks.runs] == ["raised"]
 
 
 def test_a_hook_that_can_not_be_called_is_told_from_one_that_raises() -> None:
@@ -165,8 +166,8 @@ def test_a_hook_that_can_not_be_called_is_told_from_one_that_raises() -> None:
         weight.sum().backward()
 
     trace = traced(program)
-    assert [run.ended for run in trace.runs] == ["refused"]
-    (function,) = trace.functions
+    assert [run.ended for run in trace.callbacks.runs] == ["refused"]
+    (function,) = trace.callbacks.functions
     assert (function.least, function.most) == (2, 2)
 
 
@@ -186,12 +187,12 @@ def test_a_custom_function_is_known_with_its_class_and_its_node() -> None:
         Outer.apply(Outer.apply(torch.ones(2, requires_grad=True))).sum().backward()  # type: ignore[no-untyped-call]
 
     trace = traced(program)
-    told = {function.name: text(trace, function.defined) for function in trace.functions}
+    told = {function.name: text(trace, function.defined) for function in trace.callbacks.functions}
     assert told["Outer"] == "class Outer(torch.autograd.Function):"
     assert told["Outer.backward"].startswith("def backward(")
-    assert [name(trace, run) for run in trace.runs] == ["Outer.backward", "Outer.backward"]
-    assert len({run.node for run in trace.runs}) == 2
-    assert {text(trace, run.returned) for run in trace.runs} == {"return gradient * 2"}
+    assert [name(trace, run) for run in trace.callbacks.runs] == ["Outer.backward", "Outer.backward"]
+    assert len({run.node for run in trace.callbacks.runs}) == 2
+    assert {text(trace, run.returned) for run in trace.callbacks.runs} == {"return gradient * 2"}
 
 
 def number(tensor: Any) -> Any:
@@ -212,7 +213,7 @@ def test_module_node_post_accumulate_and_saved_tensor_hooks() -> None:
         kept.sum().backward()
 
     trace = traced(program)
-    kinds = sorted({registration(trace, run).kind for run in trace.runs})
+    kinds = sorted({registration(trace, run).kind for run in trace.callbacks.runs})
     assert kinds == [
         "module backward hook",
         "module backward pre-hook",
@@ -220,7 +221,7 @@ def test_module_node_post_accumulate_and_saved_tensor_hooks() -> None:
         "post-accumulate hook",
         "unpack hook",
     ]
-    unpacked = trace.runs[-1]
+    unpacked = trace.callbacks.runs[-1]
     assert ([value.type for value in unpacked.values], text(trace, unpacked.returned)) == (["int"], "return 3")
 
 
@@ -230,5 +231,5 @@ def test_what_a_pack_function_does_is_seen() -> None:
             torch.ones(2, requires_grad=True).exp()
 
     trace = traced(program)
-    assert [registration(trace, run).kind for run in trace.runs] == ["pack hook"]
+    assert [registration(trace, run).kind for run in trace.callbacks.runs] == ["pack hook"]
     assert "Tensor.mul_" in [event.op for event in trace.events if hasattr(event, "op")]
