@@ -222,7 +222,7 @@ def test_module_node_post_accumulate_and_saved_tensor_hooks() -> None:
         "unpack hook",
     ]
     unpacked = trace.callbacks.runs[-1]
-    assert ([value.type for value in unpacked.values], text(trace, unpacked.returned)) == (["int"], "return 3")
+    assert ([value.type for value in unpacked.values], text(trace, unpacked.returned)) == (["int"], "3")
 
 
 def test_what_a_pack_function_does_is_seen() -> None:
