@@ -24,43 +24,15 @@ ROLES = frozenset(
     returned_here saved_here shared_here state_changed_here value_made_here view_made_here""".split()
 )
 
-# Marked on the page for the reader, and not labelled yet: the line made a Python value (a list, a number, a hook, a
-# class), of which the trace knows nothing, or the finding has no eye for a cause that far away.
+# Marked on the page for the reader, and not labelled yet: the line made a hook or a class, of which the trace knows
+# nothing.
 NOT_LABELLED = {
-    "argument-not-differentiable": {"leaf_made_here"},
-    "assign-tensor-to-parameter": {"value_made_here"},
-    "backward-root-not-a-tensor": {"value_made_here"},
-    "clip-grad-empty-generator": {"value_made_here"},
-    "clip-grad-non-finite": {"value_made_here"},
-    "create-graph-reference-cycle": {"graph_built_here"},
-    "cross-process-nonleaf": {"nonleaf_made_here"},
     "custom-function-missing-backward": {"function_defined_here"},
     "custom-function-missing-forward": {"function_defined_here"},
     "custom-op-no-autograd-formula": {"function_defined_here"},
-    "derivative-for-operator-not-implemented": {"graph_built_here"},
-    "duplicate-parameter-in-group": {"shared_here"},
-    "empty-inputs": {"value_made_here"},
-    "grad-count-mismatch": {"value_made_here"},
-    "grad-input-not-a-tensor": {"value_made_here"},
-    "grad-not-a-tensor": {"value_made_here"},
-    "grad-output-not-a-tensor": {"value_made_here"},
-    "grad-output-not-iterable": {"value_made_here"},
-    "grad-scaler-call-order": {"modified_here"},
-    "grad-scaler-fp16-gradients": {"leaf_made_here"},
-    "grad-scaler-no-inf-checks": {"optimizer_made_here", "graph_cut_here"},
     "inference-tensor-version": {"mode_entered_here"},
-    "lazy-parameter-uninitialized": {"leaf_made_here"},
     "module-mixed-backward-hooks": {"hook_registered_here"},
-    "nonleaf-parameter": {"nonleaf_made_here"},
     "once-differentiable": {"function_defined_here", "graph_built_here"},
-    "optimize-nonleaf": {"nonleaf_made_here"},
-    "optimizer-param-not-a-tensor": {"value_made_here"},
-    "optimizer-params-in-set": {"value_made_here"},
-    "parameter-in-two-groups": {"shared_here"},
-    "register-tensor-as-parameter": {"value_made_here"},
-    "saved-tensor-detached-inplace": {"saved_here", "modified_here"},
-    "set-data-not-a-tensor": {"value_made_here"},
-    "sparse-gradient-unsupported": {"graph_built_here"},
 }
 
 

@@ -28,6 +28,7 @@ loss.backward(start)
 
 from __future__ import annotations
 
+from tensorlens.diagnostics.provenance import Refusal
 from tensorlens.diagnostics.refusals import refused
 
 find = refused(
@@ -37,4 +38,5 @@ find = refused(
     "backward takes a tensor, or one gradient for each result, and tried to go through the number",
     "pass a tensor: `torch.tensor(0.5)`",
     "or scale the loss itself before backward",
+    when=Refusal.is_backward,
 )

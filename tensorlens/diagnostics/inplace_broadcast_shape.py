@@ -24,6 +24,7 @@ total = total + torch.ones(2, 3)
 
 from __future__ import annotations
 
+from tensorlens.diagnostics.provenance import Refusal
 from tensorlens.diagnostics.refusals import refused
 
 find = refused(
@@ -33,4 +34,5 @@ find = refused(
     "a change in place keeps the shape; the other operand would broadcast it to a larger one",
     "use the operation that makes a new tensor: `a = a + b` in place of `a += b`",
     "or reduce the other operand to the shape of {value}",
+    when=Refusal.is_inplace,
 )

@@ -24,6 +24,7 @@ counts += 0.25
 
 from __future__ import annotations
 
+from tensorlens.diagnostics.provenance import Refusal
 from tensorlens.diagnostics.refusals import refused
 
 find = refused(
@@ -33,4 +34,5 @@ find = refused(
     "a change in place keeps the data type, and PyTorch does not round or drop a part without being asked",
     "make {value} in the data type of the results, such as `dtype=torch.float32`",
     "or use the operation that makes a new tensor: `a = a + b` in place of `a += b`",
+    when=Refusal.is_inplace,
 )

@@ -40,6 +40,14 @@ class Refusal:
     def is_view(self, number: int) -> bool:
         return self.facts.tensor(number).base is not None
 
+    def is_backward(self) -> bool:
+        return self.op in ("Tensor.backward", "autograd.backward", "autograd.grad")
+
+    def is_inplace(self) -> bool:
+        """A method that changes its first tensor, or an item assignment, by how torch names it."""
+        name = self.op.rpartition(".")[2]
+        return (name.endswith("_") and not name.endswith("__")) or name == "__setitem__" or name.startswith("__i")
+
     def name(self, number: int | None) -> str:
         return named(self.facts, number, self.index)
 

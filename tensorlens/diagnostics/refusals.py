@@ -23,13 +23,19 @@ ROLES = {**provenance.ROLES, **sharing.ROLES, **holders.ROLES}
 
 
 def refused(
-    code: str, roles: tuple[str, ...], title: str, why: str, *fixes: str
+    code: str,
+    roles: tuple[str, ...],
+    title: str,
+    why: str,
+    *fixes: str,
+    when: Callable[[Refusal], bool] = lambda refusal: True,
 ) -> Callable[[Facts], Iterator[Diagnostic]]:
-    """A `find` for `code`. The first role's line is the primary one. `title`, `why` and the fixes are templates with
-    the fields {op} and, for each role, its tensor: {leaf}, {nonleaf}, {view}, {base}, {value}, {graph}."""
+    """A `find` for `code`. The first role's line is the primary one. `when` confirms, by facts, a code whose message
+    other mistakes share. `title`, `why` and the fixes are templates with the fields {op} and, for each role, its
+    tensor: {leaf}, {nonleaf}, {view}, {base}, {value}, {graph}."""
 
     def find(facts: Facts) -> Iterator[Diagnostic]:
-        for refusal in refusals(facts, code):
+        for refusal in filter(when, refusals(facts, code)):
             yield tell(refusal, code, roles, (title, why, fixes))
 
     return find

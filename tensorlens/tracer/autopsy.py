@@ -97,10 +97,19 @@ def dead_ends(roots: list[torch.Tensor]) -> tuple[tuple[str, int], ...]:
     for node in nodes_of(roots):
         name = node.name()
         if name.endswith("NotImplemented") or _SECOND.search(name):
-            below = [following for following, _ in node.next_functions if following is not None]
-            forward = [n._sequence_nr() for n in below if n._sequence_nr() < LEAF_SEQUENCE]
-            found.append((name, max(forward, default=NONE)))
+            found.append((name, _differentiated(node)))
     return tuple(found[:MAX_FOUND])
+
+
+def _differentiated(node: Any) -> int:
+    """The sequence number of the forward node whose backward made `node`: it was given what that one was given, and
+    its result."""
+    below = {following for following, _ in node.next_functions if following is not None}
+    for forward in below:
+        given = {following for following, _ in forward.next_functions if following is not None}
+        if given and given <= below and forward._sequence_nr() < LEAF_SEQUENCE:
+            return int(forward._sequence_nr())
+    return NONE
 
 
 def _from_message(message: str) -> list[Any]:

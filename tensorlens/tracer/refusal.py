@@ -64,7 +64,8 @@ def _name(frame: FrameType) -> str:
         return f"{type(owner).__name__}.forward"
     if "<locals>" in code.co_qualname or (code.co_name.startswith("_") and not code.co_name.endswith("__")):
         return ""
-    return code.co_qualname
+    module = str(frame.f_globals.get("__name__"))
+    return f"autograd.{code.co_qualname}" if module == torch.autograd.__name__ else code.co_qualname
 
 
 def _values(frame: FrameType) -> list[Any]:
