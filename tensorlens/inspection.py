@@ -50,14 +50,17 @@ class Returned:
 
 @dataclass(frozen=True, slots=True)
 class Singular:
-    """A node whose derivative is not finite at the values that it saved, found before a backward pass went through."""
+    """A node whose derivative is not finite at the values that it saved, below a finite root that gave a gradient that
+    is not finite."""
 
     index: int
     node: str
     sequence: int
     infinite: int  # how many elements of the derivative
     total: int
-    masked: tuple[int, ...]  # sequence numbers of selections (`where`, masks) between the node and the root
+    selected: tuple[int, ...]  # sequence numbers of selections (`where`, masks) between the node and the root
+    leaf: int  # a tensor whose gradient it spoiled (or the gradient, as `autograd.grad` returns it)
+    gradient: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tensorlens.callbacks import Function, Handed, Registration, Run
-from tensorlens.inspection import Overwrite, Recomputed, Returned, Stale
+from tensorlens.inspection import Overwrite, Recomputed, Returned, Singular, Stale
 from tensorlens.model import (
     Access,
     Argument,
@@ -63,6 +63,7 @@ _REFERENCES: dict[type, dict[str, str]] = {
     Overwrite: {"opened": "sites", "sites": "sites", "tensor": "tensors"},
     Stale: {"overwrite": "overwrites", "tensor": "tensors", "site": "sites"},
     Returned: {"site": "sites"},
+    Singular: {"leaf": "tensors"},
     Recomputed: {"site": "sites", "sites": "sites"},
 }
 """The fields that hold positions in a table of the trace."""

@@ -26,3 +26,17 @@ length.backward()
 print(gap.grad)
 ```
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.diagnostics.singular import find_singular
+from tensorlens.model import Diagnostic
+
+CODE = "infinite-or-nan-gradient-at-boundary"
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    return find_singular(facts, CODE)

@@ -27,3 +27,17 @@ safe.sum().backward()
 print(ratio.grad)
 ```
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.diagnostics.singular import find_singular
+from tensorlens.model import Diagnostic
+
+CODE = "nan-gradient-from-unselected-branch"
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    return find_singular(facts, CODE)

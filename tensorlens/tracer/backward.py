@@ -17,6 +17,7 @@ from tensorlens.tracer.autopsy import autopsy, dead_ends
 from tensorlens.tracer.identity import NONE
 from tensorlens.tracer.leftovers import note_leftovers
 from tensorlens.tracer.recorder import Recorder, gather, version_of
+from tensorlens.tracer.singular import note_singular, singular_nodes
 from tensorlens.tracer.texts import short_text
 
 _tokens = count()
@@ -37,12 +38,16 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
             before = _gradients(recorder)
             with recorder.quiet():
                 note_leftovers(recorder, roots, frame)
+                singular = singular_nodes(recorder, roots, frame)
         recorder.rows.append((BACKWARD_START, token))
         failed = True
         try:
             with recorder:
                 result = engine(t_outputs, *args, **kwargs)
             failed = False
+            if singular:
+                with torch._C.DisableTorchFunction():
+                    note_singular(recorder, singular, result)
             return result
         except BaseException as error:
             with torch._C.DisableTorchFunction():

@@ -67,6 +67,7 @@ class Recorder(TorchFunctionMode):
         self.within = ""  # the optimizer step that is running
         self.untracked: Any = None  # watches writes past the version counters (`untracked.Untracked`)
         self.attributes: Any = None  # tensors kept as attributes of `ctx` (`leftovers.Attributes`)
+        self.risky = False  # whether an operation without a derivative everywhere was recorded since the last backward
         self._met: list[Any] = []  # states of tensors first met as inputs, for the next row
         self.failures = 0
         self.last_failure: tuple[int, object] = (0, None)  # (id, token) of the exception noted last
