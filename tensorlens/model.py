@@ -11,6 +11,7 @@ from typing import Literal
 
 from tensorlens.callbacks import Callbacks
 from tensorlens.inspection import Inspection
+from tensorlens.reference import Reference
 
 Mode = Literal["grad", "no_grad", "inference"]
 Outcome = Literal["ok", "error", "exit", "timeout", "killed", "interrupted"]
@@ -351,6 +352,7 @@ class Trace:
     assignments: tuple[Assignment, ...] = ()
     callbacks: Callbacks = field(default_factory=Callbacks)
     inspection: Inspection = field(default_factory=Inspection)
+    reference: Reference | None = None  # `--reference` was asked
 
 
 @dataclass(frozen=True, slots=True)

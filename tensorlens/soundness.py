@@ -33,6 +33,7 @@ from tensorlens.model import (
     Value,
     Write,
 )
+from tensorlens.reference import Difference
 
 _REFERENCES: dict[type, dict[str, str]] = {
     Site: {"caller": "sites"},
@@ -62,6 +63,7 @@ _REFERENCES: dict[type, dict[str, str]] = {
     Assignment: {"site": "sites", "old": "tensors", "new": "tensors"},
     Overwrite: {"opened": "sites", "sites": "sites", "tensor": "tensors"},
     Stale: {"overwrite": "overwrites", "tensor": "tensors", "site": "sites"},
+    Difference: {"tensor": "tensors"},
     Returned: {"site": "sites"},
     Singular: {"leaf": "tensors"},
     Recomputed: {"site": "sites", "sites": "sites"},

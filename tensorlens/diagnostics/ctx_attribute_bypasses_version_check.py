@@ -60,6 +60,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.diagnostics.leftovers import backward_of, saving_call, tensor_name
+from tensorlens.diagnostics.proof import proof_notes
 from tensorlens.diagnostics.wording import finding, fix, op_text
 from tensorlens.inspection import Stale
 from tensorlens.model import Backward, Call, Diagnostic, Label
@@ -94,6 +95,7 @@ def _tell(facts: Facts, stale: Stale, backward: Backward, by: Call) -> Diagnosti
         f"an attribute of `ctx` has no version check: it was kept at version {then} and backward used version {now}, "
         f"{stale.after}",
         [*_changes(facts, stale, by), _kept(facts, stale, by), _needed(facts, backward)],
+        notes=proof_notes(facts, backward),
         fixes=(
             fix(f"keep it with `ctx.save_for_backward()`: autograd then raises when {name} changes before backward"),
         ),

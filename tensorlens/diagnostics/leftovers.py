@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
+from tensorlens.diagnostics.proof import proof_notes
 from tensorlens.diagnostics.wording import count_text, finding, fix, named, op_text
 from tensorlens.inspection import Overwrite, Stale
 from tensorlens.model import Backward, Call, Diagnostic, Fix, Label
@@ -93,7 +94,7 @@ def _tell_overwritten(facts: Facts, code: str, backward: Backward, group: list[S
         f"`{stale.node}` computes its gradient from {name}{more}, {values_text(stale)}: "
         f"{way_text(overwrite)}, so the version check passes and the gradient is wrong",
         [*_changed(facts, overwrite), *_opened(facts, overwrite), *_saved(facts, group), _needed(facts, backward)],
-        notes=tuple(_several(facts, overwrite)),
+        notes=(*_several(facts, overwrite), *proof_notes(facts, backward)),
         fixes=tuple(_fixes(facts, overwrite, name)),
         evidence={
             "node": stale.node, "slot": stale.slot, "way": overwrite.way, "before": stale.before,

@@ -38,6 +38,7 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import reaches
+from tensorlens.diagnostics.proof import proof_notes
 from tensorlens.diagnostics.wording import count_text, finding, fix, named, op_text, source_text
 from tensorlens.model import Backward, Call, Diagnostic, Label
 
@@ -179,6 +180,7 @@ def _tell(facts: Facts, change: _Change, backward: Backward) -> Diagnostic:
             _switch(facts, change),
             facts.label("needed_here", backward.site, "the gradient leaves the change out"),
         ],
+        notes=proof_notes(facts, backward),
         fixes=(
             fix(f"make a new tensor where gradients are recorded: `{_bare(name)} = ...` instead of a change in place"),
             fix(f"if the change is not to count, say so: change a `clone()`, or `detach()` {name} for good"),

@@ -1,0 +1,55 @@
+"""What `--reference` makes of a finding: the gradients of a second run, with copies kept of what autograd saves, beside
+those of the first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.diagnostics.wording import named
+from tensorlens.model import Backward
+from tensorlens.reference import Difference
+
+UNPROVEN = "unproven: run with `--reference` to compare the gradients with those of a second run that keeps copies"
+ENOUGH = 4  # gradients that a note tells of
+
+
+def proof_notes(facts: Facts, backward: Backward | None, tensors: Iterable[int] = ()) -> tuple[str, ...]:
+    """Notes for a finding which says that the gradients of a pass are wrong: proven with the right values, not
+    confirmed, or unproven and why. `tensors` are the leaves that it blames; none means all that the pass reaches."""
+    reference, wanted = facts.trace.reference, frozenset(tensors)
+    if reference is None:
+        return (UNPROVEN,)
+    if backward is None:
+        return ()
+    if backward.index not in reference.compared:
+        return (f"unproven: {reference.reason or 'the second run does not tell of this pass'}",)
+    found = [d for d in reference.differences if d.backward == backward.index and (not wanted or d.tensor in wanted)]
+    if not found:
+        return ("not confirmed: a second run with copies of what autograd saved has the same gradients in this pass",)
+    notes = [f"proven: {difference_text(facts, difference)}" for difference in found[:ENOUGH]]
+    if len(found) > ENOUGH:
+        notes.append(f"{len(found) - ENOUGH} more gradients of this pass differ from those of the second run")
+    return tuple(notes)
+
+
+def difference_text(facts: Facts, difference: Difference) -> str:
+    """ "the gradient of `w` is [0, 0] and should be [2, 4], off by 4 (100 %)"."""
+    name = named(facts, difference.tensor, difference.backward)
+    got, right = values_text(difference, difference.got), values_text(difference, difference.right)
+    if not difference.right:
+        return f"the gradient of {name} is {got} and should be None"
+    if not difference.got:
+        return f"the gradient of {name} is None and should be {right}"
+    percent = f" ({difference.relative:.3g} of its largest value)"
+    return f"the gradient of {name} is {got} and should be {right}, off by {difference.largest:.4g}{percent}"
+
+
+def values_text(difference: Difference, values: tuple[float, ...]) -> str:
+    """The values shown of a gradient; dots stand for those before and after them."""
+    shown = [f"{value:.6g}" for value in values]
+    if difference.start:
+        shown.insert(0, "...")
+    if difference.start + len(values) < difference.values:
+        shown.append("...")
+    return f"[{', '.join(shown)}]"
