@@ -43,3 +43,16 @@ value = torch.ones(2, dtype=torch.float64, requires_grad=True)
 torch.autograd.gradcheck(Triple.apply, (value,))
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "gradcheck-jacobian-mismatch",
+    ("called_here:given", "returned_here:checked"),
+    "the gradient that backward computes is not the slope that small steps show",
+    "{op} compares the two for each input; they differ by more than its tolerance",
+    "correct the formula in `backward`",
+    "check in double precision: in float32 the slope itself is inexact",
+)

@@ -21,3 +21,15 @@ value = torch.zeros(2, dtype=torch.float64, requires_grad=True)
 torch.autograd.gradcheck(lambda x: x * 3, (value,))
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "gradcheck-single-precision",
+    ("called_here:given", "value_made_here"),
+    "the gradient of {value} is to be checked in single precision",
+    "the slope is measured by steps of about 1e-6, which single precision can hardly tell apart",
+    "make the input in double precision: `dtype=torch.float64`",
+)

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from tensorlens.journal import VALUES
-from tensorlens.tracer import hooks, ops
+from tensorlens.tracer import given, hooks, ops
 from tensorlens.tracer.backward import wrap_engine
 from tensorlens.tracer.handlers import note_mode
 from tensorlens.tracer.identity import NONE
@@ -272,6 +272,7 @@ _PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
     (os, "_exit", _exit),
     *REGIONS,
     *hooks.PATCHES,
+    *given.PATCHES,
 )
 
 
