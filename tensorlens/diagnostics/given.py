@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tensorlens.callbacks import Function
-from tensorlens.diagnostics import provenance
 from tensorlens.diagnostics.provenance import Refusal, Spot
 from tensorlens.diagnostics.wording import op_text
 from tensorlens.model import Call
@@ -86,13 +85,14 @@ def value(refusal: Refusal) -> Spot | None:
 
 
 def vector(refusal: Refusal) -> Spot | None:
-    """The last of the tensors given to the refused call."""
-    arguments = () if refusal.failure is None else refusal.failure.arguments
-    number = next((a.tensor for a in reversed(arguments)), None)
-    made = None if number is None else refusal.facts.first_use(number)
-    if number is None or made is None:
-        return provenance.value(refusal)
-    return Spot(number, made.site, f"{refusal.name(number)} is made here")
+    """The last of the refused call's tensors, before the call itself made a copy of it."""
+    facts = refusal.facts
+    number = refusal.inputs[-1].tensor if refusal.inputs else None
+    made = None if number is None else facts.first_use(number)
+    while made is not None and made.site == refusal.site and made.inputs:
+        number = made.inputs[0].tensor
+        made = facts.first_use(number)
+    return None if made is None else Spot(number, made.site, f"{refusal.name(number)} is made here")
 
 
 ROLES: dict[str, Callable[[Refusal], Spot | None]] = {

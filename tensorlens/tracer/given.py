@@ -1,4 +1,4 @@
-"""The functions that a program gives to what differentiates or checks them: `gradcheck`, `torch.autograd.functional`."""
+"""The functions that a program gives to what checks or differentiates them: `gradcheck`, `autograd.functional`."""
 
 from __future__ import annotations
 
