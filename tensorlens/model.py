@@ -156,7 +156,7 @@ class Region:
 
     index: int
     site: int
-    kind: str  # "detect_anomaly", "saved_tensors_hooks", "func.vmap", "checkpoint", "recomputation", ...
+    name: str  # "detect_anomaly", "saved_tensors_hooks", "func.vmap", "checkpoint", "recomputation", ...
     entering: bool
     checkpoint: int | None = None  # of a recomputation: the event that entered what is run again
 

@@ -62,7 +62,7 @@ class Phrases:
             elif isinstance(event, GradMode):
                 facts += self._grad_mode(event)
             elif isinstance(event, Region):
-                facts.append(Fact("", TOLD[event.kind]))
+                facts.append(Fact("", TOLD[event.name]))
             elif isinstance(event, Notice):
                 facts.append(Fact("", f"{event.category}: {one_line(event.message, 60)}", kind="warning"))
         return facts

@@ -9,15 +9,15 @@ from tensorlens.model import Backward, Change, Event, Failure, Region
 
 
 def region(facts: Facts, before: int, *kinds: str) -> Region | None:
-    """The innermost special mode, of the kinds that begin so, that was open at event `before`."""
+    """The innermost special mode that was open at event `before`; of the kinds that begin so, where any are given."""
     left: Counter[str] = Counter()
     for event in reversed(_until(facts, before)):
-        if not isinstance(event, Region) or not event.kind.startswith(kinds):
+        if not isinstance(event, Region) or not event.name.startswith(kinds or ""):
             continue
         if not event.entering:
-            left[event.kind] += 1
-        elif left[event.kind]:
-            left[event.kind] -= 1
+            left[event.name] += 1
+        elif left[event.name]:
+            left[event.name] -= 1
         else:
             return event
     return None
@@ -36,7 +36,7 @@ def recomputed(facts: Facts, failure: Failure) -> Region | None:
     for event in reversed(_until(facts, failure.index)):
         if event.index < start:
             return None
-        if isinstance(event, Region) and event.kind == "recomputation":
+        if isinstance(event, Region) and event.name == "recomputation":
             return _opened(facts, event)
     return None
 

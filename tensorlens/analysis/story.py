@@ -104,7 +104,7 @@ def _visits(trace: Trace, names: Names) -> list[tuple[_Place, list[Event]]]:
 
 
 def _is_untold(event: Event) -> bool:
-    return isinstance(event, Region) and not (event.entering and event.kind in TOLD)
+    return isinstance(event, Region) and not (event.entering and event.name in TOLD)
 
 
 def _what(event: Event) -> str:

@@ -33,8 +33,8 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import ancestry
-from tensorlens.diagnostics.provenance import ROLES, Refusal
-from tensorlens.diagnostics.refusals import refusals
+from tensorlens.diagnostics.refusal import Refusal
+from tensorlens.diagnostics.refusals import ROLES, refusals
 from tensorlens.diagnostics.wording import finding, fix, named
 from tensorlens.model import Backward, Diagnostic, Label
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import ancestry, leaf_above
 from tensorlens.analysis.names import shape_text
-from tensorlens.analysis.regions import backward_at, recomputed, run_again_at
+from tensorlens.analysis.regions import backward_at, run_again_at
 from tensorlens.diagnostics.inference import gradient_in_inference, made_in_inference
 from tensorlens.diagnostics.refusal import Refusal as Refusal
 from tensorlens.diagnostics.refusal import Spot as Spot
@@ -65,7 +65,7 @@ def nonleaf(refusal: Refusal) -> Spot | None:
 
 def view(refusal: Refusal) -> Spot | None:
     """The view among the call's tensors; of a chain of views, the one that was made without recording."""
-    number = next(iter(_views(refusal)), None)
+    number = next(iter(views(refusal)), None)
     if number is None:
         return Spot(None, refusal.site, "a view is made here")
     made = _handed_out(refusal.facts, number) or refusal.facts.maker(number)
@@ -73,7 +73,7 @@ def view(refusal: Refusal) -> Spot | None:
     return Spot(number, None if made is None else made.site, text)
 
 
-def _views(refusal: Refusal) -> list[int]:
+def views(refusal: Refusal) -> list[int]:
     """The first view among the call's tensors and the views that it was taken from; those made without recording
     first."""
     chain: list[int] = []
@@ -178,22 +178,6 @@ def _rank(facts: Facts, pair: tuple[int, Call], line: int | None) -> int:
     return 1 if where is not None and where.line != line else 2
 
 
-def mode(refusal: Refusal) -> Spot | None:
-    """The switch under which the refused call ran, or under which one of its tensors was made."""
-    facts = refusal.facts
-    inference = made_in_inference(refusal)
-    numbers = [*_views(refusal), *(access.tensor for access in refusal.inputs)]
-    makers = [facts.first_use(n) for n in ([inference] if inference is not None else []) + numbers]
-    switches = [facts.mode_switch(made.index) for made in makers if made is not None and made.mode != "grad"]
-    if inference is None:
-        switches.insert(0, facts.mode_switch(refusal.index))
-    gradient = gradient_in_inference(refusal) if refusal.op.endswith("backward") else None
-    if gradient is not None:
-        switches.insert(0, facts.mode_switch(gradient[1].index))
-    switch = next((s for s in switches if s is not None), None)
-    return None if switch is None else Spot(None, switch.site, f"`{switch.cause}` begins here")
-
-
 def spot(refusal: Refusal) -> Spot | None:
     if refusal.raised is not None:
         return Spot(None, refusal.raised, "refused here")
@@ -207,20 +191,6 @@ def needed(refusal: Refusal) -> Spot | None:
     return Spot(None, refusal.site, f"{op_text(refusal.op)} needs it here" if refusal.op else "needed here")
 
 
-def called(refusal: Refusal) -> Spot | None:
-    """The call of a custom Function, or of a checkpointed region, that the failing graph went through."""
-    facts = refusal.facts
-    checkpoint = None if refusal.failure is None else recomputed(facts, refusal.failure)
-    if checkpoint is not None:
-        return Spot(None, checkpoint.site, "the checkpoint is called here; backward runs its function again")
-    if refusal.op.endswith(".apply"):
-        return Spot(None, refusal.site, f"{op_text(refusal.op)} is called here")
-    above = [call for access in refusal.inputs for _, call in ancestry(facts, access.tensor, refusal.index)]
-    before = [call for call in reversed(facts.calls) if call.index < refusal.index]
-    call = next((c for c in (*above, *before) if c.op.endswith(".apply")), None)
-    return None if call is None else Spot(None, call.site, f"{op_text(call.op)} is called here")
-
-
 ROLES: dict[str, Callable[[Refusal], Spot | None]] = {
     "leaf_made_here": leaf,
     "nonleaf_made_here": nonleaf,
@@ -229,11 +199,8 @@ ROLES: dict[str, Callable[[Refusal], Spot | None]] = {
     "value_made_here": value,
     "value_made_here:first": first_value,
     "graph_built_here": graph,
-    "mode_entered_here": mode,
-    "grad_mode_off_here": mode,
     "rejected_here": spot,
     "modified_here": modified,
-    "called_here": called,
     "needed_here": needed,
     "observed_here": needed,
 }

@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import find_cut
 from tensorlens.analysis.regions import run_again_at
-from tensorlens.diagnostics import given, holders, provenance, sharing
+from tensorlens.diagnostics import given, holders, modes, provenance, sharing
 from tensorlens.diagnostics.cuts import cut_labels
 from tensorlens.diagnostics.provenance import Refusal, needed
 from tensorlens.diagnostics.wording import finding, fix, op_text, severity_of
 from tensorlens.messages import classify
 from tensorlens.model import Backward, Diagnostic, Failure, Label, Notice
 
-ROLES = {**provenance.ROLES, **sharing.ROLES, **holders.ROLES, **given.ROLES}
+ROLES = {**provenance.ROLES, **sharing.ROLES, **holders.ROLES, **given.ROLES, **modes.ROLES}
 
 
 def refused(

@@ -54,7 +54,7 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
             continue
         checkpoint = "checkpoint" in failure.op
         hooks = "a checkpoint with `use_reentrant=False`" if checkpoint else op_text(failure.op)
-        within = f"`{mode.kind}`"
+        within = f"`{mode.name}`"
         yield finding(
             CODE,
             severity_of(failure),
@@ -70,5 +70,5 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
                 if checkpoint
                 else fix("a checkpoint with `use_reentrant=False` uses such hooks too, and is refused as well"),
             ),
-            evidence={"op": failure.op, "mode": mode.kind},
+            evidence={"op": failure.op, "mode": mode.name},
         )

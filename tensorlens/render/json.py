@@ -151,7 +151,7 @@ def _op(event: Event) -> str:
     if isinstance(event, Call | Backward):
         return event.op
     if isinstance(event, Region):
-        return event.kind
+        return event.name
     return event.cause if isinstance(event, GradMode) else "warning"
 
 

@@ -116,7 +116,7 @@ def writes_to(code: CodeType, name: str, attribute: str = "") -> Iterator[int]:
         elif name in bound(instruction):
             yield instruction.offset
         elif opname.startswith(_ITEM_WRITES):
-            if any(name in read(other) and _within_target(other, instruction) for other in every[:position]):
+            if any(name in read(other) and _begins(other, instruction) for other in every[:position]):
                 yield instruction.offset
         elif opname in ("LOAD_METHOD", "LOAD_ATTR") and _method(instruction) in _MUTATORS:
             if name in read(every[position - 1]):
@@ -127,8 +127,7 @@ def _method(instruction: dis.Instruction) -> str:
     return str(instruction.argval)
 
 
-def _within_target(inner: dis.Instruction, outer: dis.Instruction) -> bool:
+def _begins(inner: dis.Instruction, outer: dis.Instruction) -> bool:
+    """Whether the target of an assignment begins with what `inner` reads: `seen` in `seen[0].x = 1`."""
     one, all_ = inner.positions, outer.positions
-    if one is None or all_ is None:
-        return False
-    return one.lineno == all_.lineno and (all_.col_offset or 0) <= (one.col_offset or 0) < (all_.end_col_offset or 0)
+    return one is not None and all_ is not None and (one.lineno, one.col_offset) == (all_.lineno, all_.col_offset)

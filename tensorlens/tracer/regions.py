@@ -121,16 +121,37 @@ def _train(recorder: Recorder, original: Any) -> Any:
     return train
 
 
-def _checkpoint(recorder: Recorder, original: Any) -> Any:
-    @functools.wraps(original)
-    def checkpoint(function: Any, *args: Any, **kwargs: Any) -> Any:
-        if recorder.paused:
-            return original(function, *args, **kwargs)
-        repeated = _Repeated(recorder, function, sys._getframe(1))
-        with repeated.region():
-            return original(repeated, *args, **kwargs)
+def _reentrant(recorder: Recorder, original: Any) -> Any:
+    """`CheckpointFunction.forward`, which runs the function; its `backward` runs it again."""
 
-    return checkpoint
+    @functools.wraps(original)
+    def forward(ctx: Any, run_function: Any, *args: Any) -> Any:
+        if recorder.paused:
+            return original(ctx, run_function, *args)
+        repeated = _Repeated(recorder, run_function, sys._getframe(1))
+        with repeated.region():
+            return original(ctx, repeated, *args)
+
+    return forward
+
+
+def _without_reentrant(recorder: Recorder, original: Any) -> Any:
+    """The generator round the first run of the function, which it is given to run again."""
+
+    @functools.wraps(original)
+    def generator(fn: Any, *args: Any, **kwargs: Any) -> Any:
+        if recorder.paused:
+            return original(fn, *args, **kwargs)
+        repeated = _Repeated(recorder, fn, sys._getframe(1))
+        repeated.outside = Outside(fn, recorder.sites.is_user)
+        return _within(repeated, original(repeated, *args, **kwargs))
+
+    return generator
+
+
+def _within(repeated: _Repeated, generator: Any) -> Iterator[Any]:
+    with repeated.region():
+        yield from generator
 
 
 class _Repeated:
@@ -140,7 +161,7 @@ class _Repeated:
         self._recorder = recorder
         self._function = function
         self._token = next(_tokens)
-        self._outside: Outside | None = None
+        self.outside: Outside | None = None
         self._site = recorder.sites.known(frame)
         caller = recorder.sites.frame(frame)
         self._called = None if caller is None else (caller.f_code, caller.f_lasti)
@@ -149,11 +170,11 @@ class _Repeated:
         if self._recorder.paused:
             return self._function(*args, **kwargs)
         outside = Outside(self._function, self._recorder.sites.is_user)
-        if self._outside is None:
-            self._outside = outside
+        if self.outside is None:
+            self.outside = outside
             return self._function(*args, **kwargs)
         frame = sys._getframe(1)
-        for name, old, new in outside.differences(self._outside):
+        for name, old, new in outside.differences(self.outside):
             site = self._changed_at(frame, old)
             self._recorder.rows.append((CHANGE, site, name, old.text, new.text, self._token))
         with self.noted("recomputation", self._recorder.sites.known(frame), NONE, self._token):
@@ -196,8 +217,8 @@ class _Repeated:
         for code, reached, _ in running:
             if self._called is not None and code is self._called[0]:
                 yield code, self._called[1], reached if reached > self._called[1] else end
-        assert self._outside is not None
-        yield from ((code, -1, end) for code in self._outside.codes)
+        assert self.outside is not None
+        yield from ((code, -1, end) for code in self.outside.codes)
         if self._called is not None:
             yield self._called[0], self._called[1], end
         yield from ((code, -1, reached) for code, reached, _ in running)
@@ -229,5 +250,6 @@ PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
     (_vmap, "_vmap_increment_nesting", _transform("vmap", True)),
     (_vmap, "_vmap_decrement_nesting", _transform("vmap", False)),
     (torch.nn.Module, "train", _train),
-    (torch.utils.checkpoint, "checkpoint", _checkpoint),
+    (torch.utils.checkpoint, "_checkpoint_without_reentrant_generator", _without_reentrant),
+    (torch.utils.checkpoint.CheckpointFunction, "forward", _reentrant),
 )
