@@ -41,7 +41,7 @@ from tensorlens.source import column_of
     VALUES,  # number of the failure (none: the last notice), values
     ASSIGNMENT,  # site, name, tensors held before, tensors held now, whether they stand elsewhere too
     ARGUMENTS,  # number of the failure, (name, tensor) of each
-    DEAD_ENDS,  # number of the failure, (name, sequence) of each
+    DEAD_ENDS,  # number of the failure, (name, sequence) of each, and of the node come to last
     NOTICED,  # name of a field of `Inspection`, the fields of its record less the index
     CALLBACK,  # name of a field of `Callbacks`, the fields of its record (`callbacks.record`)
 ) = range(23)
@@ -255,10 +255,11 @@ class Reader:
             told = tuple(model.Argument(*argument) for argument in arguments)
             self._failures[failure] = replace(self._failures[failure], arguments=told)
 
-    def _read_dead_ends(self, failure: int, nodes: Any) -> None:
+    def _read_dead_ends(self, failure: int, nodes: Any, stopped: Any) -> None:
         if failure < len(self._failures):
             told = tuple(model.Node(name, _optional(sequence)) for name, sequence in nodes)
-            self._failures[failure] = replace(self._failures[failure], dead_ends=told)
+            last = next((model.Node(name, _optional(sequence)) for name, sequence in stopped), None)
+            self._failures[failure] = replace(self._failures[failure], dead_ends=told, stopped_at=last)
 
     def _read_assignment(self, site: int, name: str, old: Any, new: Any, shared: bool) -> None:
         self._assignments.append(model.Assignment(self._count, _optional(site), name, old, new, shared))

@@ -234,10 +234,10 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of a failed graph that can't be differentiated: backward has no way through it."""
+    """A node of a failed graph at which backward ended, or through which it has no way."""
 
     name: str  # "CdistBackwardBackward0"
-    sequence: int | None  # of the forward node whose derivative it is; None: it is a forward node itself
+    sequence: int | None  # of the forward node whose derivative it is, or its own; None: neither is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +256,8 @@ class Failure:
     caught: bool  # False: it ended the script
     values: tuple[Value, ...] = ()  # known for the failure that ended the script
     arguments: tuple[Argument, ...] = ()  # likewise
-    dead_ends: tuple[Node, ...] = ()
+    dead_ends: tuple[Node, ...] = ()  # nodes of its graph that can't be differentiated
+    stopped_at: Node | None = None  # the node that still held what it saved and comes first
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,3 +20,15 @@ values = torch.ones(3)
 window = values.as_strided((2, 2), (1, 1))
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "as-strided-out-of-bounds",
+    ("rejected_here", "base_made_here"),
+    "{op} would reach beyond the memory of {base}",
+    "the sizes, strides and offset lead to a place that the memory does not have",
+    "ask for fewer elements, or for smaller strides",
+)

@@ -22,3 +22,15 @@ weight.grad_dtype = torch.float64
 hidden = weight * 2
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "grad-dtype-attribute-on-nonleaf",
+    ("rejected_here", "nonleaf_made_here"),
+    "{op} was refused: {nonleaf} is not a leaf",
+    "it says in which data type the gradient of a leaf is stored, and backward stores none for computed tensors",
+    "use it on the leaf",
+)

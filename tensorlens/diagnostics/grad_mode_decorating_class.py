@@ -27,3 +27,15 @@ class Probe:
         return value * 2
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "grad-mode-decorating-class",
+    ("rejected_here",),
+    "a class was decorated with a switch of gradient recording",
+    "the switch then covers the making of instances, not their methods",
+    "decorate the methods",
+)

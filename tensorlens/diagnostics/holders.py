@@ -182,6 +182,7 @@ ROLES: dict[str, Callable[[Refusal], Spot | None]] = {
     "value_made_here:plain": plain,
     "value_made_here:container": container,
     "value_made_here:gradient": gradient,
+    "accumulated_here": gradient,
     "modified_here:before": first_half,
     "optimizer_made_here": optimizer,
     "graph_built_here:use": used_in_graph,

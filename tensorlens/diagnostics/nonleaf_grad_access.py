@@ -30,6 +30,7 @@ print(hidden.grad)
 
 from __future__ import annotations
 
+from tensorlens.diagnostics.provenance import Refusal
 from tensorlens.diagnostics.refusals import refused
 
 find = refused(
@@ -39,4 +40,5 @@ find = refused(
     "backward keeps gradients only in leaves; {nonleaf} is computed, so its gradient is passed on and not kept",
     "to keep it, call {nonleaf}`.retain_grad()` before backward",
     "if a parameter was meant, read the leaf's `.grad`: an assignment may have replaced the leaf by a result",
+    when=Refusal.stands_alone,
 )

@@ -107,7 +107,8 @@ def modified(refusal: Refusal) -> Spot | None:
 
 def base(refusal: Refusal) -> Spot | None:
     number = refusal.first(refusal.is_view)
-    owner = None if number is None else refusal.facts.tensor(number).base
+    whole = refusal.inputs[0].tensor if refusal.inputs else None
+    owner = whole if number is None else refusal.facts.tensor(number).base
     use = None if owner is None else refusal.facts.first_use(owner)
     return None if use is None else Spot(owner, use.site, f"{refusal.name(owner)} owns the memory")
 

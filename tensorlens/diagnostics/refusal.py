@@ -48,6 +48,10 @@ class Refusal:
         name = self.op.rpartition(".")[2]
         return (name.endswith("_") and not name.endswith("__")) or name == "__setitem__" or name.startswith("__i")
 
+    def stands_alone(self) -> bool:
+        """Whether a warning is more than a part of a call that went on to fail."""
+        return not any(f.site == self.site and f.index == self.index + 1 for f in self.facts.trace.failures)
+
     def name(self, number: int | None) -> str:
         return named(self.facts, number, self.index)
 

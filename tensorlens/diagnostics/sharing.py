@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.lineage import leaf_above
+from tensorlens.analysis.lineage import find_cut, leaf_above, leaves_above
 from tensorlens.diagnostics.provenance import Refusal, Spot, graph, leaf, leaf_spot
 from tensorlens.diagnostics.wording import node_text, op_text
 from tensorlens.messages import argument_named
@@ -32,6 +32,55 @@ def dead_end(refusal: Refusal) -> Spot | None:
             text = f"recorded here; the derivative of its backward, {node_text(node.name)}, does not exist"
             return Spot(number, call.site, text)
     return graph(refusal)
+
+
+def stopped(refusal: Refusal) -> Spot | None:
+    """The forward call whose backward formula was run last."""
+    node = None if refusal.failure is None else refusal.failure.stopped_at
+    call = None if node is None else refusal.facts.call_of_node(node.sequence, refusal.index)
+    if node is None or call is None:
+        return graph(refusal)
+    number = call.outputs[0].tensor if call.outputs else None
+    return Spot(number, call.site, f"recorded here; backward ended in its {node_text(node.name)}")
+
+
+def result_of_stopped(refusal: Refusal) -> Spot | None:
+    """The first operation on a result of the call whose backward formula was run last."""
+    node = None if refusal.failure is None else refusal.failure.stopped_at
+    call = None if node is None else refusal.facts.call_of_node(node.sequence, refusal.index)
+    results = set() if call is None else {access.tensor for access in call.outputs}
+    for use in refusal.facts.calls:
+        number = next((a.tensor for a in use.inputs if a.tensor in results), None)
+        if call is not None and call.index < use.index < refusal.index and number is not None:
+            return Spot(number, use.site, f"{op_text(use.op)} is computed from {refusal.name(number)}")
+    return None
+
+
+def never_required(refusal: Refusal) -> Spot | None:
+    """The first of the call's tensors that does not require grad, or the tensor that it was computed from."""
+    facts = refusal.facts
+    number = refusal.first(lambda n: not facts.requires_grad(n, refusal.index))
+    found = None if number is None else find_cut(facts, number, refusal.index)
+    origin = number if found is None or found.leaf is None else found.leaf
+    use = None if origin is None else facts.first_use(origin)
+    return None if use is None else Spot(origin, use.site, f"{refusal.name(origin)} does not require grad")
+
+
+def gradient_assigned(refusal: Refusal) -> Spot | None:
+    """The last assignment to `.grad` of a leaf behind the call's tensors."""
+    facts = refusal.facts
+    leaves = {leaf for access in refusal.inputs for leaf in leaves_above(facts, access.tensor, refusal.index)}
+    for call in reversed(facts.calls):
+        if call.index < refusal.index and call.op == "Tensor.grad.__set__" and call.inputs[0].tensor in leaves:
+            name = refusal.name(call.inputs[0].tensor)
+            return Spot(call.inputs[0].tensor, call.site, f"the gradient of {name} is assigned here")
+    return None
+
+
+def outer_call(refusal: Refusal) -> Spot | None:
+    """The line outside the refused one that called into torch, which called the user's code back."""
+    stack = () if refusal.failure is None else refusal.failure.stack
+    return Spot(None, stack[-2], "called from here") if len(stack) > 1 else None
 
 
 def shared(refusal: Refusal) -> Spot | None:
@@ -75,6 +124,11 @@ _TO_ARRAY = ("Tensor.numpy", "Tensor.__array__", "Tensor.__dlpack__")
 ROLES: dict[str, Callable[[Refusal], Spot | None]] = {
     "leaf_made_here:argument": leaf_of_argument,
     "graph_built_here:dead_end": dead_end,
+    "graph_built_here:stopped": stopped,
+    "value_made_here:stopped": result_of_stopped,
+    "value_made_here:assigned": gradient_assigned,
+    "leaf_made_here:never": never_required,
+    "called_here:outer": outer_call,
     "shared_here": shared,
     "shared_here:with_array": shared_with_array,
 }

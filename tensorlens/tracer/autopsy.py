@@ -101,6 +101,24 @@ def dead_ends(roots: list[torch.Tensor]) -> tuple[tuple[str, int], ...]:
     return tuple(found[:MAX_FOUND])
 
 
+def stopped_at(roots: list[torch.Tensor]) -> tuple[tuple[str, int], ...]:
+    """(name, sequence number) of the node that a failed pass came to last, if it frees what it has gone through: of the
+    nodes that still hold what they saved the one that is run first."""
+    waiting = [
+        (node._sequence_nr(), node.name())
+        for node in nodes_of(roots)
+        if node._sequence_nr() < LEAF_SEQUENCE and any(_is_held(raw) for _, raw in raw_saved_of(node))
+    ]
+    return tuple((name, sequence) for sequence, name in sorted(waiting)[-1:])
+
+
+def _is_held(raw: Any) -> bool:
+    try:
+        return raw.data is not None
+    except (RuntimeError, AttributeError):
+        return False
+
+
 def _differentiated(node: Any) -> int:
     """The sequence number of the forward node whose backward made `node`: it was given what that one was given, and
     its result."""

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from tensorlens.journal import BACKWARD, BACKWARD_START, DEAD_ENDS
-from tensorlens.tracer.autopsy import autopsy, dead_ends
+from tensorlens.tracer.autopsy import autopsy, dead_ends, stopped_at
 from tensorlens.tracer.identity import NONE
 from tensorlens.tracer.leftovers import note_leftovers
 from tensorlens.tracer.recorder import Recorder, gather, version_of
@@ -54,8 +54,9 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
                 saved = autopsy(recorder, roots, str(error))
                 noted = recorder.failures
                 recorder.fail(error, _op(frame), flat, frame, saved)
-                if recorder.failures > noted and (nodes := dead_ends(roots)):
-                    recorder.rows.append((DEAD_ENDS, noted, nodes))
+                if recorder.failures > noted:
+                    retains = len(args) > 1 and args[1]
+                    recorder.rows.append((DEAD_ENDS, noted, dead_ends(roots), () if retains else stopped_at(roots)))
             raise
         finally:
             with torch._C.DisableTorchFunction():

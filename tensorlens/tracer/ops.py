@@ -14,7 +14,7 @@ from torch.overrides import resolve_name
 _QUIET_PROPERTIES = (
     "shape dtype device layout ndim requires_grad is_leaf _version names is_cuda is_cpu is_sparse is_sparse_csr is_mps"
     " is_meta is_quantized is_nested is_mkldnn is_xla is_xpu is_vulkan is_ipu is_maia is_mtia itemsize nbytes output_nr"
-    " name retains_grad volatile _base _grad_fn _cdata _backward_hooks _post_accumulate_grad_hooks grad_dtype"
+    " name retains_grad volatile _base _grad_fn _cdata _backward_hooks _post_accumulate_grad_hooks "
     " is_cpu"
 ).split()
 _QUIET_METHODS = (

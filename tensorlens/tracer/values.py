@@ -53,7 +53,7 @@ def _class_entered(frame: FrameType, offset: int) -> str:
 def is_plain(value: object) -> bool:
     """Data that torch did not make: numbers, strings, containers, iterators, arrays."""
     home = type(value).__module__.partition(".")[0]
-    return home in _HOMES and not callable(value) and not isinstance(value, ModuleType)
+    return (home in _HOMES or isinstance(value, tuple)) and not callable(value) and not isinstance(value, ModuleType)
 
 
 def _value(frame: FrameType, name: str) -> Any:
