@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import IO, Any
 
-from tensorlens import callbacks, inspection, model
+from tensorlens import callbacks, circumstances, inspection, model
 from tensorlens.messages import classify
 from tensorlens.model import Access, Gradient, Mode, State, Write
 from tensorlens.source import column_of
@@ -110,7 +110,7 @@ class Reader:
         self._regions: dict[int, int] = {}
         self._failures: list[model.Failure] = []
         self._claims: list[model.Claim] = []
-        self._assignments: list[model.Assignment] = []
+        self._assignments: list[circumstances.Assignment] = []
         self._totals: Counter[tuple[int, str]] = Counter()
         self._end = model.End()
         self._noticed: dict[str, list[Any]] = {name: [] for name in inspection.KINDS}
@@ -241,7 +241,9 @@ class Reader:
         )
 
     def _read_values(self, failure: int, values: Any) -> None:
-        told = tuple(model.Value(name, kind, _optional(site), _optional(used)) for name, kind, site, used in values)
+        told = tuple(
+            circumstances.Value(name, kind, _optional(site), _optional(used)) for name, kind, site, used in values
+        )
         if failure == NONE:
             last = self._events[-1] if self._events else None
             if isinstance(last, model.Notice):
@@ -252,17 +254,17 @@ class Reader:
 
     def _read_arguments(self, failure: int, arguments: Any) -> None:
         if failure < len(self._failures):
-            told = tuple(model.Argument(*argument) for argument in arguments)
+            told = tuple(circumstances.Argument(*argument) for argument in arguments)
             self._failures[failure] = replace(self._failures[failure], arguments=told)
 
     def _read_dead_ends(self, failure: int, nodes: Any, stopped: Any) -> None:
         if failure < len(self._failures):
-            told = tuple(model.Node(name, _optional(sequence)) for name, sequence in nodes)
-            last = next((model.Node(name, _optional(sequence)) for name, sequence in stopped), None)
+            told = tuple(circumstances.Node(name, _optional(sequence)) for name, sequence in nodes)
+            last = next((circumstances.Node(name, _optional(sequence)) for name, sequence in stopped), None)
             self._failures[failure] = replace(self._failures[failure], dead_ends=told, stopped_at=last)
 
     def _read_assignment(self, site: int, name: str, old: Any, new: Any, shared: bool) -> None:
-        self._assignments.append(model.Assignment(self._count, _optional(site), name, old, new, shared))
+        self._assignments.append(circumstances.Assignment(self._count, _optional(site), name, old, new, shared))
 
     def _read_claim(self, *fields: Any) -> None:
         self._claims.append(model.Claim(*fields))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tensorlens.callbacks import Callbacks
+from tensorlens.circumstances import Argument, Assignment, Node, Value
 from tensorlens.inspection import Inspection
 from tensorlens.reference import Reference
 
@@ -215,32 +216,6 @@ class SavedTensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
-    """A value that the failing expression names, by the bytecode of its function: plain Python, NumPy, a tensor."""
-
-    name: str  # "values"; "" where the value has no name there
-    type: str  # "list", "ndarray", "generator", "exhausted generator"
-    site: int | None  # where the name was bound to it
-    used: int | None  # where the name was read last before that
-
-
-@dataclass(frozen=True, slots=True)
-class Argument:
-    """A tensor that a Python function of torch was given, by the name of its parameter."""
-
-    name: str  # "weight"
-    tensor: int
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A node of a failed graph at which backward ended, or through which it has no way."""
-
-    name: str  # "CdistBackwardBackward0"
-    sequence: int | None  # of the forward node whose derivative it is, or its own; None: neither is known
-
-
-@dataclass(frozen=True, slots=True)
 class Failure:
     """An exception that reached the user's code from a torch call, or that ended the script."""
 
@@ -321,18 +296,6 @@ class End:
 
     states: tuple[State, ...] = ()
     bindings: tuple[Binding, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """A module's attribute was given another parameter or module than it had, or one that stands elsewhere too."""
-
-    index: int  # position among the events: it happened before the event of this index
-    site: int | None
-    name: str  # "weight"
-    old: tuple[int, ...]  # the tensors that the attribute held: itself, or the parameters of a module
-    new: tuple[int, ...]
-    shared: bool  # the new value already stood in a module
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from tensorlens.callbacks import Function, Handed, Registration, Run
+from tensorlens.circumstances import Argument, Assignment, Value
 from tensorlens.inspection import Overwrite, Recomputed, Returned, Singular, Stale
 from tensorlens.model import (
     Access,
-    Argument,
-    Assignment,
     Backward,
     Binding,
     Call,
@@ -30,7 +29,6 @@ from tensorlens.model import (
     Tensor,
     Total,
     Trace,
-    Value,
     Write,
 )
 from tensorlens.reference import Difference
