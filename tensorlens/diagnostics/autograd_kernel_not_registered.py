@@ -30,3 +30,19 @@ result = torch.ops.page_raw.triple(weight)
 result.sum().backward()
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "autograd-kernel-not-registered",
+    (
+        "needed_here",
+        "called_here:operator",
+        "function_defined_here:operator",
+    ),
+    "backward came to an operator without a derivative and went on without it",
+    "no gradient passes through the operator: what lies before it is given none",
+    "register a derivative: `torch.library.custom_op` and its `register_autograd` do",
+)

@@ -43,3 +43,19 @@ scaled = Scale.apply(torch.ones(2, requires_grad=True), 2.0)
 scaled.sum().backward()
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "custom-function-gradient-for-non-tensor",
+    (
+        "returned_here",
+        "called_here",
+        "needed_here",
+    ),
+    "a `backward` returned a gradient for an argument that is no tensor",
+    "{function} handed back {handed}",
+    "return None in the place of every argument that is no tensor",
+)

@@ -43,3 +43,19 @@ total = Total.apply(torch.ones(2, requires_grad=True))
 total.backward()
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "custom-function-gradient-not-a-tensor",
+    (
+        "returned_here",
+        "called_here",
+        "needed_here",
+    ),
+    "a `backward` returned something that is no gradient",
+    "{function} handed back {handed}: a gradient is a tensor, and None stands for none",
+    "return a tensor: leave out `item()`, or compute with tensors throughout",
+)

@@ -46,7 +46,11 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "custom-function-missing-backward",
-    ("needed_here", "called_here"),
+    (
+        "needed_here",
+        "called_here",
+        "function_defined_here:class",
+    ),
     "backward came to a custom function that has no `backward`",
     "the function has to say how a gradient of its result becomes one of its input",
     "define `backward` as a static method, if only to pass the gradient on",

@@ -43,8 +43,11 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "custom-function-missing-forward",
-    ("called_here",),
-    "a custom function was applied that has no `forward`",
-    "`apply` runs `forward`, a static method, spelled just so",
-    "define it",
+    (
+        "called_here",
+        "function_defined_here:class",
+    ),
+    "a custom function without a `forward` was called",
+    "`apply` runs `forward` and there is none to run",
+    "define `forward` as a static method",
 )

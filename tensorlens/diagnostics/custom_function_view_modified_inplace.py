@@ -10,10 +10,10 @@ the same way: they pass inputs and outputs through such a function, which is why
 import torch
 
 
-class Shift(torch.autograd.Function):  # function_defined_here
+class Shift(torch.autograd.Function):
     @staticmethod
     def forward(ctx, values):
-        return values.view(-1)
+        return values.view(-1)  # function_defined_here
 
     @staticmethod
     def backward(ctx, gradient):
@@ -47,3 +47,16 @@ flat = flat * 3
 flat.sum().backward()
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "custom-function-view-modified-inplace",
+    ("modified_here", "view_made_here", "function_defined_here:returned", "hook_registered_here:module"),
+    "{view} came out of a custom function as a view and was changed in place",
+    "the change would reach the function's input past its `backward`; full backward hooks make such views of a module's"
+    " inputs and results",
+    "change a new tensor: use the out-of-place form, or `{view}`.clone() first",
+)

@@ -47,3 +47,20 @@ scaled = Scale.apply(weight, 3)
 scaled.sum().backward()
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "custom-function-wrong-gradient-count",
+    (
+        "returned_here",
+        "function_defined_here:forward",
+        "called_here",
+        "needed_here",
+    ),
+    "a `backward` returned another number of gradients than `forward` takes arguments",
+    "{function} handed back {handed}: there is one gradient for each argument of `forward`, in order",
+    "return one value for each argument, None for those that have no gradient, such as numbers and flags",
+)

@@ -41,7 +41,11 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "custom-op-no-autograd-formula",
-    ("needed_here", "called_here"),
+    (
+        "needed_here",
+        "called_here:operator",
+        "function_defined_here:operator",
+    ),
     "backward came to a custom operator that has no formula for it",
     "what a custom operator does inside is not recorded",
     "give it one with `register_autograd`",

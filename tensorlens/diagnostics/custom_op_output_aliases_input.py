@@ -31,3 +31,18 @@ def same(value: torch.Tensor) -> torch.Tensor:
 same(torch.ones(2))
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "custom-op-output-aliases-input",
+    (
+        "called_here:operator",
+        "returned_here:operator",
+    ),
+    "a custom operator returned its input",
+    "the graph takes what an operator returns for a new tensor",
+    "return a copy, or declare the argument in `mutates_args` and return nothing",
+)

@@ -43,3 +43,21 @@ twice, thrice = Split.apply(torch.ones(2, requires_grad=True))
 (twice + thrice).sum().backward()
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.callbacks import not_callable
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "function-backward-arity",
+    (
+        "function_defined_here:refused",
+        "called_here",
+        "needed_here",
+    ),
+    "a `backward` takes another number of gradients than its function has results",
+    "it is called with the context and one gradient for each tensor that `forward` returned",
+    "take one gradient for each result, also for those that the loss does not use",
+    when=not_callable,
+)

@@ -41,3 +41,20 @@ class Double(torch.autograd.Function):
 Double.apply(torch.ones(2, requires_grad=True))
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.callbacks import forward_not_callable
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "function-forward-without-ctx",
+    (
+        "function_defined_here:refused-forward",
+        "called_here",
+    ),
+    "a `forward` can't take what the function was called with",
+    "without a `setup_context` of its own, `forward` is given the context first and the arguments after it",
+    "let `forward` take the context as its first parameter, or add a `setup_context`",
+    when=forward_not_callable,
+)

@@ -42,3 +42,20 @@ class Scale(torch.autograd.Function):
 Scale.apply(torch.ones(2, requires_grad=True), 3)
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.callbacks import forward_not_callable
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "function-keyword-argument",
+    (
+        "function_defined_here:refused-forward",
+        "called_here",
+    ),
+    "a custom function was called with a keyword argument that it can't pass on",
+    "`apply` hands positional arguments to `forward`",
+    "pass the argument by position, and let `forward` take it so",
+    when=forward_not_callable,
+)

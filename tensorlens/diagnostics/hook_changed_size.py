@@ -35,3 +35,20 @@ weight.register_hook(level)
 weight.square().sum().backward()
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "hook-changed-size",
+    (
+        "returned_here",
+        "hook_registered_here",
+        "needed_here",
+    ),
+    "a hook returned a gradient of another shape",
+    "{function} was given {given} and handed back {handed}",
+    "return a gradient of the shape that was given: `expand_as` spreads a reduced one over it",
+    "to look at the gradient only, return nothing",
+)

@@ -35,3 +35,20 @@ weight.register_hook(exact)
 weight.sum().backward()
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "hook-changed-type",
+    (
+        "returned_here",
+        "hook_registered_here",
+        "needed_here",
+    ),
+    "a hook returned a gradient of another type",
+    "{function} was given {given} and handed back {handed}: what comes next in the graph needs the type of the first",
+    "convert back before returning: `.to(gradient.dtype)`, and likewise for the device",
+    "to look at the gradient only, return nothing",
+)

@@ -36,3 +36,20 @@ weight.register_hook(measure)
 weight.sum().backward()
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "hook-returned-non-tensor",
+    (
+        "returned_here",
+        "hook_registered_here",
+        "needed_here",
+    ),
+    "a hook returned something that is no gradient",
+    "what a hook hands back replaces the gradient, and {function} handed back {handed}",
+    "return nothing to leave the gradient as it is, or a tensor to replace it",
+    "to collect a number, append it to a list inside the hook",
+)

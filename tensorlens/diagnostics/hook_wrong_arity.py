@@ -36,3 +36,21 @@ weight.register_hook(show)
 weight.sum().backward()
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.callbacks import not_callable
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "hook-wrong-arity",
+    (
+        "function_defined_here:refused",
+        "hook_registered_here",
+        "needed_here",
+    ),
+    "a hook was called with another number of arguments than it takes",
+    "the engine decides what {function} is given: a tensor's hook the gradient, a module's the module and two tuples",
+    "give it the parameters of its kind: `hook(gradient)`, or `hook(module, grad_input, grad_output)` on a module",
+    when=not_callable,
+)

@@ -42,3 +42,19 @@ moved = Remote.apply(torch.ones(2, requires_grad=True))
 moved.sum().backward()
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "invalid-gradient-device",
+    (
+        "returned_here",
+        "called_here",
+        "needed_here",
+    ),
+    "a `backward` returned a gradient on another device than the input",
+    "{function} was given {given} and handed back {handed}",
+    "move the gradient to the input's device before returning it",
+)

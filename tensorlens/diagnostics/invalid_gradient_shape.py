@@ -46,3 +46,20 @@ means = RowMean.apply(table)
 means.sum().backward()
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "invalid-gradient-shape",
+    (
+        "returned_here",
+        "called_here",
+        "needed_here",
+    ),
+    "a `backward` returned a gradient whose shape does not fit the input",
+    "{function} was given {given} and handed back {handed}",
+    "undo what `forward` did to the shape: spread a gradient over what was summed, transpose back what was transposed",
+    "`torch.autograd.gradcheck` tests a `backward` against finite differences",
+)

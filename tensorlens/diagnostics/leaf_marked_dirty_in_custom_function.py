@@ -45,3 +45,20 @@ weight = torch.tensor([1.0, 2.0], requires_grad=True)
 Halve.apply(weight.clone()).sum().backward()
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "leaf-marked-dirty-in-custom-function",
+    (
+        "called_here",
+        "leaf_made_here",
+        "function_defined_here:dirty",
+    ),
+    "a custom function changes a leaf in place",
+    "{leaf} is a leaf that requires grad: as a result of a function it could not be one any more",
+    "pass a copy: `{leaf}`.clone()",
+    "compute a new tensor in `forward` and drop the mark",
+)

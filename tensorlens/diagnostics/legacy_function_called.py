@@ -39,3 +39,18 @@ class Double(torch.autograd.Function):
 Double.apply(torch.ones(2, requires_grad=True))
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "legacy-function-called",
+    (
+        "rejected_here",
+        "function_defined_here:legacy",
+    ),
+    "a custom function was called like a module",
+    "the methods of a function are static and `forward` is given a context",
+    "make `forward` and `backward` static methods and run the function with `.apply(...)`",
+)

@@ -43,3 +43,19 @@ class Shift(torch.autograd.Function):
 Shift.apply(torch.ones(2, requires_grad=True) * 2)
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "mark-dirty-not-returned",
+    (
+        "returned_here:forward",
+        "modified_here",
+        "called_here",
+    ),
+    "a `forward` declared an input as changed in place and did not return it",
+    "what is marked as dirty takes the place of the input in the graph, so it has to be a result",
+    "return the very tensor that was marked, or don't change the input in place",
+)

@@ -62,7 +62,7 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
 
 def _labels(facts: Facts, refusal: Refusal, number: int | None) -> Iterator[Label | None]:
     yield facts.label("needed_here", refusal.site, "the hook is called in this backward pass")
-    hook = ROLES["hook_registered_here"](refusal) if "hook_registered_here" in ROLES else None
+    hook = ROLES["hook_registered_here:next"](refusal)
     if hook is not None:
         yield facts.label("hook_registered_here", hook.site, hook.text)
     made = None if number is None else next(iter(facts.producers(number, refusal.index)), None)

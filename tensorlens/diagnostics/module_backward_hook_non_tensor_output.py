@@ -35,3 +35,19 @@ head.register_full_backward_hook(lambda module, inputs, outputs: None)
 result = {"score": head(torch.ones(2, requires_grad=True))}
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "module-backward-hook-non-tensor-output",
+    (
+        "called_here:spot",
+        "hook_registered_here:module",
+        "returned_here:module",
+    ),
+    "a backward hook will never be called",
+    "its module returns neither a tensor nor a tuple of tensors, so there is no result to hook",
+    "return a tensor or a tuple of tensors, or hook the tensors with `register_hook`",
+)

@@ -34,3 +34,20 @@ layer.register_full_backward_hook(halve)
 layer(torch.ones(1, 2, requires_grad=True)).sum().backward()
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "module-backward-hook-wrong-count",
+    (
+        "returned_here",
+        "hook_registered_here",
+        "needed_here",
+    ),
+    "a backward hook returned another number of gradients than the module has inputs",
+    "{function} handed back {handed}",
+    "return a tuple with one entry for each input of the module's forward, None where there is none",
+    "to look at the gradients only, return nothing",
+)

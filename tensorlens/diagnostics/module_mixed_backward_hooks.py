@@ -30,7 +30,10 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "module-mixed-backward-hooks",
-    ("rejected_here",),
+    (
+        "rejected_here",
+        "hook_registered_here:before",
+    ),
     "a module was given a full backward hook and an old one",
     "they wrap the module in different ways and can't be used together",
     "use `register_full_backward_hook` for both",

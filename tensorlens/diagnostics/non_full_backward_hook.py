@@ -36,3 +36,18 @@ block.register_full_backward_hook(lambda module, inputs, outputs: None)
 block(torch.ones(2, requires_grad=True))
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "non-full-backward-hook",
+    (
+        "called_here:spot",
+        "hook_registered_here:module",
+    ),
+    "an old backward hook sees only the last operation of its module",
+    "the module records more than one node or has more than one result; the hook is given the gradients of one",
+    "use `register_full_backward_hook`",
+)

@@ -60,7 +60,11 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "once-differentiable",
-    ("needed_here",),
+    (
+        "needed_here",
+        "function_defined_here:once",
+        "graph_built_here:once",
+    ),
     "a gradient was differentiated again that is marked as differentiable once",
     "the `backward` of this function works with values only and was not recorded",
     "write the `backward` with operations that are recorded and drop the mark",

@@ -33,3 +33,19 @@ with torch.autograd.graph.saved_tensors_hooks(pack, lambda kept: kept * 2):
     grown = weight.exp()
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "pack-hook-modified-inplace",
+    (
+        "modified_here:hook",
+        "mode_entered_here:hook",
+        "saved_here:hook",
+    ),
+    "a pack hook changed the tensor that it was given",
+    "the tensor is the program's own, not a copy: the forward pass goes on with it",
+    "change a copy: `tensor.clone()`, or use the out-of-place form of the operation",
+)

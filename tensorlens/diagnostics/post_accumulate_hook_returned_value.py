@@ -35,3 +35,20 @@ weight.register_post_accumulate_grad_hook(shrink)
 weight.sum().backward()
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "post-accumulate-hook-returned-value",
+    (
+        "returned_here",
+        "hook_registered_here",
+        "needed_here",
+    ),
+    "a hook that runs after accumulation returned a value",
+    "the gradient is stored already, so nothing can be replaced: {function} handed back {handed}",
+    "change `parameter.grad` inside the hook and return nothing",
+    "to replace a gradient before it is stored, use `register_hook`",
+)

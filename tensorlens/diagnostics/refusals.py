@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import find_cut
 from tensorlens.analysis.regions import run_again_at
-from tensorlens.diagnostics import given, holders, modes, provenance, sharing
+from tensorlens.diagnostics import callbacks, given, holders, modes, provenance, sharing
 from tensorlens.diagnostics.cuts import cut_labels
 from tensorlens.diagnostics.provenance import Refusal, needed
 from tensorlens.diagnostics.wording import finding, fix, op_text, severity_of
 from tensorlens.messages import classify
 from tensorlens.model import Backward, Diagnostic, Failure, Label, Notice
 
-ROLES = {**provenance.ROLES, **sharing.ROLES, **holders.ROLES, **given.ROLES, **modes.ROLES}
+ROLES = {**provenance.ROLES, **sharing.ROLES, **holders.ROLES, **given.ROLES, **modes.ROLES, **callbacks.ROLES}
 
 
 def refused(
@@ -32,7 +32,8 @@ def refused(
 ) -> Callable[[Facts], Iterator[Diagnostic]]:
     """A `find` for `code`. The first role's line is the primary one. `when` confirms, by facts, a code whose message
     other mistakes share. `title`, `why` and the fixes are templates with the fields {op} and, for each role, its
-    tensor: {leaf}, {nonleaf}, {view}, {base}, {value}, {graph}."""
+    tensor: {leaf}, {nonleaf}, {view}, {base}, {value}, {graph}; of a callback those of
+    `callbacks.words`."""
 
     def find(facts: Facts) -> Iterator[Diagnostic]:
         for refusal in filter(when, refusals(facts, code)):
@@ -75,6 +76,8 @@ def labels_of(refusal: Refusal, roles: tuple[str, ...]) -> tuple[list[Label | No
             if role == "modified_here" and found.site != refusal.site:
                 labels.append(facts.label("needed_here", refusal.site, f"{op_text(refusal.op)} needs it afterwards"))
             fields[role.split("_")[0]] = refusal.name(found.tensor)
+    if not callbacks.ROLES.keys().isdisjoint(roles):
+        fields |= callbacks.words(refusal)
     return labels, fields
 
 

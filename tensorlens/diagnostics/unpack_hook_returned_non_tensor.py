@@ -38,3 +38,19 @@ with torch.autograd.graph.saved_tensors_hooks(pack, kept.__getitem__):
 grown.sum().backward()
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "unpack-hook-returned-non-tensor",
+    (
+        "returned_here",
+        "mode_entered_here:hook",
+        "needed_here",
+    ),
+    "an unpack hook returned something that is no tensor",
+    "{function} handed back {handed}, where backward needs the tensor that was packed",
+    "return the tensor itself, with the shape, dtype and device that it had when it was packed",
+)

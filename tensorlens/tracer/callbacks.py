@@ -62,7 +62,8 @@ class Callbacks:
         if number is None:
             number = self._registrations[key] = len(self._registrations)
             self._rows.append((CALLBACK, "registrations", number, function, kind, site, target))
-        self._latest[function] = number
+        if kind != "passed on":
+            self._latest[function] = number
         return number
 
     def add(self, kind: str, called: Any, frame: FrameType | None, target: int = NONE) -> tuple[int, Function] | None:
@@ -74,7 +75,9 @@ class Callbacks:
                 return None
             function = self.functions.foreign(called)
         elif not direct and function.number in self._latest:  # torch passes on what it was given before
-            return self._latest[function.number], function
+            known = self._latest[function.number]
+            self.register("passed on", function.number, self.sites.of(frame), target)
+            return known, function
         site = self.sites.of(frame)
         return None if site == NONE else (self.register(kind, function.number, site, target), function)
 
@@ -111,6 +114,12 @@ class Callbacks:
         function = self.functions.of(getattr(kind, name, None))
         number = None if function is None else self._latest.get(function.number)
         return None if function is None or number is None else (number, function)
+
+    def of_class(self, kind: type) -> tuple[int, Function] | None:
+        """The class of a custom Function that has no method of the kind that is called."""
+        number = self.functions.of_class(kind) if kind in self._applied else None
+        registration = None if number is None else self._latest.get(number)
+        return None if number is None or registration is None else (registration, Function(number, (), ()))
 
     # --- running ------------------------------------------------------------------------------------------------
 

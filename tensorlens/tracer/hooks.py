@@ -103,11 +103,10 @@ def _module_hook(kind: str) -> Wrap:
     def wrap(recorder: Recorder, original: Any) -> Any:
         @functools.wraps(original)
         def register(self: Any, hook: Any, *args: Any, **kwargs: Any) -> Any:
-            handle = original(self, hook, *args, **kwargs)
-            if not recorder.callbacks.asleep:
-                target = recorder.callbacks.module(self)
-                _remember(recorder.callbacks, handle, recorder.callbacks.add(kind, hook, sys._getframe(1), target))
-            return handle
+            if recorder.callbacks.asleep:
+                return original(self, hook, *args, **kwargs)
+            added = recorder.callbacks.add(kind, hook, sys._getframe(1), recorder.callbacks.module(self))
+            return _remembered(recorder.callbacks, original(self, hook, *args, **kwargs), added)
 
         return register
 
@@ -118,19 +117,20 @@ def _global_hook(kind: str) -> Wrap:
     def wrap(recorder: Recorder, original: Any) -> Any:
         @functools.wraps(original)
         def register(hook: Any, *args: Any, **kwargs: Any) -> Any:
-            handle = original(hook, *args, **kwargs)
-            if not recorder.callbacks.asleep:
-                _remember(recorder.callbacks, handle, recorder.callbacks.add(kind, hook, sys._getframe(1)))
-            return handle
+            if recorder.callbacks.asleep:
+                return original(hook, *args, **kwargs)
+            added = recorder.callbacks.add(kind, hook, sys._getframe(1))
+            return _remembered(recorder.callbacks, original(hook, *args, **kwargs), added)
 
         return register
 
     return wrap
 
 
-def _remember(callbacks: Callbacks, handle: Any, added: Any) -> None:
+def _remembered(callbacks: Callbacks, handle: Any, added: Any) -> Any:
     if added is not None:
         callbacks.by_handle[handle.id] = added[0]
+    return handle
 
 
 def _backward_hook(recorder: Recorder, original: Any) -> Any:
@@ -140,13 +140,19 @@ def _backward_hook(recorder: Recorder, original: Any) -> Any:
         if not recorder.callbacks.asleep:
             user_hooks = _watched_list(recorder, module, "_backward_hooks", user_hooks)
             user_pre_hooks = _watched_list(recorder, module, "_backward_pre_hooks", user_pre_hooks)
-            forward = recorder.callbacks.functions.of(type(module).forward)
-            if forward is not None and forward.layers:
-                site = recorder.sites.of(sys._getframe(1))
-                recorder.callbacks.register("hooked forward", forward.number, site, recorder.callbacks.module(module))
+            _note_hooked(recorder, module, sys._getframe(1))
         original(self, module, user_hooks, user_pre_hooks)
 
     return __init__
+
+
+def _note_hooked(recorder: Recorder, module: Any, frame: Any) -> None:
+    """A module with backward hooks is called."""
+    callbacks = recorder.callbacks
+    forward = callbacks.functions.of(type(module).forward) or callbacks.functions.foreign(type(module))
+    site = recorder.sites.of(frame)
+    if site != NONE:
+        callbacks.register("hooked forward", forward.number, site, callbacks.module(module))
 
 
 def _watched_list(recorder: Recorder, module: Any, table: str, hooks: Any) -> list[Any]:
@@ -203,7 +209,7 @@ def _backward_apply(recorder: Recorder, original: Any) -> Any:
             return original(self, *args)
         kind = self._forward_cls
         name = "backward" if kind.vjp is Function.vjp else "vjp"
-        added = callbacks.of_method(kind, name)
+        added = callbacks.of_method(kind, name) or callbacks.of_class(kind)
         outer, callbacks.node = callbacks.node, self._sequence_nr()
         try:
             if added is None:
@@ -213,6 +219,18 @@ def _backward_apply(recorder: Recorder, original: Any) -> Any:
             callbacks.node = outer
 
     return apply
+
+
+def _function_object(recorder: Recorder, original: Any) -> Any:
+    """A custom Function is made an object of, as in PyTorch before static methods."""
+
+    @functools.wraps(original)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        if not recorder.callbacks.asleep:
+            recorder.callbacks.applied(type(self), sys._getframe(1))
+        original(self, *args, **kwargs)
+
+    return __init__
 
 
 def _once_differentiable(recorder: Recorder, original: Any) -> Any:
@@ -232,7 +250,8 @@ def _op_backward(recorder: Recorder, original: Any) -> Any:
     @functools.wraps(original)
     def register_autograd(self: Any, backward: Any, /, **kwargs: Any) -> None:
         if not recorder.callbacks.asleep:
-            backward = recorder.callbacks.watch("backward", backward, sys._getframe(1))
+            kind = f"backward of {self._namespace}.{self._name}"
+            backward = recorder.callbacks.watch(kind, backward, sys._getframe(1))
         original(self, backward, **kwargs)
 
     return register_autograd
@@ -243,7 +262,7 @@ def _op_kernel(recorder: Recorder, original: Any) -> Any:
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         if not recorder.callbacks.asleep:
-            recorder.callbacks.add("operator", self._init_fn, recorder.sites.frame(sys._getframe(1)))
+            recorder.callbacks.add(f"operator {self._namespace}.{self._name}", self._init_fn, sys._getframe(1))
 
     return __init__
 
@@ -252,7 +271,7 @@ def _library_kernel(recorder: Recorder, original: Any) -> Any:
     @functools.wraps(original)
     def impl(self: Any, op_name: Any, fn: Any, *args: Any, **kwargs: Any) -> Any:
         if not recorder.callbacks.asleep:
-            recorder.callbacks.add("kernel", fn, sys._getframe(1))
+            recorder.callbacks.add(f"operator {self.ns}.{op_name}", fn, sys._getframe(1))
         return original(self, op_name, fn, *args, **kwargs)
 
     return impl
@@ -270,6 +289,7 @@ PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
     (torch._tensor, "OrderedDict", hook_dictionary),
     (_HookMixin, "_register_hook", _node_hook),
     (BackwardCFunction, "apply", _backward_apply),
+    (Function, "__init__", _function_object),
     (BackwardHook, "__init__", _backward_hook),
     (torch.autograd.function, "once_differentiable", _once_differentiable),
     (torch._C._autograd, "_push_saved_tensors_default_hooks", _saved_tensor_hooks),

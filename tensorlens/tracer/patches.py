@@ -134,8 +134,26 @@ def _function_apply(recorder: Recorder, original: Any) -> Any:
     return classmethod(recorded)
 
 
-def _save_for_backward(recorder: Recorder, original: Any) -> Any:
-    def save_for_backward(self: Any, *tensors: Any) -> Any:
+def _context_method(name: str) -> Wrap:
+    """A method by which a custom Function declares something of tensors."""
+
+    def wrap(recorder: Recorder, original: Any) -> Any:
+        @functools.wraps(original)
+        def declare(self: Any, *tensors: Any) -> Any:
+            if recorder.paused:
+                return original(self, *tensors)
+
+            def run(*tensors: Any) -> Any:
+                return original(self, *tensors)
+
+            return recorder.call(run, tensors, {}, sys._getframe(1), f"ctx.{name}")
+
+        return declare
+
+    return wrap
+
+
+def save_for_backward(self: Any, *tensors: Any) -> Any:
         if recorder.paused:
             return original(self, *tensors)
 
@@ -255,7 +273,8 @@ _PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
     (torch.nn.Parameter, "__new__", _parameter),
     (torch.Tensor, "set_", _set),
     (torch.autograd.Function, "apply", _function_apply),
-    (torch.autograd.function.FunctionCtx, "save_for_backward", _save_for_backward),
+    (torch.autograd.function.FunctionCtx, "save_for_backward", _context_method("save_for_backward")),
+    (torch.autograd.function.FunctionCtx, "mark_dirty", _context_method("mark_dirty")),
     (torch, "from_numpy", _on_memory_of("torch.from_numpy")),
     (torch, "frombuffer", _on_memory_of("torch.frombuffer")),
     (torch.nn.parameter.UninitializedParameter, "__new__", _uninitialized),

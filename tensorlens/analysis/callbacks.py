@@ -1,0 +1,113 @@
+"""Questions about the user's functions that autograd calls back: which of them a refusal is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.names import shape_text
+from tensorlens.callbacks import Function, Registration, Run
+from tensorlens.model import Backward, Call
+
+
+@dataclass(frozen=True, slots=True)
+class Callback:
+    """A run of a user's function, with where it was registered and what it is."""
+
+    run: Run
+    registration: Registration
+    function: Function
+
+    @property
+    def returned(self) -> int | None:
+        """The site of the statement that handed back the value."""
+        returns = self.function.returns
+        return self.run.returned if self.run.returned is not None or len(returns) != 1 else returns[0]
+
+
+def runs_before(facts: Facts, index: int) -> Iterator[Callback]:
+    """The runs that ended before event `index`, the latest first; of a failed backward pass only those inside it."""
+    event = facts.event(index)
+    started = event.started if isinstance(event, Backward) and event.failed else 0
+    for run in reversed(facts.trace.callbacks.runs):
+        if started <= run.index <= index:
+            yield _callback(facts, run)
+
+
+def runs_after(facts: Facts, index: int) -> Iterator[Callback]:
+    """The runs that ended after event `index`, in order."""
+    return (_callback(facts, run) for run in facts.trace.callbacks.runs if run.index > index)
+
+
+def responsible(facts: Facts, index: int) -> Callback | None:
+    """The last callback before a refusal that handed something back, or that could not."""
+    return next((c for c in runs_before(facts, index) if not _handed_nothing(c.run)), None)
+
+
+def _handed_nothing(run: Run) -> bool:
+    return run.ended == "returned" and all(value.type == "NoneType" for value in run.values)
+
+
+def _callback(facts: Facts, run: Run) -> Callback:
+    registration = facts.trace.callbacks.registrations[run.registration]
+    return Callback(run, registration, facts.trace.callbacks.functions[registration.function])
+
+
+def registrations(
+    facts: Facts, kind: str, site: int | None = None, target: int | None = None
+) -> list[tuple[Registration, Function]]:
+    """The registrations whose kind begins so, the latest first; of one site or target where one is asked for."""
+    found = []
+    for known in reversed(facts.trace.callbacks.registrations):
+        if known.kind.startswith(kind) and site in (None, known.site) and target in (None, known.target):
+            found.append((known, facts.trace.callbacks.functions[known.function]))
+    return found
+
+
+def method_at(facts: Facts, name: str, site: int | None, of_class: str = "") -> Function | None:
+    """The method of the custom Function that is called at a site."""
+    for _, function in [] if site is None else registrations(facts, name, site):
+        if not of_class or function.name.rpartition(".")[0].endswith(of_class):
+            return function
+    return None
+
+
+def class_at(facts: Facts, site: int | None, name: str = "") -> Function | None:
+    """The class of the custom Function that is called at a site."""
+    found = [] if site is None else registrations(facts, "class", site)
+    return next((function for _, function in found if name in ("", function.name)), None)
+
+
+def operator_of(facts: Facts, op: str) -> Function | None:
+    """The user's implementation of a custom operator: of `tl.sine` for `tl.sine.default`."""
+    for known, function in registrations(facts, "operator "):
+        name = known.kind.removeprefix("operator ")
+        if op == name or op.startswith(f"{name}."):
+            return function
+    return None
+
+
+def call_of(facts: Facts, callback: Callback, before: int) -> Call | None:
+    """The call whose node ran the callback."""
+    return facts.call_of_node(callback.run.node, before)
+
+
+def value_text(facts: Facts, callback: Callback) -> str:
+    """What was handed back: "shape 2x3, float32", "a `float`"."""
+    told = []
+    for value in callback.run.values:
+        told.append(f"a `{value.type}`" if value.tensor is None else _tensor_text(facts, value.tensor))
+    return " and ".join(told) or "nothing"
+
+
+def given_text(facts: Facts, callback: Callback) -> str:
+    """The first tensor that it was given."""
+    given = callback.run.given
+    return _tensor_text(facts, given[0]) if given else "nothing"
+
+
+def _tensor_text(facts: Facts, number: int) -> str:
+    tensor = facts.tensor(number)
+    device = "" if tensor.device == "cpu" else f" on {tensor.device}"
+    return f"a tensor of shape {shape_text(tensor)}, {tensor.dtype}{device}"
