@@ -153,18 +153,6 @@ def _context_method(name: str) -> Wrap:
     return wrap
 
 
-def save_for_backward(self: Any, *tensors: Any) -> Any:
-        if recorder.paused:
-            return original(self, *tensors)
-
-        def run(*tensors: Any) -> Any:
-            return original(self, *tensors)
-
-        return recorder.call(run, tensors, {}, sys._getframe(1), "ctx.save_for_backward")
-
-    return save_for_backward
-
-
 def _optimizer(recorder: Recorder, original: Any) -> Any:
     def __init__(self: Any, params: Any, *args: Any, **kwargs: Any) -> None:
         if recorder.paused:
