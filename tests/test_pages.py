@@ -27,12 +27,7 @@ ROLES = frozenset(
 # Marked on the page for the reader, and not labelled yet: the line made a hook or a class, of which the trace knows
 # nothing.
 NOT_LABELLED = {
-    "custom-function-missing-backward": {"function_defined_here"},
-    "custom-function-missing-forward": {"function_defined_here"},
-    "custom-op-no-autograd-formula": {"function_defined_here"},
     "inference-tensor-version": {"mode_entered_here"},
-    "module-mixed-backward-hooks": {"hook_registered_here"},
-    "once-differentiable": {"function_defined_here", "graph_built_here"},
 }
 
 

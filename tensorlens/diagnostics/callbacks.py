@@ -171,7 +171,12 @@ def defined_class(refusal: Refusal) -> Spot | None:
 
 def instantiated(refusal: Refusal) -> Spot | None:
     """The `forward` of the custom Function of which the refused line makes an object."""
-    return _defined(method_at(refusal.facts, "forward", refusal.site))
+    refused = refusal.facts.span(refusal.site)
+    for known, function in registrations(refusal.facts, "forward"):
+        made = refusal.facts.span(known.site)
+        if made is not None and refused is not None and (made.file, made.line) == (refused.file, refused.line):
+            return _defined(function)
+    return None
 
 
 def defined_forward(refusal: Refusal) -> Spot | None:
@@ -331,6 +336,7 @@ ROLES: dict[str, Callable[[Refusal], Spot | None]] = {
     "function_defined_here:dirty": marked_dirty,
     "function_defined_here:once": marked_once,
     "graph_built_here:once": graph_of_once,
+    "modified_here:input": provenance.modified,
     "modified_here:hook": written_by_hook,
     "mode_entered_here:hook": saved_tensor_hooks,
     "saved_here:hook": saved,

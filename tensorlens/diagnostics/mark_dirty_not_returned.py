@@ -52,7 +52,7 @@ find = refused(
     "mark-dirty-not-returned",
     (
         "returned_here:forward",
-        "modified_here",
+        "modified_here:input",
         "called_here",
     ),
     "a `forward` declared an input as changed in place and did not return it",

@@ -33,8 +33,9 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import ancestry
+from tensorlens.diagnostics.callbacks import registered_and_running
 from tensorlens.diagnostics.refusal import Refusal
-from tensorlens.diagnostics.refusals import ROLES, refusals
+from tensorlens.diagnostics.refusals import refusals
 from tensorlens.diagnostics.wording import finding, fix, named
 from tensorlens.model import Backward, Diagnostic, Label
 
@@ -62,7 +63,7 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
 
 def _labels(facts: Facts, refusal: Refusal, number: int | None) -> Iterator[Label | None]:
     yield facts.label("needed_here", refusal.site, "the hook is called in this backward pass")
-    hook = ROLES["hook_registered_here:next"](refusal)
+    hook = registered_and_running(refusal)
     if hook is not None:
         yield facts.label("hook_registered_here", hook.site, hook.text)
     made = None if number is None else next(iter(facts.producers(number, refusal.index)), None)
