@@ -43,7 +43,16 @@ result = Double.apply(torch.ones(2))
 
 from __future__ import annotations
 
+from tensorlens.diagnostics.refusal import Refusal
 from tensorlens.diagnostics.refusals import refused
+
+
+def _not_called(refusal: Refusal) -> bool:
+    """Whether the object was only made: calling it is an error of its own, which says it all."""
+    called = (refusal.facts.span(failure.site) for failure in refusal.facts.failures("legacy-function-called"))
+    made = refusal.facts.span(refusal.site)
+    return made is None or all(span is None or span.line != made.line for span in called)
+
 
 find = refused(
     "function-instantiated",
@@ -51,4 +60,5 @@ find = refused(
     "a custom function was called like a class",
     "this makes an object and computes nothing: the methods of a function are static",
     "run it with `.apply(...)`",
+    when=_not_called,
 )
