@@ -4,15 +4,11 @@ handed back what was refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from tensorlens.analysis.callbacks import (
     Callback,
-    call_of,
-    class_at,
     given_text,
-    method_at,
-    operator_of,
     registrations,
     responsible,
     runs_after,
@@ -20,12 +16,10 @@ from tensorlens.analysis.callbacks import (
     value_text,
 )
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.lineage import ancestry
 from tensorlens.callbacks import Function, Registration
 from tensorlens.diagnostics import provenance
 from tensorlens.diagnostics.provenance import Refusal, Spot
 from tensorlens.diagnostics.wording import op_text
-from tensorlens.model import Call
 
 BACKWARD_HOOKS = ("module backward", "old module backward")
 
@@ -39,25 +33,15 @@ def returned(refusal: Refusal) -> Spot | None:
     return Spot(None, found.returned, text)
 
 
-def _only_return(function: Function | None, text: str) -> Spot | None:
+def only_return(function: Function | None, text: str) -> Spot | None:
     if function is None or len(function.returns) != 1:
         return None
     return Spot(None, function.returns[0], f"`{function.name}` {text}")
 
 
-def returned_by_forward(refusal: Refusal) -> Spot | None:
-    """The `return` of the `forward` that the refused call, or the call that made its view, ran."""
-    site, op = _apply(refusal)
-    return _only_return(method_at(refusal.facts, "forward", site, op), "hands back its result here")
-
-
-def returned_by_operator(refusal: Refusal) -> Spot | None:
-    return _only_return(operator_of(refusal.facts, refusal.op), "hands back its result here")
-
-
 def returned_by_module(refusal: Refusal) -> Spot | None:
     hooked = registrations(refusal.facts, "hooked forward", refusal.site)
-    return _only_return(hooked[0][1] if hooked else None, "hands back its result here")
+    return only_return(hooked[0][1] if hooked else None, "hands back its result here")
 
 
 def registered(refusal: Refusal) -> Spot | None:
@@ -133,23 +117,16 @@ def _within(facts: Facts, site: int | None, outer: set[int]) -> bool:
 def defined(refusal: Refusal) -> Spot | None:
     """The definition of the function that autograd called last."""
     found = responsible(refusal.facts, refusal.index)
-    return None if found is None else _defined(found.function)
+    return None if found is None else defined_at(found.function)
 
 
 def refused_function(refusal: Refusal) -> Spot | None:
     """The definition of the function that could not be called as it was."""
     found = next(iter(runs_before(refusal.facts, refusal.index)), None)
-    return None if found is None or found.run.ended != "refused" else _takes(found.function)
+    return None if found is None or found.run.ended != "refused" else takes(found.function)
 
 
-def refused_forward(refusal: Refusal) -> Spot | None:
-    """The definition of the `forward` that the refused call could not run as it was."""
-    site, op = _apply(refusal)
-    function = method_at(refusal.facts, "forward", site, op)
-    return None if function is None else _takes(function)
-
-
-def _takes(function: Function) -> Spot | None:
+def takes(function: Function) -> Spot | None:
     if function.defined is None:
         return None
     count = "any number of" if function.most is None else function.most
@@ -157,90 +134,10 @@ def _takes(function: Function) -> Spot | None:
     return Spot(None, function.defined, f"`{function.name}` takes {count} positional argument{plural}")
 
 
-def _defined(function: Function | None) -> Spot | None:
+def defined_at(function: Function | None) -> Spot | None:
     if function is None or function.defined is None:
         return None
     return Spot(None, function.defined, f"`{function.name}` is defined here")
-
-
-def defined_class(refusal: Refusal) -> Spot | None:
-    """The class of the custom Function that was called, or whose backward ran last."""
-    site, op = _apply(refusal)
-    return _defined(class_at(refusal.facts, site, op))
-
-
-def instantiated(refusal: Refusal) -> Spot | None:
-    """The `forward` of the custom Function of which the refused line makes an object."""
-    refused = refusal.facts.span(refusal.site)
-    for known, function in registrations(refusal.facts, "forward"):
-        made = refusal.facts.span(known.site)
-        if made is not None and refused is not None and (made.file, made.line) == (refused.file, refused.line):
-            return _defined(function)
-    return None
-
-
-def defined_forward(refusal: Refusal) -> Spot | None:
-    """The `forward`, or the operator, whose backward ran last."""
-    found = responsible(refusal.facts, refusal.index)
-    if found is not None and found.registration.kind.startswith("backward of "):
-        return _defined(operator_of(refusal.facts, found.registration.kind.removeprefix("backward of ")))
-    site, op = _apply(refusal)
-    return _defined(method_at(refusal.facts, "forward", site, op))
-
-
-def defined_operator(refusal: Refusal) -> Spot | None:
-    """The implementation of the custom operator that the graph went through."""
-    for call in _calls_above(refusal):
-        function = operator_of(refusal.facts, call.op)
-        if function is not None:
-            return _defined(function)
-    return None
-
-
-def called_operator(refusal: Refusal) -> Spot | None:
-    if operator_of(refusal.facts, refusal.op) is not None:
-        return Spot(None, refusal.site, f"{op_text(refusal.op)} is called here")
-    for call in _calls_above(refusal):
-        if operator_of(refusal.facts, call.op) is not None:
-            return Spot(None, call.site, f"{op_text(call.op)} is called here")
-    return None
-
-
-def _calls_above(refusal: Refusal) -> Iterator[Call]:
-    facts = refusal.facts
-    event = facts.event(refusal.index)
-    roots = refusal.inputs or getattr(event, "roots", ())
-    for access in roots:
-        yield from (call for _, call in ancestry(facts, access.tensor, refusal.index))
-    yield from (call for call in reversed(facts.calls) if call.index < refusal.index)
-
-
-def marked_dirty(refusal: Refusal) -> Spot | None:
-    """The line that declared an input as changed in place."""
-    marks = [c for c in refusal.facts.calls if c.op == "ctx.mark_dirty" and c.index < refusal.index]
-    return None if not marks else Spot(None, marks[-1].site, "declared here as changed in place")
-
-
-def marked_once(refusal: Refusal) -> Spot | None:
-    """The line that marked a `backward` that ran before as differentiable once."""
-    found = _once(refusal)
-    return None if found is None else Spot(None, found[1].site, f"`{found[0].function.name}` is marked here")
-
-
-def graph_of_once(refusal: Refusal) -> Spot | None:
-    found = _once(refusal)
-    call = None if found is None else call_of(refusal.facts, found[0], refusal.index)
-    return None if call is None else Spot(None, call.site, f"{op_text(call.op)} is part of the graph")
-
-
-def _once(refusal: Refusal) -> tuple[Callback, Registration] | None:
-    marks = {function.id: mark for mark, function in registrations(refusal.facts, "once differentiable")}
-    for run in reversed(refusal.facts.trace.callbacks.runs):
-        known = refusal.facts.trace.callbacks.registrations[run.registration]
-        if run.index <= refusal.index and known.function in marks:
-            function = refusal.facts.trace.callbacks.functions[known.function]
-            return Callback(run, known, function), marks[known.function]
-    return None
 
 
 def written_by_hook(refusal: Refusal) -> Spot | None:
@@ -266,32 +163,6 @@ def saved(refusal: Refusal) -> Spot | None:
     return Spot(None, refusal.site, f"{op_text(refusal.op)} saves a tensor: it is packed")
 
 
-def called(refusal: Refusal) -> Spot | None:
-    """The call of the custom function whose node ran last, else as for any refusal."""
-    found = next(iter(runs_before(refusal.facts, refusal.index)), None)
-    call = None if found is None or refusal.op.endswith(".apply") else call_of(refusal.facts, found, refusal.index)
-    if call is None:
-        return provenance.called(refusal)
-    return Spot(None, call.site, f"{op_text(call.op)} is called here")
-
-
-def _apply(refusal: Refusal) -> tuple[int | None, str]:
-    """(site, class) of the call of a custom Function that a refusal is about."""
-    facts = refusal.facts
-    if refusal.op.endswith(".apply"):
-        return refusal.site, refusal.op.removesuffix(".apply")
-    event = facts.event(refusal.index)
-    if getattr(event, "failed", False):
-        found = next((c for c in runs_before(facts, refusal.index) if c.run.node is not None), None)
-        call = None if found is None else call_of(facts, found, refusal.index)
-        if call is not None:
-            return call.site, call.op.removesuffix(".apply")
-    for call in _calls_above(refusal):
-        if call.op.endswith(".apply") and class_at(facts, call.site) is not None:
-            return call.site, call.op.removesuffix(".apply")
-    return refusal.site, ""
-
-
 def words(refusal: Refusal) -> dict[str, str]:
     """Template fields: {function}, and what it was {given} and handed back ({handed})."""
     found = responsible(refusal.facts, refusal.index)
@@ -310,15 +181,8 @@ def not_callable(refusal: Refusal) -> bool:
     return refused_function(refusal) is not None
 
 
-def forward_not_callable(refusal: Refusal) -> bool:
-    """Whether the call of a custom Function failed before a line of its `forward` ran."""
-    return refusal.op.endswith(".apply") and refusal.raised is None and refused_forward(refusal) is not None
-
-
 ROLES: dict[str, Callable[[Refusal], Spot | None]] = {
     "returned_here": returned,
-    "returned_here:forward": returned_by_forward,
-    "returned_here:operator": returned_by_operator,
     "returned_here:module": returned_by_module,
     "hook_registered_here": registered,
     "hook_registered_here:before": registered_before,
@@ -327,20 +191,9 @@ ROLES: dict[str, Callable[[Refusal], Spot | None]] = {
     "value_made_here:module": module_input,
     "function_defined_here": defined,
     "function_defined_here:refused": refused_function,
-    "function_defined_here:refused-forward": refused_forward,
-    "function_defined_here:class": defined_class,
-    "function_defined_here:forward": defined_forward,
-    "function_defined_here:operator": defined_operator,
-    "function_defined_here:returned": returned_by_forward,
-    "function_defined_here:legacy": instantiated,
-    "function_defined_here:dirty": marked_dirty,
-    "function_defined_here:once": marked_once,
-    "graph_built_here:once": graph_of_once,
     "modified_here:input": provenance.modified,
     "modified_here:hook": written_by_hook,
     "mode_entered_here:hook": saved_tensor_hooks,
     "saved_here:hook": saved,
-    "called_here": called,
-    "called_here:operator": called_operator,
     "called_here:spot": provenance.spot,
 }

@@ -44,7 +44,7 @@ Double.apply(torch.ones(2, requires_grad=True))
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.callbacks import forward_not_callable
+from tensorlens.diagnostics.custom import forward_not_callable
 from tensorlens.diagnostics.refusals import refused
 
 find = refused(

@@ -45,7 +45,7 @@ Scale.apply(torch.ones(2, requires_grad=True), 3)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.callbacks import forward_not_callable
+from tensorlens.diagnostics.custom import forward_not_callable
 from tensorlens.diagnostics.refusals import refused
 
 find = refused(

@@ -12,14 +12,22 @@ from collections.abc import Callable, Iterator
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import find_cut
 from tensorlens.analysis.regions import run_again_at
-from tensorlens.diagnostics import callbacks, given, holders, modes, provenance, sharing
+from tensorlens.diagnostics import callbacks, custom, given, holders, modes, provenance, sharing
 from tensorlens.diagnostics.cuts import cut_labels
 from tensorlens.diagnostics.provenance import Refusal, needed
 from tensorlens.diagnostics.wording import finding, fix, op_text, severity_of
 from tensorlens.messages import classify
 from tensorlens.model import Backward, Diagnostic, Failure, Label, Notice
 
-ROLES = {**provenance.ROLES, **sharing.ROLES, **holders.ROLES, **given.ROLES, **modes.ROLES, **callbacks.ROLES}
+ROLES = {
+    **provenance.ROLES,
+    **sharing.ROLES,
+    **holders.ROLES,
+    **given.ROLES,
+    **modes.ROLES,
+    **callbacks.ROLES,
+    **custom.ROLES,
+}
 
 
 def refused(
@@ -76,7 +84,7 @@ def labels_of(refusal: Refusal, roles: tuple[str, ...]) -> tuple[list[Label | No
             if role == "modified_here" and found.site != refusal.site:
                 labels.append(facts.label("needed_here", refusal.site, f"{op_text(refusal.op)} needs it afterwards"))
             fields[role.split("_")[0]] = refusal.name(found.tensor)
-    if not callbacks.ROLES.keys().isdisjoint(roles):
+    if any(role in callbacks.ROLES or role in custom.ROLES for role in roles):
         fields |= callbacks.words(refusal)
     return labels, fields
 
