@@ -6,6 +6,7 @@ tensors are tables, events hold indices into them. `soundness.check(trace)` stat
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -300,7 +301,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One run as plain data. `events[i].index == events[0].index + i`: a window of the run, the oldest folded."""
+    """One run as plain data. `events` are in order; a missing index is of a call that a long run has folded."""
 
     versions: Versions
     script: Script
@@ -317,6 +318,18 @@ class Trace:
     callbacks: Callbacks = field(default_factory=Callbacks)
     inspection: Inspection = field(default_factory=Inspection)
     reference: Reference | None = None  # `--reference` was asked
+
+    def position(self, index: int) -> int:
+        """Where in `events` the first one is whose index is at least `index`."""
+        return bisect_left(self.events, index, key=lambda event: event.index)
+
+    def event(self, index: int | None) -> Event | None:
+        """The event with this index, if it is still there."""
+        if index is None:
+            return None
+        position = self.position(index)
+        found = self.events[position] if position < len(self.events) else None
+        return found if found is not None and found.index == index else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tensorlens.errors import UsageError
-from tensorlens.journal import Reader, unpack
+from tensorlens.journal import unpack
 from tensorlens.model import Script, Trace
+from tensorlens.reader import Reader
 
 _BOOTSTRAP = "import sys; sys.path[0] = {folder!r}; from tensorlens.tracer.run import main; main()"
 _GRACE = 2.0  # seconds between asking a program that ran out of time to stop and killing it

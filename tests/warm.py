@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from tensorlens.journal import Reader, unpack
+from tensorlens.journal import unpack
 from tensorlens.model import Script, Trace
+from tensorlens.reader import Reader
 
 _ZYGOTE = Path(__file__).parent / "support" / "zygote.py"
 

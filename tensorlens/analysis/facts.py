@@ -39,14 +39,12 @@ class Facts:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.events = trace.events
-        self._first = trace.events[0].index if trace.events else 0
 
     # --- events -------------------------------------------------------------------------------------------------
 
     def event(self, index: int | None) -> Event | None:
         """The event with this index, if it is still in the window."""
-        position = -1 if index is None else index - self._first
-        return self.events[position] if 0 <= position < len(self.events) else None
+        return self.trace.event(index)
 
     def call(self, index: int | None) -> Call | None:
         event = self.event(index)
@@ -226,8 +224,7 @@ class Facts:
     def mode_switch(self, before: int) -> GradMode | None:
         """The switch that put recording into the state in which event `before` found it."""
         depth = 0
-        position = min(before - self._first, len(self.events)) - 1
-        for event in reversed(self.events[: position + 1]):
+        for event in reversed(self.events[: self.trace.position(before)]):
             if not isinstance(event, GradMode):
                 continue
             if not event.entering:

@@ -25,7 +25,6 @@ class Names:
     def __init__(self, trace: Trace) -> None:
         self.syntax = Syntax(trace.sources)
         self._trace = trace
-        self._first = trace.events[0].index if trace.events else 0
         self._bound = _bound(trace.end.bindings)
         names = [binding.name for binding in trace.end.bindings if "." in binding.name]
         self._holders = {name.partition(".")[0].partition("[")[0] for name in names}
@@ -93,16 +92,12 @@ class Names:
     def _at(self, tensor: int, at: int) -> str | None:
         if name := self._assigned.get(tensor, {}).get(at):
             return name
-        event = self._event(at)
+        event = self._trace.event(at)
         if isinstance(event, Call):
             for access, name in zip(event.inputs, self.operands(event), strict=False):
                 if access.tensor == tensor and name:
                     return name
         return None
-
-    def _event(self, index: int) -> Event | None:
-        position = index - self._first
-        return self._trace.events[position] if 0 <= position < len(self._trace.events) else None
 
     def _read_events(self) -> None:
         for event, last in _with_last_of_line(self._trace):
@@ -137,7 +132,7 @@ class Names:
 
     def _made_by(self, tensor: int) -> str:
         created = self._trace.tensors[tensor].created_by
-        event = self._event(created) if created is not None else None
+        event = self._trace.event(created) if created is not None else None
         if not isinstance(event, Call):
             return ""
         span = self._trace.sites[event.site].span

@@ -130,9 +130,8 @@ def _add_failures(trace: Trace, lines: dict[_Place, _Line]) -> None:
 
 def _has_event(trace: Trace, failure: Failure) -> bool:
     """Whether the failed call is among the events too: a backward that raises is."""
-    first = trace.events[0].index if trace.events else 0
-    near = trace.events[max(failure.index - first - 1, 0) : max(failure.index - first + 1, 0)]
-    return any(event.site == failure.site and getattr(event, "failed", False) for event in near)
+    near = (trace.event(failure.index - 1), trace.event(failure.index))
+    return any(event.site == failure.site and getattr(event, "failed", False) for event in near if event is not None)
 
 
 def _totals(trace: Trace, names: Names) -> dict[int, int]:

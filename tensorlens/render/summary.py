@@ -83,9 +83,9 @@ def gaps(trace: Trace) -> list[tuple[str, str, int]]:
             first, number = found.get(event.reason, (place(trace, event.site), 0))
             found[event.reason] = first, number + event.count
     rows = [(first, one_line(reason), number) for reason, (first, number) in found.items()]
-    if trace.events and trace.events[0].index > 0:
-        folded = trace.events[0].index
-        rows.append(("", f"the first {count(folded, 'event')} of this run were folded into counts", 1))
+    folded = trace.events[-1].index + 1 - len(trace.events) if trace.events else 0
+    if folded:
+        rows.append(("", f"{count(folded, 'call')} of this long run were folded into counts", 1))
     return rows
 
 

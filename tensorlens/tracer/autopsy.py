@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import NONE
+from tensorlens.window import NONE
 
 MAX_NODES = 20_000
 MAX_FOUND = 50
@@ -222,7 +222,7 @@ def _row(node: Any, sequence: int, slot: str, data: Any, text: str, recorder: An
     problem = "version" if versions else "freed" if _FREED in text else "other"
     if data is None:
         return (node.name(), sequence, slot, None, None, (), None, None, problem, text)
-    storage = recorder.identity.storage(data)
+    storage = recorder.identity.saved_storage(data)
     found, expected = (int(n) for n in versions.groups()) if versions else (None, None)
     if slot.startswith("saved_tensors[") and versions and data._version != found:
         return None  # another of the same node's saved tensors is the one that fails

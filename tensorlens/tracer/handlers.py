@@ -12,8 +12,8 @@ import torch
 
 from tensorlens.journal import MODE
 from tensorlens.tracer import ops
-from tensorlens.tracer.identity import NONE
 from tensorlens.tracer.recorder import Recorder, gather
+from tensorlens.window import NONE
 
 
 def note_mode(recorder: Recorder, frame: Any, cause: str, entering: bool) -> None:

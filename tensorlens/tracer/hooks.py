@@ -15,9 +15,9 @@ from torch.nn.modules import module as modules
 from torch.utils.hooks import BackwardHook
 
 from tensorlens.tracer.callbacks import Callbacks, Watched
-from tensorlens.tracer.identity import NONE
 from tensorlens.tracer.invisible import is_ours
 from tensorlens.tracer.recorder import Recorder
+from tensorlens.window import NONE
 
 Wrap = Callable[[Recorder, Any], Any]
 

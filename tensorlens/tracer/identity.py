@@ -1,21 +1,26 @@
 """Ids for tensors, storages and version counters that are never reused, without keeping anything alive.
 
 An address is reused once its owner is freed, so every entry carries a weak reference: PyTorch keeps the Python object
-of a tensor or storage for as long as the C++ one lives, hence a live reference means the same object.
+of a tensor for as long as the C++ one lives, hence a live reference means the same object. A storage bears the number
+of the first tensor that was met on it; which one lies at an address, the tensors met there that still live tell.
 """
 
 from __future__ import annotations
 
 import weakref
+from itertools import count
 from typing import Any
 
 import torch
 
-from tensorlens.journal import STORAGE, TENSOR
+from tensorlens.journal import ALIVE, STORAGE, TENSOR
+from tensorlens.window import NONE
 
-NONE = -1
-_PLAIN = {torch.Tensor, torch.nn.Parameter}
+CENSUS = 32_768  # new tensors between two counts of those that are alive
+PLAIN = {torch.Tensor, torch.nn.Parameter}
 _texts: dict[Any, str] = {}  # dtypes and devices as the trace names them
+
+Entry = tuple["weakref.ref[torch.Tensor]", int, int, int]  # the tensor, its id, its counter, its storage
 
 
 class Identity:
@@ -23,95 +28,147 @@ class Identity:
 
     def __init__(self, rows: list[Any]) -> None:
         self._rows = rows
-        self.known: dict[int, tuple[weakref.ref[torch.Tensor], int]] = {}
-        self._storages: dict[int, tuple[weakref.ref[Any], int]] = {}
-        self._counters: dict[int, int] = {}  # tensor id -> counter id, where it is not the tensor's own
-        self._tensors = self._blocks = 0
-        self.latest = NONE  # the storage of the tensor that was given its id last
+        self.known: dict[int, Entry] = {}  # by `id(tensor)`
+        self.blocks: dict[int, Entry] = {}  # by the address of a storage: the tensor met there last
+        self._sharers: dict[int, list[weakref.ref[torch.Tensor]]] = {}  # storage -> others on it that are no views
+        self.numbers = count()
 
     def of(self, tensor: torch.Tensor) -> int | None:
         """The id of a known tensor, or None."""
         entry = self.known.get(id(tensor))
         return entry[1] if entry is not None and entry[0]() is tensor else None
 
-    def meet(self, tensor: torch.Tensor, source: int = NONE) -> int:
-        """The id of `tensor`, given on first sight. `source` is the tensor whose version counter it shares.
-
-        A view shares the counter of its base; `source` is needed where there is none, as after `detach()`.
-        """
+    def meet(self, tensor: torch.Tensor, source: Entry | None = None) -> int:
+        """The id of `tensor`, given on first sight. `source`: see `add`."""
         found = self.of(tensor)
-        return self.add(tensor, source) if found is None else found
+        return self.add(tensor, source)[1] if found is None else found
 
-    def add(self, tensor: torch.Tensor, source: int = NONE) -> int:
-        """Give an unknown tensor its id."""
+    def add(self, tensor: torch.Tensor, source: Entry | None = None) -> Entry:
+        """Give an unknown tensor its id. `source` is a tensor whose memory and version counter it shares without being
+        its view, as after `detach()`."""
         base = tensor._base
-        base_id = NONE if base is None else self.meet(base)
-        number = self._tensors
-        self._tensors += 1
-        self.known[id(tensor)] = (weakref.ref(tensor), number)
-        shared = base_id if base_id != NONE else source
-        counter = number if shared == NONE else self._counters.get(shared, shared)
-        if counter != number:
-            self._counters[number] = counter
-        dtype, device = tensor.dtype, tensor.device
-        self.latest = self.storage(tensor)
-        row = (
-            TENSOR,
-            number,
-            self.latest,
-            counter,
-            _shape(tensor),
-            _texts.get(dtype) or _text(dtype),
-            _texts.get(device) or _text(device),
-            type(tensor).__name__,
-            base_id,
-        )
-        self._rows.append(row)
-        return number
+        shared = source if base is None else self.entry(base)
+        number = next(self.numbers)
+        counter, storage = shared[2:] if shared is not None else (number, self._storage(tensor, number))
+        entry = self.known[id(tensor)] = (weakref.ref(tensor), number, counter, storage)
+        if base is None:
+            self.settle(tensor, entry)
+        dtype, device = text_of(tensor.dtype), text_of(tensor.device)
+        row = (TENSOR, number, storage, counter, shape_of(tensor), dtype, device, type(tensor).__name__)
+        self._rows.append((*row, NONE if base is None or shared is None else shared[1]))
+        if not number % CENSUS:
+            self.take_census()
+        return entry
 
-    def counter(self, number: int) -> int:
-        return self._counters.get(number, number)
+    def entry(self, tensor: torch.Tensor) -> Entry:
+        """What is known of a tensor, which is given its id on first sight."""
+        entry = self.known.get(id(tensor))
+        return entry if entry is not None and entry[0]() is tensor else self.add(tensor)
 
-    def storage(self, tensor: torch.Tensor) -> int:
-        """The id of the tensor's storage, or NONE where it has none (sparse tensors, functorch's wrappers, ...)."""
+    def moved(self, tensor: torch.Tensor) -> None:
+        """Note where a tensor lies after `.data = ...`, `set_` or the like moved it."""
+        entry, base = self.entry(tensor), tensor._base
+        if base is None and _address(tensor):
+            moved = self.known[id(tensor)] = (*entry[:3], self._storage(tensor))
+            self.settle(tensor, moved)
+
+    def saved_storage(self, tensor: torch.Tensor) -> int:
+        """The id of the storage of what a graph saved. The graph has held that storage, so the tensor met last at its
+        address was met on it, whether that tensor is still alive or not."""
+        entry = self.blocks.get(_address(tensor))
+        return NONE if entry is None else entry[3]
+
+    def _storage(self, tensor: torch.Tensor, number: int = NONE) -> int:
+        """The storage below a tensor that is no view. A new one bears `number`, that of a new tensor, if given."""
         try:
             storage = tensor.untyped_storage()
-            address = storage._cdata
+            address, block = storage.data_ptr(), storage._cdata
         except (RuntimeError, NotImplementedError, AttributeError, ValueError):
             return NONE
-        entry = self._storages.get(address)
-        if entry is not None and entry[0]() is storage:
-            return entry[1]
-        number = self._blocks
-        self._blocks += 1
-        self._storages[address] = (weakref.ref(storage), number)
+        entry = self.blocks.get(address) if address else None
+        if entry is not None:
+            for ref in (entry[0], *self._sharers.get(entry[3], ())):
+                holder = ref()
+                if holder is not None and _block(holder) == block:
+                    return entry[3]
+        if number == NONE:
+            number = next(self.numbers)
         self._rows.append((STORAGE, number, storage.nbytes()))
         return number
 
+    def settle(self, tensor: torch.Tensor, entry: Entry) -> None:
+        """Note that a tensor lies at the address of its storage, next to those that lie there already."""
+        address = _address(tensor)
+        if not address:
+            return
+        before = self.blocks.get(address)
+        if before is not None and before[3] == entry[3]:
+            sharers = self._sharers.setdefault(entry[3], [])
+            sharers[:] = [ref for ref in (*sharers, before[0]) if ref() is not None]
+        self.blocks[address] = entry
+
     def live(self) -> list[tuple[int, torch.Tensor]]:
         """Every known tensor that is still alive, by id."""
-        pairs = [(number, tensor) for ref, number in list(self.known.values()) if (tensor := ref()) is not None]
+        entries = list(self.known.values())
+        pairs = [(entry[1], tensor) for entry in entries if (tensor := entry[0]()) is not None]
         return sorted(pairs, key=lambda pair: pair[0])
 
-    def step_aside(self, *tensors: torch.Tensor) -> list[int | None]:
+    def take_census(self) -> None:
+        """Say which tensors are alive, so that the reader may forget the others; forget them here as well."""
+        dead = [address for address, entry in list(self.known.items()) if entry[0]() is None]
+        for address in dead:
+            entry = self.known.get(address)
+            if entry is not None and entry[0]() is None:
+                del self.known[address]
+        for storage, refs in list(self._sharers.items()):
+            if not any(ref() is not None for ref in refs):
+                self._sharers.pop(storage, None)
+        self._rows.append((ALIVE, tuple(entry[1] for entry in list(self.known.values()))))
+
+    def step_aside(self, *tensors: torch.Tensor) -> list[Entry | None]:
         """Drop the weak references to `tensors` (`swap_tensors` refuses tensors that have any); see `resume`."""
-        return [entry[1] if (entry := self.known.pop(id(t), None)) is not None else None for t in tensors]
+        entries = [self.known.pop(id(tensor), None) for tensor in tensors]
+        refs = {id(entry[0]) for entry in entries if entry is not None}
+        for address in [address for address, entry in self.blocks.items() if id(entry[0]) in refs]:
+            del self.blocks[address]
+        for sharers in self._sharers.values():
+            sharers[:] = [ref for ref in sharers if id(ref) not in refs]
+        return [entry and (None, *entry[1:]) for entry in entries]  # type: ignore[misc]
 
-    def resume(self, tensors: tuple[torch.Tensor, ...], numbers: list[int | None]) -> None:
-        for tensor, number in zip(tensors, numbers, strict=True):
-            if number is not None:
-                self.known[id(tensor)] = (weakref.ref(tensor), number)
+    def resume(self, tensors: tuple[torch.Tensor, ...], entries: list[Entry | None]) -> None:
+        for tensor, entry in zip(tensors, entries, strict=True):
+            if entry is not None:
+                again = self.known[id(tensor)] = (weakref.ref(tensor), *entry[1:])
+                self.settle(tensor, again)
 
 
-def _shape(tensor: torch.Tensor) -> tuple[int, ...]:
+def _block(tensor: torch.Tensor) -> int | None:
+    try:
+        return int(tensor.untyped_storage()._cdata)
+    except (RuntimeError, NotImplementedError, AttributeError, ValueError):
+        return None
+
+
+def _address(tensor: torch.Tensor) -> int:
+    """Where the tensor's storage begins; 0 where it has no memory."""
+    try:
+        return tensor.untyped_storage().data_ptr()
+    except (RuntimeError, NotImplementedError, AttributeError, ValueError):
+        return 0
+
+
+def shape_of(tensor: torch.Tensor) -> tuple[int, ...]:
     """The sizes; none for a tensor that has no shape yet (a lazy module's parameter) or only a symbolic one."""
     try:
         shape = tuple(tensor.shape)
-        return shape if type(tensor) in _PLAIN else tuple(map(int, shape))
+        return shape if type(tensor) in PLAIN else tuple(map(int, shape))
     except (RuntimeError, TypeError, ValueError):
         return ()
 
 
-def _text(value: Any) -> str:
-    text = _texts[value] = str(value).removeprefix("torch.")
+def text_of(value: Any) -> str:
+    """ "float32" for `torch.float32`, "cpu" for a device."""
+    text = _texts.get(value)
+    if text is None:
+        text = _texts[value] = str(value).removeprefix("torch.")
     return text

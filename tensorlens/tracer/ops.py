@@ -6,6 +6,7 @@ Everything else about an op is measured when it runs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, WrapperDescriptorType
 from typing import Any
 
 import torch
@@ -69,6 +70,9 @@ STATEFUL = {
 }
 """Functions that change what autograd says of their first argument without moving its version."""
 
+MOVING = {setter("data"), torch.Tensor.set_}
+"""Functions that put their first argument on other memory."""
+
 SHARED_WITH_NUMPY = "memory is shared with an array outside torch: writes through it are not seen"
 
 FUSED = "a fused optimizer changes parameters without moving their versions: autograd can't notice that they changed"
@@ -76,6 +80,54 @@ COMPILED = "compiled by `torch.compile`: what runs inside is not seen (TORCHDYNA
 
 SPECIAL: dict[Any, Callable[[Any, Any, Any, Any], Any]] = {}
 """Functions with a handler of their own, `handler(recorder, func, args, kwargs)`; filled by `patches`."""
+
+ELSEWHERE = {getter("data"), torch.as_tensor, torch.asarray, torch.frombuffer, torch.from_file}
+"""Functions whose result may lie on memory that is neither fresh nor that of the result's base."""
+
+
+LONG, ORDINARY, SIMPLE = 1, 2, 3
+"""The ways through the recorder (see `hot`)."""
+
+
+def way_of(func: Any) -> int:
+    if func in QUIET or func in SPECIAL or func in STATEFUL or func in SHARES_COUNTER or func in ELSEWHERE:
+        return LONG
+    if isinstance(func, FunctionType):
+        return ORDINARY
+    if not isinstance(func, BuiltinFunctionType | MethodDescriptorType | WrapperDescriptorType):
+        return LONG
+    return SIMPLE if is_simple(func) else ORDINARY
+
+
+def is_simple(func: Any) -> bool:
+    """Whether every overload of a function is a kernel that takes a tensor first, writes and returns none of its
+    arguments' memory, returns one tensor, and has a derivative of its own: not one composed of other functions.
+
+    Read from the schemas and the dispatcher: what is returned is then new, no view, at version 0, and its grad_fn
+    follows from the types of the arguments. `tests/test_hot.py` checks it with all of `op_db`.
+    """
+    name = func.__name__.strip("_") if func.__name__.startswith("__") else func.__name__
+    found = False
+    for schema in torch._C._jit_get_schemas_for_operator(f"aten::{name}"):
+        if any(argument.is_out for argument in schema.arguments) or "Tensor" not in str(schema):
+            continue
+        found = _is_kernel(schema)
+        if not found:
+            return False
+    return found
+
+
+def _is_kernel(schema: Any) -> bool:
+    if str(schema.arguments[0].type) != "Tensor" or [str(value.type) for value in schema.returns] != ["Tensor"]:
+        return False
+    if any(value.alias_info is not None for value in (*schema.arguments, *schema.returns)):
+        return False
+    name = f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
+    try:
+        return not torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd")
+    except RuntimeError:  # an overload of the scripting language's own
+        return True
+
 
 _names: dict[Any, str] = {}
 

@@ -20,13 +20,13 @@ from tensorlens.journal import VALUES
 from tensorlens.tracer import given, hooks, ops
 from tensorlens.tracer.backward import wrap_engine
 from tensorlens.tracer.handlers import note_mode
-from tensorlens.tracer.identity import NONE
 from tensorlens.tracer.leftovers import Attributes
 from tensorlens.tracer.owners import module_setter, scaler_method
 from tensorlens.tracer.parameters import SPENT, is_spent, owner_of, unregistered
 from tensorlens.tracer.recorder import Recorder, gather
 from tensorlens.tracer.regions import PATCHES as REGIONS
 from tensorlens.tracer.untracked import Untracked
+from tensorlens.window import NONE
 
 Wrap = Callable[[Recorder, Any], Any]
 _MISSING = object()
@@ -92,7 +92,7 @@ def _parameter(recorder: Recorder, original: Any) -> Any:
         except BaseException as error:
             recorder.fail(error, "nn.Parameter", inputs, frame)
             raise
-        recorder.identity.meet(result, inputs[0])
+        recorder.identity.meet(result, recorder.identity.entry(data))
         recorder.finish((construct, "nn.Parameter", frame, False, True), result, [data], inputs, before)
         return result
 
@@ -194,13 +194,14 @@ def _inference_mode(entering: bool) -> Wrap:
 
 def _swap_tensors(recorder: Recorder, original: Any) -> Any:
     def swap_tensors(first: Any, second: Any) -> Any:
-        numbers = recorder.identity.step_aside(first, second)
-        for number in numbers:
-            recorder.leaves.pop(NONE if number is None else number, None)
+        entries = recorder.identity.step_aside(first, second)
+        for entry in entries:
+            if entry is not None:
+                recorder.leaves.pop(entry[1], None)
         try:
             return original(first, second)
         finally:
-            recorder.identity.resume((first, second), numbers)
+            recorder.identity.resume((first, second), entries)
 
     return swap_tensors
 

@@ -1,4 +1,4 @@
-"""The mode that sees torch calls and writes them down as raw rows. This file is the path that every op takes.
+"""The long way of a torch call, for whatever `hot` has no short way for, and what else becomes a row.
 
 Rows are plain tuples of ints and strings (`tensorlens.journal` says which and turns them into a `Trace`); nothing in
 them keeps a tensor, a gradient or a node alive. What the mode can't see has its ways in in `patches.py`.
@@ -13,25 +13,22 @@ from typing import Any
 
 import torch
 import torch.utils.checkpoint
-from torch.overrides import TorchFunctionMode
 
-from tensorlens.journal import ARGUMENTS, CALL, FAILURE, GAP, VALUES
+from tensorlens.journal import ARGUMENTS, CALL, FAILURE, GAP, VALUES, WITHIN
 from tensorlens.tracer import ops
 from tensorlens.tracer.callbacks import Callbacks
-from tensorlens.tracer.frames import Sites
-from tensorlens.tracer.identity import NONE, Identity
+from tensorlens.tracer.hot import ATOMS, UNWRITTEN, Called, Hot
+from tensorlens.tracer.identity import PLAIN, Entry
 from tensorlens.tracer.refusal import named_arguments, refused_call
 from tensorlens.tracer.values import plain_values
+from tensorlens.window import NONE
 
 _next_sequence = torch._C._autograd._get_sequence_nr
 _grad_enabled = torch.is_grad_enabled
 _inference = torch.is_inference_mode_enabled
-_plain = {torch.Tensor, torch.nn.Parameter}
 _getframe = sys._getframe
-_ATOMS = {int, float, str, bool, slice, type(None), torch.dtype, torch.device, torch.Size}
 MAX_FAILURES = 200
 _STOP = torch.utils.checkpoint._StopRecomputationError  # how a recomputation ends early: no failure
-Called = tuple[Any, str, Any, bool, bool]
 
 
 def version_of(tensor: torch.Tensor) -> int:
@@ -54,21 +51,16 @@ def gather(value: Any, found: list[torch.Tensor], depth: int = 3) -> None:
             gather(item, found, depth - 1)
 
 
-class Recorder(TorchFunctionMode):
+class Recorder(Hot):
     """Records every torch call made while it is active. `rows` is the only thing that it produces."""
 
     def __init__(self, own_files: tuple[str, ...] = ()) -> None:
-        super().__init__()
-        self.rows: list[Any] = []
-        self.sites = Sites(self.rows, own_files)
-        self.identity = Identity(self.rows)
+        super().__init__(own_files)
         self.leaves: dict[int, Any] = {}  # tensor id -> weakref, of all that a backward pass may give a gradient
-        self.paused = False
-        self.within = ""  # the optimizer step that is running
+        self._within = ""
         self.untracked: Any = None  # watches writes past the version counters (`untracked.Untracked`)
         self.attributes: Any = None  # tensors kept as attributes of `ctx` (`leftovers.Attributes`)
         self.risky = False  # whether an operation without a derivative everywhere was recorded since the last backward
-        self._met: list[Any] = []  # states of tensors first met as inputs, for the next row
         self.failures = 0
         self.last_failure: tuple[int, object] = (0, None)  # (id, token) of the exception noted last
         self.last_warning = ""
@@ -76,24 +68,26 @@ class Recorder(TorchFunctionMode):
         self.callbacks = Callbacks(self)
         self.leaving: Callable[[int], None] = lambda status: None  # called when the process leaves by `os._exit`
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if func in ops.QUIET or self.paused:
-            return func(*args, **kwargs)
-        special = ops.SPECIAL.get(func)
-        if special is not None:
-            return special(self, func, args, kwargs)
-        return self.call(func, args, kwargs, _getframe(1))
+    @property
+    def within(self) -> str:
+        """The optimizer step that is running, or ""."""
+        return self._within
+
+    @within.setter
+    def within(self, step: str) -> None:
+        if step != self._within:
+            self._within = step
+            self.rows.append((WITHIN, step))
 
     def call(self, func: Any, args: Any, kwargs: Any, frame: Any, name: str = "") -> Any:
         """Run `func` and write a CALL row; on an exception a FAILURE row, and the exception goes on its way."""
         tensors: list[torch.Tensor] = []
         plain = 0
         for value in args:
-            if type(value) in _plain:
+            if type(value) in PLAIN:
                 tensors.append(value)
                 plain += 1
-            elif type(value) not in _ATOMS:
+            elif type(value) not in ATOMS:
                 gather(value, tensors)
         if kwargs:
             gather(kwargs, tensors)
@@ -117,7 +111,7 @@ class Recorder(TorchFunctionMode):
         own), the frame that called it, whether `out=` was given, and whether some tensor may be of a subclass."""
         after = _next_sequence()
         try:
-            if type(result) in _plain and not called[4]:
+            if type(result) in PLAIN and not called[4]:
                 self._record(called, result, tensors, inputs, (before, after))
             else:  # a subclass's own `__torch_function__` would run for every fact that is asked
                 with torch._C.DisableTorchFunctionSubclass():
@@ -128,21 +122,24 @@ class Recorder(TorchFunctionMode):
     def _record(self, called: Called, result: Any, tensors: Any, inputs: Any, nodes: Any) -> None:
         func, name, frame, out, _ = called
         writes: tuple[int, ...] = ()
+        if func in ops.MOVING and tensors:
+            self.identity.moved(tensors[0])
         for tensor, version in zip(tensors, inputs[1::2], strict=True):
             if version != NONE and tensor._version != version:
                 writes = self._writes(tensors, inputs, out)
                 break
-        outputs, states = self._outputs(func, result, inputs)
+        outputs, states = self._outputs(func, result, tensors)
         if writes:
             states += self._written_states(tensors, writes, outputs)
         elif func in ops.STATEFUL and tensors:
             states.append(self.state(tensors[0]))
-        if self._met:
-            states = self._met + states
-            self._met = []
+        if self.unwritten:
+            states = self.unwritten + states
+            self.unwritten.clear()
+            self.detours.discard(UNWRITTEN)
         mode = 2 if _inference() else (0 if _grad_enabled() else 1)
         op, site = name or ops.name_of(func), self.sites.known(frame)
-        self.rows.append((CALL, op, site, tuple(inputs), outputs, writes, tuple(states), *nodes, mode, self.within))
+        self.rows.append((CALL, op, site, tuple(inputs), outputs, writes, tuple(states), *nodes, mode))
 
     def accesses(self, tensors: list[torch.Tensor]) -> list[int]:
         """(tensor id, version) of each tensor, flat; a tensor first met here is given its id."""
@@ -150,21 +147,14 @@ class Recorder(TorchFunctionMode):
         flat: list[int] = []
         for tensor in tensors:
             entry = known.get(id(tensor))
-            if entry is not None and entry[0]() is tensor:
-                flat.append(entry[1])
-            else:
-                flat.append(self._meet_input(tensor))
+            if entry is None or entry[0]() is not tensor:
+                entry = self.met(tensor)
+            flat.append(entry[1])
             try:
                 flat.append(tensor._version)
             except RuntimeError:
                 flat.append(NONE)
         return flat
-
-    def _meet_input(self, tensor: torch.Tensor) -> int:
-        with torch._C.DisableTorchFunctionSubclass():
-            number = self.identity.meet(tensor)
-            self._met.append(self.state(tensor, number))
-        return number
 
     def _writes(self, tensors: list[torch.Tensor], inputs: list[int], out: bool) -> tuple[int, ...]:
         """(tensor id, version before, version after), flat, of each argument whose version moved.
@@ -179,25 +169,24 @@ class Recorder(TorchFunctionMode):
                 continue
             after = version_of(tensor)
             if after > before:
-                counter = self.identity.counter(number)
+                counter = self.identity.entry(tensor)[2]
                 if out or counter not in moved:
                     moved[counter] = (number, before, after)
         return tuple(value for write in moved.values() for value in write)
 
-    def _outputs(self, func: Any, result: Any, inputs: list[int]) -> tuple[tuple[int, ...], list[Any]]:
-        found: list[torch.Tensor] = [result] if type(result) in _plain else []
+    def _outputs(self, func: Any, result: Any, tensors: Any) -> tuple[tuple[int, ...], list[Any]]:
+        found: list[torch.Tensor] = [result] if type(result) in PLAIN else []
         if not found:
             gather(result, found)
         flat: list[int] = []
         states: list[Any] = []
         for tensor in found:
-            number, storage = self.identity.of(tensor), None
-            if number is None:
-                shares = func in ops.SHARES_COUNTER and inputs
-                number = self.identity.add(tensor, inputs[0] if shares else NONE)
-                storage = self.identity.latest
-            state = self.state(tensor, number, storage)
-            flat += (number, state[1])
+            entry = self.identity.known.get(id(tensor))
+            if entry is None or entry[0]() is not tensor:
+                shares = func in ops.SHARES_COUNTER and tensors
+                entry = self.identity.add(tensor, self.identity.entry(tensors[0]) if shares else None)
+            state = self.state(tensor, entry)
+            flat += (entry[1], state[1])
             states.append(state)
         return tuple(flat), states
 
@@ -206,22 +195,23 @@ class Recorder(TorchFunctionMode):
         done = set(outputs[::2])
         states = []
         for tensor in tensors:
-            number = self.identity.meet(tensor)
-            if number in done or number not in writes[::3]:
+            entry = self.identity.entry(tensor)
+            if entry[1] in done or entry[1] not in writes[::3]:
                 continue
-            done.add(number)
-            states.append(self.state(tensor, number))
+            done.add(entry[1])
+            states.append(self.state(tensor, entry))
         for tensor in tensors:
             base = tensor._base
-            if base is not None and (number := self.identity.meet(base)) not in done and tensor is not base:
-                done.add(number)
-                states.append(self.state(base, number))
+            if base is not None and (entry := self.identity.entry(base))[1] not in done and tensor is not base:
+                done.add(entry[1])
+                states.append(self.state(base, entry))
         return states
 
-    def state(self, tensor: torch.Tensor, number: int | None = None, storage: int | None = None) -> tuple[Any, ...]:
+    def state(self, tensor: torch.Tensor, entry: Entry | None = None) -> tuple[Any, ...]:
         """(id, version, requires_grad, is_leaf, grad_fn, node, retains_grad, storage) of a tensor now."""
-        number = self.identity.meet(tensor) if number is None else number
-        storage = self.identity.storage(tensor) if storage is None else storage
+        if entry is None:
+            entry = self.identity.entry(tensor)
+        number, storage = entry[1], entry[3]
         if not tensor.requires_grad:
             return number, version_of(tensor), False, True, None, NONE, False, storage
         try:
@@ -229,15 +219,12 @@ class Recorder(TorchFunctionMode):
             leaf = node is None
         except RuntimeError:  # a view that a write to its base invalidated
             return number, version_of(tensor), True, False, None, NONE, False, storage
-        self._note_leaf(number, tensor)
+        if leaf or tensor.retains_grad:
+            self.leaves[number] = entry[0]
         if node is None:
             return number, version_of(tensor), True, leaf, None, NONE, False, storage
         sequence = node._sequence_nr()
         return number, version_of(tensor), True, leaf, node.name(), sequence, tensor.retains_grad, storage
-
-    def _note_leaf(self, number: int, tensor: torch.Tensor) -> None:
-        if tensor.requires_grad and (tensor.is_leaf or tensor.retains_grad) and number not in self.leaves:
-            self.leaves[number] = self.identity.known[id(tensor)][0]
 
     def fail(self, error: BaseException, op: str, inputs: Any, frame: Any, saved: tuple[Any, ...] = ()) -> None:
         """Write a FAILURE row for an exception on its way to the user's code, once."""

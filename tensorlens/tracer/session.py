@@ -15,11 +15,13 @@ import torch
 
 from tensorlens import __version__, model
 from tensorlens.diagnostics import diagnose
-from tensorlens.journal import NONE, OUTCOME, VERSIONS, Reader
+from tensorlens.journal import OUTCOME, VERSIONS
+from tensorlens.reader import Reader
 from tensorlens.tracer.ending import write_end
 from tensorlens.tracer.invisible import invisible
 from tensorlens.tracer.patches import installed
 from tensorlens.tracer.recorder import Recorder
+from tensorlens.window import NONE
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -64,7 +66,7 @@ class Session:
         else:
             recorder.rows.append((OUTCOME, "error", 1, recorder.note_ending(error)))
         reader = Reader(self._script)
-        reader.read(recorder.rows)
+        reader.read([recorder.rows])
         self._trace = reader.trace()
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:

@@ -16,9 +16,11 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import NONE, NOTICED
+from tensorlens.journal import NOTICED
 from tensorlens.tracer.between import Place, changed_between, place_of
+from tensorlens.tracer.hot import WATCHED
 from tensorlens.tracer.recorder import Recorder
+from tensorlens.window import NONE
 
 SMALL = 16 * 1024  # bytes compared at every call; larger memory is compared where a call touches it, and at backward
 LARGE = 1024 * 1024  # beyond this no copy is kept: only changes made by torch itself are seen
@@ -90,6 +92,7 @@ class Untracked:
         self._watched[watch.start] = watch
         self._place = place_of(self.recorder, frame)
         self.recorder.finish = self._finish  # type: ignore[method-assign]
+        self.recorder.detours.add(WATCHED)
 
     def moved(self, tensor: torch.Tensor, way: str, frame: Any) -> None:
         """`tensor` was given other memory, with other values, under the nodes that saved it."""
@@ -137,6 +140,7 @@ class Untracked:
         self._place = place_of(self.recorder, frame) if place is None else place
         if not self._watched:
             del self.recorder.finish
+            self.recorder.detours.discard(WATCHED)
 
     def _compare(self, watch: Watch, writer: torch.Tensor | None, frame: FrameType, place: Place) -> None:
         now = watch.read()

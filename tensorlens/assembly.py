@@ -1,0 +1,226 @@
+"""From what was kept of a run to the tables and events of a `Trace`, with tensors and storages numbered densely.
+
+The tracer's own numbers have holes where a long run has forgotten: a trace names only tensors that something names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache
+from typing import Any
+
+from tensorlens import model
+from tensorlens.model import Access, Mode, State, Write
+from tensorlens.soundness import REFERENCES
+from tensorlens.window import NONE, Item, Raw, is_short, tensors_of
+
+MODES: tuple[Mode, ...] = ("grad", "no_grad", "inference")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is the same in all calls that are told by short rows of this plan."""
+
+    op: str
+    site: int
+    shape: tuple[int, ...]
+    dtype: str
+    device: str
+    nbytes: int
+    requires_grad: bool
+    grad_fn: str | None
+    offset: int  # of the sequence number of `grad_fn` to the first that the call drew
+    drawn: int  # sequence numbers
+    mode: int
+    inputs: int
+    writes: bool  # the call changes its first argument and returns it
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """A tensor that no short row made; storage and base may be NONE."""
+
+    storage: int
+    counter: int
+    shape: tuple[int, ...]
+    dtype: str
+    device: str
+    type: str
+    base: int
+
+
+def optional(number: int) -> int | None:
+    return None if number == NONE else number
+
+
+class Assembly:
+    """`items` and `records` in the numbers of a trace. `nbytes` is known for the storages that no short row made."""
+
+    def __init__(
+        self, items: list[Item], plans: dict[int, Plan], infos: dict[int, Info], nbytes: dict[int, int], records: Any
+    ) -> None:
+        self._items = items
+        self._plans = plans
+        self._infos = dict(infos)
+        self._nbytes = dict(nbytes)
+        self._born: dict[int, int | None] = {}
+        used: set[int] = set(_references(records, "tensors"))
+        for index, content, _ in items:
+            if type(content) is tuple:
+                used.update(tensors_of(content))
+                self._note_birth(index, content)
+            else:
+                used.update(_references(content, "tensors"))
+        used.discard(NONE)
+        used.update(self._info(number).base for number in list(used))
+        used.discard(NONE)
+        self._tensors = {number: position for position, number in enumerate(sorted(used))}
+        places = [self._info(number).storage for number in self._tensors]
+        places += [state[7] for _, raw, _ in items if type(raw) is tuple and not is_short(raw) for state in raw[6]]
+        places += [place for _, content, _ in items if type(content) is not tuple for place in _storages(content)]
+        places += _references(records, "storages")
+        self._storages = {place: n for n, place in enumerate(dict.fromkeys(p for p in places if p != NONE))}
+
+    def _note_birth(self, index: int, raw: Raw) -> None:
+        born = self._born
+        for tensor in (raw[1:-4] if is_short(raw) else raw[3])[::2]:
+            born.setdefault(tensor, None)
+        if not is_short(raw):
+            for tensor in raw[4][::2]:
+                born.setdefault(tensor, index)
+            return
+        number, base = raw[-4:-2]
+        born.setdefault(number, index)
+        plan = self._plans[raw[0]]
+        if not plan.writes:
+            owner = self._info(base) if base != NONE else Info(number, number, (), "", "", "", NONE)
+            self._nbytes.setdefault(owner.storage, plan.nbytes)
+            self._infos[number] = Info(
+                owner.storage, owner.counter, plan.shape, plan.dtype, plan.device, "Tensor", base
+            )
+
+    def _info(self, number: int) -> Info:
+        return self._infos.get(number) or Info(NONE, number, (), "", "", "Tensor", NONE)
+
+    def tensors(self) -> tuple[model.Tensor, ...]:
+        return tuple(self._tensor(number, position) for number, position in self._tensors.items())
+
+    def _tensor(self, number: int, position: int) -> model.Tensor:
+        info = self._info(number)
+        place, base = self._storages.get(info.storage), self._tensors.get(info.base)
+        return model.Tensor(
+            position,
+            place,
+            info.counter,
+            info.shape,
+            info.dtype,
+            info.device,
+            info.type,
+            base,
+            self._born.get(number),
+        )
+
+    def storages(self) -> tuple[model.Storage, ...]:
+        return tuple(model.Storage(n, self._nbytes.get(place, 0)) for place, n in self._storages.items())
+
+    def events(self) -> tuple[model.Event, ...]:
+        return tuple(
+            self.record(content)
+            if type(content) is not tuple
+            else self._short(index, content, within)
+            if is_short(content)
+            else self._call(index, content, within)
+            for index, content, within in self._items
+        )
+
+    def _short(self, index: int, raw: Raw, within: str) -> model.Call:
+        plan = self._plans[raw[0]]
+        tensor, _, version, first = raw[-4:]
+        tensor, place = self._tensors[tensor], self._storages.get(self._info(tensor).storage)
+        inputs = self._accesses(raw[1:-4])
+        node = None if plan.grad_fn is None else first + plan.offset
+        state = State(tensor, version, plan.requires_grad, node is None, plan.grad_fn, node, False, None, place)
+        written = inputs[0].version if plan.writes else None
+        return model.Call(
+            index,
+            plan.op,
+            plan.site,
+            inputs,
+            (Access(tensor, version),),
+            () if written is None else (Write(tensor, written, version),),
+            (state,),
+            (first, first + plan.drawn),
+            MODES[plan.mode],
+            within,
+        )
+
+    def _call(self, index: int, raw: Raw, within: str) -> model.Call:
+        _, op, site, inputs, outputs, writes, states, first, last, mode = raw
+        return model.Call(
+            index,
+            op,
+            site,
+            self._accesses(inputs),
+            self._accesses(outputs),
+            tuple(Write(self._tensors[t], *v) for t, *v in zip(writes[::3], writes[1::3], writes[2::3], strict=True)),
+            tuple(self._state(state) for state in states),
+            (first, last),
+            MODES[mode],
+            within,
+        )
+
+    def _accesses(self, flat: tuple[int, ...]) -> tuple[Access, ...]:
+        numbers = self._tensors
+        return tuple(
+            [Access(numbers[flat[n]], None if flat[n + 1] == NONE else flat[n + 1]) for n in range(0, len(flat), 2)]
+        )
+
+    def _state(self, raw: Raw) -> State:
+        tensor, version, requires_grad, is_leaf, grad_fn, node, retains_grad, storage = raw
+        place = self._storages.get(storage)
+        numbers = (optional(version), requires_grad, is_leaf, grad_fn, optional(node), retains_grad)
+        return State(self._tensors[tensor], *numbers, None, place)
+
+    def record(self, record: Any) -> Any:
+        """A record, and all that it holds, in the numbers of the trace."""
+        tables = {"tensors": self._tensors, "storages": self._storages}
+        references = REFERENCES.get(type(record), {})
+        changed: dict[str, Any] = {}
+        for name in _fields(record.__class__):
+            value = getattr(record, name)
+            table = tables.get(references.get(name, ""))
+            if table is not None:
+                new: Any = tuple(table[n] for n in value) if type(value) is tuple else table.get(value)
+            elif type(value) is tuple:
+                new = tuple(self.record(item) if is_dataclass(item) else item for item in value)
+            else:
+                new = self.record(value) if is_dataclass(value) else value
+            if new != value:
+                changed[name] = new
+        return replace(record, **changed) if changed else record
+
+
+def _references(record: Any, kind: str) -> Iterable[int]:
+    """The numbers of a kind that a record, or a collection of them, holds."""
+    if type(record) in (tuple, list):
+        for item in record:
+            if is_dataclass(item) or type(item) in (tuple, list):
+                yield from _references(item, kind)
+        return
+    references = REFERENCES.get(type(record), {})
+    for name in _fields(record.__class__):
+        value = getattr(record, name)
+        if references.get(name) == kind:
+            yield from value if type(value) is tuple else () if value is None else (value,)
+        elif type(value) is tuple or is_dataclass(value):
+            yield from _references(value, kind)
+
+
+def _storages(content: Any) -> Iterable[int]:
+    return _references(content, "storages")
+
+
+@cache
+def _fields(kind: Hashable) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))  # type: ignore[arg-type]

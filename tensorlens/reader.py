@@ -1,0 +1,279 @@
+"""From the rows of a journal (`tensorlens.journal`) to a `Trace`."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from tensorlens import callbacks, circumstances, inspection, model
+from tensorlens.assembly import MODES, Assembly, Info, Plan, optional
+from tensorlens.journal import CALL
+from tensorlens.messages import classify
+from tensorlens.model import Access, Gradient, State, Write
+from tensorlens.source import column_of
+from tensorlens.window import NONE, WINDOW, Window
+
+
+def _accesses(flat: tuple[int, ...]) -> tuple[Access, ...]:
+    pairs = zip(flat[::2], flat[1::2], strict=True)
+    return tuple(Access(tensor, optional(version)) for tensor, version in pairs)
+
+
+def _state(raw: tuple[Any, ...], grad: str | None = None) -> State:
+    tensor, version, requires_grad, is_leaf, grad_fn, node, retains_grad, storage = raw
+    at = optional(storage)
+    return State(tensor, optional(version), requires_grad, is_leaf, grad_fn, optional(node), retains_grad, grad, at)
+
+
+class Reader:
+    """Builds a `Trace` from rows. Feed it with `read`, ask for `trace` at any time: a partial run is a trace too."""
+
+    def __init__(self, script: model.Script, window: int = WINDOW) -> None:
+        self.script = script
+        self._versions = model.Versions("", "", "")
+        self._sources: dict[str, str] = {}
+        self._sites: list[model.Site] = []
+        self._nbytes: dict[int, int] = {}  # of storages
+        self._infos: dict[int, Info] = {}  # of tensors that no short row made
+        self._plans: dict[int, Plan] = {}
+        self._lengths: dict[int, int] = {}  # of the short rows of a plan
+        self._runs: Counter[int] = Counter()  # of a plan
+        self._window = Window(window, self._infos)
+        self._within = ""
+        self._gaps: Counter[tuple[str, int | None]] = Counter()
+        self._count = 0
+        self._started: dict[int, int] = {}
+        self._regions: dict[int, int] = {}
+        self._failures: list[model.Failure] = []
+        self._claims: list[model.Claim] = []
+        self._assignments: list[circumstances.Assignment] = []
+        self._totals: Counter[tuple[int, str]] = Counter()
+        self._end = model.End()
+        self._noticed: dict[str, list[Any]] = {name: [] for name in inspection.KINDS}
+        self._callbacks: dict[str, Any] = {"functions": [], "registrations": [], "runs": deque(maxlen=window)}
+        self.finished = False
+
+    def read(self, batches: Iterable[list[Any]]) -> None:
+        """Take in batches of rows, each whole."""
+        for batch in batches:
+            position = 0
+            while position < len(batch):
+                row = batch[position]
+                if type(row) is tuple:
+                    self._READERS[row[0]](self, *row[1:])
+                    position += 1
+                else:
+                    end = position + self._lengths[row]
+                    self._runs[row] += 1
+                    self._add(tuple(batch[position:end]))
+                    position = end
+
+    def trace(self) -> model.Trace:
+        items = self._window.items()
+        failures, end = tuple(self._failures), self._end
+        found = inspection.Inspection(**{name: tuple(rows) for name, rows in self._noticed.items()})
+        called = callbacks.Callbacks(**{name: tuple(rows) for name, rows in self._callbacks.items()})
+        records = (*failures, end, *self._assignments, found, called)
+        assembly = Assembly(items, self._plans, self._infos, self._nbytes, records)
+        events = assembly.events()
+        totals = self._totals.copy()
+        for number, runs in self._runs.items():
+            totals[self._plans[number].site, self._plans[number].op] += runs
+        return model.Trace(
+            versions=self._versions,
+            script=self.script,
+            sources=self._sources,
+            sites=tuple(self._sites),
+            storages=assembly.storages(),
+            tensors=assembly.tensors(),
+            events=tuple(self._counted(event) if isinstance(event, model.Gap) else event for event in events),
+            failures=tuple(assembly.record(failure) for failure in failures),
+            end=assembly.record(end),
+            claims=tuple(self._claims),
+            assignments=tuple(assembly.record(assignment) for assignment in self._assignments),
+            totals=tuple(model.Total(site, op, n) for (site, op), n in totals.items()),
+            callbacks=assembly.record(called),
+            inspection=assembly.record(found),
+        )
+
+    def _add(self, content: Any) -> None:
+        self._window.add(self._count, content, self._within)
+        self._count += 1
+
+    def _counted(self, gap: model.Gap) -> model.Gap:
+        return replace(gap, count=self._gaps[gap.reason, gap.site])
+
+    def _read_versions(self, tensorlens: str, torch: str, python: str) -> None:
+        self._versions = model.Versions(tensorlens, torch, python)
+
+    def _read_site(
+        self, number: int, file: str, function: str, position: tuple[int, ...], targets: Any, caller: int
+    ) -> None:
+        line, end_line, column, end_column = position
+        lines = self._sources.get(file, "").splitlines()
+        span = model.Span(
+            file,
+            line,
+            column_of(lines[line - 1] if line <= len(lines) else "", column),
+            end_line,
+            column_of(lines[end_line - 1] if end_line <= len(lines) else "", end_column),
+        )
+        self._sites.append(model.Site(number, span, function, optional(caller), targets))
+
+    def _read_source(self, file: str, text: str) -> None:
+        self._sources[file] = text
+
+    def _read_storage(self, number: int, nbytes: int) -> None:
+        self._nbytes[number] = nbytes
+
+    def _read_tensor(self, number: int, *rest: Any) -> None:
+        self._infos[number] = Info(*rest)
+
+    def _read_call(self, op: str, site: int, *rest: Any) -> None:
+        self._totals[site, op] += 1
+        self._add((CALL, op, site, *rest))
+
+    def _read_plan(self, number: int, *rest: Any) -> None:
+        self._plans[number] = plan = Plan(*rest)
+        self._lengths[number] = 1 + 2 * plan.inputs + 4
+
+    def _read_within(self, step: str) -> None:
+        self._within = step
+
+    def _read_alive(self, numbers: tuple[int, ...]) -> None:
+        self._window.forget_all_but(numbers)
+
+    def _read_backward_start(self, token: int) -> None:
+        self._started[token] = self._count
+
+    def _read_backward(self, token: int, op: str, site: int, *rest: Any) -> None:
+        roots, gradients, inputs, retain_graph, create_graph, failed = rest
+        changes = tuple(
+            Gradient(tensor, before, after, Write(*write) if write else None)
+            for tensor, before, after, write in gradients
+        )
+        start = self._started.pop(token, self._count)
+        if op != "autograd.grad":  # that one returns tensors and is a call as well
+            self._totals[site, op] += 1
+        self._add(
+            model.Backward(
+                self._count, op, site, _accesses(roots), changes, start, retain_graph, create_graph, failed, inputs
+            )
+        )
+
+    def _read_mode(self, site: int, mode: int, cause: str, entering: bool, decorator: bool) -> None:
+        self._add(model.GradMode(self._count, site, MODES[mode], cause, entering, decorator))
+
+    def _read_region(self, token: int, site: int, kind: str, entering: bool, checkpoint: int) -> None:
+        if token != NONE:
+            self._regions[token] = self._count
+        self._add(model.Region(self._count, site, kind, entering, self._regions.get(checkpoint)))
+
+    def _read_change(self, site: int, name: str, before: str, after: str, checkpoint: int) -> None:
+        where = optional(site)
+        self._add(model.Change(self._count, where, name, before, after, self._regions.get(checkpoint)))
+
+    def _read_notice(self, site: int, category: str, message: str, op: str | None) -> None:
+        self._add(model.Notice(self._count, optional(site), category, message, op))
+
+    def _read_gap(self, reason: str, site: int) -> None:
+        where = optional(site)
+        self._gaps[reason, where] += 1
+        if self._gaps[reason, where] == 1:
+            self._add(model.Gap(self._count, reason, where))
+
+    def _read_failure(self, kind: str, message: str, op: str, inputs: Any, *rest: Any) -> None:
+        saved, stack, site = rest
+        self._failures.append(
+            model.Failure(
+                index=self._count,
+                kind=classify(message),
+                type=kind,
+                message=message,
+                site=optional(site),
+                op=op or None,
+                inputs=_accesses(inputs),
+                saved=tuple(model.SavedTensor(*s) for s in saved),
+                stack=stack,
+                caught=True,
+            )
+        )
+
+    def _read_values(self, failure: int, values: Any) -> None:
+        told = tuple(
+            circumstances.Value(name, kind, optional(site), optional(used)) for name, kind, site, used in values
+        )
+        if failure == NONE:
+            last = self._window.last()
+            if isinstance(last, model.Notice):
+                self._window.replace_last(replace(last, values=told))
+        elif failure < len(self._failures):
+            found = self._failures[failure]
+            self._failures[failure] = replace(found, values=(*found.values, *told))
+
+    def _read_arguments(self, failure: int, arguments: Any) -> None:
+        if failure < len(self._failures):
+            told = tuple(circumstances.Argument(*argument) for argument in arguments)
+            self._failures[failure] = replace(self._failures[failure], arguments=told)
+
+    def _read_dead_ends(self, failure: int, nodes: Any, stopped: Any) -> None:
+        if failure < len(self._failures):
+            told = tuple(circumstances.Node(name, optional(sequence)) for name, sequence in nodes)
+            last = next((circumstances.Node(name, optional(sequence)) for name, sequence in stopped), None)
+            self._failures[failure] = replace(self._failures[failure], dead_ends=told, stopped_at=last)
+
+    def _read_assignment(self, site: int, name: str, old: Any, new: Any, shared: bool) -> None:
+        self._assignments.append(circumstances.Assignment(self._count, optional(site), name, old, new, shared))
+
+    def _read_claim(self, *fields: Any) -> None:
+        self._claims.append(model.Claim(*fields))
+
+    def _read_end(self, states: Any, bindings: Any) -> None:
+        self._end = model.End(
+            tuple(_state(state, grad) for *state, grad in states),
+            tuple(model.Binding(*b) for b in bindings),
+        )
+
+    def _read_outcome(self, outcome: Any, exit_code: int | None, failure: int) -> None:
+        self.finished = True
+        ended_by = optional(failure)
+        if ended_by is not None:
+            self._failures[ended_by] = replace(self._failures[ended_by], caught=False)
+        self.script = replace(self.script, outcome=outcome, exit_code=exit_code, failure=ended_by)
+
+    def _read_noticed(self, name: str, *fields: Any) -> None:
+        self._noticed[name].append(inspection.KINDS[name](self._count, *fields))
+
+    def _read_callback(self, name: str, *fields: Any) -> None:
+        self._callbacks[name].append(callbacks.record(self._count, name, fields))
+
+    _READERS = (
+        _read_versions,
+        _read_site,
+        _read_source,
+        _read_storage,
+        _read_tensor,
+        _read_call,
+        _read_backward_start,
+        _read_backward,
+        _read_mode,
+        _read_notice,
+        _read_gap,
+        _read_failure,
+        _read_claim,
+        _read_end,
+        _read_outcome,
+        _read_region,
+        _read_change,
+        _read_values,
+        _read_assignment,
+        _read_arguments,
+        _read_dead_ends,
+        _read_noticed,
+        _read_callback,
+        _read_plan,
+        _read_within,
+        _read_alive,
+    )

@@ -1,0 +1,313 @@
+"""The path that every op takes: the mode's `__torch_function__`, and the short way through it.
+
+What never varies from one run of a line to the next (site, op, shape, dtype, grad_fn's name, ...) is written once, as a
+PLAN row; a call is then a run of ints in `rows` (`tensorlens.journal` says which). Nothing else is kept of a call, so
+the garbage collector has nothing to walk. Two kinds of calls go this way:
+
+- a *simple* one: a kernel of torch's C++ side that has a derivative of its own and returns one new tensor, neither a
+  view nor on the memory of another (`ops.is_simple`). Its types of arguments fix its overload and so its grad_fn, hence
+  little has to be read from the result;
+- an *ordinary* one: any other function that takes plain tensors and returns one new tensor or view, or writes its first
+  argument and returns it. What is not known beforehand is read from the result.
+
+Whatever differs takes the long way, `Recorder.call` and `Recorder.finish`, which write whole rows.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from itertools import count
+from types import CodeType, MethodType
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from tensorlens.journal import PLAN
+from tensorlens.tracer import ops
+from tensorlens.tracer.frames import Sites
+from tensorlens.tracer.identity import CENSUS, Entry, Identity, text_of
+from tensorlens.tracer.ops import LONG, ORDINARY, SIMPLE
+from tensorlens.window import NONE
+
+Called = tuple[Any, str, Any, bool, bool]
+Key = tuple[Any, ...]  # all that a plan stands for
+Plan = tuple[Key, int]  # its id
+
+_next_sequence = torch._C._autograd._get_sequence_nr
+_grad_enabled = torch.is_grad_enabled
+_getframe = sys._getframe
+_ref = weakref.ref
+_Tensor = torch.Tensor
+_Parameter = torch.nn.Parameter
+_NOTHING: dict[str, Any] = {}
+ATOMS = {int, float, str, bool, slice, type(None), type(...), torch.dtype, torch.device, torch.Size}
+UNWRITTEN, WATCHED = "a tensor first met is not written down yet", "memory is watched"
+
+
+class LongWayError(Exception):
+    """Something about a call is not as the short way has it."""
+
+
+class Hot(TorchFunctionMode):
+    """What `Recorder` builds on: the tables of the short way, and the short way itself."""
+
+    def __init__(self, own_files: tuple[str, ...] = ()) -> None:
+        super().__init__()
+        self.rows: list[Any] = []
+        self.sites = Sites(self.rows, own_files)
+        self.identity = Identity(self.rows)
+        self.paused = False
+        self.plans: dict[int, Plan] = {}  # where an instruction lies in memory -> the plan that was right there last
+        self._codes: dict[int, CodeType | None] = {}  # by `id`, which is faster than its hash; None for a library's
+        self._kept: list[CodeType] = []  # so that no other code object is given such an id
+        self._every_plan: dict[Any, Plan] = {}
+        self._plan_ids = count(1)
+        self.ways: dict[Any, int] = {}
+        self.unwritten: list[Any] = []  # states of tensors first met as inputs, for the next CALL row
+        self.detours: set[str] = set()  # why every call takes the long way just now
+        self.__torch_function__ = MethodType(_short_way(self), self)  # type: ignore[method-assign]
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise NotImplementedError  # each instance has its own
+
+    def way_of(self, func: Any) -> int:
+        """Which way a function met for the first time takes."""
+        way = self.ways[func] = ops.way_of(func)
+        return way
+
+    def find_plan(self, frame: Any, key: Key, result: Any, written: bool = False) -> Plan:
+        """The plan of a call at the user's innermost line; the one used there last, where it fits still.
+
+        Raises:
+            LongWayError: no code of the user's made the call, or no plan can stand for such calls.
+        """
+        codes = self._codes
+        while codes.get(id(frame.f_code), codes) is None:
+            frame = frame.f_back
+            if frame is None:
+                raise LongWayError
+        code = frame.f_code
+        if id(code) not in codes:
+            codes[id(code)] = code if self.sites.is_user(code.co_filename) else None
+            self._kept.append(code)
+            return self.find_plan(frame, key, result, written)
+        place = id(code) + frame.f_lasti
+        plan = self.plans.get(place)
+        if plan is None or plan[0] != key:
+            site = self.sites.of(frame)
+            plan = self._every_plan.get((site, key))
+            if plan is None:
+                plan = self._every_plan[site, key] = self._new_plan(site, key, result, written)
+            self.plans[place] = plan
+        return plan
+
+    def _new_plan(self, site: int, key: Key, result: Any, written: bool) -> Plan:
+        func, _, graph, inputs = key[:4]
+        node, offset, drawn = None, 0, 0
+        if graph == 2 and result.grad_fn is not None:
+            node, offset, drawn = result.grad_fn, *key[4:6]
+            if not isinstance(node, torch.autograd.graph.Node) or type(node).__name__ != node.name():
+                raise LongWayError
+        if self.ways[func] == SIMPLE and (result._base is not None or result._version or self._is_held(result)):
+            self.ways[func] = ORDINARY  # torch has changed: believe nothing about this function
+            raise LongWayError
+        made = (tuple(result.shape), text_of(result.dtype), text_of(result.device), result.untyped_storage().nbytes())
+        name = None if node is None else node.name()
+        mode = 1 if graph == 1 else 0
+        number = next(self._plan_ids)
+        plan = (PLAN, number, ops.name_of(func), site, *made, result.requires_grad, name, offset, drawn, mode)
+        self.rows.append((*plan, (inputs - 1) // 2, written))
+        return key, number
+
+    def _is_held(self, result: Any) -> bool:
+        """Whether a tensor that is alive was met at the address of this one: they share memory, perhaps."""
+        entry = self.identity.blocks.get(result.data_ptr())
+        return entry is not None and entry[0]() is not None
+
+    def ordinary(self, func: Any, result: Any, tensors: list[Any], inputs: list[int], first: int, frame: Any) -> None:
+        """Write down a call that returned one plain tensor: a new one, or its first argument, written.
+
+        Raises:
+            LongWayError: it is neither.
+            RuntimeError: `result` has no version, no memory or no usable grad_fn.
+        """
+        drawn = _next_sequence() - first
+        version, base = result._version, result._base
+        entry = self.identity.known.get(id(result))
+        written = entry is not None and entry[0]() is result
+        graph, offset, kind = 0, 0, None
+        if result.requires_grad:
+            graph, node = 2, result.grad_fn
+            kind = type(node)
+            if node is not None:
+                offset = node._sequence_nr() - first
+                if written and (result.retains_grad or offset < 0):
+                    raise LongWayError
+            elif not written:
+                raise LongWayError
+        elif not _grad_enabled():
+            graph = 1
+        changed = [n for n, tensor in enumerate(tensors) if tensor._version != inputs[2 * n + 2]]
+        owner = None
+        if written:
+            if changed != [0] or tensors[0] is not result or base is not None:
+                raise LongWayError
+        elif changed or (entry is not None and entry[0]() is not None):
+            raise LongWayError
+        elif base is None:
+            if self._is_held(result):
+                raise LongWayError
+        else:
+            owner = self.identity.entry(base)
+        shared = owner is not None or written
+        key = (func, kind, graph, len(inputs), offset, drawn, result.shape, result.dtype, result.device, shared)
+        inputs[0] = self.find_plan(frame, key, result, written)[1]
+        if written and entry is not None:
+            inputs += (entry[1], NONE, version, first)
+        else:
+            inputs += (self._add(result, owner), NONE if owner is None else owner[1], version, first)
+        self.rows.extend(inputs)
+
+    def _add(self, result: Any, owner: Entry | None) -> int:
+        """Give a new tensor its id; `owner` is its base."""
+        number = next(self.identity.numbers)
+        counter, storage = (number, number) if owner is None else owner[2:]
+        entry = self.identity.known[id(result)] = (_ref(result), number, counter, storage)
+        if owner is None:
+            self.identity.blocks[result.data_ptr()] = entry
+        if not number % CENSUS:
+            self.identity.take_census()
+        return number
+
+    def met(self, tensor: torch.Tensor) -> Entry:
+        """What is known from now on of a tensor first met as an input; its state goes into the next CALL row."""
+        with torch._C.DisableTorchFunctionSubclass():
+            entry = self.identity.add(tensor)
+            self.unwritten.append(self.state(tensor, entry))
+        self.detours.add(UNWRITTEN)
+        return entry
+
+    def call(self, func: Any, args: Any, kwargs: Any, frame: Any, name: str = "") -> Any:
+        raise NotImplementedError
+
+    def finish(self, called: Called, result: Any, tensors: Any, inputs: Any, before: int) -> None:
+        raise NotImplementedError
+
+    def fail(self, error: BaseException, op: str, inputs: Any, frame: Any, saved: tuple[Any, ...] = ()) -> None:
+        raise NotImplementedError
+
+    def state(self, tensor: torch.Tensor, entry: Entry | None = None) -> tuple[Any, ...]:
+        raise NotImplementedError
+
+
+def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
+    """`__torch_function__` of a recorder: one function with its tables in reach, since every op of every program pays
+    for each further call and each attribute that is looked up."""
+    identity, plans, ways = recorder.identity, recorder.plans, recorder.ways
+    known, blocks, numbers, emit = identity.known, identity.blocks, identity.numbers, recorder.rows.extend
+    detours, only_cpu = recorder.detours, not torch.accelerator.is_available()
+
+    def __torch_function__(  # noqa: C901
+        self: Hot, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        if kwargs is None:
+            kwargs = _NOTHING
+        way = ways.get(func) or recorder.way_of(func)
+        if way == LONG or recorder.paused:
+            if recorder.paused or func in ops.QUIET:
+                return func(*args, **kwargs)
+            special = ops.SPECIAL.get(func)
+            if special is not None:
+                return special(recorder, func, args, kwargs)
+            return recorder.call(func, args, kwargs, _getframe(1))
+        inputs = [0]
+        others: Any = ()  # the types of the arguments that are no tensors
+        more: Any = ()  # tensors in lists and among the keyword arguments
+        try:
+            for value in args:
+                kind = type(value)
+                if kind is _Tensor or kind is _Parameter:
+                    entry = known.get(id(value))
+                    if entry is None or entry[0]() is not value:
+                        entry = recorder.met(value)
+                    inputs.append(entry[1])
+                    inputs.append(value._version)
+                elif kind in ATOMS:
+                    others += (kind,)
+                else:
+                    more = _more(more, value, kind)
+            if kwargs:
+                more = _more(more, [*kwargs.values()], list)
+            for value in more:
+                entry = known.get(id(value))
+                if entry is None or entry[0]() is not value:
+                    entry = recorder.met(value)
+                inputs.append(entry[1])
+                inputs.append(value._version)
+        except (LongWayError, RuntimeError):  # RuntimeError: an inference tensor has no version
+            return recorder.call(func, args, kwargs, _getframe(1))
+        first = _next_sequence()
+        try:
+            result = func(*args, **kwargs)
+        except BaseException as error:
+            recorder.fail(error, ops.name_of(func), inputs[1:], _getframe(1))
+            raise
+        frame: Any = _getframe(1)
+        try:
+            if type(result) is not _Tensor or detours:
+                raise LongWayError
+            if way == ORDINARY or kwargs or more:
+                recorder.ordinary(func, result, _tensors(args, more), inputs, first, frame)
+                return result
+            drawn = _next_sequence() - first
+            if result.requires_grad:
+                graph = 2
+            elif _grad_enabled():
+                graph = 0
+            else:
+                graph = 1
+                result._version  # noqa: B018 - an inference tensor has none: a RuntimeError
+            device = None if only_cpu else result.device
+            key = (func, others, graph, len(inputs), 0, drawn, result.shape, result.dtype, device)
+            plan = plans.get(
+                id(frame.f_code) + frame.f_lasti
+            )  # code objects hold their instructions: places are unique
+            if plan is None or plan[0] != key:
+                if graph == 2 and drawn != 1:
+                    raise LongWayError
+                plan = recorder.find_plan(frame, key, result)
+            number = next(numbers)
+            address = result.data_ptr()
+            if not address:
+                raise LongWayError
+            known[id(result)] = blocks[address] = (_ref(result), number, number, number)
+            inputs[0] = plan[1]
+            inputs += (number, NONE, 0, first)
+            emit(inputs)
+            if not number % CENSUS:
+                identity.take_census()
+        except (LongWayError, RuntimeError):  # RuntimeError: it has no version, no memory or no usable grad_fn
+            recorder.finish((func, "", frame, "out" in kwargs, False), result, _tensors(args, more), inputs[1:], first)
+        return result
+
+    return __torch_function__
+
+
+def _tensors(args: Any, more: Any) -> list[Any]:
+    return [*(value for value in args if type(value) is _Tensor or type(value) is _Parameter), *more]
+
+
+def _more(tensors: Any, items: Any, kind: type) -> list[Any]:
+    """`tensors` and those in a list or tuple that holds nothing but them and plain values."""
+    if kind is not list and kind is not tuple:
+        raise LongWayError
+    found = [*tensors]
+    for value in items:
+        kind = type(value)
+        if kind is _Tensor or kind is _Parameter:
+            found.append(value)
+        elif kind not in ATOMS:
+            raise LongWayError
+    return found

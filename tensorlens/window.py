@@ -1,0 +1,105 @@
+"""What is kept of a run, however long: the last calls, and of the earlier ones those on which something alive rests.
+
+Calls are held as the raw rows of the journal, which are small, and made into records only for a trace. A call that
+leaves the window is dropped, unless it made a tensor that is still alive, or was one of the last to change it; so the
+line that made a parameter is known after a million steps.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from tensorlens import model
+
+Raw = tuple[Any, ...]
+Item = tuple[int, Any, str]  # index, a raw row or an event, the optimizer step that was running
+
+NONE = -1
+WINDOW = 20_000  # calls
+_OTHERS = 5_000  # events of other kinds that outlive the window
+_LATEST = 3  # calls that changed a tensor last
+_TAIL = 4  # tensor, base, version, first sequence number: the end of a short row
+
+
+def inputs_of(raw: Raw) -> tuple[int, ...]:
+    """(tensor, version, tensor, version, ...) of a short row or a CALL row."""
+    inputs: tuple[int, ...] = raw[1:-_TAIL] if is_short(raw) else raw[3]
+    return inputs
+
+
+def is_short(raw: Raw) -> bool:
+    """Whether a row is a run of ints of the short way, not a CALL row."""
+    return type(raw[1]) is int
+
+
+def tensors_of(raw: Raw) -> Iterator[int]:
+    """Every tensor that a row names."""
+    yield from inputs_of(raw)[::2]
+    yield from results_of(raw)
+    if is_short(raw) and raw[-3] != NONE:
+        yield raw[-3]
+
+
+def results_of(raw: Raw) -> tuple[int, ...]:
+    """The tensors that a call made, returned or changed."""
+    if is_short(raw):
+        return (raw[-_TAIL],)
+    outputs, writes, states = raw[4:7]
+    return (*outputs[::2], *writes[::3], *(state[0] for state in states))
+
+
+class Window:
+    """The items of a run. `infos` is what is known of tensors that no short row made; it is thinned out here too."""
+
+    def __init__(self, size: int, infos: dict[int, Any]) -> None:
+        self._size = size
+        self._infos = infos
+        self._recent: deque[Item] = deque()
+        self._resting: dict[
+            int, list[Item]
+        ] = {}  # tensor -> the call that met it first, and those that changed it last
+        self._others: deque[Item] = deque(maxlen=_OTHERS)
+
+    def add(self, index: int, content: Any, within: str = "") -> None:
+        self._recent.append((index, content, within))
+        if len(self._recent) > self._size:
+            self._retire(self._recent.popleft())
+
+    def _retire(self, item: Item) -> None:
+        content = item[1]
+        if type(content) is not tuple:
+            if not isinstance(content, model.Backward):
+                self._others.append(item)
+            return
+        for tensor in results_of(content):
+            items = self._resting.setdefault(tensor, [])
+            items.append(item)
+            if len(items) > _LATEST + 1:
+                del items[1]
+
+    def last(self) -> Any:
+        """The content of the last item; None if there is none."""
+        return self._recent[-1][1] if self._recent else None
+
+    def replace_last(self, content: Any) -> None:
+        index, _, within = self._recent.pop()
+        self._recent.append((index, content, within))
+
+    def forget_all_but(self, alive: Iterable[int]) -> None:
+        """Drop what only tensors that are dead rest on; `alive` are the ids of the others."""
+        needed = set(alive)
+        for _, content, _ in self._recent:
+            if type(content) is tuple:
+                needed.update(tensors_of(content))
+        tables: tuple[dict[int, Any], ...] = (self._resting, self._infos)
+        for held in tables:
+            for tensor in [tensor for tensor in held if tensor not in needed]:
+                del held[tensor]
+
+    def items(self) -> list[Item]:
+        """All that is kept, in the order of the run."""
+        kept = {item[0]: item for items in self._resting.values() for item in items}
+        kept.update((item[0], item) for item in self._others)
+        return [*(kept[index] for index in sorted(kept)), *self._recent]
