@@ -65,5 +65,4 @@ def _opened(facts: Facts, recomputation: Region) -> Region | None:
 
 def _until(facts: Facts, before: int) -> tuple[Event, ...]:
     """The events before the one with this index."""
-    first = facts.events[0].index if facts.events else 0
-    return facts.events[: max(before - first, 0)]
+    return facts.events[: facts.trace.position(before)]
