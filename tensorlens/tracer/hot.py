@@ -33,7 +33,7 @@ from tensorlens.window import NONE
 
 Called = tuple[Any, str, Any, bool, bool]
 Key = tuple[Any, ...]  # all that a plan stands for
-Plan = tuple[Key, int]  # its id
+Plan = tuple[Key, int, bool]  # its id; whether its function is one of `ops.RISKS`
 
 _next_sequence = torch._C._autograd._get_sequence_nr
 _grad_enabled = torch.is_grad_enabled
@@ -59,6 +59,7 @@ class Hot(TorchFunctionMode):
         self.sites = Sites(self.rows, own_files)
         self.identity = Identity(self.rows)
         self.paused = False
+        self.risky = False  # whether an operation without a derivative everywhere was recorded since the last backward
         self.plans: dict[int, Plan] = {}  # where an instruction lies in memory -> the plan that was right there last
         self._codes: dict[int, CodeType | None] = {}  # by `id`, which is faster than its hash; None for a library's
         self._kept: list[CodeType] = []  # so that no other code object is given such an id
@@ -119,7 +120,7 @@ class Hot(TorchFunctionMode):
         number = next(self._plan_ids)
         plan = (PLAN, number, ops.name_of(func), site, *made, result.requires_grad, name, offset, drawn, mode)
         self.rows.append((*plan, (inputs - 1) // 2, written))
-        return key, number
+        return key, number, func in ops.RISKS
 
     def _is_held(self, result: Any) -> bool:
         """Whether a tensor that is alive was met at the address of this one: they share memory, perhaps."""
@@ -259,6 +260,8 @@ def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
             if type(result) is not _Tensor or detours:
                 raise LongWayError
             if way == ORDINARY or kwargs or more:
+                if func in ops.RISKS and not recorder.risky:
+                    recorder.risky = ops.RISKS[func](args, kwargs)
                 recorder.ordinary(func, result, _tensors(args, more), inputs, first, frame)
                 return result
             drawn = _next_sequence() - first
@@ -278,6 +281,8 @@ def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
                 if graph == 2 and drawn != 1:
                     raise LongWayError
                 plan = recorder.find_plan(frame, key, result)
+            if plan[2] and graph == 2 and not recorder.risky:
+                recorder.risky = ops.RISKS[func](args, kwargs)
             number = next(numbers)
             address = result.data_ptr()
             if not address:

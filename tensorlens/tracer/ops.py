@@ -129,6 +129,9 @@ def _is_kernel(schema: Any) -> bool:
         return True
 
 
+RISKS: dict[Any, Callable[[Any, Any], bool]] = {}
+"""Functions whose derivative may not be finite everywhere, with what tells it from the arguments; filled by `singular`."""
+
 _names: dict[Any, str] = {}
 
 

@@ -60,7 +60,6 @@ class Recorder(Hot):
         self._within = ""
         self.untracked: Any = None  # watches writes past the version counters (`untracked.Untracked`)
         self.attributes: Any = None  # tensors kept as attributes of `ctx` (`leftovers.Attributes`)
-        self.risky = False  # whether an operation without a derivative everywhere was recorded since the last backward
         self.failures = 0
         self.last_failure: tuple[int, object] = (0, None)  # (id, token) of the exception noted last
         self.last_warning = ""
@@ -97,6 +96,8 @@ class Recorder(Hot):
         except Exception as trouble:  # ours, never the user's
             self.gap(f"a call could not be recorded ({type(trouble).__name__}: {trouble})", frame)
             return func(*args, **kwargs)
+        if func in ops.RISKS and not self.risky:
+            self.risky = ops.RISKS[func](args, kwargs)
         before = _next_sequence()
         try:
             result = func(*args, **kwargs)

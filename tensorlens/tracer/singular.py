@@ -8,7 +8,6 @@ then gives a gradient that is not finite is it written down. Graphs without such
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -135,12 +134,6 @@ def _masks(product: Any) -> bool:
     return False
 
 
-def _note_risk(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    if not recorder.risky and torch.is_grad_enabled():
-        recorder.risky = _RISKS.get(func, _always)(args, kwargs)
-    return recorder.call(func, args, kwargs, sys._getframe(2))
-
-
 def _always(args: Any, kwargs: Any) -> bool:
     return True
 
@@ -164,10 +157,7 @@ def _functions(names: str, *owners: Any) -> set[Any]:
 _POWERS = _functions("pow __pow__ float_power", torch, torch.Tensor)
 _DIVISIONS = _functions("div true_divide divide __truediv__ __div__", torch, torch.Tensor)
 _OTHERS = _functions("__rtruediv__ __rdiv__ atan2 xlogy norm", torch, torch.Tensor)
-_RISKS = {**dict.fromkeys(_POWERS, _power), **dict.fromkeys(_DIVISIONS, _division)}
-ops.SPECIAL.update(
-    dict.fromkeys(
-        _functions(_UNARY, torch, torch.Tensor) | _functions(_LINALG, torch.linalg) | _POWERS | _DIVISIONS | _OTHERS,
-        _note_risk,
-    )
+_ANY = _functions(_UNARY, torch, torch.Tensor) | _functions(_LINALG, torch.linalg) | _OTHERS
+ops.RISKS.update(
+    {**dict.fromkeys(_ANY, _always), **dict.fromkeys(_POWERS, _power), **dict.fromkeys(_DIVISIONS, _division)}
 )
