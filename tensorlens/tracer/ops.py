@@ -130,7 +130,7 @@ def _is_kernel(schema: Any) -> bool:
 
 
 RISKS: dict[Any, Callable[[Any, Any], bool]] = {}
-"""Functions whose derivative may not be finite everywhere, with what tells it from the arguments; filled by `singular`."""
+"""Functions whose derivative may not be finite everywhere, with what tells it from arguments; filled by `singular`."""
 
 _names: dict[Any, str] = {}
 
