@@ -97,7 +97,8 @@ def value_text(facts: Facts, callback: Callback) -> str:
     """What was handed back: "shape 2x3, float32", "a `float`"."""
     told = []
     for value in callback.run.values:
-        told.append(f"a `{value.type}`" if value.tensor is None else _tensor_text(facts, value.tensor))
+        plain = "None" if value.type == "NoneType" else f"a `{value.type}`"
+        told.append(plain if value.tensor is None else _tensor_text(facts, value.tensor))
     return " and ".join(told) or "nothing"
 
 

@@ -154,6 +154,13 @@ def written_by_hook(refusal: Refusal) -> Spot | None:
     return None
 
 
+def calling(refusal: Refusal) -> Spot | None:
+    """The backward pass that called the function."""
+    found = responsible(refusal.facts, refusal.index)
+    name = "it" if found is None else f"`{found.function.name}`"
+    return Spot(None, refusal.site, f"{op_text(refusal.op)} runs {name}" if refusal.op else f"autograd runs {name}")
+
+
 def saved_tensor_hooks(refusal: Refusal) -> Spot | None:
     found = responsible(refusal.facts, refusal.index)
     return None if found is None else Spot(None, found.registration.site, "the saved-tensor hooks begin here")
@@ -193,6 +200,7 @@ ROLES: dict[str, Callable[[Refusal], Spot | None]] = {
     "function_defined_here:refused": refused_function,
     "modified_here:input": provenance.modified,
     "modified_here:hook": written_by_hook,
+    "needed_here:calling": calling,
     "mode_entered_here:hook": saved_tensor_hooks,
     "saved_here:hook": saved,
     "called_here:spot": provenance.spot,

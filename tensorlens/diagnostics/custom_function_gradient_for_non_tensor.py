@@ -53,7 +53,7 @@ find = refused(
     (
         "returned_here",
         "called_here",
-        "needed_here",
+        "needed_here:calling",
     ),
     "a `backward` returned a gradient for an argument that is no tensor",
     "{function} handed back {handed}",

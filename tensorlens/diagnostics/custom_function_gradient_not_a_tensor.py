@@ -53,7 +53,7 @@ find = refused(
     (
         "returned_here",
         "called_here",
-        "needed_here",
+        "needed_here:calling",
     ),
     "a `backward` returned something that is no gradient",
     "{function} handed back {handed}: a gradient is a tensor, and None stands for none",

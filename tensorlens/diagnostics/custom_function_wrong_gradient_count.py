@@ -58,7 +58,7 @@ find = refused(
         "returned_here",
         "function_defined_here:forward",
         "called_here",
-        "needed_here",
+        "needed_here:calling",
     ),
     "a `backward` returned another number of gradients than `forward` takes arguments",
     "{function} handed back {handed}: there is one gradient for each argument of `forward`, in order",

@@ -54,7 +54,7 @@ find = refused(
     (
         "function_defined_here:refused",
         "called_here",
-        "needed_here",
+        "needed_here:calling",
     ),
     "a `backward` takes another number of gradients than its function has results",
     "it is called with the context and one gradient for each tensor that `forward` returned",

@@ -45,7 +45,7 @@ find = refused(
     (
         "returned_here",
         "hook_registered_here",
-        "needed_here",
+        "needed_here:calling",
     ),
     "a hook returned a gradient of another shape",
     "{function} was given {given} and handed back {handed}",

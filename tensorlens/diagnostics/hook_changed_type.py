@@ -45,7 +45,7 @@ find = refused(
     (
         "returned_here",
         "hook_registered_here",
-        "needed_here",
+        "needed_here:calling",
     ),
     "a hook returned a gradient of another type",
     "{function} was given {given} and handed back {handed}: what comes next in the graph needs the type of the first",

@@ -46,7 +46,7 @@ find = refused(
     (
         "returned_here",
         "hook_registered_here",
-        "needed_here",
+        "needed_here:calling",
     ),
     "a hook returned something that is no gradient",
     "what a hook hands back replaces the gradient, and {function} handed back {handed}",

@@ -47,7 +47,7 @@ find = refused(
     (
         "function_defined_here:refused",
         "hook_registered_here",
-        "needed_here",
+        "needed_here:calling",
     ),
     "a hook was called with another number of arguments than it takes",
     "the engine decides what {function} is given: a tensor's hook the gradient, a module's the module and two tuples",

@@ -52,7 +52,7 @@ find = refused(
     (
         "returned_here",
         "called_here",
-        "needed_here",
+        "needed_here:calling",
     ),
     "a `backward` returned a gradient on another device than the input",
     "{function} was given {given} and handed back {handed}",

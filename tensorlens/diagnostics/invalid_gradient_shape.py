@@ -56,7 +56,7 @@ find = refused(
     (
         "returned_here",
         "called_here",
-        "needed_here",
+        "needed_here:calling",
     ),
     "a `backward` returned a gradient whose shape does not fit the input",
     "{function} was given {given} and handed back {handed}",

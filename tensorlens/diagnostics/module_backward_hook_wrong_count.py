@@ -44,7 +44,7 @@ find = refused(
     (
         "returned_here",
         "hook_registered_here",
-        "needed_here",
+        "needed_here:calling",
     ),
     "a backward hook returned another number of gradients than the module has inputs",
     "{function} handed back {handed}",

@@ -45,7 +45,7 @@ find = refused(
     (
         "returned_here",
         "hook_registered_here",
-        "needed_here",
+        "needed_here:calling",
     ),
     "a hook that runs after accumulation returned a value",
     "the gradient is stored already, so nothing can be replaced: {function} handed back {handed}",

@@ -48,7 +48,7 @@ find = refused(
     (
         "returned_here",
         "mode_entered_here:hook",
-        "needed_here",
+        "needed_here:calling",
     ),
     "an unpack hook returned something that is no tensor",
     "{function} handed back {handed}, where backward needs the tensor that was packed",
