@@ -37,18 +37,6 @@ class Stale:
 
 
 @dataclass(frozen=True, slots=True)
-class Returned:
-    """What the `backward` of a custom Function gave for inputs that need a gradient."""
-
-    index: int
-    function: str  # "Square"
-    sequence: int  # of its node
-    site: int | None  # the return statement, where there is only one
-    missing: tuple[int, ...]  # inputs that it gave None
-    integers: tuple[int, ...]  # inputs that it gave an integer tensor
-
-
-@dataclass(frozen=True, slots=True)
 class Singular:
     """A node whose derivative is not finite at the values that it saved, below a finite root that gave a gradient that
     is not finite."""
@@ -68,14 +56,10 @@ class Recomputed:
     """A checkpoint whose repetition during backward saved other values than the first pass."""
 
     index: int
-    site: int | None  # the call of `checkpoint`
-    called: int  # the index of the first event of the first pass
-    position: int  # the first saved tensor that differs
+    position: int  # the first saved tensor that differs, counted from 0
     before: str
     after: str
-    changed: tuple[tuple[str, str, str], ...]  # plain names that the function reads: (name, value then, value now)
-    sites: tuple[int, ...]  # where those names are assigned
-    random_kept: bool  # whether the state of the random generator was restored
+    random_kept: bool  # whether the state of the random generators was restored
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +68,6 @@ class Inspection:
 
     overwrites: tuple[Overwrite, ...] = ()
     stale: tuple[Stale, ...] = ()
-    returned: tuple[Returned, ...] = ()
     singular: tuple[Singular, ...] = ()
     recomputed: tuple[Recomputed, ...] = ()
 
@@ -92,7 +75,6 @@ class Inspection:
 KINDS: dict[str, Callable[..., Any]] = {
     "overwrites": Overwrite,
     "stale": Stale,
-    "returned": Returned,
     "singular": Singular,
     "recomputed": Recomputed,
 }

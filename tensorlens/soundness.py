@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorlens.callbacks import Function, Handed, Registration, Run
 from tensorlens.circumstances import Argument, Assignment, Value
-from tensorlens.inspection import Overwrite, Recomputed, Returned, Singular, Stale
+from tensorlens.inspection import Overwrite, Singular, Stale
 from tensorlens.model import (
     Access,
     Backward,
@@ -62,9 +62,7 @@ REFERENCES: dict[type, dict[str, str]] = {
     Overwrite: {"opened": "sites", "sites": "sites", "tensor": "tensors"},
     Stale: {"overwrite": "overwrites", "tensor": "tensors", "site": "sites"},
     Difference: {"tensor": "tensors"},
-    Returned: {"site": "sites"},
     Singular: {"leaf": "tensors"},
-    Recomputed: {"site": "sites", "sites": "sites"},
 }
 """The fields that hold positions in a table of the trace."""
 

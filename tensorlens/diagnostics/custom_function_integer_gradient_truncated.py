@@ -45,3 +45,56 @@ Half.apply(weight).sum().backward()
 print(weight.grad)
 ```
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.callbacks import Run
+from tensorlens.diagnostics.functions import backward_runs
+from tensorlens.diagnostics.leftovers import backward_of
+from tensorlens.diagnostics.wording import finding, fix, op_text
+from tensorlens.model import Call, Diagnostic, Tensor
+
+CODE = "custom-function-integer-gradient-truncated"
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    told: set[int | None] = set()
+    for run, call in backward_runs(facts):
+        for value in run.values:
+            made = None if value.tensor is None else _rounding(facts, value.tensor)
+            if made is not None and run.returned not in told:
+                told.add(run.returned)
+                yield _tell(facts, run, call, made)
+
+
+def _rounding(facts: Facts, number: int) -> Call | None:
+    """The call that turned a gradient of fractions into this integer tensor."""
+    made = facts.maker(number)
+    if made is None or not _whole(facts.tensor(number)):
+        return None
+    return made if any(not _whole(facts.tensor(access.tensor)) for access in made.inputs) else None
+
+
+def _whole(tensor: Tensor) -> bool:
+    return tensor.dtype.startswith(("int", "uint", "bool"))
+
+
+def _tell(facts: Facts, run: Run, call: Call, made: Call) -> Diagnostic:
+    function = call.op.removesuffix(".apply")
+    dtype = facts.tensor(made.outputs[0].tensor).dtype
+    backward = backward_of(facts, run.index)
+    return finding(
+        CODE,
+        "warning",
+        f"`{function}.backward` returns a gradient of type {dtype}: its fractions are lost",
+        f"{op_text(made.op)} cuts the gradient to whole numbers, and PyTorch turns them back without a word",
+        [
+            facts.label("returned_here", run.returned, f"the gradient is {dtype} here"),
+            None if backward is None else facts.label("needed_here", backward.site, "backward passes it on"),
+        ],
+        fixes=(fix(f"return the gradient as it is, without {op_text(made.op)}"),),
+        evidence={"function": function, "dtype": dtype, "op": made.op},
+    )

@@ -16,6 +16,7 @@ from torch.utils.hooks import BackwardHook
 
 from tensorlens.tracer.callbacks import Callbacks, Watched
 from tensorlens.tracer.invisible import is_ours
+from tensorlens.tracer.packed import following
 from tensorlens.tracer.recorder import Recorder
 from tensorlens.window import NONE
 
@@ -179,6 +180,7 @@ def _saved_tensor_hooks(recorder: Recorder, original: Any) -> Any:
             frame = recorder.sites.frame(sys._getframe(1))
             pack = _seeing(recorder, recorder.callbacks.watch("pack hook", pack, frame))
             unpack = recorder.callbacks.watch("unpack hook", unpack, frame)
+            pack, unpack = following(recorder, pack, unpack)
         original(pack, unpack)
 
     return push

@@ -23,6 +23,7 @@ from tensorlens.tracer.handlers import note_mode
 from tensorlens.tracer.leftovers import Attributes
 from tensorlens.tracer.owners import module_setter, scaler_method
 from tensorlens.tracer.parameters import SPENT, is_spent, owner_of, unregistered
+from tensorlens.tracer.recomputed import PATCHES as RECOMPUTED
 from tensorlens.tracer.recorder import Recorder, gather
 from tensorlens.tracer.regions import PATCHES as REGIONS
 from tensorlens.tracer.untracked import Untracked
@@ -278,7 +279,7 @@ _PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
     (torch.amp.GradScaler, "unscale_", scaler_method("unscale_")),
     (torch.amp.GradScaler, "step", scaler_method("step")),
     (os, "_exit", _exit),
-    *(patch for patch in REGIONS if hasattr(patch[0], patch[1])),  # inner parts of torch: they come and go
+    *(patch for patch in (*REGIONS, *RECOMPUTED) if hasattr(patch[0], patch[1])),  # inner parts of torch: they come and go
     *hooks.PATCHES,
     *given.PATCHES,
 )

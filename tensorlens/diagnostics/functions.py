@@ -1,0 +1,35 @@
+"""Custom Functions as the run shows them: the calls, and what their `backward` handed back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.callbacks import Run
+from tensorlens.model import Call
+
+
+def backward_runs(facts: Facts) -> Iterator[tuple[Run, Call]]:
+    """Each run of a custom Function's `backward` that returned, with the call that made its node."""
+    callbacks = facts.trace.callbacks
+    for run in callbacks.runs:
+        kind = callbacks.registrations[run.registration].kind
+        if kind not in ("backward", "vjp") or run.ended != "returned" or run.node is None:
+            continue
+        call = facts.call_of_node(run.node, run.index)
+        if call is not None and call.op.endswith(".apply"):
+            yield run, call
+
+
+def inputs_needing_gradient(facts: Facts, call: Call) -> list[int]:
+    """The tensors among a call's inputs that require grad."""
+    found = [access.tensor for access in call.inputs if facts.requires_grad(access.tensor, call.index - 1)]
+    return list(dict.fromkeys(found))
+
+
+def gradient_of(facts: Facts, number: int, at: int) -> str | None:
+    """The text of a leaf's gradient as the backward pass around event `at` left it."""
+    for backward in facts.backwards:
+        if backward.started <= at <= backward.index:
+            return next((g.after for g in backward.gradients if g.tensor == number), None)
+    return None

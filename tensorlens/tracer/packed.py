@@ -1,0 +1,64 @@
+"""Tensors that the program's saved-tensor hooks pack: no version check guards them, so their versions are kept here.
+
+What a hook has packed travels with the version that the tensor had; when it is unpacked on the same memory at another
+version, backward is about to use values that were not saved. Nothing is kept alive that the hook does not keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tensorlens.journal import NONE, NOTICED
+from tensorlens.tracer.recorder import Recorder, version_of
+from tensorlens.tracer.texts import short_text
+
+_CHECKPOINT = "torch.utils.checkpoint"  # its hooks keep nothing: the tensors are computed again
+
+
+@dataclass(slots=True)
+class Packed:
+    """What a pack hook returned, and the tensor that it was given: its id, storage and version then."""
+
+    value: Any
+    tensor: int
+    storage: int
+    version: int
+    sequence: int  # of the node that saves it
+
+
+def following(recorder: Recorder, pack: Any, unpack: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    """The two hooks, with the version of what they pack noted on the way."""
+    if getattr(pack, "__module__", "") == _CHECKPOINT:
+        return pack, unpack
+
+    def packing(tensor: torch.Tensor) -> Packed:
+        if recorder.paused:
+            return Packed(pack(tensor), NONE, NONE, NONE, NONE)
+        with torch._C.DisableTorchFunction():
+            number, storage = recorder.identity.meet(tensor), recorder.identity.storage(tensor)
+            version = version_of(tensor)
+        sequence = torch._C._autograd._get_sequence_nr() - 1
+        return Packed(pack(tensor), number, storage, version, sequence)
+
+    def unpacking(packed: Packed) -> Any:
+        result = unpack(packed.value)
+        if not recorder.paused and isinstance(result, torch.Tensor):
+            with torch._C.DisableTorchFunction():
+                _compare(recorder, packed, result)
+        return result
+
+    return packing, unpacking
+
+
+def _compare(recorder: Recorder, packed: Packed, result: torch.Tensor) -> None:
+    version = version_of(result)
+    if NONE in (packed.storage, packed.version, version) or version <= packed.version:
+        return
+    if recorder.identity.storage(result) == packed.storage:
+        versions = (packed.version, version)
+        values = ("", short_text(result.detach()))
+        recorder.rows.append((NOTICED, "stale", None, "", packed.sequence, "", packed.tensor, versions, *values, None))
