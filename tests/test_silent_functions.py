@@ -77,7 +77,7 @@ FOUND = {
                 return g * weight, None, None  # returned_here
 
         x, weight = torch.ones(3, requires_grad=True), torch.tensor(2.0, requires_grad=True)
-        y = Scale.apply(x, weight, 1)  # called_here
+        y = Scale.apply(x, weight, 1)
         y.sum().backward()  # needed_here
         """,
     ),

@@ -97,7 +97,6 @@ def _tell(facts: Facts, run: Run, call: Call, missing: list[int]) -> Diagnostic:
         "PyTorch takes that as zero, and nothing trains through this input",
         [
             facts.label("returned_here", run.returned, f"None for {names}"),
-            facts.label("called_here", call.site, f"`{function}` is called with {names}"),
             None if backward is None else facts.label("needed_here", backward.site, "backward asks for the gradient"),
         ],
         fixes=(

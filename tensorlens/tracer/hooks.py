@@ -16,7 +16,7 @@ from torch.utils.hooks import BackwardHook
 
 from tensorlens.tracer.callbacks import Callbacks, Watched
 from tensorlens.tracer.invisible import is_ours
-from tensorlens.tracer.packed import following
+from tensorlens.tracer.packed import following, keeps_tensors
 from tensorlens.tracer.recorder import Recorder
 from tensorlens.window import NONE
 
@@ -178,9 +178,11 @@ def _saved_tensor_hooks(recorder: Recorder, original: Any) -> Any:
     def push(pack: Any, unpack: Any) -> None:
         if not recorder.callbacks.asleep:
             frame = recorder.sites.frame(sys._getframe(1))
+            keeps = keeps_tensors(pack)
             pack = _seeing(recorder, recorder.callbacks.watch("pack hook", pack, frame))
             unpack = recorder.callbacks.watch("unpack hook", unpack, frame)
-            pack, unpack = following(recorder, pack, unpack)
+            if keeps:
+                pack, unpack = following(recorder, pack, unpack)
         original(pack, unpack)
 
     return push

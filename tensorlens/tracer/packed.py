@@ -16,8 +16,6 @@ from tensorlens.journal import NONE, NOTICED
 from tensorlens.tracer.recorder import Recorder, version_of
 from tensorlens.tracer.texts import short_text
 
-_CHECKPOINT = "torch.utils.checkpoint"  # its hooks keep nothing: the tensors are computed again
-
 
 @dataclass(slots=True)
 class Packed:
@@ -30,10 +28,13 @@ class Packed:
     sequence: int  # of the node that saves it
 
 
+def keeps_tensors(pack: Any) -> bool:
+    """Whether a pack hook may keep what it is given: those of a checkpoint have it computed again."""
+    return getattr(pack, "__module__", "") != "torch.utils.checkpoint"
+
+
 def following(recorder: Recorder, pack: Any, unpack: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
     """The two hooks, with the version of what they pack noted on the way."""
-    if getattr(pack, "__module__", "") == _CHECKPOINT:
-        return pack, unpack
 
     def packing(tensor: torch.Tensor) -> Packed:
         if recorder.paused:
