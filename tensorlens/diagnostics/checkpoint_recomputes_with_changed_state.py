@@ -43,7 +43,7 @@ from tensorlens.analysis.regions import changes, run_again_at
 from tensorlens.diagnostics.leftovers import backward_of
 from tensorlens.diagnostics.wording import finding, fix, named
 from tensorlens.inspection import Recomputed
-from tensorlens.model import Backward, Call, Diagnostic, Fix, Region
+from tensorlens.model import Backward, Call, Diagnostic, Event, Fix, Region
 
 CODE = "checkpoint-recomputes-with-changed-state"
 
@@ -108,9 +108,10 @@ def _tensors(facts: Facts, checkpoint: Region, found: Recomputed, backward: Back
                 yield _Cause(call.site, f"{name}, which it reads, is changed: version {write.before} -> {write.after}")
 
 
-def _ends(event: object, checkpoint: Region) -> bool:
-    leaves = isinstance(event, Region) and event.kind == "checkpoint" and not event.entering
-    return leaves and event.index > checkpoint.index and event.site == checkpoint.site  # type: ignore[attr-defined]
+def _ends(event: Event, checkpoint: Region) -> bool:
+    if not isinstance(event, Region) or event.name != "checkpoint" or event.entering:
+        return False
+    return event.index > checkpoint.index and event.site == checkpoint.site
 
 
 def _between(facts: Facts, after: int, before: int) -> list[Call]:

@@ -279,7 +279,9 @@ _PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
     (torch.amp.GradScaler, "unscale_", scaler_method("unscale_")),
     (torch.amp.GradScaler, "step", scaler_method("step")),
     (os, "_exit", _exit),
-    *(patch for patch in (*REGIONS, *RECOMPUTED) if hasattr(patch[0], patch[1])),  # inner parts of torch: they come and go
+    *(
+        patch for patch in (*REGIONS, *RECOMPUTED) if hasattr(patch[0], patch[1])
+    ),  # inner parts of torch: they come and go
     *hooks.PATCHES,
     *given.PATCHES,
 )
