@@ -12,9 +12,10 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import NONE, NOTICED
+from tensorlens.journal import NOTICED
 from tensorlens.tracer.recorder import Recorder, version_of
 from tensorlens.tracer.texts import short_text
+from tensorlens.window import NONE
 
 
 @dataclass(slots=True)
@@ -40,7 +41,7 @@ def following(recorder: Recorder, pack: Any, unpack: Any) -> tuple[Callable[[Any
         if recorder.paused:
             return Packed(pack(tensor), NONE, NONE, NONE, NONE)
         with torch._C.DisableTorchFunction():
-            number, storage = recorder.identity.meet(tensor), recorder.identity.storage(tensor)
+            _, number, _, storage = recorder.identity.entry(tensor)
             version = version_of(tensor)
         sequence = torch._C._autograd._get_sequence_nr() - 1
         return Packed(pack(tensor), number, storage, version, sequence)
@@ -59,7 +60,7 @@ def _compare(recorder: Recorder, packed: Packed, result: torch.Tensor) -> None:
     version = version_of(result)
     if NONE in (packed.storage, packed.version, version) or version <= packed.version:
         return
-    if recorder.identity.storage(result) == packed.storage:
+    if recorder.identity.entry(result)[3] == packed.storage:
         versions = (packed.version, version)
         values = ("", short_text(result.detach()))
         recorder.rows.append((NOTICED, "stale", None, "", packed.sequence, "", packed.tensor, versions, *values, None))
