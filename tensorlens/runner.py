@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 from tensorlens.errors import UsageError
 from tensorlens.journal import unpack
@@ -21,6 +21,7 @@ from tensorlens.model import Script, Trace
 from tensorlens.reader import Reader
 
 _BOOTSTRAP = "import sys; sys.path[0] = {folder!r}; from tensorlens.tracer.run import main; main()"
+_FOLLOWING = 0.2  # seconds between two looks at the journal
 _GRACE = 2.0  # seconds between asking a program that ran out of time to stop and killing it
 
 
@@ -48,12 +49,30 @@ def run_script(target: Target, options: RunOptions = RunOptions()) -> Trace:
     """
     if target.kind == "file":
         _check_file(Path(target.name))
-    with tempfile.TemporaryFile(prefix="tensorlens-") as journal:
-        ended = _run_child(target, options, journal.fileno())
-        journal.seek(0)
-        reader = Reader(_script(target))
-        reader.read(unpack(journal))
+    reader = Reader(_script(target))
+    with tempfile.NamedTemporaryFile(prefix="tensorlens-") as journal, open(journal.name, "rb") as written:
+        with _follow(reader, written):
+            ended = _run_child(target, options, journal.fileno())
+        reader.read(unpack(written))
     return _with_outcome(reader, ended)
+
+
+@contextmanager
+def _follow(reader: Reader, written: IO[bytes]) -> Iterator[None]:
+    """Read the journal while it is written, so that little is left to do when the program ends."""
+    ended = threading.Event()
+
+    def follow() -> None:
+        while not ended.wait(_FOLLOWING):
+            reader.read(unpack(written))
+
+    thread = threading.Thread(target=follow, name="tensorlens-journal", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _check_file(path: Path) -> None:
