@@ -233,3 +233,50 @@ def test_what_a_pack_function_does_is_seen() -> None:
     trace = traced(program)
     assert [registration(trace, run).kind for run in trace.callbacks.runs] == ["pack hook"]
     assert "Tensor.mul_" in [event.op for event in trace.events if hasattr(event, "op")]
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(2, 2)
+
+    def forward(self, value: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {"value": self.inner(value)}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_hooked_module_is_known_by_where_it_was_made_and_called() -> None:
+    def program() -> None:
+        block = Block()
+        block.register_full_backward_hook(look)
+        block.inner.register_full_backward_hook(look)
+        block(torch.ones(1, 2, requires_grad=True))
+
+    trace = traced(program)
+    told = [(known.kind, text(trace, known.site), known.target) for known in trace.callbacks.registrations]
+    assert ("module", "Block()", 0) in told
+    assert ("module", "nn.Linear(2, 2)", 1) in told
+    assert ("hooked forward", "block(torch.ones(1, 2, requires_grad=True))", 0) in told
+    assert ("hooked forward", "self.inner(value)", 1) in told
+
+
+def test_operators_and_once_differentiable_are_known_by_their_lines() -> None:
+    def program() -> None:
+        @torch.library.custom_op("callbacks::tripled", mutates_args=())
+        def tripled(value: torch.Tensor) -> torch.Tensor:
+            return value * 3
+
+        tripled.register_autograd(lambda ctx, gradient: gradient * 3)
+        tripled(torch.ones(2, requires_grad=True)).sum().backward()
+
+        @torch.autograd.function.once_differentiable
+        def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+            return gradient
+
+    trace = traced(program)
+    kinds = [known.kind for known in trace.callbacks.registrations]
+    assert kinds[:2] == ["operator callbacks.tripled", "backward of callbacks.tripled"]
+    assert kinds[-1] == "once differentiable"
+    (run,) = trace.callbacks.runs
+    assert text(trace, run.returned) == "gradient * 3"
+    assert run.node is not None

@@ -32,6 +32,19 @@ def returned_by_forward(refusal: Refusal) -> Spot | None:
     return only_return(method_at(refusal.facts, "forward", site, op), "hands back its result here")
 
 
+def made_view(refusal: Refusal) -> Spot | None:
+    """Where a custom Function returned the view, or where the module was made whose full backward hook makes views."""
+    found = returned_by_forward(refusal)
+    if found is not None:
+        return found
+    for hooked, _ in registrations(refusal.facts, "hooked forward", refusal.site):
+        for made, function in registrations(refusal.facts, "module", None, hooked.target):
+            if made.kind == "module":
+                text = f"this `{function.name}` has a full backward hook, which makes views of its input and result"
+                return Spot(None, made.site, text)
+    return None
+
+
 def returned_by_operator(refusal: Refusal) -> Spot | None:
     return only_return(operator_of(refusal.facts, refusal.op), "hands back its result here")
 
@@ -162,7 +175,7 @@ ROLES: dict[str, Callable[[Refusal], Spot | None]] = {
     "function_defined_here:class": defined_class,
     "function_defined_here:forward": defined_forward,
     "function_defined_here:operator": defined_operator,
-    "function_defined_here:returned": returned_by_forward,
+    "function_defined_here:returned": made_view,
     "function_defined_here:legacy": instantiated,
     "function_defined_here:dirty": marked_dirty,
     "function_defined_here:once": marked_once,

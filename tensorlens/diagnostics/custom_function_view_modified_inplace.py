@@ -58,5 +58,5 @@ find = refused(
     "{view} came out of a custom function as a view and was changed in place",
     "the change would reach the function's input past its `backward`; full backward hooks make such views of a module's"
     " inputs and results",
-    "change a new tensor: use the out-of-place form, or `{view}`.clone() first",
+    "change a new tensor: use the out-of-place form, or {view}`.clone()` first",
 )

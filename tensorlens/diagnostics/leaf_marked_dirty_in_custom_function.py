@@ -59,6 +59,6 @@ find = refused(
     ),
     "a custom function changes a leaf in place",
     "{leaf} is a leaf that requires grad: as a result of a function it could not be one any more",
-    "pass a copy: `{leaf}`.clone()",
+    "pass a copy: {leaf}`.clone()`",
     "compute a new tensor in `forward` and drop the mark",
 )

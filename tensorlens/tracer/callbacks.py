@@ -38,6 +38,7 @@ class Callbacks:
         self._registrations: dict[tuple[int, str, int, int], int] = {}
         self._latest: dict[int, int] = {}  # function -> its latest registration
         self._modules: dict[int, tuple[weakref.ref[Any], int]] = {}
+        self._made: dict[int, tuple[weakref.ref[Any], int]] = {}
         self._applied: weakref.WeakKeyDictionary[type, set[int]] = weakref.WeakKeyDictionary()
         self.by_handle: dict[int, int] = {}  # a hook handle's id -> registration
         self.node = NONE  # sequence number of the custom function's node whose backward runs
@@ -93,6 +94,15 @@ class Callbacks:
         if known is None or known[0]() is not module:
             known = self._modules[id(module)] = (weakref.ref(module), len(self._modules))
         return known[1]
+
+    def made(self, module: Any, frame: FrameType | None) -> None:
+        """A module was made by the code of `frame`."""
+        self._made[id(module)] = (weakref.ref(module), self.sites.of(frame))
+
+    def made_at(self, module: Any) -> int:
+        """The site where a module was made, or NONE."""
+        known = self._made.get(id(module))
+        return known[1] if known is not None and known[0]() is module else NONE
 
     def applied(self, kind: type, frame: FrameType | None) -> None:
         """A custom Function is called by the code of `frame`."""

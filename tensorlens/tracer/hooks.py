@@ -11,10 +11,9 @@ from typing import Any
 import torch
 from torch._library.custom_ops import CustomOpDef
 from torch.autograd.function import BackwardCFunction, Function, _HookMixin
-from torch.nn.modules import module as modules
-from torch.utils.hooks import BackwardHook
 
-from tensorlens.tracer.callbacks import Callbacks, Watched
+from tensorlens.tracer import module_hooks
+from tensorlens.tracer.callbacks import Watched
 from tensorlens.tracer.invisible import is_ours
 from tensorlens.tracer.packed import following, keeps_tensors
 from tensorlens.tracer.recorder import Recorder
@@ -98,80 +97,6 @@ def _node_hook(recorder: Recorder, original: Any) -> Any:
         return register(backward_hooks, hook)
 
     return _register_hook
-
-
-def _module_hook(kind: str) -> Wrap:
-    def wrap(recorder: Recorder, original: Any) -> Any:
-        @functools.wraps(original)
-        def register(self: Any, hook: Any, *args: Any, **kwargs: Any) -> Any:
-            if recorder.callbacks.asleep:
-                return original(self, hook, *args, **kwargs)
-            added = recorder.callbacks.add(kind, hook, sys._getframe(1), recorder.callbacks.module(self))
-            return _remembered(recorder.callbacks, original(self, hook, *args, **kwargs), added)
-
-        return register
-
-    return wrap
-
-
-def _global_hook(kind: str) -> Wrap:
-    def wrap(recorder: Recorder, original: Any) -> Any:
-        @functools.wraps(original)
-        def register(hook: Any, *args: Any, **kwargs: Any) -> Any:
-            if recorder.callbacks.asleep:
-                return original(hook, *args, **kwargs)
-            added = recorder.callbacks.add(kind, hook, sys._getframe(1))
-            return _remembered(recorder.callbacks, original(hook, *args, **kwargs), added)
-
-        return register
-
-    return wrap
-
-
-def _remembered(callbacks: Callbacks, handle: Any, added: Any) -> Any:
-    if added is not None:
-        callbacks.by_handle[handle.id] = added[0]
-    return handle
-
-
-def _backward_hook(recorder: Recorder, original: Any) -> Any:
-    """The node that runs a module's full backward hooks: it is given lists of them, which nothing else reads."""
-
-    def __init__(self: Any, module: Any, user_hooks: Any, user_pre_hooks: Any) -> None:
-        if not recorder.callbacks.asleep:
-            user_hooks = _watched_list(recorder, module, "_backward_hooks", user_hooks)
-            user_pre_hooks = _watched_list(recorder, module, "_backward_pre_hooks", user_pre_hooks)
-            _note_hooked(recorder, module, sys._getframe(1))
-        original(self, module, user_hooks, user_pre_hooks)
-
-    return __init__
-
-
-def _note_hooked(recorder: Recorder, module: Any, frame: Any) -> None:
-    """A module with backward hooks is called."""
-    callbacks = recorder.callbacks
-    forward = callbacks.functions.of(type(module).forward) or callbacks.functions.foreign(type(module))
-    site = recorder.sites.of(frame)
-    if site != NONE:
-        callbacks.register("hooked forward", forward.number, site, callbacks.module(module))
-
-
-def _watched_list(recorder: Recorder, module: Any, table: str, hooks: Any) -> list[Any]:
-    callbacks = recorder.callbacks
-    everywhere = getattr(modules, f"_global{table}")
-    numbers = [
-        (hook, callbacks.by_handle.get(key))
-        for registered in (everywhere, vars(module)[table])
-        for key, hook in registered.items()
-    ]
-    found = []
-    for hook in hooks:
-        number = next((n for known, n in numbers if known is hook), None)
-        function = None if number is None else callbacks.functions.of(hook) or callbacks.functions.foreign(hook)
-        found.append(
-            hook if function is None or number is None else Watched(hook, callbacks, "module hook", (number, function))
-        )
-    return found
 
 
 def _saved_tensor_hooks(recorder: Recorder, original: Any) -> Any:
@@ -281,28 +206,15 @@ def _library_kernel(recorder: Recorder, original: Any) -> Any:
     return impl
 
 
-_MODULE_HOOKS = {
-    "register_backward_hook": "old module backward hook",
-    "register_full_backward_hook": "module backward hook",
-    "register_full_backward_pre_hook": "module backward pre-hook",
-    "register_forward_hook": "forward hook",
-    "register_forward_pre_hook": "forward pre-hook",
-}
-
 PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
     (torch._tensor, "OrderedDict", hook_dictionary),
     (_HookMixin, "_register_hook", _node_hook),
     (BackwardCFunction, "apply", _backward_apply),
     (Function, "__init__", _function_object),
-    (BackwardHook, "__init__", _backward_hook),
     (torch.autograd.function, "once_differentiable", _once_differentiable),
     (torch._C._autograd, "_push_saved_tensors_default_hooks", _saved_tensor_hooks),
     (CustomOpDef, "__init__", _op_kernel),
     (CustomOpDef, "register_autograd", _op_backward),
     (torch.library.Library, "impl", _library_kernel),
-    *((torch.nn.Module, name, _module_hook(kind)) for name, kind in _MODULE_HOOKS.items()),
-    *(
-        (modules, name.replace("register_", "register_module_"), _global_hook(kind))
-        for name, kind in _MODULE_HOOKS.items()
-    ),
+    *module_hooks.PATCHES,
 )
