@@ -191,7 +191,7 @@ class Assembly:
             value = getattr(record, name)
             table = tables.get(references.get(name, ""))
             if table is not None:
-                new: Any = tuple(table[n] for n in value) if type(value) is tuple else table.get(value)
+                new: Any = tuple(map(table.get, value)) if type(value) is tuple else table.get(value)
             elif type(value) is tuple:
                 new = tuple(self.record(item) if is_dataclass(item) else item for item in value)
             else:
@@ -212,7 +212,7 @@ def _references(record: Any, kind: str) -> Iterable[int]:
     for name in _fields(record.__class__):
         value = getattr(record, name)
         if references.get(name) == kind:
-            yield from value if type(value) is tuple else () if value is None else (value,)
+            yield from (n for n in (value if type(value) is tuple else (value,)) if n is not None)
         elif type(value) is tuple or is_dataclass(value):
             yield from _references(value, kind)
 

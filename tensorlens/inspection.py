@@ -63,6 +63,37 @@ class Recomputed:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """A call of an optimizer's `step()`, and the gradients that it found."""
+
+    index: int
+    site: int | None
+    op: str  # "SGD.step"
+    parameters: tuple[int, ...]
+    gradients: tuple[int | None, ...]  # the tensor that each parameter's `.grad` held; None: there was none
+    versions: tuple[int, ...]  # of those tensors
+
+
+@dataclass(frozen=True, slots=True)
+class Uncalled:
+    """A `backward` method that was named and not called before the next step of an optimizer."""
+
+    index: int
+    site: int | None
+    tensor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unregistered:
+    """What a module holds in a plain attribute, where `parameters()` does not find it."""
+
+    index: int
+    module: str  # the type's name
+    name: str  # "hidden[0].weight"
+    tensor: int
+
+
+@dataclass(frozen=True, slots=True)
 class Inspection:
     """All that was noticed beside the events."""
 
@@ -70,6 +101,9 @@ class Inspection:
     stale: tuple[Stale, ...] = ()
     singular: tuple[Singular, ...] = ()
     recomputed: tuple[Recomputed, ...] = ()
+    steps: tuple[Step, ...] = ()
+    uncalled: tuple[Uncalled, ...] = ()
+    unregistered: tuple[Unregistered, ...] = ()
 
 
 KINDS: dict[str, Callable[..., Any]] = {
@@ -77,5 +111,8 @@ KINDS: dict[str, Callable[..., Any]] = {
     "stale": Stale,
     "singular": Singular,
     "recomputed": Recomputed,
+    "steps": Step,
+    "uncalled": Uncalled,
+    "unregistered": Unregistered,
 }
 """The record of each field of `Inspection`."""

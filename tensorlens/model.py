@@ -121,6 +121,7 @@ class Gradient:
     before: str | None
     after: str | None
     write: Write | None = None  # accumulation in place into the tensor that `.grad` holds
+    held: int | None = None  # the tensor that `.grad` holds afterwards
 
 
 @dataclass(frozen=True, slots=True)

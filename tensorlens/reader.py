@@ -151,8 +151,8 @@ class Reader:
     def _read_backward(self, token: int, op: str, site: int, *rest: Any) -> None:
         roots, gradients, inputs, retain_graph, create_graph, failed = rest
         changes = tuple(
-            Gradient(tensor, before, after, Write(*write) if write else None)
-            for tensor, before, after, write in gradients
+            Gradient(tensor, before, after, Write(*write) if write else None, optional(held))
+            for tensor, before, after, write, held in gradients
         )
         start = self._started.pop(token, self._count)
         if op != "autograd.grad":  # that one returns tensors and is a call as well

@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorlens.callbacks import Function, Handed, Registration, Run
 from tensorlens.circumstances import Argument, Assignment, Value
-from tensorlens.inspection import Overwrite, Singular, Stale
+from tensorlens.inspection import Overwrite, Singular, Stale, Step, Uncalled, Unregistered
 from tensorlens.model import (
     Access,
     Backward,
@@ -40,7 +40,7 @@ REFERENCES: dict[type, dict[str, str]] = {
     Access: {"tensor": "tensors"},
     Write: {"tensor": "tensors"},
     Call: {"site": "sites"},
-    Gradient: {"tensor": "tensors"},
+    Gradient: {"tensor": "tensors", "held": "tensors"},
     Backward: {"site": "sites", "inputs": "tensors"},
     GradMode: {"site": "sites"},
     Region: {"site": "sites"},
@@ -63,6 +63,9 @@ REFERENCES: dict[type, dict[str, str]] = {
     Stale: {"overwrite": "overwrites", "tensor": "tensors", "site": "sites"},
     Difference: {"tensor": "tensors"},
     Singular: {"leaf": "tensors"},
+    Step: {"site": "sites", "parameters": "tensors", "gradients": "tensors"},
+    Uncalled: {"site": "sites", "tensor": "tensors"},
+    Unregistered: {"tensor": "tensors"},
 }
 """The fields that hold positions in a table of the trace."""
 

@@ -189,6 +189,11 @@ class Facts:
         state = self.state(number, at)
         return state.storage if state is not None and state.storage is not None else self.tensor(number).storage
 
+    def storages_of(self, number: int) -> set[int]:
+        """Every storage that a tensor is known to have lain in."""
+        places = {self.tensor(number).storage, *(state.storage for _, state in self._states.get(number, ()))}
+        return {place for place in places if place is not None}
+
     # --- nodes --------------------------------------------------------------------------------------------------
 
     def call_of_node(self, sequence: int | None, before: int) -> Call | None:

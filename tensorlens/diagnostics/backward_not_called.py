@@ -11,9 +11,9 @@ import torch
 
 weight = torch.tensor([1.0, 1.0], requires_grad=True)
 optimizer = torch.optim.SGD([weight], lr=0.1)
-loss = weight.square().sum()
+loss = weight.square().sum()  # graph_built_here
 loss.backward  # rejected_here
-optimizer.step()
+optimizer.step()  # needed_here
 print(weight)  # observed_here
 ```
 
@@ -30,3 +30,63 @@ optimizer.step()
 print(weight)
 ```
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.training import Training, training_of
+from tensorlens.diagnostics.bookkeeping import optimizer_name
+from tensorlens.diagnostics.wording import finding, fix, named
+from tensorlens.inspection import Step, Uncalled
+from tensorlens.model import Call, Diagnostic, Label, Severity
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    training = training_of(facts)
+    if facts.trace.script.failure is not None or training.is_hidden:
+        return
+    for steps in training.optimizers:
+        empty = not any(gradient is not None for step in steps for gradient in step.gradients)
+        passes = [b for b in facts.backwards if b.index < steps[-1].index and not b.failed]
+        if empty and not passes and not training.had_gradient.intersection(steps[-1].parameters):
+            yield _tell(training, steps, later=False)
+        elif empty and not passes:
+            yield _tell(training, steps, later=True)
+
+
+def _forward(facts: Facts, step: Step) -> Call | None:
+    """The first recorded computation with the optimizer's parameters before a step."""
+    given = set(step.parameters)
+    calls = (c for c in facts.calls if c.index < step.index and c.nodes[1] > c.nodes[0])
+    return next((c for c in calls if given & {a.tensor for a in c.inputs}), None)
+
+
+def _tell(training: Training, steps: list[Step], later: bool) -> Diagnostic:
+    facts, last = training.facts, steps[-1]
+    computed = _forward(facts, last)
+    uncalled = {u.site: u for u in facts.trace.inspection.uncalled if u.index <= last.index}
+    optimizer = optimizer_name(training, last)
+    severity: Severity = "warning" if computed is not None else "note"
+    count = "1 step" if len(steps) == 1 else f"{len(steps)} steps"
+    labels: list[Label | None] = [_named(facts, access) for access in uncalled.values()]
+    role = "needed_here" if labels else "rejected_here"
+    labels.append(facts.label(role, last.site, f"`{optimizer}.step()` finds no gradient and changes nothing"))
+    if computed is not None:
+        labels.append(facts.label("graph_built_here", computed.site, "computed from what the optimizer is to train"))
+    cure = "call backward before `{0}.step()`" if later or not uncalled else "call it: `backward()`, with parentheses"
+    return finding(
+        "backward-not-called",
+        severity,
+        f"{count} of `{optimizer}` changed nothing: no backward pass had given it a gradient",
+        "an optimizer skips parameters whose `.grad` is None",
+        labels,
+        fixes=(fix(cure.format(optimizer)),),
+        evidence={"steps": len(steps)},
+    )
+
+
+def _named(facts: Facts, access: Uncalled) -> Label | None:
+    name = named(facts, access.tensor, access.index).strip("`")
+    return facts.label("rejected_here", access.site, f"`{name}.backward` is named here and not called")

@@ -9,7 +9,7 @@ discriminator's step of a GAN; only the intention tells the two apart.
 ```python
 import torch
 
-encoder, decoder = torch.nn.Linear(3, 2), torch.nn.Linear(2, 1)
+encoder, decoder = torch.nn.Linear(3, 2), torch.nn.Linear(2, 1)  # leaf_made_here
 code = encoder(torch.ones(1, 3)).detach()  # graph_cut_here
 decoder(code).sum().backward()  # needed_here
 print(encoder.weight.grad)  # observed_here
@@ -26,3 +26,15 @@ decoder(code).sum().backward()
 print(encoder.weight.grad)
 ```
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.diagnostics.starvation import find_cut_off
+from tensorlens.model import Diagnostic
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    yield from find_cut_off(facts, "branch-detached", lambda cut: cut.call.op != "nn.Parameter")

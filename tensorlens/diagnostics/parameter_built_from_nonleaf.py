@@ -26,3 +26,15 @@ torch.nn.functional.linear(torch.ones(1, 2), generated).sum().backward()
 print(source.weight.grad)
 ```
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.diagnostics.starvation import find_cut_off
+from tensorlens.model import Diagnostic
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    yield from find_cut_off(facts, "parameter-built-from-nonleaf", lambda cut: cut.call.op == "nn.Parameter")

@@ -46,3 +46,58 @@ optimizer.step()
 print(torch.equal(before, net.blocks[0].weight))
 ```
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.training import Training, training_of
+from tensorlens.diagnostics.bookkeeping import born, optimizer_label, optimizer_name
+from tensorlens.diagnostics.wording import finding, fix
+from tensorlens.inspection import Step, Unregistered
+from tensorlens.model import Diagnostic
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    training = training_of(facts)
+    groups: dict[tuple[str, str], list[Unregistered]] = {}
+    for held in facts.trace.inspection.unregistered:
+        state = facts.state(held.tensor, held.index)
+        if state is not None and state.is_leaf and training.is_left_out(held.tensor):
+            groups.setdefault((held.module, _attribute(held)), []).append(held)
+    for group in groups.values():
+        step = next((s for s in training.steps if s.index >= group[0].index), None)
+        if step is not None:
+            yield _tell(training, step, group)
+
+
+def _attribute(held: Unregistered) -> str:
+    """The attribute that holds it: "hidden" of "hidden[0].weight"."""
+    return held.name.partition("[")[0]
+
+
+def _tell(training: Training, step: Step, group: list[Unregistered]) -> Diagnostic:
+    facts, first = training.facts, group[0]
+    rest = f" and {len(group) - 1} more" if len(group) > 1 else ""
+    name = f"`{first.name}`{rest}"
+    optimizer = optimizer_name(training, step)
+    plain = facts.tensor(first.tensor).type != "Parameter"
+    cure = (
+        f"make it a parameter: `self.{first.name} = torch.nn.Parameter(...)`"
+        if plain
+        else f"hold the layers of `{_attribute(first)}` in a `torch.nn.ModuleList` or `ModuleDict`"
+    )
+    return finding(
+        "parameter-not-registered",
+        "warning",
+        f"{name} of `{first.module}` gets gradients, and no optimizer ever changes it",
+        "`parameters()` finds what is assigned as a `Parameter` or a `Module`; this stands in a plain attribute",
+        [
+            facts.label("leaf_made_here", born(facts, first.tensor), f"{name}: unknown to `parameters()`"),
+            optimizer_label(training, step),
+            facts.label("needed_here", step.site, f"`{optimizer}.step()` leaves it as it is"),
+        ],
+        fixes=(fix(cure),),
+        evidence={"parameters": [held.name for held in group]},
+    )

@@ -31,3 +31,59 @@ with torch.no_grad():
 print(model.weight.item() - before)
 ```
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.training import Training, training_of
+from tensorlens.diagnostics.bookkeeping import born, several
+from tensorlens.diagnostics.wording import finding, fix, op_text
+from tensorlens.model import Call, Diagnostic
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    training = training_of(facts)
+    used = {access.tensor for call in facts.calls for access in call.inputs}
+    used |= {root.tensor for backward in facts.backwards for root in backward.roots}
+    groups: dict[int, list[tuple[int, Call]]] = {}
+    for call in facts.calls:
+        number = None if call.writes or call.within or not call.outputs else _left_alone(training, call, used)
+        if number is not None:
+            groups.setdefault(call.site, []).append((number, call))
+    for group in groups.values():
+        yield _tell(facts, group)
+
+
+def _left_alone(training: Training, call: Call, used: set[int]) -> int | None:
+    """The leaf that `call` computed a new value for, from its gradient, that nobody used: the leaf stayed as it was."""
+    facts = training.facts
+    targets = facts.trace.sites[call.site].targets
+    if call.outputs[0].tensor in used:
+        return None
+    for access, name in zip(call.inputs, facts.names.operands(call), strict=False):
+        number = access.tensor
+        if number not in training.had_gradient or training.is_updated(number) or number in training.stepped:
+            continue
+        if name in targets and training.uses_gradient(call, number):
+            return number
+    return None
+
+
+def _tell(facts: Facts, group: list[tuple[int, Call]]) -> Diagnostic:
+    number, call = group[0]
+    target = facts.trace.sites[call.site].targets[0]
+    name = several(facts, list(dict.fromkeys(entry[0] for entry in group)))
+    return finding(
+        "update-rebinds-loop-variable",
+        "warning",
+        f"the update of {name} changed nothing: it only gave the name `{target}` to a new tensor",
+        f"an assignment binds a name; the tensor that {op_text(call.op)} made is used nowhere",
+        [
+            facts.label("replaced_here", call.site, f"`{target}` is another tensor from here on"),
+            facts.label("leaf_made_here", born(facts, number), f"{name}: never changed"),
+        ],
+        fixes=(fix(f"change it in place, under `torch.no_grad()`: `{target} -= ...`"),),
+        evidence={"parameters": [facts.name(entry[0]) for entry in group]},
+    )

@@ -13,7 +13,7 @@ weight = torch.tensor([1.0, 1.0], requires_grad=True)
 optimizer = torch.optim.SGD([weight], lr=0.1)
 weight.square().sum().backward()  # needed_here
 optimizer.zero_grad()  # cleared_here
-optimizer.step()
+optimizer.step()  # rejected_here
 print(weight)  # observed_here
 ```
 
@@ -30,3 +30,68 @@ optimizer.step()
 print(weight)
 ```
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.training import Moment, Training, cleared_at, training_of
+from tensorlens.diagnostics.bookkeeping import optimizer_name, several
+from tensorlens.diagnostics.wording import finding, fix, op_text
+from tensorlens.inspection import Step
+from tensorlens.model import Diagnostic
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    training = training_of(facts)
+    told: set[tuple[int | None, int | None]] = set()
+    for step in training.steps:
+        lost = _lost(training, step)
+        if lost:
+            filled, cleared = lost[0][1:]
+            place = (filled.event.site, cleared.event.site)
+            if place not in told:
+                told.add(place)
+                yield _tell(training, step, lost)
+
+
+def _lost(training: Training, step: Step) -> list[tuple[int, Moment, Moment]]:
+    """(parameter, what filled its gradient, what cleared it) where a step found nothing but cleared gradients, and no
+    update had used them before."""
+    found = []
+    for position, number in enumerate(step.parameters):
+        cleared = cleared_at(training, step, position)
+        if cleared is None and step.gradients[position] is not None:
+            return []
+        if not training.facts.requires_grad(number, step.index - 1):
+            continue  # frozen, its gradient is in nobody's way
+        filled = None if cleared is None else training.last(number, cleared.index, "fill")
+        if cleared is not None and filled is not None:
+            used = training.last(number, cleared.index, "update")
+            if used is None or used.index < filled.index:
+                found.append((number, filled, cleared))
+    return found
+
+
+def _tell(training: Training, step: Step, lost: list[tuple[int, Moment, Moment]]) -> Diagnostic:
+    facts = training.facts
+    number, filled, cleared = lost[0]
+    name = several(facts, [entry[0] for entry in lost])
+    optimizer = optimizer_name(training, step)
+    state = "None" if step.gradients[step.parameters.index(number)] is None else "zero"
+    return finding(
+        "zero-grad-after-backward",
+        "warning",
+        f"the gradient of {name} was cleared before `{optimizer}.step()` could use it",
+        f"all {len(step.parameters)} gradients that the step looked for were cleared after backward had computed them"
+        if len(step.parameters) > 1
+        else "the step found no gradient: it was cleared after backward had computed it",
+        [
+            facts.label("cleared_here", cleared.event.site, f"cleared here: {state} from now on"),
+            facts.label("needed_here", filled.event.site, f"{op_text(filled.event.op)} computes the gradient"),
+            facts.label("rejected_here", step.site, "this step has no gradient to work with"),
+        ],
+        fixes=(fix(f"clear the gradients before backward, or after `{optimizer}.step()`"),),
+        evidence={"parameters": [facts.name(entry[0]) for entry in lost]},
+    )

@@ -36,6 +36,8 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
         with torch._C.DisableTorchFunction():
             flat = recorder.accesses(roots)
             before = _gradients(recorder)
+            for root in roots:
+                recorder.training.call_backward(root)
             with recorder.quiet():
                 note_leftovers(recorder, roots, frame)
                 singular = singular_nodes(recorder, roots, frame)
@@ -95,12 +97,13 @@ def _gradients(recorder: Recorder) -> dict[int, tuple[str | None, int, int]]:
 
 
 def _changes(before: Any, after: Any) -> tuple[Any, ...]:
-    """The gradients that a pass gave or changed: (leaf, text before, text after, (grad, version, version) or None)."""
+    """The gradients that a pass gave or changed: (leaf, text before, text after, (grad, version, version) or None,
+    what `.grad` holds)."""
     changes = []
     for number, (text, grad, version) in after.items():
         old_text, old_grad, old_version = before.get(number, (None, NONE, NONE))
         if (grad, version) == (old_grad, old_version):
             continue
         write = (grad, old_version, version) if grad == old_grad and version > old_version else None
-        changes.append((number, old_text, text, write))
+        changes.append((number, old_text, text, write, grad))
     return tuple(changes)

@@ -150,6 +150,8 @@ def _backward(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     except BaseException as error:
         roots: list[torch.Tensor] = []
         gather((args, kwargs), roots)
+        for root in roots:
+            recorder.training.call_backward(root)
         recorder.fail(error, ops.name_of(func), recorder.accesses(roots), frame)
         raise
 

@@ -26,6 +26,8 @@ from tensorlens.tracer.parameters import SPENT, is_spent, owner_of, unregistered
 from tensorlens.tracer.recomputed import PATCHES as RECOMPUTED
 from tensorlens.tracer.recorder import Recorder, gather
 from tensorlens.tracer.regions import PATCHES as REGIONS
+from tensorlens.tracer.training import PATCHES as TRAINING
+from tensorlens.tracer.training import Training
 from tensorlens.tracer.untracked import Untracked
 from tensorlens.window import NONE
 
@@ -284,6 +286,7 @@ _PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
     ),  # inner parts of torch: they come and go
     *hooks.PATCHES,
     *given.PATCHES,
+    *TRAINING,
 )
 
 
@@ -292,6 +295,7 @@ def installed(recorder: Recorder) -> Iterator[None]:
     """Put every patch in place, and take them out again in the opposite order."""
     undo: list[tuple[Any, str, Any]] = []
     recorder.untracked, recorder.attributes = Untracked(recorder), Attributes()
+    recorder.training = Training(recorder)
     try:
         for owner, name, wrap in _PATCHES:
             own = vars(owner).get(name, _MISSING)

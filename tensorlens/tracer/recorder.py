@@ -59,6 +59,7 @@ class Recorder(Hot):
         self.leaves: dict[int, Any] = {}  # tensor id -> weakref, of all that a backward pass may give a gradient
         self._within = ""
         self.untracked: Any = None  # watches writes past the version counters (`untracked.Untracked`)
+        self.training: Any = None  # the bookkeeping of optimizers and modules (`training.Training`)
         self.attributes: Any = None  # tensors kept as attributes of `ctx` (`leftovers.Attributes`)
         self.failures = 0
         self.last_failure: tuple[int, object] = (0, None)  # (id, token) of the exception noted last

@@ -1,0 +1,121 @@
+"""Parameters that no gradient ever came to: those that an optimizer steps, and where their way to the loss ends."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.lineage import MAX_CALLS, Cut
+from tensorlens.analysis.training import DATA_SET, Training
+from tensorlens.inspection import Step
+from tensorlens.model import Access, Backward, Call
+
+MAX_PASSES = 4  # backward passes that are followed back, each from another line
+Kind = Literal["cut", "late", "swallowed"]
+_Place = tuple[Call, int, Kind]  # the call where a way ends, and the tensor that it leaves behind
+
+
+@dataclass(frozen=True, slots=True)
+class Starved:
+    """A parameter without a gradient. `cut` is where its way to the root of `backward` ends: a call took the value out
+    of the graph, or used it before it required grad, or had it as an input and gave it no gradient."""
+
+    number: int
+    backward: Backward
+    cut: Cut
+    kind: Kind
+
+
+def starved(training: Training) -> dict[int, Step]:
+    """The parameters that required grad whenever an optimizer stepped them, never had a gradient, and that nothing
+    else changed: each with the last such step."""
+    found: dict[int, Step] = {}
+    if training.is_hidden:
+        return found
+    wanted = training.stepped - training.had_gradient
+    for step in training.steps:
+        for number in wanted.intersection(step.parameters):
+            if training.facts.requires_grad(number, step.index - 1):
+                found[number] = step
+            else:
+                wanted.discard(number)
+                found.pop(number, None)
+    started = min([b.index for b in training.facts.backwards] + [step.index for step in training.steps], default=0)
+    return {n: step for n, step in found.items() if not _changed_since(training, n, started)}
+
+
+def _changed_since(training: Training, number: int, index: int) -> bool:
+    """Whether something other than an optimizer changed a parameter: an average that follows, a copy that is loaded."""
+    facts = training.facts
+    places = facts.storages_of(number)
+    return any(
+        call.index > index and any(facts.storage_of(write.tensor, call.index) in places for write in call.writes)
+        for call in facts.calls
+    )
+
+
+def ways(facts: Facts, numbers: set[int]) -> Iterator[Starved]:
+    """For each of the tensors that a backward pass was computed from, where its way to the root ends."""
+    left = set(numbers)
+    lines: set[int] = set()
+    for backward in facts.backwards:
+        if backward.failed or backward.site in lines or backward.op == "autograd.grad":
+            continue
+        lines.add(backward.site)
+        for found in _followed(facts, backward, left):
+            left.discard(found.number)
+            yield found
+        if not left or len(lines) >= MAX_PASSES:
+            return
+
+
+def _followed(facts: Facts, backward: Backward, numbers: set[int]) -> list[Starved]:
+    """Back from the roots by every call, recorded or not; the first cut on a way counts."""
+    found: dict[int, Starved] = {}
+    queue: deque[tuple[int, int, _Place | None]] = deque()
+    queue.extend((root.tensor, backward.index, None) for root in _computed(facts, backward))
+    seen: set[tuple[int, int]] = set()
+    while queue and len(seen) < MAX_CALLS:
+        number, limit, end = queue.popleft()
+        for call in (*_moved_by(facts, number, limit), *facts.producers(number, limit)):
+            if (number, call.index) in seen or call.within:
+                continue
+            seen.add((number, call.index))
+            for source in {access.tensor for access in call.inputs} - {number}:
+                here = end or _cut_at(facts, number, source, call, numbers)
+                if source in numbers and (source not in found or found[source].kind == "swallowed"):
+                    at, lost, kind = here or (call, source, "swallowed")
+                    found[source] = Starved(source, backward, Cut(at, lost, source), kind)
+                queue.append((source, call.index, here))
+            if call.op.endswith(".apply") and call.nodes[1] > call.nodes[0]:
+                break  # what a custom Function computed inside is its own affair
+    return list(found.values())
+
+
+def _computed(facts: Facts, backward: Backward) -> list[Access]:
+    """The roots that have a history: a leaf has none to follow."""
+    states = ((root, facts.state(root.tensor, backward.index - 1)) for root in backward.roots)
+    return [root for root, state in states if state is None or not state.is_leaf]
+
+
+def _moved_by(facts: Facts, number: int, limit: int) -> list[Call]:
+    """The assignments to `.data` that gave a tensor its value."""
+    if facts.tensor(number).type != "Parameter":
+        return []
+    return [c for c in facts.calls if c.op == DATA_SET and c.index < limit and c.inputs[0].tensor == number]
+
+
+def _cut_at(facts: Facts, number: int, source: int, call: Call, numbers: set[int]) -> _Place | None:
+    """The call, where it takes a value out of the graph: its input required grad and its result does not, or starts
+    anew as a leaf."""
+    required = facts.requires_grad(source, call.index - 1)
+    state = facts.state(number, call.index)
+    kept = state is not None and state.requires_grad and not state.is_leaf
+    if required and not kept:
+        return call, source, "cut"
+    if not required and source in numbers:
+        return call, source, "late"
+    return None

@@ -1,0 +1,238 @@
+"""How parameters, gradients and optimizers worked together in a run: for each leaf, in order, when backward filled its
+gradient, when that was cleared or touched, and when the leaf itself was changed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Literal
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.lineage import ancestry
+from tensorlens.inspection import Step
+from tensorlens.model import Backward, Call, Gap, Gradient
+
+GRAD_SET = "Tensor.grad.__set__"
+DATA_SET = "Tensor.data.__set__"
+GRAD_READ = "Tensor.grad.__get__"
+MAX_WALK = 12  # calls between a gradient and the update by hand that it goes into
+
+Kind = Literal["fill", "clear", "touch", "update"]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One thing that happened to a leaf or to its gradient."""
+
+    index: int
+    kind: Kind
+    event: Call | Backward | Step
+    fresh: bool = True  # of a fill: there was no gradient before; of an update: the gradient was used
+
+
+class Training:
+    """The moments of every leaf that a backward pass or an optimizer had to do with."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.steps = facts.trace.inspection.steps
+
+    # --- optimizers -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def optimizers(self) -> list[list[Step]]:
+        """The steps of each optimizer: those that have a parameter in common are one's."""
+        groups: dict[tuple[str, int], list[Step]] = defaultdict(list)
+        for step in self.steps:
+            if step.parameters:
+                groups[step.op, step.parameters[0]].append(step)
+        return list(groups.values())
+
+    @cached_property
+    def stepped(self) -> set[int]:
+        """The parameters that some optimizer's step had in its list."""
+        return {number for step in self.steps for number in step.parameters}
+
+    @cached_property
+    def had_gradient(self) -> set[int]:
+        """The leaves that ever had a gradient: given by a backward pass, or found there by a step."""
+        given = {change.tensor for event in self.facts.backwards for change in event.gradients}
+        pairs = (pair for step in self.steps for pair in zip(step.parameters, step.gradients, strict=True))
+        return given | {number for number, gradient in pairs if gradient is not None}
+
+    def made(self, step: Step) -> Call | None:
+        """The call that made the optimizer of a step."""
+        kind = "optim." + step.op.removesuffix(".step")
+        wanted = set(step.parameters)
+        calls = [c for c in self.facts.calls if c.op == kind and c.index < step.index]
+        return next((c for c in reversed(calls) if wanted & {a.tensor for a in c.inputs}), None)
+
+    @cached_property
+    def is_hidden(self) -> bool:
+        """Whether compiled code ran: what it computed with, and what it changed, was not seen."""
+        return any(isinstance(event, Gap) and "torch.compile" in event.reason for event in self.facts.events)
+
+    # --- moments --------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def leaves(self) -> set[int]:
+        return self.stepped | self.had_gradient
+
+    @cached_property
+    def moments(self) -> dict[int, list[Moment]]:
+        """What happened to each leaf, in order."""
+        found: dict[int, list[Moment]] = defaultdict(list)
+        for number, moment in sorted(self._all(), key=_order):
+            found[number].append(moment)
+        return found
+
+    def last(self, number: int, before: int, *kinds: Kind) -> Moment | None:
+        """The last moment of one of the kinds before an event."""
+        moments = self.moments.get(number, ())
+        return next((m for m in reversed(moments) if m.index < before and m.kind in kinds), None)
+
+    def first_fill(self, number: int) -> Moment | None:
+        return next((m for m in self.moments.get(number, ()) if m.kind == "fill"), None)
+
+    def last_fill(self, number: int) -> Moment | None:
+        return next((m for m in reversed(self.moments.get(number, ())) if m.kind == "fill"), None)
+
+    def is_updated(self, number: int) -> bool:
+        """Whether a leaf was changed after its first gradient: what initialises it comes before."""
+        kinds = [moment.kind for moment in self.moments.get(number, ())]
+        return "update" in kinds[kinds.index("fill") :] if "fill" in kinds else "update" in kinds
+
+    def is_left_out(self, number: int) -> bool:
+        """Whether a leaf that was there before an optimizer was made got gradients that nothing ever used, though
+        steps followed."""
+        filled = self.first_fill(number)
+        use = self.facts.first_use(number)
+        if filled is None or use is None or number in self.stepped or self.is_updated(number):
+            return False
+        later = [step for step in self.steps if step.index > filled.index]
+        return any((made := self.made(step)) is not None and use.index < made.index for step in later)
+
+    def _all(self) -> Iterator[tuple[int, Moment]]:
+        start = self._whole_from()
+        for event in self.facts.events:
+            if event.index < start:
+                continue
+            if isinstance(event, Backward):
+                for change in event.gradients:
+                    yield change.tensor, _fill(event, change)
+            elif isinstance(event, Call):
+                yield from self._of_call(event)
+        for step in self.steps:
+            if step.index >= start:
+                yield from self._of_step(step)
+
+    def _whole_from(self) -> int:
+        """The index from which on no event is missing: a long run keeps only some of the earlier ones."""
+        start: int | None = None
+        for event in reversed(self.facts.events):
+            if start is not None and event.index != start - 1:
+                break
+            start = event.index
+        return start or 0
+
+    def _of_step(self, step: Step) -> Iterator[tuple[int, Moment]]:
+        for number, gradient in zip(step.parameters, step.gradients, strict=True):
+            if gradient is not None:
+                yield number, Moment(step.index, "update", step)
+
+    def _of_call(self, call: Call) -> Iterator[tuple[int, Moment]]:
+        if call.op == GRAD_SET:
+            kind: Kind = "clear" if len(call.inputs) == 1 else "touch"
+            yield call.inputs[0].tensor, Moment(call.index, kind, call)
+        elif call.op == DATA_SET:
+            yield from self._update([call.inputs[0].tensor], call)
+        elif call.op.startswith("torch._fused_"):
+            yield from self._update([access.tensor for access in call.inputs], call)
+        else:
+            yield from self._of_writes(call)
+
+    def _of_writes(self, call: Call) -> Iterator[tuple[int, Moment]]:
+        written = [write.tensor for write in call.writes]
+        for number in written:
+            leaf = self._gradient_of.get(number)
+            if leaf is not None:
+                kind: Kind = "clear" if call.op.endswith("zero_") else "touch"
+                yield leaf, Moment(call.index, kind, call)
+        yield from self._update(written, call)
+
+    def _update(self, numbers: Iterable[int], call: Call) -> Iterator[tuple[int, Moment]]:
+        for number in numbers:
+            leaf = self._leaf_at(number, call.index)
+            if leaf is not None:
+                yield leaf, Moment(call.index, "update", call, bool(call.within) or self.uses_gradient(call, leaf))
+
+    def _leaf_at(self, number: int, at: int) -> int | None:
+        """The leaf that a tensor is, or whose memory it lies in."""
+        if number in self.leaves:
+            return number
+        if number in self._gradient_of:
+            return None
+        return self._memory.get(self.facts.storage_of(number, at))
+
+    @cached_property
+    def _memory(self) -> dict[int | None, int]:
+        """The leaf in each storage that a leaf ever lay in."""
+        found: dict[int | None, int] = {}
+        for number in sorted(self.leaves, reverse=True):
+            for storage in self.facts.storages_of(number):
+                found[storage] = number
+        return found
+
+    @cached_property
+    def _gradient_of(self) -> dict[int, int]:
+        """The leaf whose `.grad` a tensor was."""
+        found: dict[int, int] = {}
+        for event in self.facts.backwards:
+            found.update({c.held: c.tensor for c in event.gradients if c.held is not None})
+        for step in self.steps:
+            pairs = zip(step.gradients, step.parameters, strict=True)
+            found.update({gradient: number for gradient, number in pairs if gradient is not None})
+        return found
+
+    def uses_gradient(self, call: Call, leaf: int) -> bool:
+        """Whether a change by hand was computed from the leaf's gradient."""
+        changed = {write.tensor for write in call.writes} | {leaf}
+        return any(self._gradient_of.get(number) == leaf for number in self._near(call, changed))
+
+    def _near(self, call: Call, changed: set[int]) -> Iterator[int]:
+        for access in (a for a in call.inputs if a.tensor not in changed):
+            yield access.tensor
+            for steps, (_, made) in enumerate(ancestry(self.facts, access.tensor, call.index)):
+                if steps >= MAX_WALK:
+                    break
+                yield from (inner.tensor for inner in made.inputs)
+
+
+def _order(pair: tuple[int, Moment]) -> tuple[int, bool]:
+    """A step is noted before the first of the calls that it makes, and counts events, not itself."""
+    return pair[1].index, not isinstance(pair[1].event, Step)
+
+
+def _fill(event: Backward, change: Gradient) -> Moment:
+    return Moment(event.index, "fill", event, change.before is None)
+
+
+@lru_cache(maxsize=1)
+def training_of(facts: Facts) -> Training:
+    """The `Training` of a run, made once for all that ask."""
+    return Training(facts)
+
+
+def cleared_at(training: Training, step: Step, position: int) -> Moment | None:
+    """What had cleared the gradient of a parameter, if a step found it so: None, or zeros that nothing wrote since."""
+    number = step.parameters[position]
+    last = training.last(number, step.index, "fill", "clear", "touch")
+    if last is None or last.kind != "clear" or not isinstance(last.event, Call):
+        return None
+    if step.gradients[position] is None:
+        return last
+    written = {write.tensor: write.after for write in last.event.writes}
+    return last if written.get(step.gradients[position] or 0) == step.versions[position] else None

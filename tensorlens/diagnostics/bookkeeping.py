@@ -1,0 +1,42 @@
+"""Shared words of the findings about parameters, gradients and optimizers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.training import Training
+from tensorlens.diagnostics.wording import named
+from tensorlens.inspection import Step
+from tensorlens.model import Label
+
+
+def several(facts: Facts, numbers: Sequence[int], at: int | None = None) -> str:
+    """ "`a`", "`a` and `b`", "`a` and 3 more": the tensors that one mistake has to do with."""
+    names = list(dict.fromkeys(named(facts, number, at) for number in numbers))
+    if len(names) <= 2:
+        return " and ".join(names)
+    return f"{names[0]} and {len(names) - 1} more"
+
+
+def optimizer_name(training: Training, step: Step) -> str:
+    """What the script calls an optimizer, else its class."""
+    made = training.made(step)
+    targets = () if made is None else training.facts.trace.sites[made.site].targets
+    return targets[0] if targets else step.op.removesuffix(".step")
+
+
+def optimizer_label(training: Training, step: Step) -> Label | None:
+    """The line that made the optimizer."""
+    made = training.made(step)
+    if made is None:
+        return None
+    count = len({access.tensor for access in made.inputs})
+    what = "1 parameter" if count == 1 else f"{count} parameters"
+    return training.facts.label("optimizer_made_here", made.site, f"`{made.op}` is given {what} here")
+
+
+def born(facts: Facts, number: int) -> int | None:
+    """The site of the line that made a leaf, or where it was first met."""
+    use = facts.first_use(number)
+    return None if use is None else use.site
