@@ -24,11 +24,8 @@ ROLES = frozenset(
     returned_here saved_here shared_here state_changed_here value_made_here view_made_here""".split()
 )
 
-# Marked on the page for the reader, and not labelled yet: the line made a hook or a class, of which the trace knows
-# nothing.
-NOT_LABELLED = {
-    "inference-tensor-version": {"mode_entered_here"},
-}
+# Marked on the page for the reader, and not labelled yet.
+NOT_LABELLED: dict[str, set[str]] = {}
 
 
 @pytest.fixture(scope="module")

@@ -50,3 +50,15 @@ wave = checkpoint(Cosine.apply, weight * 1, use_reentrant=False)
 wave.sum().backward()
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "checkpoint-unpacked-twice",
+    ("rejected_here", "called_here", "needed_here"),
+    "`ctx.saved_tensors` was read a second time in a checkpointed function",
+    "under a checkpoint each read hands out the tensor that was computed again, once, and then forgets it",
+    "read it once and keep what it gives in a variable: `(value,) = ctx.saved_tensors`",
+)

@@ -30,3 +30,16 @@ def energy(value):
 torch.func.grad(energy)(torch.ones(2))
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "func-requires-grad-inside",
+    ("rejected_here", "mode_entered_here"),
+    "{op} was called inside a transform of `torch.func`",
+    "a transform decides itself what is differentiated: its arguments; it does not look at `requires_grad` or `.grad`",
+    "leave it out, and name what to differentiate with `argnums`",
+    "for the gradient of an inner value, make that value an argument of the function",
+)

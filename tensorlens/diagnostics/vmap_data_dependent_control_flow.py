@@ -29,3 +29,15 @@ def fold(value):
 torch.vmap(fold)(torch.ones(3, 2))
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "vmap-data-dependent-control-flow",
+    ("rejected_here", "mode_entered_here"),
+    "a choice in Python depends on a tensor that stands for a whole batch",
+    "inside `torch.vmap` the answer may differ from one element to the next, and Python can go one way only",
+    "compute both sides and take one with `torch.where`",
+)

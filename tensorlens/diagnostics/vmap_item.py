@@ -28,3 +28,16 @@ def scale(value):
 torch.vmap(scale)(torch.ones(3, 2))
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "vmap-item",
+    ("rejected_here", "mode_entered_here"),
+    "{op} asks for one number while `torch.vmap` computes many at once",
+    "inside `torch.vmap` a tensor stands for a whole batch of them, so there is no one number to hand to Python",
+    "stay in tensors: leave out {op} and compute with the tensor itself",
+    "for a choice, compute both sides and take one with `torch.where`",
+)

@@ -29,3 +29,16 @@ def jitter(value):
 torch.vmap(jitter, randomness="different")(torch.ones(3, 2))
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "vmap-randomness",
+    ("rejected_here", "mode_entered_here"),
+    "{op} draws random numbers inside `torch.vmap`",
+    "`torch.vmap` is not told whether all elements of the batch shall get the same numbers or each its own",
+    'say so: `torch.vmap(..., randomness="different")` or `"same"`',
+    "or draw them outside and pass them in as an argument",
+)

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 _ATOMS = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device)
+_KEPT = (*_ATOMS, torch.Tensor)
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque)
 _MAX_ITEMS = 32
 _MAX_READ = 400
@@ -69,10 +70,8 @@ class Outside:
     def _add_value(self, name: str, place: Reading, value: Any, depth: int) -> None:
         if len(self.read) >= _MAX_READ:
             return
-        if isinstance(value, _ATOMS):
-            self.read[name] = Reading(repr(value)[:_MAX_TEXT], place.root, place.attribute)
-        elif isinstance(value, torch.Tensor):
-            self.read[name] = Reading(f"{value.dtype} {list(value.shape)}", place.root, place.attribute)
+        if isinstance(value, _KEPT):
+            self.read[name] = Reading(_text(value), place.root, place.attribute)
         elif isinstance(value, torch.nn.Module):
             self._add_module(name, value)
         elif isinstance(value, _CONTAINERS):
@@ -87,7 +86,7 @@ class Outside:
         items = value.items() if isinstance(value, dict) else enumerate(value)
         for key, item in list(items)[:_MAX_ITEMS]:
             if isinstance(item, _ATOMS) and not isinstance(value, set | frozenset):
-                self.read[f"{name}[{key!r}]"] = Reading(repr(item)[:_MAX_TEXT], place.root, place.attribute)
+                self.read[f"{name}[{key!r}]"] = Reading(_text(item), place.root, place.attribute)
 
     def _add_object(self, name: str, value: Any) -> None:
         if isinstance(value, torch.nn.Module):
@@ -100,9 +99,15 @@ class Outside:
     def _add_module(self, name: str, module: torch.nn.Module) -> None:
         for path, part in module.named_modules():
             for attribute, item in list(vars(part).items()):
-                if len(self.read) < _MAX_READ and isinstance(item, _ATOMS) and not attribute.startswith("_"):
+                if len(self.read) < _MAX_READ and isinstance(item, _KEPT) and not attribute.startswith("_"):
                     full = ".".join(filter(None, (name, path, attribute)))
-                    self.read[full] = Reading(repr(item)[:_MAX_TEXT], name, attribute, id(part))
+                    self.read[full] = Reading(_text(item), name, attribute, id(part))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return f"a tensor of shape {list(value.shape)}, {value.dtype}"
+    return repr(value)[:_MAX_TEXT]
 
 
 def _outer_values(function: FunctionType) -> Iterator[tuple[str, Any]]:

@@ -51,34 +51,25 @@ def _set_anomaly_enabled(recorder: Recorder, original: Any) -> Any:
     return set_anomaly_enabled
 
 
-def _enter_hooks(recorder: Recorder, original: Any) -> Any:
-    """Entering hooks on saved tensors, which may be refused."""
-
-    @functools.wraps(original)
-    def __enter__(self: Any) -> Any:
-        if recorder.paused:
-            return original(self)
-        frame = sys._getframe(1)
-        try:
-            result = original(self)
-        except BaseException as error:
-            recorder.fail(error, f"autograd.graph.{type(self).__name__}", (), frame)
-            raise
-        _note(recorder, frame, type(self).__name__, True)
-        return result
-
-    return __enter__
-
-
 def _switch(kind: str, entering: bool) -> Wrap:
-    """A function that switches a mode on or off; a `kind` of "" is the class of the context manager."""
+    """A function that switches a mode on or off; a `kind` of "" is the class of the context manager. Entering may be
+    refused."""
 
     def wrap(recorder: Recorder, original: Any) -> Any:
+        home = original.__module__.removeprefix("torch.") if original.__module__ else ""
+
         @functools.wraps(original)
         def switch(*args: Any, **kwargs: Any) -> Any:
-            result = original(*args, **kwargs)
-            if not recorder.paused:
-                _note(recorder, sys._getframe(1), kind or type(args[0]).__name__, entering)
+            if recorder.paused:
+                return original(*args, **kwargs)
+            frame = sys._getframe(1)
+            name = kind or type(args[0]).__name__
+            try:
+                result = original(*args, **kwargs)
+            except BaseException as error:
+                recorder.fail(error, f"{home}.{name}", (), frame)
+                raise
+            _note(recorder, frame, name, entering)
             return result
 
         return switch
@@ -236,7 +227,7 @@ _vmap: Any = torch._functorch.vmap
 
 PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
     (torch, "set_anomaly_enabled", _set_anomaly_enabled),
-    (_HOOKS, "__enter__", _enter_hooks),
+    (_HOOKS, "__enter__", _switch("", True)),
     (_HOOKS, "__exit__", _switch("", False)),
     (_autograd, "_saved_tensors_hooks_disable", _switch("disable_saved_tensors_hooks", True)),
     (_autograd, "_saved_tensors_hooks_enable", _switch("disable_saved_tensors_hooks", False)),
