@@ -223,6 +223,137 @@ FOUND = {
         torch.nn.functional.cross_entropy(out, torch.tensor([1]), weight)  # rejected_here
         """,
     ),
+    "a-flattened-gradient": (
+        "grad-shape-mismatch",
+        """
+        import torch
+        net = torch.nn.Linear(2, 3)  # leaf_made_here
+        net(torch.ones(1, 2)).sum().backward()
+        flat = net.weight.grad.flatten()  # value_made_here
+        net.weight.grad = flat  # rejected_here
+        """,
+    ),
+    "a-permuted-batch": (
+        "view-size-incompatible",
+        """
+        import torch
+        class Head(torch.nn.Module):
+            def forward(self, x):
+                x = x.permute(0, 2, 1)  # view_made_here
+                return x.view(x.size(0), -1)  # rejected_here
+        Head()(torch.ones(2, 3, 4, requires_grad=True))
+        """,
+    ),
+    "a-row-of-an-unbound-tensor": (
+        "detach-view-inplace",
+        """
+        import torch
+        x = torch.ones(2, 3, requires_grad=True) * 2
+        first, second = x.unbind(0)  # view_made_here
+        first.detach_()  # rejected_here
+        """,
+    ),
+    "a-generator-counted-first": (
+        "clip-grad-empty-generator",
+        """
+        import torch
+        net = torch.nn.Linear(2, 1)
+        trainable = (p for p in net.parameters() if p.requires_grad)
+        print(sum(p.numel() for p in trainable))  # value_made_here
+        net(torch.ones(1, 2)).sum().backward()
+        torch.nn.utils.clip_grad_norm_(trainable, 1.0)  # rejected_here
+        """,
+    ),
+    "a-converted-model": (
+        "grad-scaler-fp16-gradients",
+        """
+        import torch
+        net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))
+        net = net.to(torch.float16)  # leaf_made_here
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cpu")
+        scaler.scale(net(torch.ones(1, 2).half()).sum()).backward()
+        scaler.unscale_(opt)  # needed_here
+        """,
+    ),
+    "a-lazy-layer-initialised": (
+        "lazy-parameter-uninitialized",
+        """
+        import torch
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc = torch.nn.LazyLinear(3)  # leaf_made_here
+        net = Net()
+        torch.nn.init.normal_(net.fc.weight)  # rejected_here
+        """,
+    ),
+    "memory-of-an-array-in-an-object": (
+        "storage-not-resizable",
+        """
+        import numpy as np
+        import torch
+        class Data:
+            def __init__(self):
+                self.t = torch.as_tensor(np.ones(3))  # shared_here
+        d = Data()
+        d.t.resize_(8)  # rejected_here
+        """,
+    ),
+    "names-for-parameters": (
+        "optimizer-param-not-a-tensor",
+        """
+        import torch
+        net = torch.nn.Linear(2, 1)
+        params = [n for n, p in net.named_parameters()]  # value_made_here
+        torch.optim.SGD(params, lr=0.1)  # optimizer_made_here
+        """,
+    ),
+    "a-filter-that-leaves-nothing": (
+        "empty-inputs",
+        """
+        import torch
+        net = torch.nn.Linear(2, 1)
+        def grads(loss, params):
+            return torch.autograd.grad(loss, params)  # needed_here
+        picked = [p for n, p in net.named_parameters() if "norm" in n]  # value_made_here
+        grads(net(torch.ones(1, 2)).sum(), picked)
+        """,
+    ),
+    "frozen-one-by-one": (
+        "ddp-no-trainable-parameters",
+        """
+        import tempfile, torch
+        import torch.distributed as dist
+        dist.init_process_group("gloo", store=dist.FileStore(tempfile.mktemp(), 1), rank=0, world_size=1)
+        net = torch.nn.Linear(2, 1)
+        for p in net.parameters():
+            p.requires_grad = False  # leaf_made_here
+        torch.nn.parallel.DistributedDataParallel(net)  # rejected_here
+        """,
+    ),
+    "a-gradient-in-half-precision": (
+        "grad-dtype-mismatch",
+        """
+        import torch
+        params = [torch.nn.Parameter(torch.ones(2))]  # leaf_made_here
+        for p in params:
+            g = torch.zeros(2).half()  # value_made_here
+            p.grad = g  # rejected_here
+        """,
+    ),
+    "a-plain-tensor-registered": (
+        "register-tensor-as-parameter",
+        """
+        import torch
+        class M(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                init = torch.zeros(3)  # value_made_here
+                self.register_parameter("b", init)  # rejected_here
+        M()
+        """,
+    ),
 }
 
 # Errors of other causes whose messages look the same: none of these codes may be claimed.

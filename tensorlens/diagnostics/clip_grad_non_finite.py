@@ -8,8 +8,8 @@ without it, it would spread the NaN to all the other gradients. The cause lies b
 ```python
 import torch
 
-weight = torch.zeros(2, requires_grad=True)
-(weight.sqrt() * 0).sum().backward()  # value_made_here
+weight = torch.tensor([1e20, 2.0], requires_grad=True)
+weight.pow(3).sum().backward()  # value_made_here
 torch.nn.utils.clip_grad_norm_([weight], 1.0, error_if_nonfinite=True)  # needed_here
 ```
 
@@ -18,8 +18,8 @@ torch.nn.utils.clip_grad_norm_([weight], 1.0, error_if_nonfinite=True)  # needed
 ```python
 import torch
 
-weight = torch.zeros(2, requires_grad=True)
-((weight + 1e-6).sqrt() * 0).sum().backward()
+weight = torch.tensor([1e20, 2.0], requires_grad=True, dtype=torch.float64)
+weight.pow(3).sum().backward()
 torch.nn.utils.clip_grad_norm_([weight], 1.0, error_if_nonfinite=True)
 ```
 """

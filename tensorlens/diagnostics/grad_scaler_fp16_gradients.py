@@ -34,7 +34,7 @@ from tensorlens.diagnostics.refusals import refused
 
 find = refused(
     "grad-scaler-fp16-gradients",
-    ("needed_here", "leaf_made_here"),
+    ("needed_here", "leaf_made_here:converted"),
     "`GradScaler` was used with parameters that are float16",
     "dividing float16 gradients again would lose what the scaling had saved",
     "keep the parameters in float32 and compute inside `torch.autocast`",

@@ -143,6 +143,23 @@ def _frozen_at(facts: Facts, number: int, before: int) -> int | None:
     return None if use is None else use.site
 
 
+def converted_leaf(refusal: Refusal) -> Spot | None:
+    """The line that made the first leaf among the call's tensors, or last converted it to another data type."""
+    facts = refusal.facts
+    number = refusal.first(refusal.is_leaf)
+    if number is None:
+        return None
+    before = (call for call in reversed(facts.calls) if call.index < refusal.index)
+    use = next((call for call in before if _converts(facts, call, number)), None) or facts.first_use(number)
+    return None if use is None else Spot(number, use.site, f"{refusal.name(number)} has its data type from here on")
+
+
+def _converts(facts: Facts, call: Call, number: int) -> bool:
+    if call.op != "Tensor.data.__set__" or len(call.inputs) < 2 or call.inputs[0].tensor != number:
+        return False
+    return facts.tensor(call.inputs[1].tensor).dtype != facts.tensor(number).dtype
+
+
 def module_call(refusal: Refusal) -> Spot:
     return Spot(None, refusal.site, f"{op_text(refusal.op)} is called here")
 
@@ -188,6 +205,7 @@ ROLES: dict[str, Callable[[Refusal], Spot | None]] = {
     "optimizer_made_here": optimizer,
     "graph_built_here:use": used_in_graph,
     "graph_cut_here:gradient": cut,
+    "leaf_made_here:converted": converted_leaf,
     "leaf_made_here:unreached": unreached_leaf,
     "called_here:module": module_call,
     "replaced_here": replaced,
