@@ -13,6 +13,7 @@ import typer
 
 from tensorlens import commands
 from tensorlens.commands import Output
+from tensorlens.runner import RunOptions
 
 app = typer.Typer(
     name="tensorlens",
@@ -79,13 +80,22 @@ def explain(
     output: To = None,
     width: Width = None,
     timeout: Timeout = None,
+    reference: Annotated[
+        bool,
+        typer.Option(
+            "--reference",
+            help="Run it a second time, with copies of what autograd saves, and compare every leaf's gradients. The "
+            "second run's output is dropped; files that the script writes are written twice.",
+        ),
+    ] = False,
 ) -> None:
     """Run any script and tell what happened, what went wrong, and which line did it.
 
     What follows the script is the script's own, unless all of it is options of ours; after -- all of it is.
     """
     arguments = [script, *(args or [])] if script else list(args or [])
-    raise typer.Exit(commands.explain(module, arguments, Output(format, output, width), timeout))
+    limits = RunOptions(timeout=timeout, reference=reference)
+    raise typer.Exit(commands.explain(module, arguments, Output(format, output, width), limits))
 
 
 @app.command()

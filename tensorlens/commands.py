@@ -16,6 +16,7 @@ from tensorlens.errors import TensorLensError, UsageError
 if TYPE_CHECKING:
     from tensorlens.model import Report, Trace
     from tensorlens.render import RenderOptions
+    from tensorlens.runner import RunOptions
 
 _INTERRUPTED = 130
 _PROSE = 100  # columns: wider text is hard to read
@@ -136,10 +137,10 @@ def show_version() -> None:
 # --- run, explain, view ---------------------------------------------------------------------------------------------
 
 
-def explain(module: str | None, arguments: Sequence[str], output: Output, timeout: float | None) -> int:
+def explain(module: str | None, arguments: Sequence[str], output: Output, given: RunOptions) -> int:
     """`explain SCRIPT [ARGS…]`, `explain -m MODULE [ARGS…]`, `explain - [ARGS…]`."""
     from tensorlens import trailing
-    from tensorlens.runner import RunOptions, Target, run_script
+    from tensorlens.runner import Target, run_script
 
     if module is None and not arguments:
         raise UsageError("explain what? Give a script, - for standard input, or -m and a module")
@@ -151,7 +152,12 @@ def explain(module: str | None, arguments: Sequence[str], output: Output, timeou
         target = Target("stdin", "-", tail.argv)
     else:
         target = Target("file", arguments[0], tail.argv)
-    options = RunOptions(timeout=tail.timeout or timeout, stdout_to_stderr=output.keeps_stdout)
+    options = replace(
+        given,
+        timeout=tail.timeout or given.timeout,
+        stdout_to_stderr=output.keeps_stdout,
+        reference=tail.reference or given.reference,
+    )
     trace = run_script(target, options)
     return _show(trace, output)
 

@@ -42,7 +42,8 @@ from typing import IO, Any
     #        input, and of the result its id, its base's id or NONE, its version, and the first sequence number
     WITHIN,  # the optimizer step that is running from here on, or ""
     ALIVE,  # ids of the tensors that are alive
-) = range(26)
+    PASS,  # samples of roots, (place, tensor, sample, sample of its gradient) of each, failed
+) = range(27)
 
 _LENGTH = struct.Struct("<Q")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from tensorlens import callbacks, circumstances, inspection, model
+from tensorlens import callbacks, circumstances, inspection, model, reference
 from tensorlens.assembly import MODES, Assembly, Info, Plan, optional
 from tensorlens.journal import CALL
 from tensorlens.messages import classify
@@ -53,6 +53,8 @@ class Reader:
         self._end = model.End()
         self._noticed: dict[str, list[Any]] = {name: [] for name in inspection.KINDS}
         self._callbacks: dict[str, Any] = {"functions": [], "registrations": [], "runs": deque(maxlen=window)}
+        self.passes: list[reference.Pass] = []
+        self.reference: reference.Reference | None = None  # what comparing them came to, for the trace
         self.finished = False
 
     def read(self, batches: Iterable[list[Any]]) -> None:
@@ -75,7 +77,8 @@ class Reader:
         failures, end = tuple(self._failures), self._end
         found = inspection.Inspection(**{name: tuple(rows) for name, rows in self._noticed.items()})
         called = callbacks.Callbacks(**{name: tuple(rows) for name, rows in self._callbacks.items()})
-        records = (*failures, end, *self._assignments, found, called)
+        compared = self.reference or reference.Reference()
+        records = (*failures, end, *self._assignments, found, called, compared)
         assembly = Assembly(items, self._plans, self._infos, self._nbytes, records)
         events = assembly.events()
         totals = self._totals.copy()
@@ -96,6 +99,7 @@ class Reader:
             totals=tuple(model.Total(site, op, n) for (site, op), n in totals.items()),
             callbacks=assembly.record(called),
             inspection=assembly.record(found),
+            reference=None if self.reference is None else assembly.record(compared),
         )
 
     def _add(self, content: Any) -> None:
@@ -249,6 +253,9 @@ class Reader:
     def _read_callback(self, name: str, *fields: Any) -> None:
         self._callbacks[name].append(callbacks.record(self._count, name, fields))
 
+    def _read_pass(self, roots: Any, gradients: Any, failed: bool) -> None:
+        self.passes.append(reference.passed(self._count - 1, roots, gradients, failed))
+
     _READERS = (
         _read_versions,
         _read_site,
@@ -276,4 +283,5 @@ class Reader:
         _read_plan,
         _read_within,
         _read_alive,
+        _read_pass,
     )

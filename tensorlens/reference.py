@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import inf, isfinite, isnan, nan, prod
+from typing import Any
+
+SHOWN = 6  # values of a gradient that are told
+SUMS = 2  # that follow the values of a sample that is not whole
+CLOSE = {"float64": 1e-8, "float32": 1e-4, "complex128": 1e-8, "complex64": 1e-4}  # differences that rounding makes
+FLOOR = 1e-5  # of gradients that are next to nothing
+COARSE = 2e-2  # in types of half precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,3 +36,138 @@ class Reference:
     compared: tuple[int, ...] = ()  # indices of the events of the passes whose gradients were compared
     differences: tuple[Difference, ...] = ()  # all in the last of those passes
     reason: str = ""  # why nothing is said of the passes after them; "": there is none, or none was compared
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What is kept of a tensor's values: all, or some that are evenly spread and two sums over all."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    values: tuple[float, ...]
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape) * (2 if self.dtype.startswith("complex") else 1)
+
+    @property
+    def whole(self) -> bool:
+        return len(self.values) == self.size
+
+    @property
+    def shown_of(self) -> int:
+        """How many of the values are the tensor's own."""
+        return self.size if self.whole else len(self.values) - SUMS
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """What one run keeps of a backward pass for the comparison. `gradients` by the place that a tensor has among all
+    that had a gradient: (tensor, its values before the pass, its gradient)."""
+
+    index: int
+    roots: tuple[Sample | None, ...]
+    gradients: dict[int, tuple[int, Sample | None, Sample | None]]
+    failed: bool
+
+
+def passed(index: int, roots: Any, gradients: Any, failed: bool) -> Pass:
+    """A pass from its row in the journal."""
+    by_place = {place: (tensor, _sample(leaf), _sample(found)) for place, tensor, leaf, found in gradients}
+    return Pass(index, tuple(map(_sample, roots)), by_place, failed)
+
+
+def _sample(raw: Any) -> Sample | None:
+    return None if raw is None else Sample(raw[0], raw[1], tuple(array("d", raw[2])))
+
+
+def compare(first: Sequence[Pass], second: Sequence[Pass]) -> Reference:
+    """The passes of a run beside those of the run with copies, up to the first wrong gradient or to where the two
+    stop being runs of the same computation."""
+    compared: list[int] = []
+    for one, other in zip(first, second, strict=False):
+        reason = _apart(one, other)
+        if reason:
+            return Reference(tuple(compared), (), reason)
+        if one.failed:
+            continue
+        compared.append(one.index)
+        differences = tuple(_differences(one, other))
+        if differences:
+            return Reference(tuple(compared), differences, "an earlier gradient of this run is wrong already")
+    if len(first) != len(second):
+        counts = f"{len(first)} and {len(second)}"
+        return Reference(tuple(compared), (), f"the two runs have different numbers of backward passes, {counts}")
+    return Reference(tuple(compared), ())
+
+
+def _apart(one: Pass, other: Pass) -> str:
+    """Why two passes can't be compared; "" if they start from the same values."""
+    if one.failed != other.failed:
+        return f"the {'first' if one.failed else 'second'} run only raised in this pass"
+    if len(one.roots) != len(other.roots):
+        return "the two runs start this pass from different tensors"
+    for before, after in zip(one.roots, other.roots, strict=True):
+        if not _close(before, after):
+            return f"the two runs are different: this pass starts from {_shown(before)} in one, {_shown(after)} in two"
+    for place in one.gradients.keys() & other.gradients.keys():
+        if not _close(one.gradients[place][1], other.gradients[place][1]):
+            return "the two runs are different: a leaf has other values before this pass"
+    return ""
+
+
+def _shown(sample: Sample | None) -> str:
+    return "nothing" if sample is None else ", ".join(f"{value:.6g}" for value in sample.values[:SHOWN])
+
+
+def _close(one: Sample | None, other: Sample | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return (one.shape, one.dtype) == (other.shape, other.dtype) and not _off(one, other)
+
+
+def _off(one: Sample, other: Sample) -> list[int]:
+    """The positions of the values that differ by more than rounding does."""
+    most = other.shown_of
+    size = max((abs(value) for value in other.values[:most] if isfinite(value)), default=0.0)
+    relative = CLOSE.get(one.dtype, COARSE)
+    off = [
+        n
+        for n, (a, b) in enumerate(zip(one.values[:most], other.values[:most], strict=True))
+        if not (a == b or abs(a - b) <= relative * (size + FLOOR) or (isnan(a) and isnan(b)))
+    ]
+    if off or other.whole:
+        return off
+    ours, theirs = one.values[most:], other.values[most:]
+    return [most] if any(abs(a - b) > relative * theirs[1] for a, b in zip(ours, theirs, strict=True)) else []
+
+
+def _differences(one: Pass, other: Pass) -> Iterator[Difference]:
+    for place in sorted(one.gradients.keys() | other.gradients.keys()):
+        tensor, _, got = one.gradients.get(place, (None, None, None))
+        _, _, right = other.gradients.get(place, (None, None, None))
+        if tensor is None or (got is None and right is None):
+            continue  # the first run met no such tensor
+        if got is None or right is None or (got.shape, got.dtype) != (right.shape, right.dtype):
+            yield _whole(one.index, tensor, got, right)
+        elif off := _off(got, right):
+            yield _difference(one.index, tensor, got, right, off)
+
+
+def _whole(index: int, tensor: int, got: Sample | None, right: Sample | None) -> Difference:
+    """A gradient that only one of the runs has, or that has another shape there."""
+    sizes = [max(map(abs, sample.values), default=0.0) for sample in (got, right) if sample is not None]
+    size = next(sample.size for sample in (got, right) if sample is not None)
+    before, after = (() if sample is None else sample.values[:SHOWN] for sample in (got, right))
+    return Difference(index, tensor, max(sizes), inf, 0, before, after, size)
+
+
+def _difference(index: int, tensor: int, got: Sample, right: Sample, off: list[int]) -> Difference:
+    most = got.shown_of
+    gaps = [abs(got.values[n] - right.values[n]) for n in off if n < most] or [0.0]
+    largest = nan if any(map(isnan, gaps)) else max(gaps)
+    size = max((abs(value) for value in right.values[:most] if isfinite(value)), default=0.0)
+    start = 0 if off[0] < SHOWN or off[0] >= most else off[0]
+    before, after = (sample.values[start : min(start + SHOWN, most)] for sample in (got, right))
+    place = start if got.whole else start * got.size // most
+    return Difference(index, tensor, largest, largest / size if size else inf, place, before, after, got.size)

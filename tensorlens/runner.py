@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -19,6 +20,8 @@ from tensorlens.errors import UsageError
 from tensorlens.journal import unpack
 from tensorlens.model import Script, Trace
 from tensorlens.reader import Reader
+from tensorlens.reference import compare
+from tensorlens.streams import repeatable_stdin
 
 _BOOTSTRAP = "import sys; sys.path[0] = {folder!r}; from tensorlens.tracer.run import main; main()"
 _FOLLOWING = 0.2  # seconds between two looks at the journal
@@ -39,6 +42,7 @@ class RunOptions:
     timeout: float | None = None  # seconds
     claims: bool = False  # check the `#:` lines
     stdout_to_stderr: bool = False  # keep standard output for the report
+    reference: bool = False  # run it once more, with copies of what autograd saves, and compare the gradients
 
 
 def run_script(target: Target, options: RunOptions = RunOptions()) -> Trace:
@@ -49,12 +53,42 @@ def run_script(target: Target, options: RunOptions = RunOptions()) -> Trace:
     """
     if target.kind == "file":
         _check_file(Path(target.name))
+    if not options.reference:
+        return _with_outcome(*_recorded(target, _Child(options)))
+    with repeatable_stdin(target.kind == "stdin") as rewind:
+        children = _compared(options)
+        first, ended = _recorded(target, next(children))
+        second, _ = _recorded(target, replace(next(children), stdin=rewind()))
+    first.reference = compare(first.passes, second.passes)
+    return _with_outcome(first, ended)
+
+
+@dataclass(frozen=True, slots=True)
+class _Child:
+    """How one run differs from a plain one."""
+
+    options: RunOptions
+    comparison: dict[str, Any] = field(default_factory=dict)  # its part of the configuration
+    environment: dict[str, str] | None = None
+    stdin: int | None = None
+
+
+def _compared(options: RunOptions) -> Iterator[_Child]:
+    """The run and its repetition, with the same random state to start from."""
+    ours = "PYTHONHASHSEED" not in os.environ
+    seed = secrets.randbits(32)
+    environment = {**os.environ, "PYTHONHASHSEED": str(seed)} if ours else None
+    for copies in (False, True):
+        yield _Child(options, {"seed": seed, "hash_seed": ours, "copies": copies}, environment)
+
+
+def _recorded(target: Target, child: _Child) -> tuple[Reader, _Ended]:
     reader = Reader(_script(target))
     with tempfile.NamedTemporaryFile(prefix="tensorlens-") as journal, open(journal.name, "rb") as written:
         with _follow(reader, written):
-            ended = _run_child(target, options, journal.fileno())
+            ended = _run_child(target, child, journal.fileno())
         reader.read(unpack(written))
-    return _with_outcome(reader, ended)
+    return reader, ended
 
 
 @contextmanager
@@ -102,13 +136,16 @@ class _Ended:
     interrupted: bool
 
 
-def _run_child(target: Target, options: RunOptions, descriptor: int) -> _Ended:
-    config = {"kind": target.kind, "name": target.name, "argv": target.argv, "claims": options.claims}
+def _run_child(target: Target, how: _Child, descriptor: int) -> _Ended:
+    options = how.options
+    config = {"kind": target.kind, "name": target.name, "argv": target.argv, "claims": options.claims, **how.comparison}
     bootstrap = _BOOTSTRAP.format(folder=str(Path(__file__).resolve().parent.parent))
     command = [sys.executable, "-c", bootstrap, str(descriptor), json.dumps(config)]
     sys.stdout.flush()
-    out: Any = sys.stderr.fileno() if options.stdout_to_stderr else None
-    child = subprocess.Popen(command, stdout=out, pass_fds=(descriptor,))
+    unheard = subprocess.DEVNULL if how.comparison.get("copies") else None
+    out: Any = sys.stderr.fileno() if options.stdout_to_stderr and unheard is None else unheard
+    streams: dict[str, Any] = {"stdin": how.stdin, "stdout": out, "stderr": unheard}
+    child = subprocess.Popen(command, pass_fds=(descriptor,), env=how.environment, **streams)
     with _signals_go_to(child) as interrupts:
         try:
             child.wait(options.timeout)

@@ -25,6 +25,7 @@ class Trailing:
     output: Path | None = None
     width: int | None = None
     timeout: float | None = None
+    reference: bool = False
 
 
 def split(tail: Sequence[str]) -> Trailing:
@@ -35,6 +36,9 @@ def split(tail: Sequence[str]) -> Trailing:
     rest = list(tail)
     while rest:
         word = rest.pop(0)
+        if word == "--reference":
+            found["reference"] = word
+            continue
         name, joined, value = word.partition("=")
         if name not in _NAMES or (not joined and not rest):
             return Trailing(tuple(tail))
@@ -53,4 +57,5 @@ def _typed(found: dict[str, str]) -> Trailing:
         output=Path(found["output"]) if "output" in found else None,
         width=int(found["width"]) if "width" in found else None,
         timeout=float(found["timeout"]) if "timeout" in found else None,
+        reference="reference" in found,
     )

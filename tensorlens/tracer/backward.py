@@ -41,8 +41,9 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
             with recorder.quiet():
                 note_leftovers(recorder, roots, frame)
                 singular = singular_nodes(recorder, roots, frame)
+            sampled = None if recorder.samples is None else recorder.samples.start(roots)
         recorder.rows.append((BACKWARD_START, token))
-        failed = True
+        failed, result = True, None
         try:
             with recorder:
                 result = engine(t_outputs, *args, **kwargs)
@@ -69,6 +70,9 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
                 wanted = tuple(recorder.identity.meet(t) for t in asked)
             row = (BACKWARD, token, _op(frame), recorder.sites.known(frame), tuple(flat), changes, wanted)
             recorder.rows.append((*row, bool(retain), bool(create), failed))
+            if sampled is not None:
+                with torch._C.DisableTorchFunction():
+                    sampled(result, asked, failed)
 
     return _engine_run_backward
 

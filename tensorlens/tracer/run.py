@@ -12,11 +12,12 @@ import importlib.machinery
 import io
 import json
 import os
+import random
 import runpy
 import sys
 import tokenize
 import types
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import torch
@@ -52,6 +53,8 @@ def main() -> None:
         code = program.load(recorder)
         stack.enter_context(invisible(recorder))
         stack.enter_context(installed(recorder))
+        if config.get("seed") is not None:
+            _prepare_comparison(recorder, config, stack)
         stack.enter_context(recorder)
         exec(code, program.module.__dict__)
     except BaseException as raised:
@@ -61,6 +64,25 @@ def main() -> None:
     if error is not None:
         _let_python_show(error)
         raise error
+
+
+def _prepare_comparison(recorder: Recorder, config: dict[str, Any], stack: ExitStack) -> None:
+    """Of `--reference`: both runs start from the same random state, which a plain run would draw for itself."""
+    from tensorlens.tracer.samples import Samples
+
+    if config["hash_seed"]:  # ours; the program's own environment has none
+        os.environ.pop("PYTHONHASHSEED", None)
+    random.seed(config["seed"])
+    torch.default_generator.manual_seed(config["seed"])
+    with suppress(ImportError):
+        import numpy
+
+        numpy.random.seed(config["seed"])
+    recorder.samples = Samples(recorder)
+    if config["copies"]:
+        from tensorlens.tracer.copies import copying
+
+        stack.enter_context(copying(recorder))
 
 
 class _Program:

@@ -1,0 +1,122 @@
+"""The second run of `--reference`: autograd keeps copies of all that it saves, so that nothing can change under it.
+
+Saved-tensor hooks make the copies. They take the version check away, which is why the first run has none. What the
+hooks don't see is copied as well: the attributes of a `ctx`, and what the program's own hooks hand back. A checkpoint
+keeps what it would compute again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.utils.checkpoint
+
+from tensorlens.tracer.recorder import Recorder
+
+_autograd = torch._C._autograd
+_PLAIN = {torch.Tensor, torch.nn.Parameter}
+
+
+@contextmanager
+def copying(recorder: Recorder) -> Iterator[None]:
+    """Keep copies while this lasts. To be entered after the recorder's own patches."""
+    copies = _Copies(recorder)
+    patches: tuple[tuple[Any, str, Callable[[Any], Any]], ...] = (
+        (_autograd, "_push_saved_tensors_default_hooks", copies.push),
+        (_autograd, "_saved_tensors_hooks_disable", copies.disable),
+        (_autograd, "_saved_tensors_hooks_enable", copies.enable),
+        (torch.autograd.Function, "apply", copies.apply),
+        (torch.utils.checkpoint, "checkpoint", _kept),
+    )
+    undo = [(owner, name, vars(owner)[name]) for owner, name, _ in patches]
+    copies.begin()
+    for owner, name, wrap in patches:
+        setattr(owner, name, wrap(vars(owner)[name]))
+    try:
+        yield
+    finally:
+        for owner, name, original in undo:
+            setattr(owner, name, original)
+        copies.end()
+
+
+class _Copies:
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._push = _autograd._push_saved_tensors_default_hooks
+        self._active = False
+
+    def begin(self) -> None:
+        self._push(self.copy, lambda kept: kept)
+        self._active = True
+
+    def end(self) -> None:
+        if self._active:
+            _autograd._pop_saved_tensors_default_hooks()
+            self._active = False
+
+    def copy(self, tensor: Any) -> Any:
+        """A copy without history; autograd gives it its place in the graph back. A subclass is left as it is."""
+        if type(tensor) not in _PLAIN:
+            return tensor
+        with self._recorder.quiet(), torch._C.DisableTorchFunction():
+            return tensor.detach().clone()
+
+    def push(self, original: Any) -> Any:
+        """The program's own hooks, or torch's: what they pack is copied."""
+
+        def push(pack: Any, unpack: Any) -> None:
+            original(lambda tensor: self._packed(pack(tensor)), unpack)
+
+        return push
+
+    def _packed(self, packed: Any) -> Any:
+        if type(packed) in (tuple, list):
+            return type(packed)(self._packed(item) for item in packed)
+        return self.copy(packed) if isinstance(packed, torch.Tensor) else packed
+
+    def disable(self, original: Any) -> Any:
+        """Function transforms allow no hooks: ours make room."""
+
+        def disable(message: str, *args: Any) -> None:
+            self.end()
+            original(message, *args)
+
+        return disable
+
+    def enable(self, original: Any) -> Any:
+        def enable() -> None:
+            original()
+            if not self._active:
+                self.begin()
+
+        return enable
+
+    def apply(self, original: Any) -> Any:
+        """`Function.apply`; the tensors that `forward` left on its `ctx` are copied when it has ended."""
+        apply = original.__func__
+
+        def applied(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            result = apply(cls, *args, **kwargs)
+            first = result[0] if isinstance(result, tuple) and result else result
+            node = first.grad_fn if isinstance(first, torch.Tensor) else None
+            with self._recorder.quiet():
+                for name, value in list(getattr(node, "__dict__", {}).items()):
+                    if type(value) in _PLAIN:
+                        setattr(node, name, value.clone())
+            return result
+
+        return classmethod(applied)
+
+
+def _kept(original: Any) -> Any:
+    """`checkpoint` that runs its function once."""
+    own = {"use_reentrant", "context_fn", "determinism_check", "debug", "early_stop", "preserve_rng_state"}
+
+    def checkpoint(function: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(*args, **{name: value for name, value in kwargs.items() if name not in own})
+
+    return checkpoint
