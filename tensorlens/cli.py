@@ -13,7 +13,6 @@ import typer
 
 from tensorlens import commands
 from tensorlens.commands import Output
-from tensorlens.runner import RunOptions
 
 app = typer.Typer(
     name="tensorlens",
@@ -94,8 +93,7 @@ def explain(
     What follows the script is the script's own, unless all of it is options of ours; after -- all of it is.
     """
     arguments = [script, *(args or [])] if script else list(args or [])
-    limits = RunOptions(timeout=timeout, reference=reference)
-    raise typer.Exit(commands.explain(module, arguments, Output(format, output, width), limits))
+    raise typer.Exit(commands.explain(module, arguments, Output(format, output, width), timeout, reference))
 
 
 @app.command()

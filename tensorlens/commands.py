@@ -16,7 +16,6 @@ from tensorlens.errors import TensorLensError, UsageError
 if TYPE_CHECKING:
     from tensorlens.model import Report, Trace
     from tensorlens.render import RenderOptions
-    from tensorlens.runner import RunOptions
 
 _INTERRUPTED = 130
 _PROSE = 100  # columns: wider text is hard to read
@@ -137,10 +136,12 @@ def show_version() -> None:
 # --- run, explain, view ---------------------------------------------------------------------------------------------
 
 
-def explain(module: str | None, arguments: Sequence[str], output: Output, given: RunOptions) -> int:
+def explain(
+    module: str | None, arguments: Sequence[str], output: Output, timeout: float | None, reference: bool = False
+) -> int:
     """`explain SCRIPT [ARGS…]`, `explain -m MODULE [ARGS…]`, `explain - [ARGS…]`."""
     from tensorlens import trailing
-    from tensorlens.runner import Target, run_script
+    from tensorlens.runner import RunOptions, Target, run_script
 
     if module is None and not arguments:
         raise UsageError("explain what? Give a script, - for standard input, or -m and a module")
@@ -152,11 +153,10 @@ def explain(module: str | None, arguments: Sequence[str], output: Output, given:
         target = Target("stdin", "-", tail.argv)
     else:
         target = Target("file", arguments[0], tail.argv)
-    options = replace(
-        given,
-        timeout=tail.timeout or given.timeout,
+    options = RunOptions(
+        timeout=tail.timeout or timeout,
         stdout_to_stderr=output.keeps_stdout,
-        reference=tail.reference or given.reference,
+        reference=tail.reference or reference,
     )
     trace = run_script(target, options)
     return _show(trace, output)

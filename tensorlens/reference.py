@@ -11,6 +11,7 @@ from typing import Any
 SHOWN = 6  # values of a gradient that are told
 SUMS = 2  # that follow the values of a sample that is not whole
 CLOSE = {"float64": 1e-8, "float32": 1e-4, "complex128": 1e-8, "complex64": 1e-4}  # differences that rounding makes
+STRICT = 0.02  # of that, where two passes start: rounding grows on its way through a graph
 FLOOR = 1e-5  # of gradients that are next to nothing
 COARSE = 2e-2  # in types of half precision
 
@@ -123,14 +124,14 @@ def _shown(sample: Sample | None) -> str:
 def _close(one: Sample | None, other: Sample | None) -> bool:
     if one is None or other is None:
         return one is other
-    return (one.shape, one.dtype) == (other.shape, other.dtype) and not _off(one, other)
+    return (one.shape, one.dtype) == (other.shape, other.dtype) and not _off(one, other, STRICT)
 
 
-def _off(one: Sample, other: Sample) -> list[int]:
-    """The positions of the values that differ by more than rounding does."""
+def _off(one: Sample, other: Sample, share: float = 1.0) -> list[int]:
+    """The positions of the values that differ by more than rounding does, or than a `share` of that."""
     most = other.shown_of
     size = max((abs(value) for value in other.values[:most] if isfinite(value)), default=0.0)
-    relative = CLOSE.get(one.dtype, COARSE)
+    relative = CLOSE.get(one.dtype, COARSE) * share
     off = [
         n
         for n, (a, b) in enumerate(zip(one.values[:most], other.values[:most], strict=True))

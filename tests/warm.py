@@ -13,6 +13,7 @@ from types import TracebackType
 from tensorlens.journal import unpack
 from tensorlens.model import Script, Trace
 from tensorlens.reader import Reader
+from tensorlens.reference import compare
 
 _ZYGOTE = Path(__file__).parent / "support" / "zygote.py"
 
@@ -47,13 +48,25 @@ class Warm:
 
     def traced(self, script: Path) -> tuple[Ran, Trace]:
         """The script under the tracer, its claims checked."""
-        with tempfile.NamedTemporaryFile(prefix="journal-") as journal:
-            ran = self._ask(script, journal.name)
-            reader = Reader(Script(str(script), (), str(script.parent), "killed", None, None))
-            reader.read(unpack(journal))
+        ran, reader = self._read(script, {})
         return ran, reader.trace()
 
-    def _ask(self, script: Path, journal: str | None) -> Ran:
+    def compared(self, script: Path) -> tuple[Ran, Trace]:
+        """The script under the tracer with `--reference`."""
+        config: dict[str, object] = {"seed": 7, "hash_seed": False}
+        ran, first = self._read(script, config | {"copies": False})
+        _, second = self._read(script, config | {"copies": True})
+        first.reference = compare(first.passes, second.passes)
+        return ran, first.trace()
+
+    def _read(self, script: Path, comparison: dict[str, object]) -> tuple[Ran, Reader]:
+        with tempfile.NamedTemporaryFile(prefix="journal-") as journal:
+            ran = self._ask(script, journal.name, comparison)
+            reader = Reader(Script(str(script), (), str(script.parent), "killed", None, None))
+            reader.read(unpack(journal))
+        return ran, reader
+
+    def _ask(self, script: Path, journal: str | None, comparison: dict[str, object] | None = None) -> Ran:
         request = {
             "script": str(script),
             "argv": [],
@@ -61,6 +74,7 @@ class Warm:
             "lens": journal is not None,
             "claims": journal is not None,
             "journal": journal,
+            "comparison": comparison or {},
         }
         assert self._process.stdin is not None
         assert self._process.stdout is not None

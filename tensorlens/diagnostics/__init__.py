@@ -28,6 +28,7 @@ def diagnose(trace: Trace) -> tuple[Diagnostic, ...]:
         if module is not None and hasattr(module, "find"):
             found.extend(_findings(module, facts))
     found.extend(_unexplained(facts, {d.code for d in found}))
+    found.extend(_proven(facts, found))
     return tuple(sorted(found, key=lambda diagnostic: _ORDER[diagnostic.severity]))
 
 
@@ -48,6 +49,15 @@ def _unexplained(facts: Facts, explained: set[str]) -> Iterator[Diagnostic]:
     number = facts.trace.script.failure
     if number is not None and not explained & _kinds(facts.trace.failures[number].message):
         yield from find_unexplained(facts, facts.trace.failures[number])
+
+
+def _proven(facts: Facts, found: list[Diagnostic]) -> Iterator[Diagnostic]:
+    """A gradient that a second run proves wrong, where no finding says so."""
+    from tensorlens.diagnostics.gradient_differs_from_reference import find_unfound
+    from tensorlens.diagnostics.proof import PROVEN
+
+    if not any(note.startswith(PROVEN) for diagnostic in found for note in diagnostic.notes):
+        yield from find_unfound(facts)
 
 
 def _kinds(message: str) -> set[str]:

@@ -38,11 +38,14 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import reaches
-from tensorlens.diagnostics.proof import proof_notes
 from tensorlens.diagnostics.wording import count_text, finding, fix, named, op_text, source_text
 from tensorlens.model import Backward, Call, Diagnostic, Label
 
 CODE = "no-grad-write-not-in-gradient"
+BEYOND_COPIES = (
+    "unproven: `--reference` keeps copies of what autograd saves, and those don't tell what a change that was never "
+    "recorded should count for"
+)
 ENOUGH = 4  # changes by one line that are looked at
 ALIASES = ("Tensor.detach", "torch.detach", "Tensor.data.__get__", "Tensor.numpy")
 
@@ -180,7 +183,7 @@ def _tell(facts: Facts, change: _Change, backward: Backward) -> Diagnostic:
             _switch(facts, change),
             facts.label("needed_here", backward.site, "the gradient leaves the change out"),
         ],
-        notes=proof_notes(facts, backward),
+        notes=(BEYOND_COPIES,),
         fixes=(
             fix(f"make a new tensor where gradients are recorded: `{_bare(name)} = ...` instead of a change in place"),
             fix(f"if the change is not to count, say so: change a `clone()`, or `detach()` {name} for good"),

@@ -4,6 +4,7 @@ those of the first."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import isfinite
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.diagnostics.wording import named
@@ -11,6 +12,7 @@ from tensorlens.model import Backward
 from tensorlens.reference import Difference
 
 UNPROVEN = "unproven: run with `--reference` to compare the gradients with those of a second run that keeps copies"
+PROVEN = "proven: "
 ENOUGH = 4  # gradients that a note tells of
 
 
@@ -27,22 +29,22 @@ def proof_notes(facts: Facts, backward: Backward | None, tensors: Iterable[int] 
     found = [d for d in reference.differences if d.backward == backward.index and (not wanted or d.tensor in wanted)]
     if not found:
         return ("not confirmed: a second run with copies of what autograd saved has the same gradients in this pass",)
-    notes = [f"proven: {difference_text(facts, difference)}" for difference in found[:ENOUGH]]
+    notes = [f"{PROVEN}{difference_text(facts, difference)}" for difference in found[:ENOUGH]]
     if len(found) > ENOUGH:
         notes.append(f"{len(found) - ENOUGH} more gradients of this pass differ from those of the second run")
     return tuple(notes)
 
 
 def difference_text(facts: Facts, difference: Difference) -> str:
-    """ "the gradient of `w` is [0, 0] and should be [2, 4], off by 4 (100 %)"."""
+    """The gradient as it is and as it should be, and how far the two are apart."""
     name = named(facts, difference.tensor, difference.backward)
     got, right = values_text(difference, difference.got), values_text(difference, difference.right)
     if not difference.right:
         return f"the gradient of {name} is {got} and should be None"
     if not difference.got:
         return f"the gradient of {name} is None and should be {right}"
-    percent = f" ({difference.relative:.3g} of its largest value)"
-    return f"the gradient of {name} is {got} and should be {right}, off by {difference.largest:.4g}{percent}"
+    relative = f", {100 * difference.relative:.3g} % of its largest value" if isfinite(difference.relative) else ""
+    return f"the gradient of {name} is {got} and should be {right}: off by up to {difference.largest:.4g}{relative}"
 
 
 def values_text(difference: Difference, values: tuple[float, ...]) -> str:

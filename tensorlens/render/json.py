@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from math import isfinite
 from typing import Any
 
 from tensorlens.analysis.names import Names
@@ -24,6 +25,7 @@ from tensorlens.model import (
     State,
     Trace,
 )
+from tensorlens.reference import Reference
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.summary import final_failure
 from tensorlens.source import shown_path
@@ -56,6 +58,7 @@ def to_dict(report: Report, options: RenderOptions) -> dict[str, Any]:
         "events": list(_events(trace)),
         "claims": [_claim(claim, options) for claim in trace.claims],
         "gaps": [_gap(trace, event) for event in trace.events if isinstance(event, Gap)],
+        "reference": None if trace.reference is None else _reference(trace.reference, names),
     }
 
 
@@ -202,6 +205,32 @@ def _claim(claim: Claim, options: RenderOptions) -> dict[str, Any]:
         "values": [{"expression": expression, "value": value} for expression, value in claim.values],
         "error": claim.error,
     }
+
+
+def _reference(reference: Reference, names: Names) -> dict[str, Any]:
+    return {
+        "compared": list(reference.compared),
+        "reason": reference.reason,
+        "differences": [
+            {
+                "event": difference.backward,
+                "tensor": difference.tensor,
+                "name": names.of(difference.tensor, difference.backward),
+                "largest": _number(difference.largest),
+                "relative": _number(difference.relative),
+                "start": difference.start,
+                "got": [_number(value) for value in difference.got],
+                "right": [_number(value) for value in difference.right],
+                "values": difference.values,
+            }
+            for difference in reference.differences
+        ],
+    }
+
+
+def _number(value: float) -> float | str:
+    """A number that JSON has; "nan", "inf" or "-inf" for one that it hasn't."""
+    return value if isfinite(value) else str(value)
 
 
 def _gap(trace: Trace, gap: Gap) -> dict[str, Any]:

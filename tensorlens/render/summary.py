@@ -49,6 +49,26 @@ def outcome(trace: Trace) -> str:
     return f"the script was killed{_signal(script.exit_code)}; the report covers what was recorded until then"
 
 
+def reference(trace: Trace) -> str:
+    """What the comparison with a second run came to, in one line; "" if none was asked for."""
+    found = trace.reference
+    if found is None:
+        return ""
+    if found.differences:
+        number, index = len(found.differences), found.differences[0].backward
+        where = next((f" at {place(trace, event.site)}" for event in trace.events if event.index == index), "")
+        wrong = f"{number} wrong {'gradient' if number == 1 else 'gradients'}"
+        return f"reference: {wrong} in the pass{where}; nothing is claimed of later passes"
+    agree = f"every gradient of {_passes(len(found.compared))} agrees with a run that keeps copies"
+    if found.reason:
+        return f"reference: {agree + '; of later ones ' if found.compared else ''}nothing is claimed: {found.reason}"
+    return f"reference: {agree}" if found.compared else "reference: there was no backward pass to compare"
+
+
+def _passes(number: int) -> str:
+    return "1 backward pass" if number == 1 else f"{number} backward passes"
+
+
 def _signal(code: int | None) -> str:
     if code is None or code >= 0:
         return "" if code is None else f", exit code {code}"

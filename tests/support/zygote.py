@@ -56,6 +56,7 @@ def _become(request: dict[str, Any], out: int, err: int, journal: int | None) ->
     sys.stdin = os.fdopen(0, closefd=False)
     code = "plain(request)" if journal is None else "main()"
     config = {"kind": "file", "name": request["script"], "argv": request["argv"], "claims": request["claims"]}
+    config |= request["comparison"]
     sys.argv = ["-c", str(journal), json.dumps(config)]
     from tensorlens.tracer.run import main
 
