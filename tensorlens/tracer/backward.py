@@ -54,12 +54,7 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
             return result
         except BaseException as error:
             with torch._C.DisableTorchFunction():
-                saved = autopsy(recorder, roots, str(error))
-                noted = recorder.failures
-                recorder.fail(error, _op(frame), flat, frame, saved)
-                if recorder.failures > noted:
-                    retains = len(args) > 1 and args[1]
-                    recorder.rows.append((DEAD_ENDS, noted, dead_ends(roots), () if retains else stopped_at(roots)))
+                _note_failure(recorder, error, roots, flat, frame, len(args) > 1 and args[1])
             raise
         finally:
             with torch._C.DisableTorchFunction():
@@ -75,6 +70,16 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
                     sampled(result, asked, failed)
 
     return _engine_run_backward
+
+
+def _note_failure(
+    recorder: Recorder, error: Any, roots: list[torch.Tensor], flat: Any, frame: Any, retains: Any
+) -> None:
+    saved = autopsy(recorder, roots, str(error))
+    noted = recorder.failures
+    recorder.fail(error, _op(frame), flat, frame, saved)
+    if recorder.failures > noted:
+        recorder.rows.append((DEAD_ENDS, noted, dead_ends(roots), () if retains else stopped_at(roots)))
 
 
 def _op(frame: Any) -> str:
