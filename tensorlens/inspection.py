@@ -94,6 +94,14 @@ class Unregistered:
 
 
 @dataclass(frozen=True, slots=True)
+class Nested:
+    """Tensors that a custom Function was given inside a list, tuple or dict: to autograd they are no inputs of it."""
+
+    index: int  # of the event after the call
+    tensors: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Inspection:
     """All that was noticed beside the events."""
 
@@ -101,6 +109,7 @@ class Inspection:
     stale: tuple[Stale, ...] = ()
     singular: tuple[Singular, ...] = ()
     recomputed: tuple[Recomputed, ...] = ()
+    nested: tuple[Nested, ...] = ()
     steps: tuple[Step, ...] = ()
     uncalled: tuple[Uncalled, ...] = ()
     unregistered: tuple[Unregistered, ...] = ()
@@ -111,6 +120,7 @@ KINDS: dict[str, Callable[..., Any]] = {
     "stale": Stale,
     "singular": Singular,
     "recomputed": Recomputed,
+    "nested": Nested,
     "steps": Step,
     "uncalled": Uncalled,
     "unregistered": Unregistered,

@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorlens.callbacks import Function, Handed, Registration, Run
 from tensorlens.circumstances import Argument, Assignment, Value
-from tensorlens.inspection import Overwrite, Singular, Stale, Step, Uncalled, Unregistered
+from tensorlens.inspection import Nested, Overwrite, Singular, Stale, Step, Uncalled, Unregistered
 from tensorlens.model import (
     Access,
     Backward,
@@ -63,6 +63,7 @@ REFERENCES: dict[type, dict[str, str]] = {
     Stale: {"overwrite": "overwrites", "tensor": "tensors", "site": "sites"},
     Difference: {"tensor": "tensors"},
     Singular: {"leaf": "tensors"},
+    Nested: {"tensors": "tensors"},
     Step: {"site": "sites", "parameters": "tensors", "gradients": "tensors"},
     Uncalled: {"site": "sites", "tensor": "tensors"},
     Unregistered: {"tensor": "tensors"},

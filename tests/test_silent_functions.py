@@ -199,6 +199,21 @@ HARMLESS = {
         x = torch.ones(3, requires_grad=True)
         Scale.apply(x, torch.ones(3), 1).sum().backward()
         """,
+    "None for a tensor in a list, which is no input": """
+        import torch
+
+        class Join(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, a, rest):
+                return a + sum(t.detach() for t in rest)
+
+            @staticmethod
+            def backward(ctx, g):
+                return g, None
+
+        a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+        (Join.apply(a, [b]) + b).sum().backward()
+        """,
     "marked dirty": """
         import torch
 

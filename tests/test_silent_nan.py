@@ -54,6 +54,12 @@ BOUNDARY = {
         x = torch.zeros(2, requires_grad=True)  # value_made_here
         (grad,) = torch.autograd.grad((x ** 0.5).sum(), x)  # graph_built_here, needed_here
         """,
+    "equal eigenvalues": """
+        import torch
+        a = torch.eye(3, requires_grad=True)  # value_made_here
+        values, vectors = torch.linalg.eigh(a)  # graph_built_here
+        vectors.sum().backward()  # needed_here
+        """,
     "an angle of zero": """
         import torch
         x = torch.ones(10, requires_grad=True)  # value_made_here

@@ -22,9 +22,10 @@ def backward_runs(facts: Facts) -> Iterator[tuple[Run, Call]]:
 
 
 def inputs_needing_gradient(facts: Facts, call: Call) -> list[int]:
-    """The tensors among a call's inputs that require grad."""
+    """The tensors among a call's inputs that require grad and that autograd knows as its inputs."""
+    nested = {n for note in facts.trace.inspection.nested if note.index == call.index + 1 for n in note.tensors}
     found = [access.tensor for access in call.inputs if facts.requires_grad(access.tensor, call.index - 1)]
-    return list(dict.fromkeys(found))
+    return [number for number in dict.fromkeys(found) if number not in nested]
 
 
 def gradient_of(facts: Facts, number: int, at: int) -> str | None:

@@ -260,8 +260,7 @@ def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
             if type(result) is not _Tensor or detours:
                 raise LongWayError
             if way == ORDINARY or kwargs or more:
-                if func in ops.RISKS and not recorder.risky:
-                    recorder.risky = ops.RISKS[func](args, kwargs)
+                ops.note_risk(recorder, func, args, kwargs)
                 recorder.ordinary(func, result, _tensors(args, more), inputs, first, frame)
                 return result
             drawn = _next_sequence() - first
@@ -294,6 +293,7 @@ def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
             if not number % CENSUS:
                 identity.take_census()
         except (LongWayError, RuntimeError):  # RuntimeError: it has no version, no memory or no usable grad_fn
+            ops.note_risk(recorder, func, args, kwargs)
             recorder.finish((func, "", frame, "out" in kwargs, False), result, _tensors(args, more), inputs[1:], first)
         return result
 

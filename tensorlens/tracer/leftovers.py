@@ -16,7 +16,7 @@ import torch
 
 from tensorlens.journal import NOTICED
 from tensorlens.tracer.autopsy import LEAF_SEQUENCE, check_of, nodes_of, raw_saved_of
-from tensorlens.tracer.recorder import Recorder, version_of
+from tensorlens.tracer.recorder import Recorder, gather, version_of
 from tensorlens.tracer.texts import SHOWN_VALUES, short_text
 from tensorlens.tracer.untracked import Mark, Untracked, address_of, extent_of
 from tensorlens.window import NONE
@@ -28,7 +28,8 @@ CLOSE = 1e-4  # memory that was changed and put back, up to rounding, does no ha
 class Attributes:
     """Tensors that custom Functions keep as attributes of `ctx`, with the versions they had when `forward` ended."""
 
-    def __init__(self) -> None:
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
         self.kept: dict[int, tuple[weakref.ref[Any], dict[str, tuple[weakref.ref[torch.Tensor], int]]]] = {}
 
     def note(self, result: Any) -> None:
@@ -42,6 +43,14 @@ class Attributes:
         }
         if found:
             self.kept[node._sequence_nr()] = (weakref.ref(node), found)
+
+    def note_nested(self, args: tuple[Any, ...]) -> None:
+        """Write a row for the tensors that a Function was given inside containers, after its call."""
+        tensors: list[torch.Tensor] = []
+        gather([value for value in args if isinstance(value, list | tuple | dict)], tensors)
+        if tensors:
+            numbers = tuple(self._recorder.identity.meet(tensor) for tensor in tensors)
+            self._recorder.rows.append((NOTICED, "nested", numbers))
 
     def changed(self) -> dict[int, list[tuple[str, torch.Tensor, int]]]:
         """By sequence number of the node: (attribute, tensor, version then) of those that have another version now."""

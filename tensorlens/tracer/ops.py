@@ -132,6 +132,13 @@ def _is_kernel(schema: Any) -> bool:
 RISKS: dict[Any, Callable[[Any, Any], bool]] = {}
 """Functions whose derivative may not be finite everywhere, with what tells it from arguments; filled by `singular`."""
 
+
+def note_risk(recorder: Any, func: Any, args: Any, kwargs: Any) -> None:
+    """Remember that autograd recorded an operation without a finite derivative everywhere."""
+    if func in RISKS and not recorder.risky and torch.is_grad_enabled():
+        recorder.risky = RISKS[func](args, kwargs)
+
+
 _names: dict[Any, str] = {}
 
 

@@ -132,6 +132,7 @@ def _function_apply(recorder: Recorder, original: Any) -> Any:
 
         result = recorder.call(run, args, kwargs, sys._getframe(1), f"{cls.__name__}.apply")
         recorder.attributes.note(result)
+        recorder.attributes.note_nested(args)
         return result
 
     return classmethod(recorded)
@@ -294,7 +295,7 @@ _PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
 def installed(recorder: Recorder) -> Iterator[None]:
     """Put every patch in place, and take them out again in the opposite order."""
     undo: list[tuple[Any, str, Any]] = []
-    recorder.untracked, recorder.attributes = Untracked(recorder), Attributes()
+    recorder.untracked, recorder.attributes = Untracked(recorder), Attributes(recorder)
     recorder.training = Training(recorder)
     try:
         for owner, name, wrap in _PATCHES:

@@ -98,8 +98,7 @@ class Recorder(Hot):
         except Exception as trouble:  # ours, never the user's
             self.gap(f"a call could not be recorded ({type(trouble).__name__}: {trouble})", frame)
             return func(*args, **kwargs)
-        if func in ops.RISKS and not self.risky:
-            self.risky = ops.RISKS[func](args, kwargs)
+        ops.note_risk(self, func, args, kwargs)
         before = _next_sequence()
         try:
             result = func(*args, **kwargs)
