@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check wheel clean
+.PHONY: demo test check catalogue wheel clean
 
 demo: $(READY)
 	$(BIN)/tensorlens run detach
@@ -23,6 +23,9 @@ check: $(READY)
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+
+catalogue: $(READY)
+	PYTHONPATH=tests $(BIN)/python -m catalogue
 
 wheel: $(READY)
 	rm -rf dist
