@@ -57,23 +57,24 @@ def _changed_since(training: Training, number: int, index: int) -> bool:
     )
 
 
-def ways(facts: Facts, numbers: set[int]) -> Iterator[Starved]:
+def ways(training: Training, numbers: set[int]) -> Iterator[Starved]:
     """For each of the tensors that a backward pass was computed from, where its way to the root ends."""
-    left = set(numbers)
+    facts, left = training.facts, set(numbers)
     lines: set[int] = set()
     for backward in facts.backwards:
         if backward.failed or backward.site in lines or backward.op == "autograd.grad":
             continue
         lines.add(backward.site)
-        for found in _followed(facts, backward, left):
+        for found in _followed(training, backward, left):
             left.discard(found.number)
             yield found
         if not left or len(lines) >= MAX_PASSES:
             return
 
 
-def _followed(facts: Facts, backward: Backward, numbers: set[int]) -> list[Starved]:
+def _followed(training: Training, backward: Backward, numbers: set[int]) -> list[Starved]:
     """Back from the roots by every call, recorded or not; the first cut on a way counts."""
+    facts, trained = training.facts, training.stepped & training.had_gradient
     found: dict[int, Starved] = {}
     queue: deque[tuple[int, int, _Place | None]] = deque()
     queue.extend((root.tensor, backward.index, None) for root in _computed(facts, backward))
@@ -81,7 +82,7 @@ def _followed(facts: Facts, backward: Backward, numbers: set[int]) -> list[Starv
     while queue and len(seen) < MAX_CALLS:
         number, limit, end = queue.popleft()
         for call in (*_moved_by(facts, number, limit), *facts.producers(number, limit)):
-            if (number, call.index) in seen or call.within:
+            if (number, call.index) in seen or call.within or (number in trained and not _from_graph(facts, call)):
                 continue
             seen.add((number, call.index))
             for source in {access.tensor for access in call.inputs} - {number}:
@@ -93,6 +94,13 @@ def _followed(facts: Facts, backward: Backward, numbers: set[int]) -> list[Starv
             if call.op.endswith(".apply") and call.nodes[1] > call.nodes[0]:
                 break  # what a custom Function computed inside is its own affair
     return list(found.values())
+
+
+def _from_graph(facts: Facts, call: Call) -> bool:
+    """Whether a parameter was made of a computed value; of one that is trained itself, all else is how it began: a copy
+    of another, an initialisation."""
+    states = [facts.state(access.tensor, call.index - 1) for access in call.inputs]
+    return call.op == "nn.Parameter" and any(s is not None and s.requires_grad and not s.is_leaf for s in states)
 
 
 def _computed(facts: Facts, backward: Backward) -> list[Access]:

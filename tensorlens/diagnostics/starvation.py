@@ -29,7 +29,7 @@ def find_cut_off(facts: Facts, code: str, chosen: Chosen) -> Iterator[Diagnostic
     stepped = {number: step for number, step in starved(training).items() if number not in replaced}
     wanted = set(stepped) if training.steps else _leaves(training)
     told = {f"{returned.evidence['function']}.apply" for returned in custom_function_none_gradient.find(facts)}
-    found = [way for way in ways(facts, wanted) if chosen(way.cut) and way.cut.call.op not in told]
+    found = [way for way in ways(training, wanted) if chosen(way.cut) and way.cut.call.op not in told]
     whole = [way for way in found if way.number not in training.had_gradient]
     sites = {way.cut.call.site for way in whole}
     partly = [way for way in found if way not in whole and way.cut.call.site not in sites and _is_partly(facts, way)]
