@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.lineage import leaves_above
 from tensorlens.analysis.missing import path_to
 from tensorlens.circumstances import Assignment, Value
 from tensorlens.diagnostics.provenance import Refusal, Spot, spot
@@ -174,6 +175,17 @@ def replaced(refusal: Refusal) -> Spot | None:
     return None if change is None else Spot(None, change.site, f"`{change.name}` is replaced here")
 
 
+def swapped(refusal: Refusal) -> Spot | None:
+    """The line that swapped a leaf of the graph for another tensor."""
+    facts = refusal.facts
+    leaves = {leaf for access in refusal.inputs for leaf in leaves_above(facts, access.tensor, refusal.index)}
+    change = _last(refusal, lambda a: bool(leaves & {*a.old, *a.new}))
+    if change is None:
+        return None
+    number = next(n for n in (*change.old, *change.new) if n in leaves)
+    return Spot(number, change.site, f"{refusal.name(number)} becomes another tensor here")
+
+
 def shared(refusal: Refusal) -> Spot | None:
     """The line from which on a parameter that the call was given twice stood in two places of a module."""
     given = [access.tensor for access in refusal.inputs]
@@ -209,5 +221,6 @@ ROLES: dict[str, Callable[[Refusal], Spot | None]] = {
     "leaf_made_here:unreached": unreached_leaf,
     "called_here:module": module_call,
     "replaced_here": replaced,
+    "replaced_here:swapped": swapped,
     "shared_here:module": shared,
 }

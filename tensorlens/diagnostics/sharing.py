@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.lineage import find_cut, leaf_above, leaves_above
+from tensorlens.analysis.lineage import ancestry, find_cut, leaf_above, leaves_above
 from tensorlens.diagnostics.provenance import Refusal, Spot, graph, leaf, leaf_spot
 from tensorlens.diagnostics.wording import node_text, op_text
 from tensorlens.messages import argument_named
@@ -53,6 +53,17 @@ def result_of_stopped(refusal: Refusal) -> Spot | None:
         number = next((a.tensor for a in use.inputs if a.tensor in results), None)
         if call is not None and call.index < use.index < refusal.index and number is not None:
             return Spot(number, use.site, f"{op_text(use.op)} is computed from {refusal.name(number)}")
+    return None
+
+
+def of_sparse(refusal: Refusal) -> Spot | None:
+    """The recorded operation on a sparse tensor, which has no storage, that gave another sparse tensor."""
+    facts = refusal.facts
+    for access in refusal.inputs:
+        for number, call in ancestry(facts, access.tensor, refusal.index):
+            read = [a.tensor for a in call.inputs]
+            if read and call.nodes[1] > call.nodes[0] and all(facts.tensor(n).storage is None for n in (number, *read)):
+                return Spot(number, call.site, f"{refusal.name(number)} is computed from a sparse tensor here")
     return None
 
 
@@ -123,6 +134,7 @@ _TO_ARRAY = ("Tensor.numpy", "Tensor.__array__", "Tensor.__dlpack__")
 
 ROLES: dict[str, Callable[[Refusal], Spot | None]] = {
     "leaf_made_here:argument": leaf_of_argument,
+    "graph_built_here:sparse": of_sparse,
     "graph_built_here:dead_end": dead_end,
     "graph_built_here:stopped": stopped,
     "value_made_here:stopped": result_of_stopped,

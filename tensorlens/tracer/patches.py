@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import VALUES
+from tensorlens.journal import ASSIGNMENT, VALUES
 from tensorlens.tracer import given, hooks, ops
 from tensorlens.tracer.backward import wrap_engine
 from tensorlens.tracer.handlers import note_mode
@@ -203,9 +203,12 @@ def _swap_tensors(recorder: Recorder, original: Any) -> Any:
             if entry is not None:
                 recorder.leaves.pop(entry[1], None)
         try:
-            return original(first, second)
+            result = original(first, second)
         finally:
             recorder.identity.resume((first, second), entries)
+        old, new = ((recorder.identity.meet(tensor),) for tensor in (first, second))
+        recorder.rows.append((ASSIGNMENT, recorder.sites.of(sys._getframe(1)), "", old, new, False))
+        return result
 
     return swap_tensors
 

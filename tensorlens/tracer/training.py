@@ -91,7 +91,12 @@ class Training:
 
     def registered(self, module: Any, _name: str, value: Any) -> None:
         if value is not None and not self._recorder.paused:
-            self._owners[id(value)] = (weakref.ref(value), weakref.ref(module))
+            self._owners[id(value)] = (self._mark(value), weakref.ref(module))
+
+    def _mark(self, value: Any) -> Any:
+        """What a later object at the same address doesn't have. No weak reference to a parameter may be left:
+        `swap_tensors` refuses tensors that have any."""
+        return self._recorder.identity.of(value) if isinstance(value, torch.Tensor) else weakref.ref(value)
 
     def _look_around(self, parameters: list[Any]) -> None:
         """Note what the modules that hold `parameters` keep in plain attributes."""
@@ -110,8 +115,8 @@ class Training:
         """The outermost module that a parameter is registered in."""
         top = None
         for _ in range(MAX_ITEMS):
-            itself, holder = self._owners.get(id(value), (None, None))
-            if itself is None or itself() is not value or holder() is None:
+            mark, holder = self._owners.get(id(value), (None, None))
+            if mark is None or mark != self._mark(value) or holder() is None:
                 return top
             top = value = holder()
         return top
