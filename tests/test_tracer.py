@@ -333,3 +333,16 @@ def test_calls_that_no_user_code_made_have_a_place_of_their_own() -> None:
     (call,) = calls(trace)
     assert trace.sites[call.site].span.file == OUTSIDE
     assert render(tensorlens.Report(trace)).count("torch.ones") == 0
+
+
+def test_an_error_on_the_long_way_has_no_error_of_ours_as_its_context() -> None:
+    errors: list[BaseException] = []
+
+    def program() -> None:
+        try:
+            torch.cat([torch.ones(1), None])  # type: ignore[list-item]
+        except TypeError as error:
+            errors.append(error)
+
+    traced(program)
+    assert [error.__context__ for error in errors] == [None]

@@ -248,6 +248,8 @@ def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
                 inputs.append(entry[1])
                 inputs.append(value._version)
         except (LongWayError, RuntimeError):  # RuntimeError: an inference tensor has no version
+            inputs = None  # type: ignore[assignment]
+        if inputs is None:  # not in the handler: what the call raises has no exception of ours as its context
             return recorder.call(func, args, kwargs, _getframe(1))
         first = _next_sequence()
         try:

@@ -244,6 +244,8 @@ def strip_traceback(traceback_: TracebackType | None) -> TracebackType | None:
         entries.append((traceback_.tb_frame, traceback_))
         traceback_ = traceback_.tb_next
     kept = [entry[1] for entry in _without_ours(entries, False)]
+    if not kept:
+        return None
     for entry, following in zip(kept, [*kept[1:], None], strict=True):
         entry.tb_next = following
-    return kept[0] if kept else None
+    return kept[0]

@@ -122,6 +122,7 @@ def _function_apply(recorder: Recorder, original: Any) -> Any:
     """`autograd.Function.apply`: recorded under the name of the class."""
     apply = original.__func__
 
+    @functools.wraps(apply)
     def recorded(cls: Any, *args: Any, **kwargs: Any) -> Any:
         if recorder.paused:
             return apply(cls, *args, **kwargs)
