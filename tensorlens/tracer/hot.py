@@ -223,7 +223,7 @@ def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
             if special is not None:
                 return special(recorder, func, args, kwargs)
             return recorder.call(func, args, kwargs, _getframe(1))
-        inputs = [0]
+        inputs: Any = [0]
         others: Any = ()  # the types of the arguments that are no tensors
         more: Any = ()  # tensors in lists and among the keyword arguments
         try:
@@ -248,7 +248,7 @@ def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
                 inputs.append(entry[1])
                 inputs.append(value._version)
         except (LongWayError, RuntimeError):  # RuntimeError: an inference tensor has no version
-            inputs = None  # type: ignore[assignment]
+            inputs = None
         if inputs is None:  # not in the handler: what the call raises has no exception of ours as its context
             return recorder.call(func, args, kwargs, _getframe(1))
         first = _next_sequence()
@@ -275,9 +275,7 @@ def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
                 result._version  # noqa: B018 - an inference tensor has none: a RuntimeError
             device = None if only_cpu else result.device
             key = (func, others, graph, len(inputs), 0, drawn, result.shape, result.dtype, device)
-            plan = plans.get(
-                id(frame.f_code) + frame.f_lasti
-            )  # code objects hold their instructions: places are unique
+            plan = plans.get(id(frame.f_code) + frame.f_lasti)  # the address of the instruction, so to say: unique
             if plan is None or plan[0] != key:
                 if graph == 2 and drawn != 1:
                     raise LongWayError

@@ -243,7 +243,7 @@ def strip_traceback(traceback_: TracebackType | None) -> TracebackType | None:
     while traceback_ is not None:
         entries.append((traceback_.tb_frame, traceback_))
         traceback_ = traceback_.tb_next
-    kept = [entry[1] for entry in _without_ours(entries, False)]
+    kept: list[TracebackType] = [entry[1] for entry in _without_ours(entries, False)]
     if not kept:
         return None
     for entry, following in zip(kept, [*kept[1:], None], strict=True):
