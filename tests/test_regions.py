@@ -102,6 +102,11 @@ def test_a_mode_is_entered_and_left(program: Callable[[], None], kind: str) -> N
     assert region(Facts(trace), len(trace.events)) is None
 
 
+def test_transforms_inside_each_other_have_a_region_each() -> None:
+    trace = traced(lambda: torch.vmap(torch.func.grad(torch.sum))(torch.ones(3, 2)))
+    assert [name for name, entering in regions(trace) if entering] == ["func.vmap", "func.grad"]
+
+
 def test_anomaly_mode_switched_on_stays_open() -> None:
     def program() -> None:
         torch.autograd.set_detect_anomaly(True)
@@ -248,6 +253,18 @@ def test_a_method_that_changes_a_container_writes_to_it() -> None:
     code = compile("seen = []\nseen.append(1)\nseen.index(1)\nseen[0] = 2\nother[seen[0]] = 1\n", "example.py", "exec")
     lines = {i.offset: i.positions.lineno for i in bytecode.instructions(code) if i.positions}
     assert {lines[offset] for offset in bytecode.writes_to(code, "seen")} == {1, 2, 4}
+
+
+def test_outside_of_a_module_and_of_a_library_wrapper() -> None:
+    net = nn.Sequential(nn.Dropout(0.5))
+
+    def wrapped(value: torch.Tensor) -> Any:
+        return net(value)
+
+    for function, name in ((net, "Sequential.0.p"), (wrapped, "net.0.p")):
+        before = Outside(function, lambda filename: False)
+        assert before.read[name].text == "0.5"
+        assert before.read[name].attribute == "p"
 
 
 def test_outside_of_a_function() -> None:

@@ -62,7 +62,8 @@ def value_label(facts: Facts, failure: Failure, call: Call | None) -> Label | No
             return facts.label("value_made_here", site, _value_text(facts, failure, call, number))
     leaf = next((leaf for a in call.inputs if (leaf := leaf_above(facts, a.tensor, call.index)) is not None), None)
     use = None if leaf is None else facts.first_use(leaf)
-    return None if use is None else facts.label("value_made_here", use.site, f"computed from {named(facts, leaf)}")
+    text = f"{named(facts, leaf)} is made here; the failing line computes from it what the operation is given"
+    return None if use is None else facts.label("value_made_here", use.site, text)
 
 
 def _given(facts: Facts, failure: Failure, call: Call) -> list[int]:

@@ -56,7 +56,7 @@ def explain(facts: Facts, failure: Failure) -> Diagnostic:
         CODE,
         severity_of(failure),
         f"the gradient computed by {name} is not a number",
-        f"the gradients that reached {name} were numbers, and what its formula made of them is NaN",
+        f"no NaN reached {name}; its own formula made one of what it was given",
         [
             built,
             value_label(facts, failure, call),

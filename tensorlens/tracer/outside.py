@@ -60,9 +60,12 @@ class Outside:
             self._add_object("self", function.__self__)
             function = function.__func__
         function = getattr(function, "__wrapped__", function)
-        if not isinstance(function, FunctionType) or not self._is_user(function.__code__.co_filename):
+        if not isinstance(function, FunctionType) or not depth:
             return
-        if function.__code__ not in self.codes and depth:
+        if not self._is_user(function.__code__.co_filename):
+            for name, value in _closure(function):  # a library's wrapper round the user's modules
+                self._add_value(name, Reading("", name), value, depth - 1)
+        elif function.__code__ not in self.codes:
             self.codes.append(function.__code__)
             for name, value in _outer_values(function):
                 self._add_value(name, Reading("", name), value, depth - 1)
@@ -85,7 +88,9 @@ class Outside:
         self.read[f"len({name})"] = Reading(str(len(value)), place.root, place.attribute)
         items = value.items() if isinstance(value, dict) else enumerate(value)
         for key, item in list(items)[:_MAX_ITEMS]:
-            if isinstance(item, _ATOMS) and not isinstance(value, set | frozenset):
+            if isinstance(item, torch.nn.Module):
+                self._add_module(f"{name}[{key!r}]", item)
+            elif isinstance(item, _ATOMS) and not isinstance(value, set | frozenset):
                 self.read[f"{name}[{key!r}]"] = Reading(_text(item), place.root, place.attribute)
 
     def _add_object(self, name: str, value: Any) -> None:
@@ -115,6 +120,10 @@ def _outer_values(function: FunctionType) -> Iterator[tuple[str, Any]]:
     for name in function.__code__.co_names:
         if name in function.__globals__:
             yield name, function.__globals__[name]
+    yield from _closure(function)
+
+
+def _closure(function: FunctionType) -> Iterator[tuple[str, Any]]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             yield name, cell.cell_contents

@@ -95,12 +95,14 @@ def _transform(fallback: str, entering: bool) -> Wrap:
 
 
 def _transform_called(recorder: Recorder, frame: Any, fallback: str) -> tuple[int, str]:
-    name = fallback
+    """The user's line, and the innermost public transform that runs: `vmap(grad(f))` opens a level of each."""
+    name = ""
     while frame is not None and not recorder.sites.is_user(frame.f_code.co_filename):
         head = frame.f_code.co_qualname.partition(".")[0]
-        name = head if head in torch.func.__all__ else name
+        if not name and head in torch.func.__all__:
+            name = head
         frame = frame.f_back
-    return recorder.sites.of(frame), f"func.{name}"
+    return recorder.sites.of(frame), f"func.{name or fallback}"
 
 
 def _train(recorder: Recorder, original: Any) -> Any:
