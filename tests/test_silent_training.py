@@ -1,0 +1,251 @@
+"""Mistakes in the bookkeeping of training: found with their lines where the run shows harm, else left alone."""
+
+from __future__ import annotations
+
+import pytest
+from silent import Run, expect, expect_nothing, run  # noqa: F401
+
+HARM = {
+    ("gradient-accumulates-without-zero-grad", "a loop that zeroes another optimizer"): """
+        import torch
+        net, other = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.Adam(net.parameters())
+        wrong = torch.optim.Adam(other.parameters())
+        for _ in range(2):
+            wrong.zero_grad()
+            loss = net(torch.ones(1, 2)).sum()
+            loss.backward()  # accumulated_here
+            torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+            optimizer.step()  # needed_here
+        """,
+    ("gradient-accumulates-without-zero-grad", "updates by hand"): """
+        import torch
+        w = torch.ones(2, requires_grad=True)
+        for _ in range(3):
+            (w * w).sum().backward()  # accumulated_here
+            with torch.no_grad():
+                w -= 0.1 * w.grad  # needed_here
+        """,
+    ("zero-grad-after-backward", "a helper that clears in place"): """
+        import torch
+        net = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+        def reset(module):
+            for p in module.parameters():
+                p.grad.zero_()  # cleared_here
+
+        for _ in range(2):
+            net(torch.ones(1, 2)).sum().backward()  # needed_here
+            reset(net)
+            optimizer.step()  # rejected_here
+        """,
+    ("zero-grad-after-backward", "a step before backward"): """
+        import torch
+        net = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()  # cleared_here
+            loss = net(torch.ones(1, 2)).sum()
+            optimizer.step()  # rejected_here
+            loss.backward()  # needed_here
+        """,
+    ("backward-not-called", "behind a condition"): """
+        import torch
+        net = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.Adam(net.parameters())
+        for step in range(3):
+            loss = net(torch.ones(1, 2)).sum()  # graph_built_here
+            if step > 5:
+                loss.backward()
+            optimizer.step()  # rejected_here
+        """,
+    ("branch-detached", "an encoder whose code is made anew"): """
+        import torch
+        encoder, decoder = torch.nn.Linear(3, 2), torch.nn.Linear(2, 3)  # leaf_made_here
+        optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()])  # optimizer_made_here
+        x = torch.ones(4, 3)
+        for _ in range(2):
+            code = encoder(x)
+            code = torch.stack([row.detach() for row in code])  # graph_cut_here
+            loss = (decoder(code) - x).pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()  # needed_here
+            optimizer.step()
+        """,
+    ("branch-detached", "required too late"): """
+        import torch
+        net = torch.nn.Linear(2, 2)
+        shift = torch.zeros(2)  # leaf_made_here
+        hidden = net(torch.ones(1, 2)) + shift  # graph_cut_here
+        shift.requires_grad_()
+        optimizer = torch.optim.SGD([*net.parameters(), shift], lr=0.1)  # optimizer_made_here
+        hidden.sum().backward()  # needed_here
+        optimizer.step()
+        """,
+    ("parameter-built-from-nonleaf", "a network that makes weights"): """
+        import torch
+        hyper = torch.nn.Linear(1, 2)  # leaf_made_here
+        layer = torch.nn.Linear(2, 1, bias=False)
+        layer.weight = torch.nn.Parameter(hyper(torch.ones(1, 1)))  # graph_cut_here
+        optimizer = torch.optim.SGD([*hyper.parameters(), *layer.parameters()], lr=0.1)  # optimizer_made_here
+        layer(torch.ones(1, 2)).sum().backward()  # needed_here
+        optimizer.step()
+        """,
+    ("optimizer-holds-replaced-parameter", "a head for another task"): """
+        import torch
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.trunk = torch.nn.Linear(2, 2)
+                self.head = torch.nn.Linear(2, 1)
+
+            def forward(self, x):
+                return self.head(self.trunk(x))
+
+        def widen(net):
+            new = torch.nn.Linear(2, 5)
+            net.head = new  # replaced_here
+
+        net = Net()
+        optimizer = torch.optim.Adam(net.parameters())  # optimizer_made_here
+        widen(net)
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.ones(1, 2)).sum().backward()
+            optimizer.step()  # needed_here
+            net.zero_grad()
+        """,
+    ("parameter-not-registered", "layers in a dictionary"): """
+        import torch
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.shared = torch.nn.Linear(2, 2)
+                self.heads = {"a": torch.nn.Linear(2, 1)}  # leaf_made_here
+
+            def forward(self, x):
+                return self.heads["a"](self.shared(x))
+
+        net = Net()
+        optimizer = torch.optim.Adam(net.parameters())  # optimizer_made_here
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.ones(1, 2)).sum().backward()
+            optimizer.step()  # needed_here
+        """,
+    ("frozen-parameter-still-updated", "by momentum in a group"): """
+        import torch
+        a, b = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD([*a.parameters(), *b.parameters()], lr=0.1, momentum=0.9)
+        x = torch.ones(1, 2)
+        b(a(x)).sum().backward()  # accumulated_here
+        optimizer.step()
+        for p in a.parameters():
+            p.requires_grad = False  # flag_changed_here
+        optimizer.zero_grad(set_to_none=False)
+        b(a(x)).sum().backward()
+        optimizer.step()  # needed_here
+        """,
+    ("detached-loss-made-to-require-grad", "a loss made under no_grad"): """
+        import torch
+        net = torch.nn.Linear(2, 1)  # leaf_made_here
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        with torch.no_grad():  # grad_mode_off_here
+            loss = net(torch.ones(1, 2)).sum()  # graph_cut_here
+        loss.requires_grad = True  # replaced_here
+        loss.backward()  # needed_here
+        """,
+    ("update-rebinds-loop-variable", "a missing underscore"): """
+        import torch
+        params = [torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)]  # leaf_made_here
+        (params[0] * params[1]).sum().backward()
+        with torch.no_grad():
+            for p in params:
+                p = p.sub(0.1 * p.grad)  # replaced_here
+        """,
+}
+
+HARMLESS = {
+    "a gradient thrown away on purpose": """
+        import torch
+        net = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for step in range(3):
+            optimizer.zero_grad()
+            net(torch.ones(1, 2)).sum().backward()
+            if step == 1:
+                optimizer.zero_grad()
+                continue
+            optimizer.step()
+        """,
+    "a learning-rate schedule without training": """
+        import torch
+        optimizer = torch.optim.SGD(torch.nn.Linear(2, 1).parameters(), lr=0.1)
+        schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
+        for _ in range(3):
+            optimizer.step()
+            schedule.step()
+        """,
+    "only the head is trained": """
+        import torch
+        trunk, head = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            head(trunk(torch.ones(1, 2))).sum().backward()
+            optimizer.step()
+        """,
+    "gradients that decay": """
+        import torch
+        w = torch.ones(2, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        for _ in range(3):
+            (w * w).sum().backward()
+            optimizer.step()
+            w.grad.mul_(0.5)
+        """,
+    "a teacher hidden in a list": """
+        import torch
+
+        class Student(torch.nn.Module):
+            def __init__(self, teacher):
+                super().__init__()
+                self.layer = torch.nn.Linear(2, 2)
+                self.teacher = [teacher]
+
+            def forward(self, x):
+                with torch.no_grad():
+                    goal = self.teacher[0](x)
+                return (self.layer(x) - goal).pow(2).mean()
+
+        student = Student(torch.nn.Linear(2, 2))
+        optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            student(torch.ones(1, 2)).backward()
+            optimizer.step()
+        """,
+    "backward handed on as a function": """
+        import torch
+        w = torch.ones(2, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        for _ in range(2):
+            go = (w * w).sum().backward
+            optimizer.zero_grad()
+            go()
+            optimizer.step()
+        """,
+}
+
+
+@pytest.mark.parametrize(("code", "text"), [(code, text) for (code, _), text in HARM.items()], ids=map(" ".join, HARM))
+def test_harm_is_found(code: str, text: str, run: Run) -> None:  # noqa: F811
+    expect(run, code, text)
+
+
+@pytest.mark.parametrize("text", HARMLESS.values(), ids=HARMLESS)
+def test_what_may_be_meant_is_left_alone(text: str, run: Run) -> None:  # noqa: F811
+    expect_nothing(run, text)
