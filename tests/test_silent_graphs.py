@@ -153,6 +153,12 @@ HARMLESS_TOTALS = {
             h = torch.tanh(w * h.detach() + 1)
             h.sum().backward()
         """,
+    "layers below one line": """
+        import torch
+        net = torch.nn.Sequential(*(torch.nn.Linear(3, 3) for _ in range(5)), torch.nn.Linear(3, 1))
+        y = net(torch.ones(1, 3))
+        print(y.item() < 1e9)
+        """,
     "layers": """
         import torch
         net = torch.nn.Sequential(*(torch.nn.Linear(3, 3) for _ in range(5)))

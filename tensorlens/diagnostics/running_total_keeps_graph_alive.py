@@ -87,7 +87,7 @@ def _made(call: Call) -> list[int]:
 def _chain(facts: Facts, calls: list[Call]) -> _Chain | None:
     """The last calls of a line that each hang on the one of the round before, by recorded operations."""
     site = calls[-1].site
-    rounds = [call for call in calls if call.site == site]
+    rounds = list({facts.times_run(site, call.index)[0]: call for call in calls if call.site == site}.values())
     chain = [rounds[-1]]
     for call in reversed(rounds[:-1]):
         if not _carries(facts, call, chain[-1]):
