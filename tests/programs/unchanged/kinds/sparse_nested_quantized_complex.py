@@ -1,0 +1,21 @@
+import warnings
+warnings.simplefilter("ignore")
+import torch
+s = torch.eye(3).to_sparse().requires_grad_()
+torch.sparse.sum(s).backward()
+print(s.grad, s.coalesce().indices())
+c = torch.eye(2).to_sparse_csr()
+print(c @ torch.ones(2, 1))
+n = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged, requires_grad=True)
+(n * 2).values().sum().backward()
+print(n.shape[0], [t.tolist() for t in n.grad.unbind()])
+q = torch.quantize_per_tensor(torch.tensor([0.1, 0.5]), 0.1, 0, torch.quint8)
+print(q, q.dequantize(), q.int_repr())
+z = torch.tensor([1 + 2j, 3j], requires_grad=True)
+(z * z.conj()).real.sum().backward()
+print(z.grad, z.conj().is_conj(), torch.view_as_real(z.detach()))
+e = torch.nn.Embedding(4, 2, sparse=True)
+e(torch.tensor([1, 1])).sum().backward()
+print(e.weight.grad)
+m = torch.masked
+print(torch.empty(0).sum(), torch.tensor(1.0, dtype=torch.bfloat16) * 3)
