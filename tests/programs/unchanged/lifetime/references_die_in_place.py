@@ -32,8 +32,16 @@ r = weakref.ref(m), weakref.ref(m.weight)
 m(torch.ones(2)).sum().backward()
 del m
 print(alive(*r))
+class Ours(RuntimeError):
+    pass
+class Raises(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        error = Ours("no")
+        Raises.error = weakref.ref(error)
+        raise error
 try:
-    torch.ones(2) @ torch.ones(3)
-except RuntimeError as error:
-    e = weakref.ref(error)
-print(alive(e))
+    Raises.apply(x)
+except Ours:
+    print(alive(Raises.error))
+print(alive(Raises.error))
