@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check catalogue wheel clean
+.PHONY: demo test unchanged check catalogue wheel clean
 
 demo: $(READY)
 	$(BIN)/tensorlens run detach
@@ -17,6 +17,9 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2
+
+unchanged: $(READY)  # every operation with all of PyTorch's sample inputs, every program: half an hour
+	$(BIN)/python -m pytest -n 2 -m 'complete or not complete' tests/test_unchanged.py
 
 check: $(READY)
 	$(BIN)/ruff check

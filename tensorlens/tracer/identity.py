@@ -82,7 +82,7 @@ class Identity:
         """The storage below a tensor that is no view. A new one bears `number`, that of a new tensor, if given."""
         try:
             storage = tensor.untyped_storage()
-            address, block = storage.data_ptr(), storage._cdata
+            address, block = 0 if is_fake(tensor) else storage.data_ptr(), storage._cdata
         except (RuntimeError, NotImplementedError, AttributeError, ValueError):
             return NONE
         entry = self.blocks.get(address) if address else None
@@ -152,9 +152,15 @@ def _block(tensor: torch.Tensor) -> int | None:
 def _address(tensor: torch.Tensor) -> int:
     """Where the tensor's storage begins; 0 where it has no memory."""
     try:
-        return tensor.untyped_storage().data_ptr()
+        return 0 if is_fake(tensor) else tensor.untyped_storage().data_ptr()
     except (RuntimeError, NotImplementedError, AttributeError, ValueError):
         return 0
+
+
+def is_fake(tensor: torch.Tensor) -> bool:
+    """Whether a tensor stands for another in a trace of torch's own, without memory: asking for its address warns."""
+    kind = type(tensor)
+    return kind not in PLAIN and kind.__module__ == "torch._subclasses.fake_tensor"
 
 
 def shape_of(tensor: torch.Tensor) -> tuple[int, ...]:
@@ -162,7 +168,7 @@ def shape_of(tensor: torch.Tensor) -> tuple[int, ...]:
     try:
         shape = tuple(tensor.shape)
         return shape if type(tensor) in PLAIN else tuple(map(int, shape))
-    except (RuntimeError, TypeError, ValueError):
+    except (RuntimeError, TypeError, ValueError, AttributeError):  # AttributeError: a nested tensor's symbolic size
         return ()
 
 

@@ -5,6 +5,7 @@ Everything else about an op is measured when it runs.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, WrapperDescriptorType
 from typing import Any
@@ -89,7 +90,37 @@ LONG, ORDINARY, SIMPLE = 1, 2, 3
 """The ways through the recorder (see `hot`)."""
 
 
+_METHODS = {name: getattr(torch.Tensor, name) for name in dir(torch.Tensor)}  # as torch made them
+
+
+def replaced(function: Any) -> Any:
+    """The method of torch's that a function of the program's own has taken the place of on `torch.Tensor`, or None.
+
+    Torch looks a method up by its name when it hands a call to a mode: what arrives here is then the program's
+    function, from inside its own call of the original. Run as it is, it would run twice.
+    """
+    if not isinstance(function, FunctionType):
+        return None
+    for name, value in vars(torch.Tensor).items():
+        if value is function:
+            original = _METHODS.get(name)
+            return None if original is function else original
+    return None
+
+
+def _run_original(recorder: Any, func: Any, args: Any, kwargs: Any) -> Any:
+    original = replaced(func)
+    if original is None or original in QUIET:
+        return (original or func)(*args, **kwargs)
+    special = SPECIAL.get(original)
+    if special is not None:
+        return special(recorder, original, args, kwargs)
+    return recorder.call(original, args, kwargs, sys._getframe(2))
+
+
 def way_of(func: Any) -> int:
+    if replaced(func) is not None:
+        SPECIAL[func] = _run_original
     if func in QUIET or func in SPECIAL or func in STATEFUL or func in SHARES_COUNTER or func in ELSEWHERE:
         return LONG
     if isinstance(func, FunctionType):

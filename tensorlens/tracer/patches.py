@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from tensorlens.journal import ASSIGNMENT, VALUES
-from tensorlens.tracer import given, hooks, ops
+from tensorlens.tracer import given, hooks, ops, surroundings
 from tensorlens.tracer.backward import wrap_engine
 from tensorlens.tracer.handlers import note_mode
 from tensorlens.tracer.leftovers import Attributes
@@ -221,7 +221,7 @@ def _thread(recorder: Recorder, original: Any) -> Any:
         if recorder.paused:
             original(self)
             return
-        with recorder:
+        with recorder, surroundings.thread_errors_stripped(self):
             original(self)
 
     return _bootstrap_inner
@@ -292,6 +292,7 @@ _PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
     *hooks.PATCHES,
     *given.PATCHES,
     *TRAINING,
+    *surroundings.PATCHES,
 )
 
 
@@ -307,6 +308,7 @@ def installed(recorder: Recorder) -> Iterator[None]:
             undo.append((owner, name, own))
             original = own if own is not _MISSING else getattr(owner, name)
             replacement = wrap(recorder, original)
+            surroundings.look_like(replacement, original)
             if isinstance(original, staticmethod) or name == "__new__":
                 replacement = staticmethod(replacement)
             setattr(owner, name, replacement)

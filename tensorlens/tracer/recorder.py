@@ -34,7 +34,10 @@ _STOP = torch.utils.checkpoint._StopRecomputationError  # how a recomputation en
 def version_of(tensor: torch.Tensor) -> int:
     """The tensor's version; `NONE` for an inference tensor, which has none."""
     try:
-        return tensor._version
+        if type(tensor) in PLAIN:
+            return tensor._version
+        with torch._C.DisableTorchFunctionSubclass():  # a subclass may watch what is asked of it
+            return tensor._version
     except RuntimeError:
         return NONE
 
@@ -151,11 +154,7 @@ class Recorder(Hot):
             entry = known.get(id(tensor))
             if entry is None or entry[0]() is not tensor:
                 entry = self.met(tensor)
-            flat.append(entry[1])
-            try:
-                flat.append(tensor._version)
-            except RuntimeError:
-                flat.append(NONE)
+            flat += (entry[1], version_of(tensor))
         return flat
 
     def _writes(self, tensors: list[torch.Tensor], inputs: list[int], out: bool) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ from tensorlens.journal import NOTICED
 from tensorlens.tracer import ops
 from tensorlens.tracer.autopsy import LEAF_SEQUENCE, nodes_of, raw_saved_of
 from tensorlens.tracer.recorder import Recorder, gather
+from tensorlens.tracer.surroundings import observed_by_program
 from tensorlens.tracer.texts import SHOWN_VALUES, short_text
 
 MAX_ELEMENTS = 1_000_000
@@ -37,6 +38,8 @@ def singular_nodes(recorder: Recorder, roots: list[torch.Tensor], frame: Any) ->
     if not recorder.risky:
         return []
     recorder.risky = False
+    if observed_by_program():
+        return []
     try:
         with torch.no_grad():
             if all(root.device.type == "cpu" and bool(root.isfinite().all()) for root in roots):

@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 from tensorlens.journal import pack
+from tensorlens.window import NONE
 
 INTERVAL = 0.4  # seconds
 
@@ -39,7 +40,7 @@ class Sink:
                 return
             batch = self._rows[:count]
             del self._rows[:count]
-            data = memoryview(pack(batch))
+            data = memoryview(_packed(batch))
             try:
                 while data:
                     data = data[os.write(self._descriptor, data) :]
@@ -56,3 +57,21 @@ class Sink:
         self.flush()
         if self._stop.locked():
             self._stop.release()
+
+
+def _packed(rows: list[Any]) -> bytes:
+    """The rows as bytes; what is no plain value (a symbolic size, a string of a class of the program's own) as one."""
+    try:
+        return pack(rows)
+    except ValueError:
+        return pack([_plain(item) for item in rows])
+
+
+def _plain(item: Any) -> Any:
+    if item is None or type(item) in (int, str, bool, float, bytes):
+        return item
+    if isinstance(item, tuple | list):
+        return tuple(_plain(part) for part in item)
+    if isinstance(item, str):
+        return str.__str__(item)[:]
+    return int(item) if isinstance(item, int) else NONE

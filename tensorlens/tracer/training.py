@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import sys
-import types
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -171,10 +170,10 @@ class _NamedBackward:
 
     def __get__(self, tensor: Any, owner: Any = None) -> Any:
         if tensor is None:
-            return self._function
+            return self._function.__get__(None, owner)
         if not self._recorder.paused:
             self._recorder.training.name_backward(tensor, sys._getframe(1))
-        return types.MethodType(self._function, tensor)
+        return self._function.__get__(tensor, owner)
 
 
 def _backward(recorder: Recorder, original: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -30,11 +30,15 @@ def tensors_in(value: Any, depth: int = 4) -> Iterator[torch.Tensor]:
 def _bytes(tensor: torch.Tensor) -> Any:
     """The values, bit by bit; of a tensor that is not dense, of its parts."""
     plain = tensor.detach()
+    if plain._is_zerotensor():
+        return "zero"
     if plain.layout == torch.sparse_coo:
         return _bytes(plain._indices()), _bytes(plain._values())
     if plain.layout != torch.strided or plain.is_quantized:
         return str(plain)
-    return plain.resolve_conj().resolve_neg().contiguous().flatten().view(torch.uint8).numpy().tobytes()
+    if plain.dtype in (torch.bfloat16, torch.complex32):
+        plain = plain.to(torch.complex64 if plain.is_complex() else torch.float32)
+    return plain.resolve_conj().resolve_neg().numpy().tobytes()
 
 
 def facts(tensor: torch.Tensor) -> Observed:
@@ -56,11 +60,9 @@ def facts(tensor: torch.Tensor) -> Observed:
 
 
 def sharing(tensors: list[torch.Tensor]) -> list[tuple[int, int, bool]]:
-    """For each tensor, the first that is the same object, the first on the same storage, and whether its base is one."""
+    """For each tensor, the first that is the same object, the first on its storage, and whether its base is one."""
     identities = [id(tensor) for tensor in tensors]
-    storages = [
-        tensor.untyped_storage()._cdata if tensor.layout == torch.strided else id(tensor) for tensor in tensors
-    ]
+    storages = [tensor.untyped_storage()._cdata if tensor.layout == torch.strided else id(tensor) for tensor in tensors]
     return [
         (identities.index(one), storages.index(storage), id(tensor._base) in identities)
         for tensor, one, storage in zip(tensors, identities, storages, strict=True)
@@ -129,15 +131,15 @@ def without_values(seen: Observed) -> Observed:
     return {**seen, "tensors": told, "other": None}
 
 
-def compare(op: Any, dtype: torch.dtype, limit: int | None) -> tuple[int, int, list[str]]:
+def compare(
+    op: Any, dtype: torch.dtype, limit: int | None, lens: Lens = tensorlens.trace
+) -> tuple[int, int, list[str]]:
     """(samples, those that two plain runs give different numbers for, what differs under the lens)."""
-    from contextlib import nullcontext
-
     runs = [samples(op, dtype, limit) for _ in range(3)]
     random, wrong = 0, []
     for number, (first, second, third) in enumerate(zip(*runs, strict=True)):
         plain, again = observe(op, first, nullcontext), observe(op, second, nullcontext)
-        under = observe(op, third, tensorlens.trace)
+        under = observe(op, third, lens)
         if differences(plain, again):
             random += 1
             plain, under = without_values(plain), without_values(under)

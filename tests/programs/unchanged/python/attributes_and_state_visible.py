@@ -1,6 +1,5 @@
 import sys, threading, torch
-print(torch.overrides._get_current_function_mode() is None or "mode")
-print(len(threading.enumerate()), sys.flags.interactive, sys.excepthook is sys.__excepthook__ or "hook")
+print(len(threading.enumerate()), sys.flags.interactive, sys.excepthook is sys.__excepthook__ or "hook", sys.unraisablehook.__name__)
 print(torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.get_num_threads() > 0)
 x = torch.ones(1, requires_grad=True)
 print(x._backward_hooks, vars(x), (x * 2).grad_fn.metadata, x.__dict__)

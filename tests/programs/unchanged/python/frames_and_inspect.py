@@ -1,6 +1,6 @@
 import inspect, sys, traceback, torch
 def who():
-    return [f.function for f in inspect.stack()][:3]
+    return [f.function for f in inspect.stack()][:2]
 class M(torch.nn.Module):
     def forward(self, x):
         self.seen = [f.name for f in traceback.extract_stack()][-3:]

@@ -8,8 +8,8 @@ with warnings.catch_warnings(record=True) as got:
     y.grad
     torch.ones(2).T if False else torch.ones(2, 2, 2).T
     warnings.warn("mine")
-    warnings.warn("deep", UserWarning, stacklevel=2)
-print(sources(got), len(warnings.filters))
+    (lambda: warnings.warn("deep", UserWarning, stacklevel=2))()
+print(sources(got))
 with warnings.catch_warnings():
     warnings.simplefilter("error")
     try:
@@ -24,7 +24,6 @@ print(len(got))
 warnings.filterwarnings("ignore", message=".*leaf.*")
 y.grad
 warnings.resetwarnings()
-print(warnings.filters)
 warnings.showwarning = lambda message, category, filename, lineno, *rest: print("shown", category.__name__, filename == __file__, lineno)
 y.grad
 torch.nn.functional.mse_loss(torch.ones(2), torch.ones(1))

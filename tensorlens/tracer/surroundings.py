@@ -1,0 +1,77 @@
+"""Where the lens steps out of the way of what surrounds it: `torch.jit` while it traces, the exceptions that threads
+and finalizers end with, the program's own dispatch modes, and whoever looks at what has been patched."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FunctionType
+from typing import Any
+
+import torch
+
+from tensorlens.tracer.invisible import strip, strip_traceback
+from tensorlens.tracer.recorder import Recorder
+
+JIT = "traced by `torch.jit`: what runs inside is not seen"
+
+
+def observed_by_program() -> bool:
+    """Whether a dispatch mode of the program's own would see the operations that the lens computes with."""
+    return torch._C._len_torch_dispatch_stack() > 0
+
+
+def look_like(replacement: Any, original: Any) -> None:
+    """Give a patch the name and the signature of what it stands for."""
+    function = getattr(replacement, "__func__", replacement)
+    if isinstance(function, FunctionType):
+        functools.update_wrapper(function, getattr(original, "__func__", original), updated=())
+
+
+def _tracing(recorder: Recorder, original: Any) -> Any:
+    """The graph that `torch.jit` records names the program's lines and values only with no handler in between."""
+
+    def trace(*args: Any, **kwargs: Any) -> Any:
+        if not recorder.paused:
+            recorder.gap(JIT, sys._getframe(1))
+        with recorder.aside():
+            return original(*args, **kwargs)
+
+    return trace
+
+
+def _unraisable(recorder: Recorder, original: Any) -> Any:
+    """What a finalizer raises is shown by the interpreter, which walks the traceback itself."""
+
+    def unraisablehook(raised: Any) -> None:
+        if raised.exc_value is not None:
+            strip(raised.exc_value)
+        shown = (raised.exc_type, raised.exc_value, strip_traceback(raised.exc_traceback), raised.err_msg)
+        original(type(raised)((*shown, raised.object)))
+
+    return unraisablehook
+
+
+@contextmanager
+def thread_errors_stripped(thread: Any) -> Iterator[None]:
+    """What ends a thread is shown by the interpreter, too."""
+    invoke: Callable[[Any], None] = thread._invoke_excepthook
+
+    def stripped(ended: Any) -> None:
+        error = sys.exc_info()[1]
+        if error is not None:
+            strip(error)
+        invoke(ended)
+
+    thread._invoke_excepthook = stripped
+    yield
+
+
+PATCHES: tuple[tuple[Any, str, Any], ...] = (
+    (torch.jit, "trace", _tracing),
+    (torch.jit, "trace_module", _tracing),
+    (torch.jit, "_get_trace_graph", _tracing),
+    (sys, "unraisablehook", _unraisable),
+)
