@@ -158,9 +158,9 @@ def _address(tensor: torch.Tensor) -> int:
 
 
 def is_fake(tensor: torch.Tensor) -> bool:
-    """Whether a tensor stands for another in a trace of torch's own, without memory: asking for its address warns."""
+    """Whether a tensor has no memory, as in the traces that torch makes itself: asking for its address may warn."""
     kind = type(tensor)
-    return kind not in PLAIN and kind.__module__ == "torch._subclasses.fake_tensor"
+    return tensor.is_meta if kind in PLAIN else kind.__module__ == "torch._subclasses.fake_tensor"
 
 
 def shape_of(tensor: torch.Tensor) -> tuple[int, ...]:

@@ -235,37 +235,6 @@ def _exit(recorder: Recorder, original: Any) -> Any:
     return _exit
 
 
-def _compile(recorder: Recorder, original: Any) -> Any:
-    """What the program compiles runs as compiled, with the mode out of its way: unseen, and the report says so."""
-
-    def compile_(model: Any = None, *args: Any, **kwargs: Any) -> Any:
-        compiled = original(model, *args, **kwargs)
-        if recorder.paused:
-            return compiled
-        if model is None:
-            return lambda function: _unseen(recorder, compiled(function))
-        return _unseen(recorder, compiled)
-
-    return compile_
-
-
-def _unseen(recorder: Recorder, compiled: Any) -> Any:
-    """A compiled function or module that steps out of the recorder's sight while it runs."""
-    run = compiled.forward if isinstance(compiled, torch.nn.Module) else compiled
-
-    @functools.wraps(run)
-    def stepping_aside(*args: Any, **kwargs: Any) -> Any:
-        if not recorder.paused:
-            recorder.gap(ops.COMPILED, sys._getframe(1))
-        with recorder.aside():
-            return run(*args, **kwargs)
-
-    if isinstance(compiled, torch.nn.Module):
-        object.__setattr__(compiled, "forward", stepping_aside)
-        return compiled
-    return stepping_aside
-
-
 _PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
     (torch.nn.Parameter, "__new__", _parameter),
     (torch.Tensor, "set_", _set),
@@ -281,7 +250,6 @@ _PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
     (torch.utils, "swap_tensors", _swap_tensors),
     (torch.autograd, "_engine_run_backward", wrap_engine),
     (threading.Thread, "_bootstrap_inner", _thread),
-    (torch, "compile", _compile),
     (torch.nn.Module, "__setattr__", module_setter),
     (torch.amp.GradScaler, "unscale_", scaler_method("unscale_")),
     (torch.amp.GradScaler, "step", scaler_method("step")),

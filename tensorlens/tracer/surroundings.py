@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from tensorlens.tracer import ops
 from tensorlens.tracer.invisible import strip, strip_traceback
 from tensorlens.tracer.recorder import Recorder
 
@@ -69,7 +70,39 @@ def thread_errors_stripped(thread: Any) -> Iterator[None]:
     yield
 
 
+def _compile(recorder: Recorder, original: Any) -> Any:
+    """What the program compiles runs as compiled, with the mode out of its way: unseen, and the report says so."""
+
+    def compile_(model: Any = None, *args: Any, **kwargs: Any) -> Any:
+        compiled = original(model, *args, **kwargs)
+        if recorder.paused:
+            return compiled
+        if model is None:
+            return lambda function: _unseen(recorder, compiled(function))
+        return _unseen(recorder, compiled)
+
+    return compile_
+
+
+def _unseen(recorder: Recorder, compiled: Any) -> Any:
+    """A compiled function or module that steps out of the recorder's sight while it runs."""
+    run = compiled.forward if isinstance(compiled, torch.nn.Module) else compiled
+
+    @functools.wraps(run)
+    def stepping_aside(*args: Any, **kwargs: Any) -> Any:
+        if not recorder.paused:
+            recorder.gap(ops.COMPILED, sys._getframe(1))
+        with recorder.aside():
+            return run(*args, **kwargs)
+
+    if isinstance(compiled, torch.nn.Module):
+        object.__setattr__(compiled, "forward", stepping_aside)
+        return compiled
+    return stepping_aside
+
+
 PATCHES: tuple[tuple[Any, str, Any], ...] = (
+    (torch, "compile", _compile),
     (torch.jit, "trace", _tracing),
     (torch.jit, "trace_module", _tracing),
     (torch.jit, "_get_trace_graph", _tracing),

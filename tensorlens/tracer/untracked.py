@@ -19,6 +19,7 @@ import torch
 from tensorlens.journal import NOTICED
 from tensorlens.tracer.between import Place, changed_between, place_of
 from tensorlens.tracer.hot import WATCHED
+from tensorlens.tracer.identity import is_fake
 from tensorlens.tracer.recorder import Recorder
 from tensorlens.window import NONE
 
@@ -73,6 +74,8 @@ class Untracked:
 
     def open(self, tensor: torch.Tensor, way: str, frame: Any, outside: bool, alias: Any = None) -> None:
         """Watch the memory of `tensor` from here on."""
+        if is_fake(tensor):
+            return
         try:
             storage = tensor.untyped_storage()
             if tensor.device.type != "cpu" or not storage.nbytes() or storage.data_ptr() == 0:
