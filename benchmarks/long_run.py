@@ -1,0 +1,42 @@
+"""A long loop for `scale.py`: OPS, of 100 different lines, then a mistake if asked. Says what it saw in the file TOLD."""
+
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+OPS, TOLD, FAILS = int(sys.argv[1]), Path(sys.argv[2]), "fail" in sys.argv[3:]
+LINES = 100
+_source = "\n".join(
+    f"    {'abcdefghij'[n % 10]} = {('x * 2', 'a + y', 'b.sin()', 'c - a', 'd.relu()', 'e * y', 'f.sum()', 'torch.exp(y)', 'h - y', 'i * 0.5')[n % 10]}"
+    for n in range(LINES)
+)
+
+
+def resident() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 2**20
+
+
+module = TOLD.with_name("hundred_lines.py")  # so that the lines are those of a file of the user's
+module.write_text(f"import torch\n\n\ndef hundred(x, y):\n{_source}\n    return b\n")
+sys.path.insert(0, str(module.parent))
+from hundred_lines import hundred  # noqa: E402
+
+x, y = torch.ones(4, requires_grad=True), torch.ones(4)
+tenths, memory = [], []
+for _ in range(10):
+    start = time.perf_counter()
+    for _ in range(OPS // LINES // 10):
+        hundred(x, y)
+    tenths.append(time.perf_counter() - start)
+    memory.append(resident())
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+TOLD.write_text(json.dumps({"tenths": tenths, "resident": memory, "peak": peak, "ended": time.time()}))
+if FAILS:
+    out = x.exp()
+    out.mul_(2)
+    out.sum().backward()

@@ -1,0 +1,104 @@
+"""What a workload is run under: nothing, an empty mode, the lens, and what a user would pick instead."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stderr
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from tensorlens.tracer.invisible import invisible
+from tensorlens.tracer.patches import installed
+from tensorlens.tracer.recorder import Recorder
+from tensorlens.tracer.sink import Sink
+
+Observer = Callable[[], AbstractContextManager[Any]]
+
+
+class Empty(TorchFunctionMode):
+    """The least that any mode costs."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+@contextmanager
+def lens() -> Iterator[None]:
+    """All that `tensorlens explain` does in the program's process, the journal's thread included."""
+    with tempfile.TemporaryFile() as journal:
+        recorder = Recorder()
+        sink = Sink(recorder.rows, journal.fileno())
+        try:
+            with invisible(recorder), installed(recorder), recorder:
+                yield
+        finally:
+            sink.close()
+            recorder.close()
+
+
+@contextmanager
+def anomaly() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with torch.autograd.detect_anomaly():
+            yield
+
+
+@contextmanager
+def logging_mode() -> Iterator[None]:
+    from torch.testing._internal.logging_tensor import LoggingTensorMode, capture_logs
+
+    with LoggingTensorMode(), capture_logs():
+        yield
+
+
+@contextmanager
+def profiler() -> Iterator[None]:
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    with torch.profiler.profile(activities=activities, with_stack=True):
+        yield
+
+
+@contextmanager
+def debug_mode() -> Iterator[None]:
+    debug: Any = importlib.import_module("torch.utils._debug_mode")
+    with debug.DebugMode():
+        yield
+
+
+@contextmanager
+def snooper() -> Iterator[None]:
+    """TorchSnooper writes a line for every line that runs; its text goes nowhere here."""
+    torchsnooper: Any = importlib.import_module("torchsnooper")
+    with redirect_stderr(io.StringIO()), torchsnooper.snoop(io.StringIO()):
+        yield
+
+
+OBSERVERS: dict[str, Observer] = {
+    "plain": nullcontext,
+    "empty mode": Empty,
+    "lens": lens,
+    "detect_anomaly": anomaly,
+    "DebugMode": debug_mode,
+    "LoggingTensorMode": logging_mode,
+    "profiler with stacks": profiler,
+    "TorchSnooper": snooper,
+}
+
+
+def available() -> tuple[dict[str, Observer], dict[str, str]]:
+    """The observers that can be had here, and why the others can't."""
+    missing: dict[str, str] = {}
+    for name, observer in OBSERVERS.items():
+        try:
+            with observer():
+                torch.ones(2) + 1
+        except Exception as trouble:
+            missing[name] = f"{type(trouble).__name__}: {trouble}"
+    return {name: observer for name, observer in OBSERVERS.items() if name not in missing}, missing

@@ -1,0 +1,77 @@
+"""A long run and a start, in processes of their own: what a user waits for, and what memory it takes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+ROOT = Path(__file__).resolve().parent.parent
+PAUSE = 0.05  # seconds between two looks at a process's memory
+LONG = Path(__file__).with_name("long_run.py")
+
+
+@dataclass(frozen=True)
+class LongRun:
+    """One run of `long_run.py`: seconds of each tenth, memory in MB."""
+
+    tenths: list[float]
+    resident: list[float]  # of the program's process after each tenth
+    peak: float  # of the program's process
+    reader_peak: float  # of the command's own process; 0 where there is none
+    report_after: float  # seconds from the program's last line to the end of the command
+
+
+def long_run(ops: int, command: list[str], fails: bool = False) -> LongRun:
+    with tempfile.TemporaryDirectory() as folder:
+        told = Path(folder) / "told.json"
+        arguments = [str(LONG), str(ops), str(told), *(["fail"] if fails else [])]
+        process = subprocess.Popen([*command, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT)
+        peak = 0.0
+        while process.poll() is None:
+            peak = max(peak, _peak_memory(process.pid))
+            time.sleep(PAUSE)
+        ended = time.time()
+        result = json.loads(told.read_text())
+    return LongRun(result["tenths"], result["resident"], result["peak"], peak, ended - result["ended"])
+
+
+def _peak_memory(pid: int) -> float:
+    """The most memory that a process has had resident so far, in MB."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), 0.0)
+
+
+def sizes(ops: int) -> tuple[int, int]:
+    """Bytes of the JSON report and of the saved trace of a long run."""
+    with tempfile.TemporaryDirectory() as folder:
+        trace, told = Path(folder) / "trace.json", Path(folder) / "told.json"
+        run = [sys.executable, "-m", "tensorlens", "explain", "-o", str(trace), str(LONG), str(ops), str(told)]
+        subprocess.run(run, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        view = [sys.executable, "-m", "tensorlens", "view", str(trace), "--format", "json"]
+        report = subprocess.run(view, cwd=ROOT, capture_output=True, check=True).stdout
+        return len(report), trace.stat().st_size
+
+
+def start_up(pairs: dict[str, tuple[list[str], list[str]]], rounds: int) -> dict[str, float]:
+    """For each pair of commands, the median of the first one's time over the second one's, run in turn."""
+    ratios: dict[str, list[float]] = {name: [] for name in pairs}
+    for _ in range(rounds):
+        for name, (ours, theirs) in pairs.items():
+            ratios[name].append(_wall(ours) / _wall(theirs))
+    return {name: median(found) for name, found in ratios.items()}
+
+
+def _wall(command: list[str]) -> float:
+    start = time.perf_counter()
+    subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, env=os.environ)
+    return time.perf_counter() - start
