@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test unchanged check catalogue wheel clean
+.PHONY: demo test unchanged check catalogue bench wheel clean
 
 demo: $(READY)
 	$(BIN)/tensorlens run detach
@@ -29,6 +29,10 @@ check: $(READY)
 
 catalogue: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m catalogue
+
+bench: $(READY)
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[bench]'
+	$(BIN)/python -m benchmarks
 
 wheel: $(READY)
 	rm -rf dist

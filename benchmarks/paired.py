@@ -1,5 +1,5 @@
-"""Ratios that hold on a noisy machine: in each round every observer runs the same workload once, and a round's times are
-divided by the plain one's of the same round."""
+"""Ratios that hold on a noisy machine: in each round every observer runs the same workload once, and a round's times
+are divided by the plain one's of the same round."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FEW = 3
 
 @dataclass(frozen=True)
 class Measured:
-    """One observer on one workload: its time over the plain one's, of each round, and what it adds to it, in seconds."""
+    """One observer on one workload: its time over the plain one's in each round, and what it adds to it, in seconds."""
 
     ratios: list[float]
     added: list[float]

@@ -32,7 +32,9 @@ def long_run(ops: int, command: list[str], fails: bool = False) -> LongRun:
     with tempfile.TemporaryDirectory() as folder:
         told = Path(folder) / "told.json"
         arguments = [str(LONG), str(ops), str(told), *(["fail"] if fails else [])]
-        process = subprocess.Popen([*command, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT)
+        process = subprocess.Popen(
+            [*command, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT
+        )
         peak = 0.0
         while process.poll() is None:
             peak = max(peak, _peak_memory(process.pid))

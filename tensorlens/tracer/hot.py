@@ -73,6 +73,10 @@ class Hot(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         raise NotImplementedError  # each instance has its own
 
+    def close(self) -> None:
+        """Let go of the cycle through the mode's own method, once recording is over."""
+        self.__dict__.pop("__torch_function__", None)
+
     def way_of(self, func: Any) -> int:
         """Which way a function met for the first time takes."""
         way = self.ways[func] = ops.way_of(func)

@@ -65,6 +65,7 @@ class Session:
             recorder.rows.append((OUTCOME, "ok", 0, NONE))
         else:
             recorder.rows.append((OUTCOME, "error", 1, recorder.note_ending(error)))
+        recorder.close()
         reader = Reader(self._script)
         reader.read([recorder.rows])
         self._trace = reader.trace()

@@ -1,0 +1,145 @@
+"""`make bench`: measure everything, print it, and write docs/benchmarks.md. `--quick`: fewer rounds, shorter runs."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+
+import tensorlens
+from benchmarks.observers import available
+from benchmarks.paired import Measured, measure
+from benchmarks.scale import ROOT, long_run, sizes, start_up
+from benchmarks.workloads import WORKLOADS
+
+DOCUMENT = ROOT / "docs" / "benchmarks.md"
+QUICK = "--quick" in sys.argv
+ROUNDS = {"tiny ops": 30, "MLP": 10, "mini-GPT": 8, "conv net": 15}
+OPS = 100_000 if QUICK else 1_000_000
+STARTS = 3 if QUICK else 9
+EXPLAIN = [sys.executable, "-m", "tensorlens", "explain"]
+TENSORLENS = [sys.executable, "-m", "tensorlens"]
+
+
+def main() -> None:
+    torch.set_num_threads(2)
+    sections = [_head(), *_overhead(), *_scale(), *_starts(), *_score()]
+    text = "\n".join(sections) + "\n"
+    print(text)
+    DOCUMENT.write_text(text)
+
+
+def _head() -> str:
+    processor = next(
+        (line.partition(": ")[2] for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
+        platform.machine(),
+    )
+    return f"""# What the lens costs
+
+Written by `make bench` on {os.cpu_count()} cores of {processor or "an unnamed processor"}, {platform.system()}, Python
+{platform.python_version()}, torch {torch.__version__}, tensorlens {tensorlens.__version__}. In each round every
+observer runs the same workload in the same process, and its time is divided by the plain run's of that round: the
+median of the rounds, and the middle half of them. The last column is what the observer adds to the plain run, over what
+an empty `TorchFunctionMode` adds to it.
+"""
+
+
+def _overhead() -> list[str]:
+    observers, missing = available()
+    lines = ["## Overhead", ""]
+    for name, make in WORKLOADS.items():
+        what = " ".join((make.__doc__ or name).split())
+        rounds = max(3, ROUNDS[name] // (4 if QUICK else 1))
+        found = measure(make, observers, rounds)
+        empty = found["empty mode"].added
+        lines += [
+            f"### {name}",
+            "",
+            what,
+            "",
+            "| observer | times plain | middle half | adds / empty mode |",
+            "|---|---|---|---|",
+        ]
+        lines += [_row(observer, told, empty) for observer, told in found.items()]
+        lines.append("")
+    lines += [f"- {name} was not measured: {why}" for name, why in missing.items()]
+    return [*lines, ""]
+
+
+def _row(observer: str, told: Measured, empty: list[float]) -> str:
+    low, high = told.spread
+    over = sorted(added / base for added, base in zip(told.added, empty, strict=False) if base > 0)
+    times = f"{over[len(over) // 2]:.2f}" if over and observer != "plain" else ""
+    return f"| {observer} | {told.ratio:.2f} | {low:.2f} to {high:.2f} | {times} |"
+
+
+def _scale() -> list[str]:
+    plain, lens = long_run(OPS, [sys.executable]), long_run(OPS, EXPLAIN)
+    failing = long_run(100_000, EXPLAIN, fails=True)
+    report, trace = sizes(OPS)
+    halves = [f"{run.resident[4]:.0f}, {run.resident[-1]:.0f}" for run in (plain, lens)]
+    per_op = 1e6 / (OPS / 10)
+    rows = {
+        "us an op, first tenth": (per_op * plain.tenths[0], per_op * lens.tenths[0]),
+        "us an op, last tenth": (per_op * plain.tenths[-1], per_op * lens.tenths[-1]),
+        "last tenth over first": (plain.tenths[-1] / plain.tenths[0], lens.tenths[-1] / lens.tenths[0]),
+        "peak memory of the program's process, MB": (plain.peak, lens.peak),
+        "peak memory of the command's own process, MB": (0.0, lens.reader_peak),
+        "seconds from the program's last line to the end of the command": (plain.report_after, lens.report_after),
+        "the report as JSON, MB": (0.0, report / 1e6),
+        "the saved trace, MB": (0.0, trace / 1e6),
+    }
+    told = [f"| {what} | {without:.2f} | {under:.2f} |" for what, (without, under) in rows.items()]
+    told.append(f"| memory of the program's process after half of it, and at its end, MB | {' | '.join(halves)} |")
+    failed = f"{failing.report_after:.2f} s after the last line before the failure."
+    return [
+        f"## A loop of {OPS:,} ops on 100 lines",
+        "",
+        "| | plain | lens |",
+        "|---|---|---|",
+        *told,
+        "",
+        f"A script that fails after 100,000 ops: its diagnosis stands {failed}",
+        "",
+    ]
+
+
+def _starts() -> list[str]:
+    imports = [sys.executable, "-c", "import typer, rich"]
+    pairs = {
+        "`tensorlens --help` / `import typer, rich`": ([*TENSORLENS, "--help"], imports),
+        "`tensorlens list` / `import typer, rich`": ([*TENSORLENS, "list"], imports),
+        "`tensorlens errors CODE` / `import typer, rich`": (
+            [*TENSORLENS, "errors", "saved-tensor-modified-inplace"],
+            imports,
+        ),
+        "`tensorlens run detach` / `python scenarios/detach.py`": (
+            [*TENSORLENS, "run", "detach"],
+            [sys.executable, "scenarios/detach.py"],
+        ),
+    }
+    found = start_up(pairs, STARTS)
+    rows = [f"| {name} | {ratio:.2f} |" for name, ratio in found.items()]
+    return ["## Start-up", "", "Whole processes, one after the other.", "", "| | ratio |", "|---|---|", *rows, ""]
+
+
+def _score() -> list[str]:
+    """What the lens still explains at this cost."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests")))}
+    run = [sys.executable, "-m", "catalogue"]
+    table = subprocess.run(run, cwd=ROOT, env=environment, capture_output=True, text=True, check=False).stdout
+    return [
+        "## What it explains at this cost",
+        "",
+        "The score of the catalogue (docs/catalogue.md).",
+        "",
+        table.strip(),
+    ]
+
+
+if __name__ == "__main__":
+    main()
