@@ -7,7 +7,7 @@ import io
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stderr
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -72,12 +72,13 @@ def debug_mode() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def snooper() -> Iterator[None]:
-    """TorchSnooper writes a line for every line that runs; its text goes nowhere here."""
-    torchsnooper: Any = importlib.import_module("torchsnooper")
-    with redirect_stderr(io.StringIO()), torchsnooper.snoop(io.StringIO()):
-        yield
+def snooper() -> AbstractContextManager[Any]:
+    """TorchSnooper writes a line for every line that the workload runs; its text goes nowhere here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torchsnooper: Any = importlib.import_module("torchsnooper")
+    context: AbstractContextManager[Any] = torchsnooper.snoop(io.StringIO(), depth=2)
+    return context
 
 
 OBSERVERS: dict[str, Observer] = {

@@ -64,7 +64,8 @@ class _Block(nn.Module):
         q, k, v = (p.view(batch, length, self.heads, width // self.heads).transpose(1, 2) for p in parts)
         mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.project(mixed.transpose(1, 2).reshape(batch, length, width))
-        return x + self.feed(self.after(x))
+        out: torch.Tensor = x + self.feed(self.after(x))
+        return out
 
 
 class _Gpt(nn.Module):
@@ -87,7 +88,8 @@ def gpt() -> Workload:
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 
     def loss() -> torch.Tensor:
-        return F.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
+        logits: torch.Tensor = model(tokens[:, :-1])
+        return F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
 
     return _training(model, optimizer, loss, 10)
 

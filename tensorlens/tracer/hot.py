@@ -43,6 +43,7 @@ _Tensor = torch.Tensor
 _Parameter = torch.nn.Parameter
 _NOTHING: dict[str, Any] = {}
 ATOMS = {int, float, str, bool, slice, type(None), type(...), torch.dtype, torch.device, torch.Size}
+MAX_PLANS = 50_000  # shapes that differ at every turn of a loop are not worth one each
 UNWRITTEN, WATCHED = "a tensor first met is not written down yet", "memory is watched"
 
 
@@ -93,17 +94,18 @@ class Hot(TorchFunctionMode):
             frame = frame.f_back
             if frame is None:
                 raise LongWayError
-        code = frame.f_code
-        if id(code) not in codes:
-            codes[id(code)] = code if self.sites.is_user(code.co_filename) else None
-            self._kept.append(code)
+        if id(frame.f_code) not in codes:
+            codes[id(frame.f_code)] = frame.f_code if self.sites.is_user(frame.f_code.co_filename) else None
+            self._kept.append(frame.f_code)
             return self.find_plan(frame, key, result, written)
-        place = id(code) + frame.f_lasti
+        place = id(frame.f_code) + frame.f_lasti
         plan = self.plans.get(place)
         if plan is None or plan[0] != key:
             site = self.sites.of(frame)
             plan = self._every_plan.get((site, key))
             if plan is None:
+                if len(self._every_plan) >= MAX_PLANS:
+                    raise LongWayError
                 plan = self._every_plan[site, key] = self._new_plan(site, key, result, written)
             self.plans[place] = plan
         return plan
@@ -119,10 +121,19 @@ class Hot(TorchFunctionMode):
             self.ways[func] = ORDINARY  # torch has changed: believe nothing about this function
             raise LongWayError
         made = (tuple(result.shape), text_of(result.dtype), text_of(result.device), result.untyped_storage().nbytes())
-        name = None if node is None else node.name()
-        mode = 1 if graph == 1 else 0
-        number = next(self._plan_ids)
-        plan = (PLAN, number, ops.name_of(func), site, *made, result.requires_grad, name, offset, drawn, mode)
+        number, name = next(self._plan_ids), None if node is None else node.name()
+        plan = (
+            PLAN,
+            number,
+            ops.name_of(func),
+            site,
+            *made,
+            result.requires_grad,
+            name,
+            offset,
+            drawn,
+            int(graph == 1),
+        )
         self.rows.append((*plan, (inputs - 1) // 2, written))
         return key, number, func in ops.RISKS
 
