@@ -20,7 +20,7 @@ from tensorlens.errors import UsageError
 from tensorlens.journal import unpack
 from tensorlens.model import Script, Trace
 from tensorlens.reader import Reader
-from tensorlens.reference import compare
+from tensorlens.reference import Reference, compare
 from tensorlens.streams import repeatable_stdin
 
 _BOOTSTRAP = "import sys; sys.path[0] = {folder!r}; from tensorlens.tracer.run import main; main()"
@@ -58,6 +58,9 @@ def run_script(target: Target, options: RunOptions = RunOptions()) -> Trace:
     with repeatable_stdin(target.kind == "stdin") as rewind:
         children = _compared(options)
         first, ended = _recorded(target, next(children))
+        if ended.timed_out or ended.interrupted:
+            first.reference = Reference(reason="the first run was stopped")
+            return _with_outcome(first, ended)
         second, _ = _recorded(target, replace(next(children), stdin=rewind()))
     first.reference = compare(first.passes, second.passes)
     return _with_outcome(first, ended)

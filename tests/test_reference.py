@@ -166,6 +166,21 @@ KEPT = {
         """,
         (12.0, 27.0),
     ),
+    "a thread of its own": (
+        """
+        import threading, torch
+        w = torch.tensor([2.0, 3.0], requires_grad=True)
+        def train():
+            h = w * 1
+            loss = (h * h).sum()
+            h.data.zero_()
+            loss.backward()
+        thread = threading.Thread(target=train)
+        thread.start()
+        thread.join()
+        """,
+        (4.0, 6.0),
+    ),
     "a second derivative": (
         """
         import torch

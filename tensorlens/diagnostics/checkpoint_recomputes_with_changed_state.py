@@ -41,6 +41,7 @@ from dataclasses import dataclass
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.regions import changes, run_again_at
 from tensorlens.diagnostics.leftovers import backward_of
+from tensorlens.diagnostics.proof import proof_notes
 from tensorlens.diagnostics.wording import finding, fix, named
 from tensorlens.inspection import Recomputed
 from tensorlens.model import Backward, Call, Diagnostic, Event, Fix, Region
@@ -81,7 +82,7 @@ def _tell(facts: Facts, found: Recomputed, checkpoint: Region, backward: Backwar
             facts.label("called_here", checkpoint.site, "run here for the first time, without keeping what it saved"),
             facts.label("needed_here", backward.site, "backward runs it again"),
         ],
-        notes=() if causes else ("what changed in between was not seen",),
+        notes=(*(() if causes else ("what changed in between was not seen",)), *proof_notes(facts, backward)),
         fixes=(_cure(found, causes),),
         evidence={"before": found.before, "after": found.after, "position": found.position},
     )

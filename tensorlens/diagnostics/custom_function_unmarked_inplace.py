@@ -57,6 +57,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import reaches
+from tensorlens.diagnostics.proof import BEYOND_COPIES
 from tensorlens.diagnostics.wording import finding, fix, named, op_text
 from tensorlens.model import Backward, Call, Diagnostic, Write
 
@@ -109,6 +110,7 @@ def _tell(facts: Facts, call: Call, write: Write, backward: Backward) -> Diagnos
             facts.label("called_here", call.site, f"`{function}` is called with {name}"),
             facts.label("needed_here", backward.site, f"the gradient through {name} leaves the change out"),
         ],
+        notes=(BEYOND_COPIES,),
         fixes=(
             fix("change a copy in `forward`, made with `clone()`"),
             fix("or call `ctx.mark_dirty()` on the input and return it"),

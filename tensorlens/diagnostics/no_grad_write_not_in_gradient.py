@@ -38,14 +38,11 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import reaches
+from tensorlens.diagnostics.proof import BEYOND_COPIES
 from tensorlens.diagnostics.wording import count_text, finding, fix, named, op_text, source_text
 from tensorlens.model import Backward, Call, Diagnostic, Label
 
 CODE = "no-grad-write-not-in-gradient"
-BEYOND_COPIES = (
-    "unproven: `--reference` keeps copies of what autograd saves, and those don't tell what a change that was never "
-    "recorded should count for"
-)
 ENOUGH = 4  # changes by one line that are looked at
 ALIASES = ("Tensor.detach", "torch.detach", "Tensor.data.__get__", "Tensor.numpy")
 

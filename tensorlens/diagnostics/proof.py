@@ -11,6 +11,10 @@ from tensorlens.diagnostics.wording import named
 from tensorlens.model import Backward
 from tensorlens.reference import Difference
 
+BEYOND_COPIES = (
+    "unproven: `--reference` keeps copies of what autograd saves, and those don't tell what a change that was never "
+    "recorded should count for"
+)
 UNPROVEN = "unproven: run with `--reference` to compare the gradients with those of a second run that keeps copies"
 PROVEN = "proven: "
 ENOUGH = 4  # gradients that a note tells of

@@ -39,6 +39,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.regions import region
 from tensorlens.diagnostics.leftovers import backward_of, saving_call
+from tensorlens.diagnostics.proof import proof_notes
 from tensorlens.diagnostics.wording import count_text, finding, fix, named, op_text
 from tensorlens.inspection import Stale
 from tensorlens.model import Backward, Call, Diagnostic, Label
@@ -74,6 +75,7 @@ def _tell(facts: Facts, stale: Stale, backward: Backward, by: Call) -> Diagnosti
             None if mode is None else facts.label("mode_entered_here", mode.site, "hooks pack what is saved"),
             facts.label("needed_here", backward.site, "backward computes with the changed values"),
         ],
+        notes=proof_notes(facts, backward),
         fixes=(
             fix("change it only after backward, or change a new tensor instead"),
             fix("or let the pack hook return a copy: `t.clone()`"),

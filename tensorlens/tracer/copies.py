@@ -7,6 +7,7 @@ keeps what it would compute again.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -17,6 +18,7 @@ import torch.utils.checkpoint
 from tensorlens.tracer.recorder import Recorder
 
 _autograd = torch._C._autograd
+_PUSH = _autograd._push_saved_tensors_default_hooks
 _PLAIN = {torch.Tensor, torch.nn.Parameter}
 
 
@@ -30,6 +32,7 @@ def copying(recorder: Recorder) -> Iterator[None]:
         (_autograd, "_saved_tensors_hooks_enable", copies.enable),
         (torch.autograd.Function, "apply", copies.apply),
         (torch.utils.checkpoint, "checkpoint", _kept),
+        (threading.Thread, "_bootstrap_inner", copies.thread),
     )
     undo = [(owner, name, vars(owner)[name]) for owner, name, _ in patches]
     copies.begin()
@@ -43,10 +46,12 @@ def copying(recorder: Recorder) -> Iterator[None]:
         copies.end()
 
 
-class _Copies:
+class _Copies(threading.local):
+    """Hooks are a thread's own: so is whether they are in place."""
+
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._push = _autograd._push_saved_tensors_default_hooks
+        self._push = _PUSH
         self._active = False
 
     def begin(self) -> None:
@@ -94,6 +99,18 @@ class _Copies:
                 self.begin()
 
         return enable
+
+    def thread(self, original: Any) -> Any:
+        """A thread of the program's keeps copies too."""
+
+        def _bootstrap_inner(thread: Any) -> None:
+            self.begin()
+            try:
+                original(thread)
+            finally:
+                self.end()
+
+        return _bootstrap_inner
 
     def apply(self, original: Any) -> Any:
         """`Function.apply`; the tensors that `forward` left on its `ctx` are copied when it has ended."""
