@@ -60,6 +60,26 @@ HARM = {
                 loss.backward()
             optimizer.step()  # rejected_here
         """,
+    ("backward-not-called", "for another network"): """
+        import torch
+        old, net = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.Adam(old.parameters())  # optimizer_made_here
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.ones(1, 2)).sum().backward()  # needed_here
+            optimizer.step()  # rejected_here
+        """,
+    ("detached-loss-made-to-require-grad", "a loss made anew from its number"): """
+        import torch
+        net = torch.nn.Linear(2, 1)  # leaf_made_here
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            value = net(torch.ones(1, 2)).sum().item()  # graph_cut_here
+            loss = torch.tensor(value, requires_grad=True)  # replaced_here
+            loss.backward()  # needed_here
+            optimizer.step()
+        """,
     ("branch-detached", "an encoder whose code is made anew"): """
         import torch
         encoder, decoder = torch.nn.Linear(3, 2), torch.nn.Linear(2, 3)  # leaf_made_here

@@ -36,11 +36,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.replaced import replaced_parameters
+from tensorlens.analysis.starved import starved, ways
 from tensorlens.analysis.training import Training, training_of
-from tensorlens.diagnostics.bookkeeping import optimizer_name
-from tensorlens.diagnostics.wording import finding, fix, named
+from tensorlens.diagnostics.bookkeeping import optimizer_label, optimizer_name
+from tensorlens.diagnostics.wording import finding, fix, named, op_text
 from tensorlens.inspection import Step, Uncalled
-from tensorlens.model import Call, Diagnostic, Label, Severity
+from tensorlens.model import Backward, Call, Diagnostic, Label, Severity
+
+CODE = "backward-not-called"
 
 
 def find(facts: Facts) -> Iterator[Diagnostic]:
@@ -48,12 +52,46 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
     if facts.trace.script.failure is not None or training.is_hidden:
         return
     for steps in training.optimizers:
-        empty = not any(gradient is not None for step in steps for gradient in step.gradients)
+        if any(gradient is not None for step in steps for gradient in step.gradients):
+            continue
         passes = [b for b in facts.backwards if b.index < steps[-1].index and not b.failed]
-        if empty and not passes and not training.had_gradient.intersection(steps[-1].parameters):
-            yield _tell(training, steps, later=False)
-        elif empty and not passes:
-            yield _tell(training, steps, later=True)
+        if not passes:
+            yield _tell(training, steps)
+        elif _elsewhere(training, steps[-1], passes):
+            yield _tell_elsewhere(training, steps, passes[-1])
+
+
+def _elsewhere(training: Training, step: Step, passes: list[Backward]) -> bool:
+    """Whether all that the optimizer is to train had nothing to do with what backward was called on."""
+    numbers = {number for number in starved(training) if number in step.parameters}
+    replaced = {found.old for found, _ in replaced_parameters(training)}
+    if not numbers or numbers & replaced or len(numbers) < len(step.parameters):
+        return False
+    states = [training.facts.state(root.tensor, b.index - 1) for b in passes for root in b.roots]
+    return not any(s is not None and s.is_leaf for s in states) and not any(ways(training, numbers))
+
+
+def _tell_elsewhere(training: Training, steps: list[Step], backward: Backward) -> Diagnostic:
+    facts, last = training.facts, steps[-1]
+    optimizer = optimizer_name(training, last)
+    loss = facts.names.quoted(backward.roots[0].tensor, backward.index)
+    return finding(
+        CODE,
+        "warning",
+        f"{_count(steps)} of `{optimizer}` changed nothing: no backward pass came to any of its parameters",
+        f"{loss} was not computed from them, and an optimizer skips parameters whose `.grad` is None",
+        [
+            facts.label("rejected_here", last.site, f"`{optimizer}.step()` finds no gradient"),
+            facts.label("needed_here", backward.site, f"{op_text(backward.op)} from {loss} leads elsewhere"),
+            optimizer_label(training, last),
+        ],
+        fixes=(fix(f"give `{optimizer}` the parameters that {loss} is computed from"),),
+        evidence={"steps": len(steps)},
+    )
+
+
+def _count(steps: list[Step]) -> str:
+    return "1 step" if len(steps) == 1 else f"{len(steps)} steps"
 
 
 def _forward(facts: Facts, step: Step) -> Call | None:
@@ -63,23 +101,22 @@ def _forward(facts: Facts, step: Step) -> Call | None:
     return next((c for c in calls if given & {a.tensor for a in c.inputs}), None)
 
 
-def _tell(training: Training, steps: list[Step], later: bool) -> Diagnostic:
+def _tell(training: Training, steps: list[Step]) -> Diagnostic:
     facts, last = training.facts, steps[-1]
     computed = _forward(facts, last)
     uncalled = {u.site: u for u in facts.trace.inspection.uncalled if u.index <= last.index}
     optimizer = optimizer_name(training, last)
     severity: Severity = "warning" if computed is not None else "note"
-    count = "1 step" if len(steps) == 1 else f"{len(steps)} steps"
     labels: list[Label | None] = [_named(facts, access) for access in uncalled.values()]
     role = "needed_here" if labels else "rejected_here"
     labels.append(facts.label(role, last.site, f"`{optimizer}.step()` finds no gradient and changes nothing"))
     if computed is not None:
         labels.append(facts.label("graph_built_here", computed.site, "computed from what the optimizer is to train"))
-    cure = "call backward before `{0}.step()`" if later or not uncalled else "call it: `backward()`, with parentheses"
+    cure = "call backward before `{0}.step()`" if not uncalled else "call it: `backward()`, with parentheses"
     return finding(
-        "backward-not-called",
+        CODE,
         severity,
-        f"{count} of `{optimizer}` changed nothing: no backward pass had given it a gradient",
+        f"{_count(steps)} of `{optimizer}` changed nothing: no backward pass had given it a gradient",
         "an optimizer skips parameters whose `.grad` is None",
         labels,
         fixes=(fix(cure.format(optimizer)),),

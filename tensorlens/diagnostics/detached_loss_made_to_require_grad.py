@@ -46,10 +46,15 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
     for backward in facts.backwards:
         for root in backward.roots:
             flagged = None if backward.failed or backward.site in told else _flagged(facts, root.tensor, backward.index)
-            cut = None if flagged is None else find_cut(facts, root.tensor, flagged.index)
+            cut = None if flagged is None else _cut(facts, root.tensor, flagged)
             if flagged is not None and cut is not None and cut.source is not None:
                 told.add(backward.site)
                 yield _tell(facts, backward, root.tensor, (flagged, cut))
+
+
+def _cut(facts: Facts, root: int, flagged: Call) -> Cut | None:
+    """Where the history was lost: before the flag was set, which a tensor may have been made with."""
+    return find_cut(facts, root, flagged.index + (flagged is facts.maker(root)))
 
 
 def _flagged(facts: Facts, root: int, before: int) -> Call | None:
