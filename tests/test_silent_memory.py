@@ -45,6 +45,25 @@ WAYS = {
         refill(batch)
         loss.backward()  # needed_here
         """,
+    "a method that moves its state": """
+        import numpy as np, torch
+
+        class Environment:
+            def __init__(self):
+                self.state = np.zeros(3, dtype=np.float32)
+
+            def step(self):
+                self.state[0] += 1.0  # modified_here
+                return self.state
+
+        environment, w = Environment(), torch.ones(3, requires_grad=True)
+        seen = []
+        for step in range(2):
+            batch = torch.from_numpy(environment.state)  # shared_here
+            seen.append((w * batch).sum())  # saved_here
+            environment.step()
+        torch.stack(seen).sum().backward()  # needed_here
+        """,
     "as_tensor": """
         import numpy as np, torch
         batch = np.ones(3)

@@ -92,9 +92,14 @@ def _names_in_sight(recorder: Any, frame: FrameType | None) -> dict[str, Any]:
 
 
 def _called(code: CodeType, low: int, high: int, namespace: dict[str, Any]) -> Iterator[FunctionType]:
-    """The plain functions that the instructions in a span name."""
+    """The plain functions, and methods of objects with a name, that the instructions in a span name."""
     for instruction in dis.get_instructions(code):
         if low < instruction.offset < high and instruction.opname in _NAMES:
             value = namespace.get(str(instruction.argval))
             if type(value) is FunctionType:
                 yield value
+        elif low < instruction.offset < high and instruction.opname in ("LOAD_METHOD", "LOAD_ATTR"):
+            for kind in {type(value) for value in namespace.values()}:
+                method = vars(kind).get(str(instruction.argval))
+                if type(method) is FunctionType:
+                    yield method
