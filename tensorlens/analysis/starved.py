@@ -51,10 +51,10 @@ def _changed_since(training: Training, number: int, index: int) -> bool:
     """Whether something other than an optimizer changed a parameter: an average that follows, a copy that is loaded."""
     facts = training.facts
     places = facts.storages_of(number)
-    return any(
-        call.index > index and any(facts.storage_of(write.tensor, call.index) in places for write in call.writes)
-        for call in facts.calls
-    )
+    later = [call for call in facts.calls if call.index > index]
+    if any(call.op == DATA_SET and call.inputs[0].tensor == number for call in later):
+        return True
+    return any(facts.storage_of(write.tensor, call.index) in places for call in later for write in call.writes)
 
 
 def ways(training: Training, numbers: set[int]) -> Iterator[Starved]:
