@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import secrets
@@ -49,10 +50,12 @@ def run_script(target: Target, options: RunOptions = RunOptions()) -> Trace:
     """Run a program to its end in a child process and return what was recorded, whatever became of it.
 
     Raises:
-        UsageError: there is no such file, or it is not Python source.
+        UsageError: there is no such file or module, or it is not Python source.
     """
     if target.kind == "file":
         _check_file(Path(target.name))
+    elif target.kind == "module":
+        _check_module(target.name)
     if not options.reference:
         return _with_outcome(*_recorded(target, _Child(options)))
     with repeatable_stdin(target.kind == "stdin") as rewind:
@@ -124,6 +127,20 @@ def _check_file(path: Path) -> None:
         raise UsageError(f"can't read {path}: {getattr(error, 'strerror', None) or error}") from None
     if b"\0" in head:
         raise UsageError(f"{path} is not Python source (it holds null bytes)")
+
+
+def _check_module(name: str) -> None:
+    """The first part of a dotted name is looked for, which runs nothing; the rest is the program's own to import."""
+    first = name.partition(".")[0]
+    sys.path.insert(0, os.getcwd())
+    try:
+        found = importlib.util.find_spec(first) is not None
+    except ValueError:  # a name that can't be one, or a module in memory that does not say where it is from
+        found = first in sys.modules
+    finally:
+        sys.path.pop(0)
+    if not found:
+        raise UsageError(f"no module named {first}")
 
 
 def _script(target: Target) -> Script:

@@ -1,0 +1,116 @@
+"""Programs that take their process down, journals and traces that were tampered with, text that is not to be obeyed."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import unicodedata
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from traces import written_alias
+
+from tensorlens.errors import TraceFileError, UsageError
+from tensorlens.journal import pack, unpack
+from tensorlens.model import Call
+from tensorlens.render import render
+from tensorlens.runner import RunOptions, Target, run_script
+from tensorlens.store import loads
+
+SOURCE = "a = f()\nout = a.sigmoid()\nc = out.detach()\nc.zero_()\nout.sum().backward()\n"
+CRASHES = {
+    "null pointer": ("import ctypes; ctypes.string_at(0)", signal.SIGSEGV),
+    "abort": ("import os; os.abort()", signal.SIGABRT),
+    "stack of C": (
+        "import sys; sys.setrecursionlimit(10**9)\ndef f(_): return list(map(f, [0]))\nf(0)",
+        signal.SIGSEGV,
+    ),
+}
+
+
+@pytest.mark.parametrize("crash", CRASHES)
+def test_a_crash_leaves_what_was_recorded(crash: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    statement, number = CRASHES[crash]
+    path = tmp_path / "program.py"
+    path.write_text(f"import time, torch\nx = torch.ones(2)\ny = x * 2\ntime.sleep(1)\n{statement}\n")
+    trace = run_script(Target("file", str(path)), RunOptions(timeout=120))
+    assert (trace.script.outcome, trace.script.exit_code) == ("killed", -number)
+    assert [event.op for event in trace.events if isinstance(event, Call)] == ["torch.ones", "Tensor.mul"]
+    assert "tensorlens" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["nosuchmodule", "nosuchpackage.part", "", ".", "\0", "a b"])
+def test_a_module_that_is_not_there_is_told_in_one_line(name: str) -> None:
+    with pytest.raises(UsageError, match="no module named") as refused:
+        run_script(Target("module", name))
+    assert "\n" not in str(refused.value)
+
+
+def test_a_script_behind_a_link_that_changes_while_it_runs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    real = tmp_path / "real.py"
+    real.write_text("import torch\nopen(__file__, 'w').write('changed')\nx = torch.ones(2)\nprint(x.sum().item())\n")
+    link = tmp_path / "link.py"
+    link.symlink_to(real)
+    trace = run_script(Target("file", str(link)))
+    assert capfd.readouterr().out == "2.0\n"
+    assert trace.script.outcome == "ok"
+    assert "x = torch.ones(2)" in trace.sources[str(link)]
+
+
+def test_bytes_are_passed_through_as_they_come(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text("import os, sys\nfor _ in range(64): os.write(1, bytes(range(256)) * 4096)\n")
+    command = [sys.executable, "-m", "tensorlens", "explain", str(path), "-o", str(tmp_path / "report.txt")]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    assert done.stdout == bytes(range(256)) * 4096 * 64
+
+
+@given(st.lists(st.text(min_size=1, max_size=20), min_size=3, max_size=3), st.text(max_size=60))
+@settings(max_examples=60, deadline=None)
+def test_nothing_in_a_report_is_obeyed_by_the_terminal(names: list[str], message: str) -> None:
+    hostile = [f"\x1b[31m[bold]{names[0]}", f"\x9b2J\u202e{names[1]}", f"\r\b\x07[/]{names[2]}"]
+    report = written_alias(SOURCE, names=(hostile[0], hostile[1], hostile[2]), message=f"\x1b]0;t\x07{message}")
+    for form in ("table", "markdown"):
+        obeyed = {c for c in render(report, form) if unicodedata.category(c) == "Cc" and c not in "\n"}
+        assert obeyed == set()
+        assert "\u202e" not in render(report, form)
+
+
+@given(st.integers(0, 2**32), st.integers(1, 20))
+@settings(max_examples=200, deadline=None)
+def test_a_journal_with_wrong_bytes_yields_batches_or_ends(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, count: int
+) -> None:
+    data = bytearray(pack([1, 2, ("row", "text")]) + pack([3, (4, 5)]))
+    chance = random.Random(seed)
+    for _ in range(count):
+        data[chance.randrange(len(data))] = chance.randrange(256)
+    path = tmp_path_factory.getbasetemp() / "journal"
+    path.write_bytes(data)
+    with path.open("rb") as stream:
+        assert len(list(unpack(stream))) <= 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 1_000_000,
+        '{"format": "tensorlens.trace", "version": 1, "trace": ' + '{"a":' * 100_000,
+        '{"format": "tensorlens.trace", "version": ' + "9" * 10_000 + "}",
+        '{"format": "tensorlens.trace", "version": "\\u001b[31m\\n"}',
+        '{"format": "tensorlens.trace", "version": 1e999}',
+        '{"format": "tensorlens.trace", "version": NaN}',
+        "cposix\nsystem\n(S'true'\ntR.",
+        "\x00" * 100,
+        '{"format": ' * 3,
+    ],
+)
+def test_a_hostile_trace_is_refused_in_one_printable_line(text: str) -> None:
+    with pytest.raises(TraceFileError) as refused:
+        loads(text)
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) < 300
