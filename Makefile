@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test unchanged trust check catalogue bench wheel clean
+.PHONY: demo test unchanged trust check catalogue hardest bench wheel clean
 
 demo: $(READY)
 	$(BIN)/tensorlens run detach
@@ -36,6 +36,9 @@ catalogue: $(READY)
 bench: $(READY)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[bench]'
 	$(BIN)/python -m benchmarks
+
+hardest: $(READY)
+	PYTHONPATH=tests $(BIN)/python -m hardest
 
 wheel: $(READY)
 	rm -rf dist

@@ -19,7 +19,8 @@ SECONDS = 60
 
 
 def serve() -> None:
-    import torch  # noqa: F401 - the point of this process
+    import torch
+    import torch._dynamo  # noqa: F401 - the point of this process; an optimizer's first step imports dynamo
 
     import tensorlens.tracer.run  # noqa: F401
 
