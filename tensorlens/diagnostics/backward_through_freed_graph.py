@@ -64,7 +64,7 @@ def explain(facts: Facts, failure: Failure) -> Diagnostic:
         "a backward pass frees what it used; only the part of the graph built since then can be differentiated",
         labels,
         notes=() if by is not None else ("which backward freed it was not seen",),
-        fixes=_fixes(facts, built, by),
+        fixes=_fixes(facts, failure, built, by),
         evidence={"node": None if saved is None else saved.node, "freed": len(freed)},
     )
 
@@ -112,20 +112,21 @@ def _freed_text(facts: Facts, by: Backward) -> str:
     return f"this backward freed it{again}"
 
 
-def _fixes(facts: Facts, built: Call | None, by: Backward | None) -> tuple[Fix, ...]:
+def _fixes(facts: Facts, failure: Failure, built: Call | None, by: Backward | None) -> tuple[Fix, ...]:
     if built is None or by is None:
         return (fix("compute what is differentiated again before each backward"),)
     text = source_text(facts, built.site)
     times, _ = facts.times_run(built.site, built.index)
+    by_now, _ = facts.times_run(built.site, failure.index)
+    if by_now > times:  # it was computed anew, and yet the old one is reached
+        return (fix("`detach()` what is carried from one iteration to the next: its history ends there"),)
     _, passes = facts.times_run(by.site, by.index)
-    if passes > times:
+    if by.site == failure.site and passes > times:
         return (
             fix(f"compute `{text}` again before each backward, inside the loop"),
             fix("or, if it need not be trained, `detach()` it once after computing it"),
         )
-    if times > 1:
-        return (fix("`detach()` what is carried from one iteration to the next: its history ends there"),)
     return (
-        fix("add the losses and call backward once"),
-        fix(f"or keep the graph for the later pass: `retain_graph=True` at `{source_text(facts, by.site)}`"),
+        fix(f"keep the graph for the later pass: `retain_graph=True` at `{source_text(facts, by.site)}`"),
+        fix("or add what both differentiate and call backward once"),
     )

@@ -171,14 +171,22 @@ class _Story:
         written = named(self.facts, write.tensor, event.index)
         alias = self.access is not None and write.tensor != self.access.tensor
         made = self.facts.maker(write.tensor)
-        if alias and made is not None and self.facts.tensor(write.tensor).base is None:
+        if alias and made is not None and self._is_alias_of_saved(write.tensor, made):
             yield fix(f"change a copy: make {written} with {op_text(made.op)} followed by `.clone()`")
         elif event.op.endswith("__setitem__"):
-            yield fix("collect the parts in a list and join them with `torch.stack`, or assign into a `clone()`")
+            yield fix(
+                f"collect the parts in a list and join them with `torch.stack`, or save {self.tensor} as a `.clone()`"
+            )
         elif event.op.startswith("Tensor.") and event.op.endswith("_"):
-            yield fix(f"use {op_text(event.op[:-1])} instead of {op_text(event.op)}: it makes a new tensor")
+            out_of_place = op_text(event.op[:-1])
+            yield fix(f"use {out_of_place} instead of {op_text(event.op)}, and assign the new tensor that it makes")
         else:
             yield fix(f"save a copy: use {self.tensor} as `.clone()` in the forward pass, so the change can't reach it")
+
+    def _is_alias_of_saved(self, written: int, made: Call) -> bool:
+        """Whether the tensor written was made, as no view, from the one that was saved."""
+        saved = None if self.access is None else self.access.tensor
+        return self.facts.tensor(written).base is None and any(access.tensor == saved for access in made.inputs)
 
     def evidence(self) -> dict[str, object]:
         if self.saved is None:
