@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from tensorlens.journal import MODE
 from tensorlens.tracer import ops
@@ -106,10 +107,14 @@ def _data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
 def _assign_data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """`.data = ...`: other memory under the nodes that saved the tensor, no version moves."""
     frame = sys._getframe(2)
-    before = args[0].detach()
+    if is_lazy(args[0]):  # it has no values yet, and refuses every question
+        return recorder.call(func, args, kwargs, frame)
+    with torch._C.DisableTorchFunctionSubclass():
+        before = args[0].detach()
     result = recorder.call(func, args, kwargs, frame)
-    if torch._C._autograd._get_sequence_nr() and _differ(before, args[0]):
-        recorder.untracked.moved(args[0], ops.name_of(func), frame)
+    with torch._C.DisableTorchFunctionSubclass():
+        if torch._C._autograd._get_sequence_nr() and _differ(before, args[0]):
+            recorder.untracked.moved(args[0], ops.name_of(func), frame)
     return result
 
 
