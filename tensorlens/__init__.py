@@ -10,15 +10,23 @@ Importing this package imports no torch; `trace()` does.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from tensorlens.model import Diagnostic, Report, Trace
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tensorlens.model import Diagnostic, Report, Trace
     from tensorlens.tracer.session import Session
 
 __version__ = "0.1.0"
 __all__ = ["Diagnostic", "Report", "Trace", "__version__", "load", "trace"]
+
+
+def __getattr__(name: str) -> Any:
+    """The records, imported when they are asked for: the commands that show none of them start sooner."""
+    if name not in ("Diagnostic", "Report", "Trace"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from tensorlens import model
+
+    return getattr(model, name)
 
 
 def trace() -> Session:

@@ -11,9 +11,10 @@ from functools import cache
 from typing import Any
 
 from tensorlens import model
+from tensorlens.journal import NONE
 from tensorlens.model import Access, Mode, State, Write
 from tensorlens.soundness import REFERENCES
-from tensorlens.window import NONE, Item, Raw, is_short, tensors_of
+from tensorlens.window import Item, Raw, is_short, tensors_of
 
 MODES: tuple[Mode, ...] = ("grad", "no_grad", "inference")
 

@@ -13,8 +13,8 @@ from typing import Any, Literal
 from tensorlens import claims
 from tensorlens.errors import TensorLensError, UsageError
 from tensorlens.lessons import Lesson, lessons
-from tensorlens.model import Claim
 from tensorlens.statements import STATEMENTS, Statement
+from tensorlens.verdicts import Claim
 
 Verdict = Literal["holds", "holds only if", "refuted", "not reached"]
 

@@ -13,6 +13,7 @@ import typer
 
 from tensorlens import commands
 from tensorlens.commands import Output
+from tensorlens.parameters import Command, Group
 
 app = typer.Typer(
     name="tensorlens",
@@ -45,7 +46,7 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(cls=Group)
 def tensorlens(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and leave.")
@@ -54,7 +55,7 @@ def tensorlens(
     """A borrow checker for autograd: what shares memory, what the graph is, and which line broke it."""
 
 
-@app.command()
+@app.command(cls=Command)
 def run(
     names: Annotated[
         list[str] | None,
@@ -70,7 +71,7 @@ def run(
     raise typer.Exit(commands.run_lessons(names or [], everything, Output(format, output, width), timeout))
 
 
-@app.command(context_settings=_PASS_THROUGH)
+@app.command(cls=Command, context_settings=_PASS_THROUGH)
 def explain(
     script: Annotated[str, typer.Argument(help="A script, or - for standard input, or a module after -m.")] = "",
     args: Annotated[list[str] | None, typer.Argument(help="Its own arguments.")] = None,
@@ -96,7 +97,7 @@ def explain(
     raise typer.Exit(commands.explain(module, arguments, Output(format, output, width), timeout, reference))
 
 
-@app.command()
+@app.command(cls=Command)
 def compare(
     operands: Annotated[
         list[str] | None, typer.Argument(help='Two or more: clone, torch.clone, no_grad, "x[1:]".')
@@ -130,13 +131,13 @@ def compare(
     raise typer.Exit(commands.compare(operands or [], given, Output(format, output, width)))
 
 
-@app.command("list")
+@app.command("list", cls=Command)
 def list_(format: Format = "table", output: To = None, width: Width = None) -> None:
     """List the bundled lessons."""
     raise typer.Exit(commands.list_lessons(Output(format, output, width)))
 
 
-@app.command()
+@app.command(cls=Command)
 def errors(
     wanted: Annotated[
         list[str] | None,
@@ -152,7 +153,7 @@ def errors(
     raise typer.Exit(commands.show_errors(" ".join(wanted or []), Output(format, output, width)))
 
 
-@app.command()
+@app.command(cls=Command)
 def claims(
     article: Annotated[str | None, typer.Argument(help="An article, such as 004.")] = None,
     format: Format = "table",
@@ -163,7 +164,7 @@ def claims(
     raise typer.Exit(commands.check_statements(article, Output(format, output, width)))
 
 
-@app.command()
+@app.command(cls=Command)
 def view(trace: Path, format: Format = "table", output: To = None, width: Width = None) -> None:
     """Show a saved trace again."""
     raise typer.Exit(commands.view(trace, Output(format, output, width)))

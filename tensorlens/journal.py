@@ -27,7 +27,7 @@ from typing import IO, Any
     NOTICE,  # site, category, message, op
     GAP,  # reason, site
     FAILURE,  # type, message, op, inputs, saved, stack, site
-    CLAIM,  # the fields of `model.Claim`
+    CLAIM,  # the fields of `verdicts.Claim`
     END,  # states, bindings
     OUTCOME,  # outcome, exit code, number of the failure that ended the script
     REGION,  # token, site, kind, entering, token of the checkpoint
@@ -44,6 +44,8 @@ from typing import IO, Any
     ALIVE,  # ids of the tensors that are alive
     PASS,  # samples of roots, (place, tensor, sample, sample of its gradient) of each, failed
 ) = range(27)
+
+NONE = -1  # in place of a number, where there is none
 
 _LENGTH = struct.Struct("<Q")
 

@@ -14,6 +14,7 @@ from tensorlens.callbacks import Callbacks
 from tensorlens.circumstances import Argument, Assignment, Node, Value
 from tensorlens.inspection import Inspection
 from tensorlens.reference import Reference
+from tensorlens.verdicts import Claim
 
 Mode = Literal["grad", "no_grad", "inference"]
 Outcome = Literal["ok", "error", "exit", "timeout", "killed", "interrupted"]
@@ -244,24 +245,6 @@ class Binding:
     name: str
     tensor: int
     scope: str  # "<module>", or the function whose frame the failure left
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A checked `#:` line."""
-
-    id: str | None  # "000-5", or None for a claim that mirrors no documented statement
-    check: str
-    line: int
-    expected: Literal["holds", "refuted"]
-    verdict: Literal["holds", "refuted", "not reached"]
-    condition: str  # the text after "if": when the verdict is so; "" if always
-    values: tuple[tuple[str, str], ...]  # (expression, value seen), e.g. ("a.grad.tolist()", "[2.0, 2.0, 2.0]")
-    error: str = ""  # the check itself raised
-
-    @property
-    def as_expected(self) -> bool:
-        return self.verdict == self.expected
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from tensorlens import callbacks, circumstances, inspection, model, reference
+from tensorlens import callbacks, circumstances, inspection, model, reference, verdicts
 from tensorlens.assembly import MODES, Assembly, Info, Plan, optional
-from tensorlens.journal import CALL
+from tensorlens.journal import CALL, NONE
 from tensorlens.messages import classify
 from tensorlens.model import Access, Gradient, State, Write
 from tensorlens.source import column_of
-from tensorlens.window import NONE, WINDOW, Window
+from tensorlens.window import WINDOW, Window
 
 
 def _accesses(flat: tuple[int, ...]) -> tuple[Access, ...]:
@@ -47,7 +47,7 @@ class Reader:
         self._started: dict[int, int] = {}
         self._regions: dict[int, int] = {}
         self._failures: list[model.Failure] = []
-        self._claims: list[model.Claim] = []
+        self._claims: list[verdicts.Claim] = []
         self._assignments: list[circumstances.Assignment] = []
         self._totals: Counter[tuple[int, str]] = Counter()
         self._end = model.End()
@@ -232,7 +232,7 @@ class Reader:
         self._assignments.append(circumstances.Assignment(self._count, optional(site), name, old, new, shared))
 
     def _read_claim(self, *fields: Any) -> None:
-        self._claims.append(model.Claim(*fields))
+        self._claims.append(verdicts.Claim(*fields))
 
     def _read_end(self, states: Any, bindings: Any) -> None:
         self._end = model.End(

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tensorlens import model
+from tensorlens.journal import NONE
 
 Raw = tuple[Any, ...]
 Item = tuple[int, Any, str]  # index, a raw row or an event, the optimizer step that was running
 
-NONE = -1
 WINDOW = 20_000  # calls
 _OTHERS = 5_000  # events of other kinds that outlive the window
 _LATEST = 3  # calls that changed a tensor last

@@ -13,11 +13,11 @@ from tensorlens import checking
 from tensorlens.checking import Checked, check_documented, summed_up
 from tensorlens.errors import TensorLensError, UsageError
 from tensorlens.lessons import find, lessons
-from tensorlens.model import Claim
 from tensorlens.render.claims import render_claims
 from tensorlens.render.options import RenderOptions
 from tensorlens.source import width
 from tensorlens.statements import Statement
+from tensorlens.verdicts import Claim
 
 STATEMENT = Statement("900-1", "900", "`a|b` is [x]_y_ <z>", "one *part* of it")
 

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from tensorlens import claims
 from tensorlens.errors import UsageError
 from tensorlens.lessons import find, lessons
-from tensorlens.model import Claim
 from tensorlens.tracer.claims import ClaimChecker
+from tensorlens.verdicts import Claim
 
 LESSONS = [lesson.path for lesson in lessons()]
 

@@ -16,6 +16,14 @@ from tensorlens import load
 
 WITHOUT_TORCH = "import sys; sys.modules['torch'] = None; from tensorlens.cli import main; main()"
 
+LOADED = """\
+import sys
+from tensorlens.commands import guarded
+from tensorlens.cli import app
+guarded(app)
+print(*sys.modules, file=sys.stderr)
+"""
+
 FAILS = """\
 import sys
 import torch
@@ -53,6 +61,14 @@ def bad_input(*arguments: str, cwd: Path | None = None) -> str:
     assert ended.stderr.startswith("tensorlens: ")
     assert len(ended.stderr.splitlines()) == 1
     return ended.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["list"], ["errors", "detach-view-inplace"]])
+def test_what_tells_of_no_run_loads_nothing_slow(arguments: list[str]) -> None:
+    ended = tensorlens(*arguments, code=LOADED)
+    assert ended.returncode == 0
+    assert ended.stdout
+    assert not {"torch", "pydantic", "rich", "tensorlens.model"} & set(ended.stderr.split())
 
 
 @pytest.fixture

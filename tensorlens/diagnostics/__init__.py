@@ -8,16 +8,21 @@ import importlib.util
 import os
 from collections.abc import Iterator
 from types import ModuleType
+from typing import TYPE_CHECKING
 
-from tensorlens.analysis.facts import Facts
 from tensorlens.messages import classify, entries, find
-from tensorlens.model import Diagnostic, Trace
+
+if TYPE_CHECKING:
+    from tensorlens.analysis.facts import Facts
+    from tensorlens.model import Diagnostic, Trace
 
 _ORDER = {"error": 0, "warning": 1, "note": 2}
 
 
 def diagnose(trace: Trace) -> tuple[Diagnostic, ...]:
     """All findings of a run: errors first, then warnings and notes, each group in the order of the run."""
+    from tensorlens.analysis.facts import Facts  # not above: `errors` reads pages from this package, and no facts
+
     facts = Facts(trace)
     codes = dict.fromkeys(failure.kind for failure in trace.failures if failure.kind)
     codes.update(dict.fromkeys(filter(None, (classify(notice.message) for notice in facts.notices()))))

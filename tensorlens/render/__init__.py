@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from tensorlens.errors import UsageError
-from tensorlens.model import Report
 from tensorlens.render.options import RenderOptions
+
+if TYPE_CHECKING:
+    from tensorlens.model import Report
 
 __all__ = ["RENDERERS", "RenderOptions", "Renderer", "render"]
 

@@ -13,7 +13,6 @@ from tensorlens.model import (
     Backward,
     Call,
     Change,
-    Claim,
     Diagnostic,
     Event,
     Gap,
@@ -29,6 +28,7 @@ from tensorlens.reference import Reference
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.summary import final_failure
 from tensorlens.source import shown_path
+from tensorlens.verdicts import Claim
 
 FORMAT = "tensorlens.report"
 VERSION = 1

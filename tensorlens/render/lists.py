@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tensorlens.diagnostics import pages
-from tensorlens.lessons import Lesson
 from tensorlens.messages import Entry, entries
+
+if TYPE_CHECKING:
+    from tensorlens.lessons import Lesson
 
 
 def render_lessons(lessons: Sequence[Lesson], form: str) -> str:

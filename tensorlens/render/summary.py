@@ -6,8 +6,9 @@ import ast
 import signal
 from collections import Counter
 
-from tensorlens.model import Backward, Call, Claim, Failure, Gap, Notice, Report, Site, Trace
+from tensorlens.model import Backward, Call, Failure, Gap, Notice, Report, Site, Trace
 from tensorlens.source import one_line, shown_path
+from tensorlens.verdicts import Claim
 
 
 def headline(report: Report) -> list[str]:

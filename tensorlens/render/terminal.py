@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from tensorlens.analysis.names import Names
 from tensorlens.analysis.story import story
 from tensorlens.analysis.tables import TensorRow, TensorTable, tensor_table
-from tensorlens.model import Claim, Diagnostic, Report, Trace
+from tensorlens.model import Diagnostic, Report, Trace
 from tensorlens.render import lines as source_lines
 from tensorlens.render import summary
 from tensorlens.render.findings import finding, unexplained
 from tensorlens.render.layout import Column, Line, paragraph, table, to_text
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.text import safe, wrap
+from tensorlens.verdicts import Claim
 
 _COLUMNS = (
     Column("name", "name"),

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.window import NONE
+from tensorlens.journal import NONE
 
 MAX_NODES = 20_000
 MAX_FOUND = 50

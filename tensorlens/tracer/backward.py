@@ -12,13 +12,12 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import BACKWARD, BACKWARD_START, DEAD_ENDS
+from tensorlens.journal import BACKWARD, BACKWARD_START, DEAD_ENDS, NONE
 from tensorlens.tracer.autopsy import autopsy, dead_ends, stopped_at
 from tensorlens.tracer.leftovers import note_leftovers
 from tensorlens.tracer.recorder import Recorder, gather, version_of
 from tensorlens.tracer.singular import note_singular, singular_nodes
 from tensorlens.tracer.texts import short_text
-from tensorlens.window import NONE
 
 _tokens = count()
 

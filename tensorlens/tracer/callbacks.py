@@ -14,11 +14,10 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import CALLBACK
+from tensorlens.journal import CALLBACK, NONE
 from tensorlens.tracer.frames import Sites
 from tensorlens.tracer.functions import Function, Functions, watched
 from tensorlens.tracer.identity import Identity
-from tensorlens.window import NONE
 
 RETURNED, RAISED, REFUSED = 0, 1, 2  # REFUSED: it could not be called as it was
 METHODS = ("forward", "setup_context", "backward", "vjp", "jvp", "vmap")

@@ -16,8 +16,8 @@ from typing import Any
 import torch
 
 from tensorlens import claims
-from tensorlens.model import Claim
 from tensorlens.tracer.claims import ClaimChecker
+from tensorlens.verdicts import Claim
 
 
 def main() -> None:

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 
 from tensorlens import claims
-from tensorlens.model import Claim
 from tensorlens.source import one_line
+from tensorlens.verdicts import Claim
 
 _CALL = "__tensorlens_check_claim__"
 _SHOWN = 120

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any
 
-from tensorlens.journal import CALLBACK
+from tensorlens.journal import CALLBACK, NONE
 from tensorlens.tracer.frames import Sites
-from tensorlens.window import NONE
 
 MAX_LAYERS = 8
 ANY_NUMBER = -1

@@ -11,10 +11,9 @@ from typing import Any
 import torch
 from torch.nn.parameter import is_lazy
 
-from tensorlens.journal import MODE
+from tensorlens.journal import MODE, NONE
 from tensorlens.tracer import ops
 from tensorlens.tracer.recorder import Recorder, gather
-from tensorlens.window import NONE
 
 
 def note_mode(recorder: Recorder, frame: Any, cause: str, entering: bool) -> None:

@@ -12,12 +12,12 @@ import torch
 from torch._library.custom_ops import CustomOpDef
 from torch.autograd.function import BackwardCFunction, Function, _HookMixin
 
+from tensorlens.journal import NONE
 from tensorlens.tracer import module_hooks
 from tensorlens.tracer.callbacks import Watched
 from tensorlens.tracer.invisible import is_ours
 from tensorlens.tracer.packed import following, keeps_tensors
 from tensorlens.tracer.recorder import Recorder
-from tensorlens.window import NONE
 
 Wrap = Callable[[Recorder, Any], Any]
 

@@ -24,12 +24,11 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from tensorlens.journal import PLAN
+from tensorlens.journal import NONE, PLAN
 from tensorlens.tracer import ops
 from tensorlens.tracer.frames import Sites
 from tensorlens.tracer.identity import CENSUS, Entry, Identity, text_of
 from tensorlens.tracer.ops import LONG, ORDINARY, SIMPLE
-from tensorlens.window import NONE
 
 Called = tuple[Any, str, Any, bool, bool]
 Key = tuple[Any, ...]  # all that a plan stands for

@@ -13,8 +13,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import ALIVE, STORAGE, TENSOR
-from tensorlens.window import NONE
+from tensorlens.journal import ALIVE, NONE, STORAGE, TENSOR
 
 CENSUS = 32_768  # new tensors between two counts of those that are alive
 PLAIN = {torch.Tensor, torch.nn.Parameter}

@@ -18,10 +18,9 @@ from typing import Any
 
 import torch.overrides
 
-from tensorlens.journal import NOTICE, VALUES
+from tensorlens.journal import NONE, NOTICE, VALUES
 from tensorlens.tracer.recorder import Recorder
 from tensorlens.tracer.values import values_read
-from tensorlens.window import NONE
 
 _OURS = str(Path(__file__).resolve().parent)
 _OVERRIDES = torch.overrides.__file__

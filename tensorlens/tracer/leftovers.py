@@ -14,12 +14,11 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import NOTICED
+from tensorlens.journal import NONE, NOTICED
 from tensorlens.tracer.autopsy import LEAF_SEQUENCE, check_of, nodes_of, raw_saved_of
 from tensorlens.tracer.recorder import Recorder, gather, version_of
 from tensorlens.tracer.texts import SHOWN_VALUES, short_text
 from tensorlens.tracer.untracked import Mark, Untracked, address_of, extent_of
-from tensorlens.window import NONE
 
 MAX_STALE = 50
 CLOSE = 1e-4  # memory that was changed and put back, up to rounding, does no harm

@@ -11,9 +11,9 @@ import torch
 from torch.nn.modules import module as modules
 from torch.utils.hooks import BackwardHook
 
+from tensorlens.journal import NONE
 from tensorlens.tracer.callbacks import Callbacks, Watched
 from tensorlens.tracer.recorder import Recorder
-from tensorlens.window import NONE
 
 Wrap = Callable[[Recorder, Any], Any]
 

@@ -12,10 +12,9 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import NOTICED
+from tensorlens.journal import NONE, NOTICED
 from tensorlens.tracer.recorder import Recorder, version_of
 from tensorlens.tracer.texts import short_text
-from tensorlens.window import NONE
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import ASSIGNMENT, VALUES
+from tensorlens.journal import ASSIGNMENT, NONE, VALUES
 from tensorlens.tracer import given, hooks, ops, surroundings
 from tensorlens.tracer.backward import wrap_engine
 from tensorlens.tracer.handlers import note_mode
@@ -29,7 +29,6 @@ from tensorlens.tracer.regions import PATCHES as REGIONS
 from tensorlens.tracer.training import PATCHES as TRAINING
 from tensorlens.tracer.training import Training
 from tensorlens.tracer.untracked import Untracked
-from tensorlens.window import NONE
 
 Wrap = Callable[[Recorder, Any], Any]
 _MISSING = object()

@@ -14,14 +14,13 @@ from typing import Any
 import torch
 import torch.utils.checkpoint
 
-from tensorlens.journal import ARGUMENTS, CALL, FAILURE, GAP, VALUES, WITHIN
+from tensorlens.journal import ARGUMENTS, CALL, FAILURE, GAP, NONE, VALUES, WITHIN
 from tensorlens.tracer import ops
 from tensorlens.tracer.callbacks import Callbacks
 from tensorlens.tracer.hot import ATOMS, UNWRITTEN, Called, Hot
 from tensorlens.tracer.identity import PLAIN, Entry
 from tensorlens.tracer.refusal import named_arguments, refused_call
 from tensorlens.tracer.values import plain_values
-from tensorlens.window import NONE
 
 _next_sequence = torch._C._autograd._get_sequence_nr
 _grad_enabled = torch.is_grad_enabled

@@ -18,13 +18,12 @@ from typing import Any
 import torch
 import torch.utils.checkpoint
 
-from tensorlens.journal import CHANGE, REGION
+from tensorlens.journal import CHANGE, NONE, REGION
 from tensorlens.tracer import bytecode
 from tensorlens.tracer.frames import NOWHERE
 from tensorlens.tracer.handlers import switch_site
 from tensorlens.tracer.outside import Outside, Reading
 from tensorlens.tracer.recorder import Recorder
-from tensorlens.window import NONE
 
 Wrap = Callable[[Recorder, Any], Any]
 _MODE_FILES = ("anomaly_mode.py", "graph.py", "autocast_mode.py", "forward_ad.py")

@@ -23,13 +23,12 @@ from typing import Any
 import torch
 
 import tensorlens
-from tensorlens.journal import CLAIM, OUTCOME, VERSIONS
+from tensorlens.journal import CLAIM, NONE, OUTCOME, VERSIONS
 from tensorlens.tracer.ending import write_end
 from tensorlens.tracer.invisible import invisible, strip
 from tensorlens.tracer.patches import installed
 from tensorlens.tracer.recorder import Recorder
 from tensorlens.tracer.sink import Sink
-from tensorlens.window import NONE
 
 FORKED = "a process was forked: what runs in it is not traced"
 

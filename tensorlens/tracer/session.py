@@ -15,13 +15,12 @@ import torch
 
 from tensorlens import __version__, model
 from tensorlens.diagnostics import diagnose
-from tensorlens.journal import OUTCOME, VERSIONS
+from tensorlens.journal import NONE, OUTCOME, VERSIONS
 from tensorlens.reader import Reader
 from tensorlens.tracer.ending import write_end
 from tensorlens.tracer.invisible import invisible
 from tensorlens.tracer.patches import installed
 from tensorlens.tracer.recorder import Recorder
-from tensorlens.window import NONE
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -6,8 +6,7 @@ import _thread
 import os
 from typing import Any
 
-from tensorlens.journal import pack
-from tensorlens.window import NONE
+from tensorlens.journal import NONE, pack
 
 INTERVAL = 0.4  # seconds
 

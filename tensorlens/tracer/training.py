@@ -15,9 +15,8 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import NOTICED
+from tensorlens.journal import NONE, NOTICED
 from tensorlens.tracer.recorder import Recorder, version_of
-from tensorlens.window import NONE
 
 Wrap = Callable[[Recorder, Any], Any]
 MAX_NOTED = 20_000  # parameters, over all steps; later ones are noted where a parameter has its first gradient

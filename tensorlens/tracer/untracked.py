@@ -16,12 +16,11 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import NOTICED
+from tensorlens.journal import NONE, NOTICED
 from tensorlens.tracer.between import Place, changed_between, place_of
 from tensorlens.tracer.hot import WATCHED
 from tensorlens.tracer.identity import is_fake
 from tensorlens.tracer.recorder import Recorder
-from tensorlens.window import NONE
 
 SMALL = 16 * 1024  # bytes compared at every call; larger memory is compared where a call touches it, and at backward
 LARGE = 1024 * 1024  # beyond this no copy is kept: only changes made by torch itself are seen
