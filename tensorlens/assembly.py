@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from tensorlens import model
-from tensorlens.journal import NONE
+from tensorlens.journal import NEW, NONE, NOTHING, WRITTEN
 from tensorlens.model import Access, Mode, State, Write
 from tensorlens.soundness import REFERENCES
 from tensorlens.window import Item, Raw, is_short, tensors_of
@@ -35,7 +35,7 @@ class Plan:
     drawn: int  # sequence numbers
     mode: int
     inputs: int
-    writes: bool  # the call changes its first argument and returns it
+    result: int  # NEW, WRITTEN or NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Assembly:
         number, base = raw[-4:-2]
         born.setdefault(number, index)
         plan = self._plans[raw[0]]
-        if not plan.writes:
+        if plan.result == NEW:
             owner = self._info(base) if base != NONE else Info(number, number, (), "", "", "", NONE)
             self._nbytes.setdefault(owner.storage, plan.nbytes)
             self._infos[number] = Info(
@@ -142,13 +142,13 @@ class Assembly:
         inputs = self._accesses(raw[1:-4])
         node = None if plan.grad_fn is None else first + plan.offset
         state = State(tensor, version, plan.requires_grad, node is None, plan.grad_fn, node, False, None, place)
-        written = inputs[0].version if plan.writes else None
+        written = inputs[0].version if plan.result == WRITTEN else None
         return model.Call(
             index,
             plan.op,
             plan.site,
             inputs,
-            (Access(tensor, version),),
+            () if plan.result == NOTHING else (Access(tensor, version),),
             () if written is None else (Write(tensor, written, version),),
             (state,),
             (first, first + plan.drawn),

@@ -39,13 +39,17 @@ from typing import IO, Any
     NOTICED,  # name of a field of `Inspection`, the fields of its record less the index
     CALLBACK,  # name of a field of `Callbacks`, the fields of its record (`callbacks.record`)
     PLAN,  # id, the fields of `assembly.Plan`. A call of a plan is a run of ints: the plan's id, id and version of each
-    #        input, and of the result its id, its base's id or NONE, its version, and the first sequence number
+    #        input, and of the result (where there is none, of the first input) its id, its base's id or NONE, its
+    #        version, and the first sequence number
     WITHIN,  # the optimizer step that is running from here on, or ""
     ALIVE,  # ids of the tensors that are alive
     PASS,  # samples of roots, (place, tensor, sample, sample of its gradient) of each, failed
 ) = range(27)
 
 NONE = -1  # in place of a number, where there is none
+
+NEW, WRITTEN, NOTHING = range(3)
+"""What a call of a plan returned: a new tensor, its first argument, which it wrote, or nothing."""
 
 _LENGTH = struct.Struct("<Q")
 

@@ -42,6 +42,7 @@ class Reader:
         self._runs: Counter[int] = Counter()  # of a plan
         self._window = Window(window, self._infos)
         self._within = ""
+        self._is_step_counted = False
         self._gaps: Counter[tuple[str, int | None]] = Counter()
         self._count = 0
         self._started: dict[int, int] = {}
@@ -68,7 +69,7 @@ class Reader:
                     position += 1
                 else:
                     end = position + self._lengths[row]
-                    self._runs[row] += 1
+                    self._runs[row] += self._counts(row)
                     self._add(tuple(batch[position:end]))
                     position = end
 
@@ -105,6 +106,13 @@ class Reader:
     def _add(self, content: Any) -> None:
         self._window.add(self._count, content, self._within)
         self._count += 1
+
+    def _counts(self, plan: int) -> bool:
+        """Whether a short row counts as a call: a step is told by one of its name for each parameter."""
+        if not self._within or self._plans[plan].op != self._within:
+            return True
+        first, self._is_step_counted = not self._is_step_counted, True
+        return first
 
     def _counted(self, gap: model.Gap) -> model.Gap:
         return replace(gap, count=self._gaps[gap.reason, gap.site])
@@ -145,6 +153,7 @@ class Reader:
 
     def _read_within(self, step: str) -> None:
         self._within = step
+        self._is_step_counted = False
 
     def _read_alive(self, numbers: tuple[int, ...]) -> None:
         self._window.forget_all_but(numbers)

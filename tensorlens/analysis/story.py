@@ -94,7 +94,8 @@ def _visits(trace: Trace, names: Names) -> list[tuple[_Place, list[Event]]]:
             continue
         site = trace.sites[event.site]
         place, mark = place_of(site), (event.site, _what(event))
-        again = mark in seen and isinstance(event, Call) and names.syntax.is_direct(site, event.op)
+        direct = isinstance(event, Call) and not event.within and names.syntax.is_direct(site, event.op)
+        again = mark in seen and direct
         if not visits or visits[-1][0] != place or again:
             visits.append((place, []))
             seen = set()

@@ -55,18 +55,6 @@ def _set_grad_enabled(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> 
     return result
 
 
-def _enter_profiled(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """Optimizers announce `step()` to the profiler: "Optimizer.step#SGD.step"."""
-    if args and isinstance(args[0], str) and args[0].startswith("Optimizer.step#"):
-        recorder.within = args[0].removeprefix("Optimizer.step#")
-    return func(*args, **kwargs)
-
-
-def _leave_profiled(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    recorder.within = ""
-    return func(*args, **kwargs)
-
-
 def _sharing(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """An array or capsule on the tensor's memory leaves torch's sight: writes through it are not seen."""
     frame = sys._getframe(2)
@@ -171,8 +159,6 @@ def _user_reads(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
 ops.SPECIAL.update(
     {
         torch._C._set_grad_enabled: _set_grad_enabled,
-        torch.ops.profiler._record_function_enter_new: _enter_profiled,
-        torch.ops.profiler._record_function_exit._RecordFunction: _leave_profiled,
         torch.Tensor.backward: _backward,
         torch.Tensor.numpy: _sharing,
         torch.Tensor.__array__: _sharing,

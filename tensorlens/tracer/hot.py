@@ -24,7 +24,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from tensorlens.journal import NONE, PLAN
+from tensorlens.journal import NEW, NONE, PLAN, WRITTEN
 from tensorlens.tracer import ops
 from tensorlens.tracer.frames import Sites
 from tensorlens.tracer.identity import CENSUS, Entry, Identity, text_of
@@ -64,7 +64,7 @@ class Hot(TorchFunctionMode):
         self._codes: dict[int, CodeType | None] = {}  # by `id`, which is faster than its hash; None for a library's
         self._kept: list[CodeType] = []  # so that no other code object is given such an id
         self._every_plan: dict[Any, Plan] = {}
-        self._plan_ids = count(1)
+        self.plan_ids = count(1)
         self.ways: dict[Any, int] = {}
         self.unwritten: list[Any] = []  # states of tensors first met as inputs, for the next CALL row
         self.detours: set[str] = set()  # why every call takes the long way just now
@@ -120,7 +120,7 @@ class Hot(TorchFunctionMode):
             self.ways[func] = ORDINARY  # torch has changed: believe nothing about this function
             raise LongWayError
         made = (tuple(result.shape), text_of(result.dtype), text_of(result.device), result.untyped_storage().nbytes())
-        number, name = next(self._plan_ids), None if node is None else node.name()
+        number, name = next(self.plan_ids), None if node is None else node.name()
         plan = (
             PLAN,
             number,
@@ -133,7 +133,7 @@ class Hot(TorchFunctionMode):
             drawn,
             int(graph == 1),
         )
-        self.rows.append((*plan, (inputs - 1) // 2, written))
+        self.rows.append((*plan, (inputs - 1) // 2, WRITTEN if written else NEW))
         return key, number, func in ops.RISKS
 
     def _is_held(self, result: Any) -> bool:

@@ -51,6 +51,8 @@ def _quiet() -> set[Any]:
     for name in ("name", "_backward_hooks", "_post_accumulate_grad_hooks", "names"):
         found |= _accessors(name, "__set__")
     found |= {getattr(torch.Tensor, name) for name in _QUIET_METHODS if hasattr(torch.Tensor, name)}
+    profiler: Any = torch.ops.profiler
+    found |= {profiler._record_function_enter_new, profiler._record_function_exit._RecordFunction}
     return found | {torch.get_default_dtype, torch.is_grad_enabled, torch.is_floating_point, torch.numel}
 
 

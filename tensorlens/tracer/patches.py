@@ -26,6 +26,8 @@ from tensorlens.tracer.parameters import SPENT, is_spent, owner_of, unregistered
 from tensorlens.tracer.recomputed import PATCHES as RECOMPUTED
 from tensorlens.tracer.recorder import Recorder, gather
 from tensorlens.tracer.regions import PATCHES as REGIONS
+from tensorlens.tracer.steps import PATCHES as STEPS
+from tensorlens.tracer.steps import Steps
 from tensorlens.tracer.training import PATCHES as TRAINING
 from tensorlens.tracer.training import Training
 from tensorlens.tracer.untracked import Untracked
@@ -259,6 +261,7 @@ _PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
     *hooks.PATCHES,
     *given.PATCHES,
     *TRAINING,
+    *STEPS,
     *surroundings.PATCHES,
 )
 
@@ -268,7 +271,7 @@ def installed(recorder: Recorder) -> Iterator[None]:
     """Put every patch in place, and take them out again in the opposite order."""
     undo: list[tuple[Any, str, Any]] = []
     recorder.untracked, recorder.attributes = Untracked(recorder), Attributes(recorder)
-    recorder.training = Training(recorder)
+    recorder.training, recorder.steps = Training(recorder), Steps(recorder)
     try:
         for owner, name, wrap in _PATCHES:
             own = vars(owner).get(name, _MISSING)

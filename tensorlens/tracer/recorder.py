@@ -62,6 +62,7 @@ class Recorder(Hot):
         self._within = ""
         self.untracked: Any = None  # watches writes past the version counters (`untracked.Untracked`)
         self.training: Any = None  # the bookkeeping of optimizers and modules (`training.Training`)
+        self.steps: Any = None  # the optimizer steps that run just now (`steps.Steps`)
         self.samples: Any = None  # of what `--reference` compares (`samples.Samples`)
         self.attributes: Any = None  # tensors kept as attributes of `ctx` (`leftovers.Attributes`)
         self.failures = 0

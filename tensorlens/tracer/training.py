@@ -58,6 +58,7 @@ class Training:
         self._named.clear()
         if not _closure(args, kwargs):
             self._note_step(optimizer, sys._getframe(1))
+            self._recorder.steps.begin(optimizer, sys._getframe(1))
 
     def after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         if not self._recorder.paused and _closure(args, kwargs):

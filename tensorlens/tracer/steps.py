@@ -1,0 +1,206 @@
+"""What torch's own optimizers do to parameters, told from before and after.
+
+A step or `zero_grad` makes some ten torch calls a parameter, of which nothing is left but parameters at a new version
+and gradients that are gone. The mode is off the stack while they run, so that training costs less than under an empty
+mode, and each parameter that changed is told by one call, named `SGD.step`. Whatever may do more than that is recorded
+call by call: an optimizer of the program's own, hooks and closures, fused kernels, steps that are differentiated.
+"""
+
+from __future__ import annotations
+
+import _thread
+import functools
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.autograd.profiler import record_function
+
+from tensorlens.journal import NOTHING, PLAN, WRITTEN
+from tensorlens.tracer import ops
+from tensorlens.tracer.identity import PLAIN
+from tensorlens.tracer.recorder import Recorder, version_of
+from tensorlens.tracer.refusal import refused_call
+from tensorlens.window import NONE
+
+Wrap = Callable[[Recorder, Any], Any]
+_STEP = "Optimizer.step#"
+_CLEAR = ops.name_of(ops.setter("grad"))
+NO_GRAD = 1
+_optim: Any = sys.modules[torch.optim.Optimizer.__module__]
+
+
+@dataclass(slots=True)
+class _Held:
+    """A parameter before a step, with the gradient that it had: tensors, ids and versions."""
+
+    parameter: torch.Tensor
+    number: int
+    version: int
+    gradient: tuple[int, ...]  # its id and version; nothing where there is none
+
+
+class Steps:
+    """The steps that run just now, one a thread at the most."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._plans: dict[Any, int] = {}
+        self._running: dict[int, tuple[str, Any, list[_Held]]] = {}
+
+    def begin(self, optimizer: Any, frame: Any) -> None:
+        """Take the mode off the stack until the step is over, if nothing can be missed by it."""
+        if not _on_top(self._recorder) or not _is_plain(optimizer):
+            return
+        with torch._C.DisableTorchFunction():
+            held = self._held(_of_optimizer(optimizer))
+        if held is not None:
+            torch._C._pop_torch_function_stack()
+            name = f"{type(optimizer).__name__}.step"
+            self._running[_thread.get_ident()] = (name, self._recorder.sites.frame(frame), held)
+
+    def _held(self, parameters: Iterable[torch.Tensor]) -> list[_Held] | None:
+        """None if some tensor or gradient is not an ordinary one."""
+        meet = self._recorder.identity.meet
+        held = []
+        for parameter in parameters:
+            if type(parameter) not in PLAIN or not parameter.is_leaf or parameter.is_inference():
+                return None
+            gradient = parameter.grad
+            if gradient is None:
+                known: tuple[int, ...] = ()
+            elif type(gradient) in PLAIN:
+                known = (meet(gradient), version_of(gradient))
+            else:
+                return None
+            held.append(_Held(parameter, meet(parameter), parameter._version, known))
+        return held
+
+    def end(self, error: BaseException | None) -> None:
+        """A step of this thread's is over: the mode comes back, and what changed is written down."""
+        running = self._running.pop(_thread.get_ident(), None)
+        if running is None:
+            return
+        try:
+            with torch._C.DisableTorchFunction():
+                self._tell_step(*running, error)
+        finally:
+            torch._C._push_on_torch_function_stack(self._recorder)
+
+    def _tell_step(self, op: str, frame: Any, held: list[_Held], error: BaseException | None) -> None:
+        recorder = self._recorder
+        called = (op, recorder.sites.known(frame), NO_GRAD)
+        told: set[int] = set()
+        for before in held:
+            version, counter = before.parameter._version, recorder.identity.entry(before.parameter)[2]
+            if version != before.version and counter not in told:
+                told.add(counter)
+                row = [before.number, before.version, *before.gradient, before.number, NONE, version]
+                self._tell(called, WRITTEN, row, before.parameter.requires_grad)
+        if error is not None:
+            name, tensors = refused_call(recorder.sites, error.__traceback__)
+            recorder.fail(error, name or op, recorder.accesses(tensors), frame)
+
+    def dropped(self, held: list[torch.Tensor], frame: Any) -> None:
+        """Write down which of the leaves `held`, which had gradients, have none any more."""
+        recorder = self._recorder
+        mode = 2 if torch.is_inference_mode_enabled() else (0 if torch.is_grad_enabled() else NO_GRAD)
+        called = (_CLEAR, recorder.sites.known(frame), mode)
+        for leaf in held:
+            if leaf.grad is None:
+                number, version = recorder.accesses([leaf])
+                self._tell(called, NOTHING, [number, version, number, NONE, version], leaf.requires_grad)
+
+    def _tell(self, called: tuple[str, int, int], result: int, run: list[int], requires_grad: bool) -> None:
+        """Write a short row about a leaf. `called`: op, site and mode; `result`: WRITTEN or NOTHING; `run`: ids and
+        versions of the inputs, then id, NONE and version of the leaf."""
+        key = (called, result, len(run), requires_grad)
+        number = self._plans.get(key)
+        if number is None:
+            number = self._plans[key] = next(self._recorder.plan_ids)
+            op, site, mode = called
+            plan = (op, site, (), "", "", 0, requires_grad, None, 0, 0, mode, (len(run) - 3) // 2, result)
+            self._recorder.rows.append((PLAN, number, *plan))
+        self._recorder.rows.extend((number, *run, torch._C._autograd._get_sequence_nr()))
+
+
+def _on_top(recorder: Recorder) -> bool:
+    depth = torch._C._len_torch_function_stack()
+    return (
+        depth > 0
+        and not recorder.paused
+        and not recorder.detours
+        and torch._C._get_function_stack_at(depth - 1) is recorder
+    )
+
+
+def _is_plain(optimizer: Any) -> bool:
+    """Whether a step of this optimizer changes parameters and its own state, and runs no code of the program's."""
+    return (
+        type(optimizer).__module__.startswith("torch.optim.")
+        and not optimizer._optimizer_step_pre_hooks
+        and not optimizer._optimizer_step_post_hooks
+        and len(_optim._global_optimizer_pre_hooks) == len(_optim._global_optimizer_post_hooks) == 1  # ours
+        and not any(group.get("fused") or group.get("differentiable") for group in optimizer.param_groups)
+    )
+
+
+def _enter(recorder: Recorder, original: Any) -> Any:
+    """Optimizers announce `step()` to the profiler: "Optimizer.step#SGD.step"."""
+
+    def __enter__(self: Any) -> Any:
+        result = original(self)
+        if type(self.name) is str and self.name.startswith(_STEP) and not recorder.paused:
+            recorder.within = self.name.removeprefix(_STEP)
+        return result
+
+    return __enter__
+
+
+def _leave(recorder: Recorder, original: Any) -> Any:
+    def __exit__(self: Any, kind: Any, error: Any, traceback: Any) -> None:
+        if type(self.name) is str and self.name.startswith(_STEP):
+            recorder.steps.end(error)
+            recorder.within = ""
+        original(self, kind, error, traceback)
+
+    return __exit__
+
+
+def _zero_grad(parameters_of: Callable[[Any], Iterable[torch.Tensor]]) -> Wrap:
+    """`zero_grad` of optimizers and modules: one call for each gradient that is dropped."""
+
+    def wrap(recorder: Recorder, original: Any) -> Any:
+        @functools.wraps(original)
+        def zero_grad(self: Any, *args: Any, **kwargs: Any) -> None:
+            dropping = args[0] if args else kwargs.get("set_to_none", True)
+            if not dropping or not _on_top(recorder):
+                original(self, *args, **kwargs)
+                return
+            torch._C._pop_torch_function_stack()
+            try:
+                with torch._C.DisableTorchFunction():
+                    held = [p for p in parameters_of(self) if p.is_leaf and p.grad is not None]
+                original(self, *args, **kwargs)
+                with torch._C.DisableTorchFunction():
+                    recorder.steps.dropped(held, sys._getframe(1))
+            finally:
+                torch._C._push_on_torch_function_stack(recorder)
+
+        return zero_grad
+
+    return wrap
+
+
+def _of_optimizer(optimizer: Any) -> Iterable[torch.Tensor]:
+    return (parameter for group in optimizer.param_groups for parameter in group["params"])
+
+
+PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
+    (record_function, "__enter__", _enter),
+    (record_function, "__exit__", _leave),
+    (torch.optim.Optimizer, "zero_grad", _zero_grad(_of_optimizer)),
+    (torch.nn.Module, "zero_grad", _zero_grad(torch.nn.Module.parameters)),
+)
