@@ -7,6 +7,7 @@ custom backward functions and recomputed checkpoints are seen; when it fails, th
 from __future__ import annotations
 
 import sys
+from collections.abc import Container
 from itertools import count
 from typing import Any
 
@@ -19,6 +20,7 @@ from tensorlens.tracer.recorder import Recorder, gather, version_of
 from tensorlens.tracer.singular import note_singular, singular_nodes
 from tensorlens.tracer.texts import short_text
 
+_Gradients = dict[int, tuple[str, int, int]]  # leaf -> text, id and version of its gradient
 _tokens = count()
 
 
@@ -34,7 +36,7 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
         gather(t_outputs, roots)
         with torch._C.DisableTorchFunction():
             flat = recorder.accesses(roots)
-            before = _gradients(recorder)
+            before = _gradients(recorder, {})
             for root in roots:
                 recorder.training.call_backward(root)
             with recorder.quiet():
@@ -57,7 +59,7 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
             raise
         finally:
             with torch._C.DisableTorchFunction():
-                changes = _changes(before, _gradients(recorder))
+                changes = _changes(before, _gradients(recorder, before), recorder.leaves)
                 _, retain, create, inputs = (*args, None, False, False, ())[:4] if len(args) >= 4 else (0, 0, 0, ())
                 asked: list[torch.Tensor] = []
                 gather(inputs, asked)
@@ -90,24 +92,26 @@ def _op(frame: Any) -> str:
     return "Tensor.backward" if called_by_tensor else "autograd.backward"
 
 
-def _gradients(recorder: Recorder) -> dict[int, tuple[str | None, int, int]]:
-    """(text, id, version) of the gradient of every leaf that is alive; (None, NONE, NONE) where there is none."""
-    found: dict[int, tuple[str | None, int, int]] = {}
+def _gradients(recorder: Recorder, before: _Gradients) -> _Gradients:
+    """What is known of the gradient of every leaf that is alive and has one. The text of one that is as it was
+    in `before` is taken from there."""
+    found: _Gradients = {}
     for number, ref in list(recorder.leaves.items()):
         tensor = ref()
         if tensor is None:
             del recorder.leaves[number]
-        elif (gradient := tensor.grad) is None if tensor.is_leaf or tensor.retains_grad else True:
-            found[number] = (None, NONE, NONE)
-        else:
-            found[number] = (short_text(gradient), recorder.identity.meet(gradient), version_of(gradient))
+        elif (tensor.is_leaf or tensor.retains_grad) and (gradient := tensor.grad) is not None:
+            known = before.get(number)
+            mark = recorder.identity.meet(gradient), version_of(gradient)
+            found[number] = known if known is not None and known[1:] == mark else (short_text(gradient), *mark)
     return found
 
 
-def _changes(before: Any, after: Any) -> tuple[Any, ...]:
+def _changes(before: _Gradients, after: _Gradients, leaves: Container[int]) -> tuple[Any, ...]:
     """The gradients that a pass gave or changed: (leaf, text before, text after, (grad, version, version) or None,
     what `.grad` holds)."""
-    changes = []
+    gone = [number for number in before if number not in after and number in leaves]
+    changes: list[Any] = [(number, before[number][0], None, None, NONE) for number in gone]
     for number, (text, grad, version) in after.items():
         old_text, old_grad, old_version = before.get(number, (None, NONE, NONE))
         if (grad, version) == (old_grad, old_version):

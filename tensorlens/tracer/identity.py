@@ -48,10 +48,14 @@ class Identity:
         base = tensor._base
         shared = source if base is None else self.entry(base)
         number = next(self.numbers)
-        counter, storage = shared[2:] if shared is not None else (number, self._storage(tensor, number))
+        address, block, nbytes = (0, 0, 0) if base is not None else _memory(tensor)
+        if shared is not None:
+            counter, storage = shared[2:]
+        else:
+            counter, storage = number, self._storage(address, block, nbytes, number)
         entry = self.known[id(tensor)] = (weakref.ref(tensor), number, counter, storage)
-        if base is None:
-            self.settle(tensor, entry)
+        if address:
+            self._settle(address, entry)
         dtype, device = text_of(tensor.dtype), text_of(tensor.device)
         row = (TENSOR, number, storage, counter, shape_of(tensor), dtype, device, type(tensor).__name__)
         self._rows.append((*row, NONE if base is None or shared is None else shared[1]))
@@ -67,39 +71,35 @@ class Identity:
     def moved(self, tensor: torch.Tensor) -> None:
         """Note where a tensor lies after `.data = ...`, `set_` or the like moved it."""
         entry, base = self.entry(tensor), tensor._base
-        if base is None and _address(tensor):
-            moved = self.known[id(tensor)] = (*entry[:3], self._storage(tensor))
-            self.settle(tensor, moved)
+        address, block, nbytes = _memory(tensor)
+        if base is None and address:
+            storage = self._storage(address, block, nbytes, NONE)
+            moved = self.known[id(tensor)] = (*entry[:3], storage)
+            self._settle(address, moved)
 
     def saved_storage(self, tensor: torch.Tensor) -> int:
         """The id of the storage of what a graph saved. The graph has held that storage, so the tensor met last at its
         address was met on it, whether that tensor is still alive or not."""
-        entry = self.blocks.get(_address(tensor))
+        entry = self.blocks.get(_memory(tensor)[0])
         return NONE if entry is None else entry[3]
 
-    def _storage(self, tensor: torch.Tensor, number: int = NONE) -> int:
-        """The storage below a tensor that is no view. A new one bears `number`, that of a new tensor, if given."""
-        try:
-            storage = tensor.untyped_storage()
-            address, block = 0 if is_fake(tensor) else storage.data_ptr(), storage._cdata
-        except (RuntimeError, NotImplementedError, AttributeError, ValueError):
+    def _storage(self, address: int, block: int, nbytes: int, number: int) -> int:
+        """The storage at an address, or NONE for a tensor without one. A new one bears `number`, if given."""
+        if not block:
             return NONE
         entry = self.blocks.get(address) if address else None
         if entry is not None:
             for ref in (entry[0], *self._sharers.get(entry[3], ())):
                 holder = ref()
-                if holder is not None and _block(holder) == block:
+                if holder is not None and _memory(holder)[1] == block:
                     return entry[3]
         if number == NONE:
             number = next(self.numbers)
-        self._rows.append((STORAGE, number, storage.nbytes()))
+        self._rows.append((STORAGE, number, nbytes))
         return number
 
-    def settle(self, tensor: torch.Tensor, entry: Entry) -> None:
+    def _settle(self, address: int, entry: Entry) -> None:
         """Note that a tensor lies at the address of its storage, next to those that lie there already."""
-        address = _address(tensor)
-        if not address:
-            return
         before = self.blocks.get(address)
         if before is not None and before[3] == entry[3]:
             sharers = self._sharers.setdefault(entry[3], [])
@@ -138,22 +138,19 @@ class Identity:
         for tensor, entry in zip(tensors, entries, strict=True):
             if entry is not None:
                 again = self.known[id(tensor)] = (weakref.ref(tensor), *entry[1:])
-                self.settle(tensor, again)
+                address = _memory(tensor)[0]
+                if address:
+                    self._settle(address, again)
 
 
-def _block(tensor: torch.Tensor) -> int | None:
+def _memory(tensor: torch.Tensor) -> tuple[int, int, int]:
+    """(address, identity, bytes) of the storage; the address is 0 where it has no memory, all are 0 where the tensor
+    has no storage."""
     try:
-        return int(tensor.untyped_storage()._cdata)
+        storage = tensor.untyped_storage()
+        return 0 if is_fake(tensor) else storage.data_ptr(), storage._cdata, storage.nbytes()
     except (RuntimeError, NotImplementedError, AttributeError, ValueError):
-        return None
-
-
-def _address(tensor: torch.Tensor) -> int:
-    """Where the tensor's storage begins; 0 where it has no memory."""
-    try:
-        return 0 if is_fake(tensor) else tensor.untyped_storage().data_ptr()
-    except (RuntimeError, NotImplementedError, AttributeError, ValueError):
-        return 0
+        return 0, 0, 0
 
 
 def is_fake(tensor: torch.Tensor) -> bool:

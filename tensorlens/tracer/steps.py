@@ -12,7 +12,6 @@ import _thread
 import functools
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -21,8 +20,9 @@ from torch.autograd.profiler import record_function
 from tensorlens.journal import NOTHING, PLAN, WRITTEN
 from tensorlens.tracer import ops
 from tensorlens.tracer.identity import PLAIN
-from tensorlens.tracer.recorder import Recorder, version_of
+from tensorlens.tracer.recorder import Recorder
 from tensorlens.tracer.refusal import refused_call
+from tensorlens.tracer.training import Found
 from tensorlens.window import NONE
 
 Wrap = Callable[[Recorder, Any], Any]
@@ -32,14 +32,8 @@ NO_GRAD = 1
 _optim: Any = sys.modules[torch.optim.Optimizer.__module__]
 
 
-@dataclass(slots=True)
-class _Held:
-    """A parameter before a step, with the gradient that it had: tensors, ids and versions."""
-
-    parameter: torch.Tensor
-    number: int
-    version: int
-    gradient: tuple[int, ...]  # its id and version; nothing where there is none
+_Held = tuple[torch.Tensor, int, int, int | None, int]
+"""A parameter before a step: itself, its id and version; the id and the version of its gradient."""
 
 
 class Steps:
@@ -50,33 +44,17 @@ class Steps:
         self._plans: dict[Any, int] = {}
         self._running: dict[int, tuple[str, Any, list[_Held]]] = {}
 
-    def begin(self, optimizer: Any, frame: Any) -> None:
+    def begin(self, optimizer: Any, found: list[Found], frame: Any) -> None:
         """Take the mode off the stack until the step is over, if nothing can be missed by it."""
         if not _on_top(self._recorder) or not _is_plain(optimizer):
             return
         with torch._C.DisableTorchFunction():
-            held = self._held(_of_optimizer(optimizer))
-        if held is not None:
-            torch._C._pop_torch_function_stack()
-            name = f"{type(optimizer).__name__}.step"
-            self._running[_thread.get_ident()] = (name, self._recorder.sites.frame(frame), held)
-
-    def _held(self, parameters: Iterable[torch.Tensor]) -> list[_Held] | None:
-        """None if some tensor or gradient is not an ordinary one."""
-        meet = self._recorder.identity.meet
-        held = []
-        for parameter in parameters:
-            if type(parameter) not in PLAIN or not parameter.is_leaf or parameter.is_inference():
-                return None
-            gradient = parameter.grad
-            if gradient is None:
-                known: tuple[int, ...] = ()
-            elif type(gradient) in PLAIN:
-                known = (meet(gradient), version_of(gradient))
-            else:
-                return None
-            held.append(_Held(parameter, meet(parameter), parameter._version, known))
-        return held
+            if not all(map(_is_ordinary, found)):
+                return
+            held = [(parameter, number, parameter._version, g, v) for parameter, number, _, g, v in found]
+        torch._C._pop_torch_function_stack()
+        name = f"{type(optimizer).__name__}.step"
+        self._running[_thread.get_ident()] = (name, self._recorder.sites.frame(frame), held)
 
     def end(self, error: BaseException | None) -> None:
         """A step of this thread's is over: the mode comes back, and what changed is written down."""
@@ -93,12 +71,15 @@ class Steps:
         recorder = self._recorder
         called = (op, recorder.sites.known(frame), NO_GRAD)
         told: set[int] = set()
-        for before in held:
-            version, counter = before.parameter._version, recorder.identity.entry(before.parameter)[2]
-            if version != before.version and counter not in told:
+        for parameter, number, before, gradient, known in held:
+            version = parameter._version
+            if version == before:
+                continue
+            counter = recorder.identity.entry(parameter)[2]
+            if counter not in told:
                 told.add(counter)
-                row = [before.number, before.version, *before.gradient, before.number, NONE, version]
-                self._tell(called, WRITTEN, row, before.parameter.requires_grad)
+                inputs = (number, before) if gradient is None else (number, before, gradient, known)
+                self._tell(called, WRITTEN, [*inputs, number, NONE, version], parameter.requires_grad)
         if error is not None:
             name, tensors = refused_call(recorder.sites, error.__traceback__)
             recorder.fail(error, name or op, recorder.accesses(tensors), frame)
@@ -136,10 +117,20 @@ def _on_top(recorder: Recorder) -> bool:
     )
 
 
+def _is_ordinary(found: Found) -> bool:
+    parameter, _, gradient, _, _ = found
+    return (
+        type(parameter) in PLAIN
+        and (gradient is None or type(gradient) in PLAIN)
+        and parameter.is_leaf
+        and not parameter.is_inference()
+    )
+
+
 def _is_plain(optimizer: Any) -> bool:
     """Whether a step of this optimizer changes parameters and its own state, and runs no code of the program's."""
     return (
-        type(optimizer).__module__.startswith("torch.optim.")
+        f"{type(optimizer).__module__}.".startswith("torch.optim.")
         and not optimizer._optimizer_step_pre_hooks
         and not optimizer._optimizer_step_post_hooks
         and len(_optim._global_optimizer_pre_hooks) == len(_optim._global_optimizer_post_hooks) == 1  # ours

@@ -6,18 +6,24 @@ from typing import Any
 
 import torch
 
+from tensorlens.tracer.identity import text_of
+
 SHOWN_VALUES = 6
 
 
 def short_text(tensor: torch.Tensor) -> str:
     """Values for a small dense CPU tensor, its shape for any other; never a synchronisation with a device."""
-    shape = "x".join(map(str, tensor.shape)) or "scalar"
-    if tensor.layout is not torch.strided or tensor.device.type != "cpu" or tensor.numel() > SHOWN_VALUES:
-        return f"{shape} {str(tensor.dtype).removeprefix('torch.')}"
+    shape = tensor.shape
+    if tensor.numel() > SHOWN_VALUES or tensor.layout is not torch.strided or tensor.device.type != "cpu":
+        return f"{_shape_text(shape)} {text_of(tensor.dtype)}"
     try:
         return _nested(tensor.tolist())
     except (RuntimeError, NotImplementedError):
-        return shape
+        return _shape_text(shape)
+
+
+def _shape_text(shape: torch.Size) -> str:
+    return "x".join(map(str, shape)) or "scalar"
 
 
 def _nested(value: Any) -> str:

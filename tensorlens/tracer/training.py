@@ -19,6 +19,8 @@ from tensorlens.journal import NONE, NOTICED
 from tensorlens.tracer.recorder import Recorder, version_of
 
 Wrap = Callable[[Recorder, Any], Any]
+Found = tuple[torch.Tensor, int, torch.Tensor | None, int | None, int]
+"""A parameter and its id; its gradient, the id and the version of that."""
 MAX_NOTED = 20_000  # parameters, over all steps; later ones are noted where a parameter has its first gradient
 MAX_ITEMS = 100
 _TABLES = ("_parameters", "_buffers", "_modules")
@@ -57,31 +59,34 @@ class Training:
             self._recorder.rows.append((NOTICED, "uncalled", site, number))
         self._named.clear()
         if not _closure(args, kwargs):
-            self._note_step(optimizer, sys._getframe(1))
-            self._recorder.steps.begin(optimizer, sys._getframe(1))
+            found = self._note_step(optimizer, sys._getframe(1))
+            self._recorder.steps.begin(optimizer, found, sys._getframe(1))
 
     def after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         if not self._recorder.paused and _closure(args, kwargs):
             self._note_step(optimizer, sys._getframe(1))
 
-    def _note_step(self, optimizer: Any, frame: Any) -> None:
+    def _note_step(self, optimizer: Any, frame: Any) -> list[Found]:
         with torch._C.DisableTorchFunction():
-            self._write_step(optimizer, frame)
+            found = [self._find(p) for group in optimizer.param_groups for p in group["params"]]
+            self._write_step(optimizer, found, frame)
+        return found
 
-    def _write_step(self, optimizer: Any, frame: Any) -> None:
-        recorder = self._recorder
-        parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        numbers = tuple(recorder.identity.meet(p) for p in parameters)
-        found = [p.grad for p in parameters]
-        fed = {number for number, gradient in zip(numbers, found, strict=True) if gradient is not None}
-        if self._left < len(parameters) and fed <= self._fed:
+    def _find(self, parameter: torch.Tensor) -> Found:
+        meet, gradient = self._recorder.identity.meet, parameter.grad
+        if gradient is None:
+            return parameter, meet(parameter), None, None, NONE
+        return parameter, meet(parameter), gradient, meet(gradient), version_of(gradient)
+
+    def _write_step(self, optimizer: Any, found: list[Found], frame: Any) -> None:
+        fed = {number for _, number, gradient, _, _ in found if gradient is not None}
+        if self._left < len(found) and fed <= self._fed:
             return
         self._fed |= fed
-        self._left -= len(parameters)
-        gradients = tuple(None if g is None else recorder.identity.meet(g) for g in found)
-        versions = tuple(NONE if g is None else version_of(g) for g in found)
-        name = f"{type(optimizer).__name__}.step"
-        recorder.rows.append((NOTICED, "steps", recorder.sites.known(frame), name, numbers, gradients, versions))
+        self._left -= len(found)
+        parameters, numbers, _, gradients, versions = zip(*found, strict=True) if found else ((),) * 5
+        name, site = f"{type(optimizer).__name__}.step", self._recorder.sites.known(frame)
+        self._recorder.rows.append((NOTICED, "steps", site, name, numbers, gradients, versions))
         if optimizer not in self._looked:
             self._looked.add(optimizer)
             self._look_around(parameters)
@@ -97,7 +102,7 @@ class Training:
         `swap_tensors` refuses tensors that have any."""
         return self._recorder.identity.of(value) if isinstance(value, torch.Tensor) else weakref.ref(value)
 
-    def _look_around(self, parameters: list[Any]) -> None:
+    def _look_around(self, parameters: tuple[Any, ...]) -> None:
         """Note what the modules that hold `parameters` keep in plain attributes."""
         tops: dict[int, Any] = {}
         for parameter in parameters:
