@@ -60,6 +60,13 @@ def pack(rows: list[Any]) -> bytes:
     return _LENGTH.pack(len(body)) + body
 
 
+def values_text(values: Any) -> str:
+    """Values as text, as in `[0.5, -1.25]`: nested lists of numbers, a number, or text already."""
+    if isinstance(values, list):
+        return "[" + ", ".join(map(values_text, values)) + "]"
+    return f"{values:.4g}" if isinstance(values, float) else str(values)
+
+
 def unpack(stream: IO[bytes]) -> Iterator[list[Any]]:
     """The batches of rows in a journal file, from where the stream is. What follows a batch that was cut short by a
     killed process, or that something else has written over, is left out; a stream that is read while the file still

@@ -9,7 +9,7 @@ from typing import Any
 
 from tensorlens import callbacks, circumstances, inspection, model, reference, verdicts
 from tensorlens.assembly import MODES, Assembly, Info, Plan, optional
-from tensorlens.journal import CALL, NONE
+from tensorlens.journal import CALL, NONE, values_text
 from tensorlens.messages import classify
 from tensorlens.model import Access, Gradient, State, Write
 from tensorlens.source import column_of
@@ -25,6 +25,10 @@ def _state(raw: tuple[Any, ...], grad: str | None = None) -> State:
     tensor, version, requires_grad, is_leaf, grad_fn, node, retains_grad, storage = raw
     at = optional(storage)
     return State(tensor, optional(version), requires_grad, is_leaf, grad_fn, optional(node), retains_grad, grad, at)
+
+
+def _shown(values: Any) -> str | None:
+    return None if values is None else values_text(values)
 
 
 class Reader:
@@ -164,7 +168,7 @@ class Reader:
     def _read_backward(self, token: int, op: str, site: int, *rest: Any) -> None:
         roots, gradients, inputs, retain_graph, create_graph, failed = rest
         changes = tuple(
-            Gradient(tensor, before, after, Write(*write) if write else None, optional(held))
+            Gradient(tensor, _shown(before), _shown(after), Write(*write) if write else None, optional(held))
             for tensor, before, after, write, held in gradients
         )
         start = self._started.pop(token, self._count)

@@ -18,9 +18,9 @@ from tensorlens.tracer.autopsy import autopsy, dead_ends, stopped_at
 from tensorlens.tracer.leftovers import note_leftovers
 from tensorlens.tracer.recorder import Recorder, gather, version_of
 from tensorlens.tracer.singular import note_singular, singular_nodes
-from tensorlens.tracer.texts import short_text
+from tensorlens.tracer.texts import short_values
 
-_Gradients = dict[int, tuple[str, int, int]]  # leaf -> text, id and version of its gradient
+_Gradients = dict[int, tuple[Any, int, int]]  # leaf -> values, id and version of its gradient
 _tokens = count()
 
 
@@ -93,8 +93,8 @@ def _op(frame: Any) -> str:
 
 
 def _gradients(recorder: Recorder, before: _Gradients) -> _Gradients:
-    """What is known of the gradient of every leaf that is alive and has one. The text of one that is as it was
-    in `before` is taken from there."""
+    """What is known of the gradient of every leaf that is alive and has one. The values of one that is as it
+    was in `before` are taken from there."""
     found: _Gradients = {}
     for number, ref in list(recorder.leaves.items()):
         tensor = ref()
@@ -103,19 +103,19 @@ def _gradients(recorder: Recorder, before: _Gradients) -> _Gradients:
         elif (tensor.is_leaf or tensor.retains_grad) and (gradient := tensor.grad) is not None:
             known = before.get(number)
             mark = recorder.identity.meet(gradient), version_of(gradient)
-            found[number] = known if known is not None and known[1:] == mark else (short_text(gradient), *mark)
+            found[number] = known if known is not None and known[1:] == mark else (short_values(gradient), *mark)
     return found
 
 
 def _changes(before: _Gradients, after: _Gradients, leaves: Container[int]) -> tuple[Any, ...]:
-    """The gradients that a pass gave or changed: (leaf, text before, text after, (grad, version, version) or None,
+    """The gradients that a pass gave or changed: (leaf, values before, values after, (grad, version, version) or None,
     what `.grad` holds)."""
     gone = [number for number in before if number not in after and number in leaves]
     changes: list[Any] = [(number, before[number][0], None, None, NONE) for number in gone]
-    for number, (text, grad, version) in after.items():
-        old_text, old_grad, old_version = before.get(number, (None, NONE, NONE))
+    for number, (values, grad, version) in after.items():
+        old_values, old_grad, old_version = before.get(number, (None, NONE, NONE))
         if (grad, version) == (old_grad, old_version):
             continue
         write = (grad, old_version, version) if grad == old_grad and version > old_version else None
-        changes.append((number, old_text, text, write, grad))
+        changes.append((number, old_values, values, write, grad))
     return tuple(changes)

@@ -34,6 +34,10 @@ def _library_folders() -> tuple[str, ...]:
     return tuple(sorted({str(Path(p).resolve()) for p in paths if p} | {str(Path(torch.__file__).resolve().parent)}))
 
 
+Offsets = dict[int, int] | None
+MAX_KEPT = 20_000  # code objects: a program that compiles one at every turn of a loop is not held in memory for it
+
+
 class Sites:
     """The table of sites. `rows` receives a SITE row for each new one, and a SOURCE row for each new file."""
 
@@ -41,25 +45,45 @@ class Sites:
         self._rows = rows
         self._own = set(own_files)
         self._libraries = _library_folders()
-        self._codes: dict[CodeType, dict[int, int] | None] = {}
+        self._codes: dict[CodeType, Offsets] = {}
+        self._by_id: dict[int, Offsets] = {}  # the same, by the code's `id`: its hash is slow
+        self._kept: list[CodeType] = []  # so that no other code object is given such an id
+        self._is_user: dict[str, bool] = {}  # by file name
         self._sources: dict[str, str] = {}
         self._count = 0
         self._outside = NOWHERE
 
     def of(self, frame: FrameType | None) -> int:
         """The site of the innermost user frame from `frame` outwards, or `NOWHERE`."""
-        codes = self._codes
+        codes = self._by_id
         while frame is not None:
             code = frame.f_code
             try:
-                offsets = codes[code]
+                offsets = codes[id(code)]
             except KeyError:
-                offsets = codes[code] = {} if self.is_user(code.co_filename) else None
+                offsets = self.offsets(code)
             if offsets is not None:
                 site = offsets.get(frame.f_lasti)
                 return self._new(code, frame.f_lasti, frame.f_back) if site is None else site
             frame = frame.f_back
         return NOWHERE
+
+    def offsets(self, code: CodeType) -> Offsets:
+        """Where in a code object of the user's the sites lie, `{offset: site}`; None for a library's."""
+        try:
+            return self._by_id[id(code)]
+        except KeyError:
+            pass
+        if code not in self._codes:
+            self._codes[code] = {} if self.is_user(code.co_filename) else None
+        if len(self._kept) < MAX_KEPT:
+            self._kept.append(code)
+            self._by_id[id(code)] = self._codes[code]
+        return self._codes[code]
+
+    def is_kept(self, code: CodeType) -> bool:
+        """Whether the `id` of a code object will never be another's."""
+        return id(code) in self._by_id
 
     def known(self, frame: FrameType | None) -> int:
         """`of`, with one site that stands for all calls that no user code made: those of a library's own threads."""
@@ -91,9 +115,9 @@ class Sites:
         found: list[int] = []
         while traceback is not None:
             code = traceback.tb_frame.f_code
-            if self.is_user(code.co_filename):
-                offsets = self._codes.setdefault(code, {})
-                site = (offsets or {}).get(traceback.tb_lasti)
+            offsets = self.offsets(code)
+            if offsets is not None:
+                site = offsets.get(traceback.tb_lasti)
                 caller = traceback.tb_frame.f_back
                 found.append(self._new(code, traceback.tb_lasti, caller) if site is None else site)
             traceback = traceback.tb_next
@@ -101,13 +125,12 @@ class Sites:
 
     def decorator(self, code: CodeType, caller: FrameType | None) -> int:
         """The site of the decorator line above a user function."""
-        offsets = self._codes.setdefault(code, {})
-        site = (offsets or {}).get(DECORATOR)
+        site = (self.offsets(code) or {}).get(DECORATOR)
         return self._new(code, DECORATOR, caller) if site is None else site
 
     def at(self, code: CodeType, offset: int, caller: FrameType | None) -> int:
         """The site of one instruction of a user's code object, whether it has called torch or not."""
-        site = (self._codes.get(code) or {}).get(offset)
+        site = (self.offsets(code) or {}).get(offset)
         return self._new(code, offset, caller) if site is None else site
 
     def definition(self, code: CodeType) -> int:
@@ -135,15 +158,20 @@ class Sites:
 
     def _placed(self, code: CodeType, key: int, position: tuple[int, int, int, int]) -> int:
         """The site of `position` in a user function, known by `key` from now on."""
-        offsets = self._codes.get(code)
-        if offsets is None:
-            offsets = self._codes[code] = {}
+        offsets = self._writable(code)
         if key not in offsets:
             self.remember(code.co_filename)
             offsets[key] = self._count
             self._count += 1
             self._rows.append((SITE, offsets[key], code.co_filename, code.co_qualname, position, (), NOWHERE))
         return offsets[key]
+
+    def _writable(self, code: CodeType) -> dict[int, int]:
+        offsets = self.offsets(code)
+        if offsets is None:  # asked for by name, though a library's
+            offsets = self._codes[code] = self._by_id[id(code)] = {}
+            self._kept.append(code)
+        return offsets
 
     def _lines(self, code: CodeType) -> list[str]:
         self.remember(code.co_filename)
@@ -161,6 +189,13 @@ class Sites:
         return site
 
     def is_user(self, filename: str) -> bool:
+        """Whether a file is the user's: not of the interpreter, of an installed package, or ours."""
+        known = self._is_user.get(filename)
+        if known is None:
+            known = self._is_user[filename] = self._is_of_user(filename)
+        return known
+
+    def _is_of_user(self, filename: str) -> bool:
         if filename in self._own:
             return True
         if filename.startswith("<") or any(folder in filename for folder in _PACKAGES):
@@ -171,10 +206,7 @@ class Sites:
         parent = self.of(caller)
         site = self._count
         self._count += 1
-        offsets = self._codes.get(code)
-        if offsets is None:
-            offsets = self._codes[code] = {}
-        offsets[offset] = site
+        self._writable(code)[offset] = site
         self.remember(code.co_filename)
         position, targets = (
             (self._first_line(code), ()) if offset == DECORATOR else (_position(code, offset), _targets(code, offset))

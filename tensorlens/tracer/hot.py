@@ -18,7 +18,7 @@ from __future__ import annotations
 import sys
 import weakref
 from itertools import count
-from types import CodeType, MethodType
+from types import MethodType
 from typing import Any
 
 import torch
@@ -61,8 +61,6 @@ class Hot(TorchFunctionMode):
         self.paused = False
         self.risky = False  # whether an operation without a derivative everywhere was recorded since the last backward
         self.plans: dict[int, Plan] = {}  # where an instruction lies in memory -> the plan that was right there last
-        self._codes: dict[int, CodeType | None] = {}  # by `id`, which is faster than its hash; None for a library's
-        self._kept: list[CodeType] = []  # so that no other code object is given such an id
         self._every_plan: dict[Any, Plan] = {}
         self.plan_ids = count(1)
         self.ways: dict[Any, int] = {}
@@ -83,30 +81,27 @@ class Hot(TorchFunctionMode):
         return way
 
     def find_plan(self, frame: Any, key: Key, result: Any, written: bool = False) -> Plan:
-        """The plan of a call at the user's innermost line; the one used there last, where it fits still.
+        """The plan of a call at the user's innermost line, which is tried first at that line from now on.
 
         Raises:
             LongWayError: no code of the user's made the call, or no plan can stand for such calls.
         """
-        codes = self._codes
-        while codes.get(id(frame.f_code), codes) is None:
+        offsets = self.sites.offsets(frame.f_code)
+        while offsets is None:
             frame = frame.f_back
             if frame is None:
                 raise LongWayError
-        if id(frame.f_code) not in codes:
-            codes[id(frame.f_code)] = frame.f_code if self.sites.is_user(frame.f_code.co_filename) else None
-            self._kept.append(frame.f_code)
-            return self.find_plan(frame, key, result, written)
-        place = id(frame.f_code) + frame.f_lasti
-        plan = self.plans.get(place)
-        if plan is None or plan[0] != key:
+            offsets = self.sites.offsets(frame.f_code)
+        site = offsets.get(frame.f_lasti)
+        if site is None:
             site = self.sites.of(frame)
-            plan = self._every_plan.get((site, key))
-            if plan is None:
-                if len(self._every_plan) >= MAX_PLANS:
-                    raise LongWayError
-                plan = self._every_plan[site, key] = self._new_plan(site, key, result, written)
-            self.plans[place] = plan
+        plan = self._every_plan.get((site, key))
+        if plan is None:
+            if len(self._every_plan) >= MAX_PLANS:
+                raise LongWayError
+            plan = self._every_plan[site, key] = self._new_plan(site, key, result, written)
+        if self.sites.is_kept(frame.f_code):
+            self.plans[id(frame.f_code) + frame.f_lasti] = plan
         return plan
 
     def _new_plan(self, site: int, key: Key, result: Any, written: bool) -> Plan:
@@ -178,7 +173,8 @@ class Hot(TorchFunctionMode):
             owner = self.identity.entry(base)
         shared = owner is not None or written
         key = (func, kind, graph, len(inputs), offset, drawn, result.shape, result.dtype, result.device, shared)
-        inputs[0] = self.find_plan(frame, key, result, written)[1]
+        plan = self.plans.get(id(frame.f_code) + frame.f_lasti)
+        inputs[0] = (plan if plan and plan[0] == key else self.find_plan(frame, key, result, written))[1]
         if written and entry is not None:
             inputs += (entry[1], NONE, version, first)
         else:

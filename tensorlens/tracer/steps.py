@@ -17,13 +17,12 @@ from typing import Any
 import torch
 from torch.autograd.profiler import record_function
 
-from tensorlens.journal import NOTHING, PLAN, WRITTEN
+from tensorlens.journal import NONE, NOTHING, PLAN, WRITTEN
 from tensorlens.tracer import ops
 from tensorlens.tracer.identity import PLAIN
 from tensorlens.tracer.recorder import Recorder
 from tensorlens.tracer.refusal import refused_call
 from tensorlens.tracer.training import Found
-from tensorlens.window import NONE
 
 Wrap = Callable[[Recorder, Any], Any]
 _STEP = "Optimizer.step#"

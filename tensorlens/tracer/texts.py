@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import torch
 
+from tensorlens.journal import values_text
 from tensorlens.tracer.identity import text_of
 
 SHOWN_VALUES = 6
@@ -13,20 +15,23 @@ SHOWN_VALUES = 6
 
 def short_text(tensor: torch.Tensor) -> str:
     """Values for a small dense CPU tensor, its shape for any other; never a synchronisation with a device."""
-    shape = tensor.shape
+    return values_text(short_values(tensor))
+
+
+def short_values(tensor: torch.Tensor) -> Any:
+    """What `short_text` says, before it is made into text: nested lists of numbers, a number, or text."""
     if tensor.numel() > SHOWN_VALUES or tensor.layout is not torch.strided or tensor.device.type != "cpu":
-        return f"{_shape_text(shape)} {text_of(tensor.dtype)}"
+        return _kind_text(tensor.shape, tensor.dtype)
     try:
-        return _nested(tensor.tolist())
+        return tensor.tolist()
     except (RuntimeError, NotImplementedError):
-        return _shape_text(shape)
+        return _shape_text(tensor.shape)
+
+
+@lru_cache(4096)
+def _kind_text(shape: torch.Size, dtype: torch.dtype) -> str:
+    return f"{_shape_text(shape)} {text_of(dtype)}"
 
 
 def _shape_text(shape: torch.Size) -> str:
     return "x".join(map(str, shape)) or "scalar"
-
-
-def _nested(value: Any) -> str:
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_nested, value)) + "]"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
