@@ -108,7 +108,7 @@ def test_a_closure_is_seen_inside_a_step() -> None:
             loss.backward()
             return loss
 
-        optimizer.step(closure)  # type: ignore[arg-type]
+        optimizer.step(closure)
     assert calls(lens.trace(), "Tensor.square")
 
 
