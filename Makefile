@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test unchanged trust check catalogue hardest bench wheel clean
+.PHONY: demo test unchanged fuzz trust check catalogue hardest bench wheel clean
 
 demo: $(READY)
 	$(BIN)/tensorlens run detach
@@ -20,6 +20,9 @@ test: $(READY)
 
 unchanged: $(READY)  # every operation with all of PyTorch's sample inputs, every program: half an hour
 	$(BIN)/python -m pytest -n 2 -m 'complete or not complete' tests/test_unchanged.py
+
+fuzz: $(READY)  # thousands of programs, trace files, journals and texts made by hypothesis
+	$(BIN)/python -m pytest -n 2 -m complete tests/test_fuzzing.py
 
 trust: $(READY)  # docs/trust.md: what was tried, with the outcome
 	$(BIN)/python tests/trust.py

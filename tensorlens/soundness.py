@@ -14,6 +14,7 @@ from tensorlens.model import (
     Binding,
     Call,
     Change,
+    Claim,
     Event,
     Failure,
     Gap,
@@ -26,6 +27,7 @@ from tensorlens.model import (
     Site,
     Span,
     State,
+    Storage,
     Tensor,
     Total,
     Trace,
@@ -70,6 +72,15 @@ REFERENCES: dict[type, dict[str, str]] = {
 }
 """The fields that hold positions in a table of the trace."""
 
+LEAST: dict[type, dict[str, int]] = {
+    Span: {"line": 1, "column": 0, "end_line": 1, "end_column": 0},
+    Storage: {"nbytes": 0},
+    Claim: {"line": 1},
+    Gap: {"count": 1},
+    Total: {"count": 1},
+}
+"""The fields that hold no smaller number."""
+
 
 def check(trace: Trace) -> list[str]:
     """The invariants that `trace` breaks, in words; none for a sound trace."""
@@ -88,6 +99,9 @@ def check(trace: Trace) -> list[str]:
                 n for n in (held if isinstance(held, tuple) else (held,)) if n is not None and not 0 <= n < sizes[kind]
             ]
             problems += [f"{type(record).__name__}.{name} is unknown {kind[:-1]} {n}" for n in unknown]
+        problems += _too_small(record)
+    for site in trace.sites:
+        problems += _too_small(site.span)
     for before, event in zip((None, *trace.events), trace.events, strict=False):
         if before is not None and before.index >= event.index:
             problems.append(f"event {event.index} comes after event {before.index}")
@@ -103,6 +117,12 @@ def _records(record: Any) -> Iterator[Any]:
         for item in value if type(value) is tuple else (value,):
             if hasattr(item, "__dataclass_fields__") and type(item) is not Span:
                 yield from _records(item)
+
+
+def _too_small(record: Any) -> list[str]:
+    bounds = LEAST.get(type(record), {}).items()
+    return [f"{type(record).__name__}.{name} is {getattr(record, name)}" for name, least in bounds
+            if getattr(record, name) < least]  # fmt: skip
 
 
 def _check_event(event: Event) -> list[str]:

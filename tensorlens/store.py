@@ -21,6 +21,7 @@ from tensorlens.soundness import check
 FORMAT = "tensorlens.trace"
 VERSION = 1
 MAX_BYTES = 512 * 1024 * 1024
+_LARGEST = 2**64  # no number of a trace is larger: sequence numbers have 64 bits
 _KINDS = {kind.__name__: kind for kind in get_args(Event)}
 
 
@@ -173,6 +174,8 @@ def _plain(kind: Any) -> Decoder:
     def decode(value: Any) -> Any:
         if type(value) is not kind and not (kind is float and type(value) is int):
             raise TypeError(f"{value!r} is not {kind.__name__}")
+        if kind is int and not -_LARGEST < value < _LARGEST:
+            raise TypeError("a number is too large")
         return value
 
     return decode

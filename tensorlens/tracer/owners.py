@@ -26,10 +26,11 @@ def scaler_method(name: str) -> Any:
             result = original(self, optimizer, *args, **kwargs)
             if not recorder.paused:
                 held: list[torch.Tensor] = []
-                held_by(optimizer, held)
                 called = (original, f"GradScaler.{name}", sys._getframe(1), False, True)
                 sequence = torch._C._autograd._get_sequence_nr()
-                recorder.finish(called, None, held, recorder.accesses(held), sequence)
+                with torch._C.DisableTorchFunction():  # the program's own modes are active
+                    held_by(optimizer, held)
+                    recorder.finish(called, None, held, recorder.accesses(held), sequence)
             return result
 
         return method
@@ -55,7 +56,8 @@ class Assignments:
             return
         self._count += 1
         recorder = self._recorder
-        old, new = (self._numbers(held) for held in (before, value))
+        with torch._C.DisableTorchFunction():
+            old, new = (self._numbers(held) for held in (before, value))
         recorder.rows.append((ASSIGNMENT, recorder.sites.of(frame), name, old, new, shared))
 
     def _held(self, module: Any, name: str) -> Any:

@@ -36,18 +36,27 @@ Wrap = Callable[[Recorder, Any], Any]
 _MISSING = object()
 
 
-def _seen_as_call(name: str) -> Wrap:
-    """A function that the mode passes over, recorded like any other torch call."""
-
-    def wrap(recorder: Recorder, original: Any) -> Any:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            if recorder.paused:
-                return original(*args, **kwargs)
-            return recorder.call(original, args, kwargs, sys._getframe(1), name)
-
-        return call
-
-    return wrap
+def _recorded(recorder: Recorder, called: tuple[Any, str, Any], args: Any, kwargs: Any) -> Any:
+    """Run a function that the mode passes over, recorded like any other torch call: (function, name, frame). The
+    program's own modes are active here, other than in a mode's handler; they are not to see what we read."""
+    func, name, frame = called
+    tensors: list[torch.Tensor] = []
+    try:
+        with torch._C.DisableTorchFunction():
+            gather((args, kwargs), tensors, 4)
+            inputs = recorder.accesses(tensors)
+    except Exception as trouble:  # ours, never the user's
+        recorder.gap(f"a call could not be recorded ({type(trouble).__name__}: {trouble})", frame)
+        return func(*args, **kwargs)
+    before = torch._C._autograd._get_sequence_nr()
+    try:
+        result = func(*args, **kwargs)
+    except BaseException as error:
+        recorder.fail(error, name, inputs, frame)
+        raise
+    with torch._C.DisableTorchFunction():
+        recorder.finish((func, name, frame, False, True), result, tensors, inputs, before)
+    return result
 
 
 def _on_memory_of(name: str) -> Wrap:
@@ -58,9 +67,10 @@ def _on_memory_of(name: str) -> Wrap:
             if recorder.paused:
                 return original(source, *args, **kwargs)
             frame = sys._getframe(1)
-            result = recorder.call(original, (source, *args), kwargs, frame, name)
+            result = _recorded(recorder, (original, name, frame), (source, *args), kwargs)
             recorder.gap(ops.SHARED_WITH_NUMPY, frame)
-            recorder.untracked.open(result, name, frame, True, source)
+            with torch._C.DisableTorchFunction():
+                recorder.untracked.open(result, name, frame, True, source)
             return result
 
         return call
@@ -70,12 +80,14 @@ def _on_memory_of(name: str) -> Wrap:
 
 def _set(recorder: Recorder, original: Any) -> Any:
     """`set_` puts a tensor on memory that may be another's, with a counter of its own."""
-    record = _seen_as_call("Tensor.set_")(recorder, original)
 
     def set_(self: Any, *args: Any, **kwargs: Any) -> Any:
-        result = record(self, *args, **kwargs)
-        if not recorder.paused:
-            recorder.untracked.open(self, "Tensor.set_", sys._getframe(1), False)
+        if recorder.paused:
+            return original(self, *args, **kwargs)
+        frame = sys._getframe(1)
+        result = _recorded(recorder, (original, "Tensor.set_", frame), (self, *args), kwargs)
+        with torch._C.DisableTorchFunction():
+            recorder.untracked.open(self, "Tensor.set_", frame, False)
         return result
 
     return set_
@@ -89,15 +101,17 @@ def _parameter(recorder: Recorder, original: Any) -> Any:
         if recorder.paused or not isinstance(data, torch.Tensor):
             return construct(cls, data, requires_grad)
         frame = sys._getframe(1)
-        inputs = recorder.accesses([data])
+        with torch._C.DisableTorchFunction():
+            inputs = recorder.accesses([data])
         before = torch._C._autograd._get_sequence_nr()
         try:
             result = construct(cls, data, requires_grad)
         except BaseException as error:
             recorder.fail(error, "nn.Parameter", inputs, frame)
             raise
-        recorder.identity.meet(result, recorder.identity.entry(data))
-        recorder.finish((construct, "nn.Parameter", frame, False, True), result, [data], inputs, before)
+        with torch._C.DisableTorchFunction():
+            recorder.identity.meet(result, recorder.identity.entry(data))
+            recorder.finish((construct, "nn.Parameter", frame, False, True), result, [data], inputs, before)
         return result
 
     return __new__
@@ -111,10 +125,8 @@ def _uninitialized(recorder: Recorder, original: Any) -> Any:
         if recorder.paused:
             return construct(cls, *args, **kwargs)
 
-        def run() -> Any:
-            return construct(cls, *args, **kwargs)
-
-        return recorder.call(run, (), {}, sys._getframe(1), "nn.UninitializedParameter")
+        called = (lambda: construct(cls, *args, **kwargs), "nn.UninitializedParameter", sys._getframe(1))
+        return _recorded(recorder, called, (), {})
 
     return __new__
 
@@ -127,14 +139,12 @@ def _function_apply(recorder: Recorder, original: Any) -> Any:
     def recorded(cls: Any, *args: Any, **kwargs: Any) -> Any:
         if recorder.paused:
             return apply(cls, *args, **kwargs)
-        recorder.callbacks.applied(cls, sys._getframe(1))
-
-        def run(*args: Any, **kwargs: Any) -> Any:
-            return apply(cls, *args, **kwargs)
-
-        result = recorder.call(run, args, kwargs, sys._getframe(1), f"{cls.__name__}.apply")
-        recorder.attributes.note(result)
-        recorder.attributes.note_nested(args)
+        frame = sys._getframe(1)
+        recorder.callbacks.applied(cls, frame)
+        result = _recorded(recorder, (functools.partial(apply, cls), f"{cls.__name__}.apply", frame), args, kwargs)
+        with torch._C.DisableTorchFunction():
+            recorder.attributes.note(result)
+            recorder.attributes.note_nested(args)
         return result
 
     return classmethod(recorded)
@@ -149,10 +159,8 @@ def _context_method(name: str) -> Wrap:
             if recorder.paused:
                 return original(self, *tensors)
 
-            def run(*tensors: Any) -> Any:
-                return original(self, *tensors)
-
-            return recorder.call(run, tensors, {}, sys._getframe(1), f"ctx.{name}")
+            called = (functools.partial(original, self), f"ctx.{name}", sys._getframe(1))
+            return _recorded(recorder, called, tensors, {})
 
         return declare
 
@@ -171,8 +179,10 @@ def _optimizer(recorder: Recorder, original: Any) -> Any:
             original(self, params, *args, **kwargs)
         except BaseException as error:
             given: list[torch.Tensor] = []
-            gather(params if module is None else list(unregistered(module)), given)
-            recorder.fail(error, name, recorder.accesses(given), frame)
+            with torch._C.DisableTorchFunction():
+                gather(params if module is None else list(unregistered(module)), given)
+                inputs = recorder.accesses(given)
+            recorder.fail(error, name, inputs, frame)
             if spent:
                 recorder.rows.append((VALUES, recorder.failures - 1, (("", SPENT, NONE, NONE),)))
             raise
@@ -180,7 +190,8 @@ def _optimizer(recorder: Recorder, original: Any) -> Any:
         for group in self.param_groups:
             gather(group["params"], held)
         sequence = torch._C._autograd._get_sequence_nr()
-        recorder.finish((original, name, frame, False, True), None, held, recorder.accesses(held), sequence)
+        with torch._C.DisableTorchFunction():
+            recorder.finish((original, name, frame, False, True), None, held, recorder.accesses(held), sequence)
 
     return __init__
 
@@ -207,8 +218,10 @@ def _swap_tensors(recorder: Recorder, original: Any) -> Any:
         try:
             result = original(first, second)
         finally:
-            recorder.identity.resume((first, second), entries)
-        old, new = ((recorder.identity.meet(tensor),) for tensor in (first, second))
+            with torch._C.DisableTorchFunction():
+                recorder.identity.resume((first, second), entries)
+        with torch._C.DisableTorchFunction():
+            old, new = ((recorder.identity.meet(tensor),) for tensor in (first, second))
         recorder.rows.append((ASSIGNMENT, recorder.sites.of(sys._getframe(1)), "", old, new, False))
         return result
 

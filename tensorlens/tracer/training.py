@@ -208,7 +208,8 @@ def _add_param_group(recorder: Recorder, original: Any) -> Any:
         given = list(self.param_groups[-1]["params"])
         called = (original, f"optim.{type(self).__name__}.add_param_group", frame, False, True)
         sequence = torch._C._autograd._get_sequence_nr()
-        recorder.finish(called, None, given, recorder.accesses(given), sequence)
+        with torch._C.DisableTorchFunction():
+            recorder.finish(called, None, given, recorder.accesses(given), sequence)
 
     return add_param_group
 

@@ -1,0 +1,57 @@
+"""What must hold of every trace, whoever made it: it is sound, and every form of the report can be made of it."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+
+import jsonschema
+from rich.cells import cell_len
+
+from tensorlens import store
+from tensorlens.diagnostics import diagnose
+from tensorlens.model import Report, Trace
+from tensorlens.render import RenderOptions, render
+from tensorlens.soundness import check
+
+_SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "report.schema.json").read_text(encoding="utf-8"))
+_VALIDATOR = jsonschema.Draft202012Validator(_SCHEMA)
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+WIDTHS = (60, 80, 120)
+
+
+def wrong_with(trace: Trace, lesson: bool = False) -> list[str]:
+    """What does not hold of `trace`, in words."""
+    problems = check(trace)
+    report = Report(trace, tuple(diagnose(trace)))
+    for width in WIDTHS:
+        problems += _wrong_with_table(report, width, lesson)
+    problems += _obeyed("markdown", render(report, "markdown", RenderOptions(lesson=lesson)))
+    data = json.loads(render(report, "json", RenderOptions(lesson=lesson)))
+    problems += [f"json: {error.message}" for error in _VALIDATOR.iter_errors(data)]
+    if store.loads(store.dumps(trace)) != trace:
+        problems.append("saved and loaded it is another trace")
+    return problems
+
+
+def _wrong_with_table(report: Report, width: int, lesson: bool) -> Iterator[str]:
+    text = render(report, "table", RenderOptions(width=width, lesson=lesson))
+    yield from _obeyed(f"table of {width}", text)
+    for line in text.split("\n"):
+        if min(len(line), cell_len(line)) > width:
+            yield f"table of {width}: a line of {cell_len(line)} cells: {line!r}"
+    if width != WIDTHS[1]:
+        return
+    coloured = render(report, "table", RenderOptions(width=width, lesson=lesson, color=True))
+    plain = [line.rstrip() for line in _COLOUR.sub("", coloured).split("\n")]
+    if plain != [line.rstrip() for line in text.split("\n")]:
+        yield f"table of {width}: with its colours taken off it is another text"
+
+
+def _obeyed(form: str, text: str) -> list[str]:
+    """The characters of a report that a terminal would obey or hide."""
+    hidden = {char for char in text if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp")} - {"\n"}
+    return [f"{form}: {char!a} is not shown but obeyed" for char in sorted(hidden)]

@@ -1,0 +1,111 @@
+"""Programs and trace files made by hypothesis: some hundreds every day, thousands with `make fuzz`."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fuzzing import PARTS, THOROUGH, everyday
+from fuzzing.damage import Corpus, damaged
+from fuzzing.programs import programs
+from fuzzing.verdict import wrong_with
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from test_unchanged import comparable, reasons
+from warm import Warm
+
+from tensorlens import store
+from tensorlens.errors import TraceFileError
+
+SAVED = (
+    "correct/checkpointed_stack",
+    "failing/checkpointed_stack_staging_buffer",
+    "failing/tiling_function_forgets_repeat",
+)
+LONGEST = 300  # characters of a refusal
+
+each_part = pytest.mark.parametrize(
+    "part", [None, *(pytest.param(n, marks=pytest.mark.complete) for n in range(PARTS))]
+)
+
+
+def run(made: st.SearchStrategy[Any], try_one: Callable[[Any], str], kind: str, part: int | None) -> Counter[str]:
+    """How many of what was made came to what: every day always the same ones, thoroughly others every time."""
+    count = everyday(kind) if part is None else THOROUGH[kind] // PARTS
+    outcomes: Counter[str] = Counter()
+
+    @settings(
+        max_examples=count, deadline=None, database=None, derandomize=part is None,
+        suppress_health_check=list(HealthCheck), phases=(Phase.generate, Phase.shrink),
+    )  # fmt: skip
+    @given(made)
+    def trial(one: Any) -> None:
+        outcomes[try_one(one)] += 1
+
+    trial()
+    return outcomes
+
+
+@pytest.fixture(scope="module")
+def warm() -> Iterator[Warm]:
+    with Warm() as warm:
+        yield warm
+
+
+@each_part
+def test_a_made_program_is_what_it_is_without_the_lens(
+    part: int | None, warm: Warm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def try_one(text: str) -> str:
+        with tempfile.TemporaryDirectory() as folder:
+            script = Path(folder) / "program.py"
+            script.write_text(text, encoding="utf-8")
+            plain = warm.plain(script)
+            if plain.returncode < 0:
+                return "torch itself crashed"  # it may depend on what was read before
+            under, trace = warm.traced(script)
+        assert comparable(under) == comparable(plain)
+        assert "could not be" not in reasons(trace)
+        assert wrong_with(trace) == []
+        return trace.script.outcome
+
+    outcomes = run(programs(), try_one, "programs", part)
+    with capsys.disabled():
+        print(f"\n{outcomes.total()} programs: {dict(outcomes)}")
+    assert outcomes["ok"]
+    assert outcomes["error"]
+
+
+@pytest.fixture(scope="module")
+def saved(warm: Warm) -> Corpus:
+    folder = Path(__file__).parent / "programs"
+    return Corpus(store.dumps(warm.traced(folder / f"{name}.py")[1]) for name in SAVED)
+
+
+@each_part
+def test_a_damaged_trace_file_is_refused_in_one_line_or_can_be_shown(
+    part: int | None, saved: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "trace.json"
+
+    def try_one(content: bytes) -> str:
+        path.write_bytes(content)
+        try:
+            trace = store.load(path)
+        except TraceFileError as error:
+            message = str(error).removeprefix(str(path))
+            assert message.isprintable()
+            assert len(message) < LONGEST
+            return "refused"
+        assert wrong_with(trace, lesson=True) == []
+        return "shown"
+
+    outcomes = run(damaged(saved), try_one, "trace files", part)
+    with capsys.disabled():
+        print(f"\n{outcomes.total()} trace files: {dict(outcomes)}")
+    assert outcomes["refused"]
+    assert outcomes["shown"]
