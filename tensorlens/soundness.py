@@ -14,7 +14,6 @@ from tensorlens.model import (
     Binding,
     Call,
     Change,
-    Claim,
     Event,
     Failure,
     Gap,
@@ -34,6 +33,7 @@ from tensorlens.model import (
     Write,
 )
 from tensorlens.reference import Difference
+from tensorlens.verdicts import Claim
 
 REFERENCES: dict[type, dict[str, str]] = {
     Site: {"caller": "sites"},
