@@ -13,11 +13,11 @@ Workload = Callable[[], object]
 
 
 def tiny_ops() -> Workload:
-    """2,000 ops of one to two microseconds: arithmetic, functions, a view, a reduction; with and without a graph."""
+    """20,000 ops of one to two microseconds: arithmetic, functions, a view, a reduction; with and without a graph."""
     x, y = torch.ones(4, requires_grad=True), torch.ones(4)
 
     def run() -> object:
-        for _ in range(250):
+        for _ in range(2_500):
             a = x * 2
             b = a + y
             c = b.sin()

@@ -66,7 +66,7 @@ REFERENCES: dict[type, dict[str, str]] = {
     Difference: {"tensor": "tensors"},
     Singular: {"leaf": "tensors"},
     Nested: {"tensors": "tensors"},
-    Step: {"site": "sites", "parameters": "tensors", "gradients": "tensors"},
+    Step: {"site": "sites", "parameters": "tensors", "gradients": "tensors", "carried": "tensors"},
     Uncalled: {"site": "sites", "tensor": "tensors"},
     Unregistered: {"tensor": "tensors"},
 }

@@ -94,7 +94,7 @@ def _without_gradient(training: Training, step: Step) -> list[Moved]:
             continue
         filled = training.last(number, cleared.index, "fill")
         used = training.last(number, cleared.index, "update")
-        if filled is None or used is None or used.index < filled.index or not _keeps_state(training, step):
+        if filled is None or used is None or used.index < filled.index or number not in step.carried:
             continue
         if _changed_by(training, step, number):
             found.append(Moved(number, filled, cleared.event))
@@ -118,19 +118,6 @@ def _end(training: Training, step: Step) -> int:
     while (call := training.facts.call(end)) is not None and call.within == step.op:
         end += 1
     return end
-
-
-def _keeps_state(training: Training, step: Step) -> bool:
-    """Whether the step changed tensors of its own, such as momentum, or read the parameters, as weight decay does."""
-    own = set(step.parameters) | set(step.gradients)
-    for index in range(step.index, _end(training, step)):
-        call = training.facts.call(index)
-        if call is None:
-            continue
-        written = {write.tensor for write in call.writes}
-        if written - own or ({a.tensor for a in call.inputs} & set(step.parameters) and not written):
-            return True
-    return False
 
 
 def _tell(training: Training, step: Step, moved: list[Moved], frozen: bool) -> Diagnostic:

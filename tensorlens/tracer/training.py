@@ -86,10 +86,18 @@ class Training:
         self._left -= len(found)
         parameters, numbers, _, gradients, versions = zip(*found, strict=True) if found else ((),) * 5
         name, site = f"{type(optimizer).__name__}.step", self._recorder.sites.known(frame)
-        self._recorder.rows.append((NOTICED, "steps", site, name, numbers, gradients, versions))
+        row = (NOTICED, "steps", site, name, numbers, gradients, versions, tuple(self._carried(optimizer)))
+        self._recorder.rows.append(row)
         if optimizer not in self._looked:
             self._looked.add(optimizer)
             self._look_around(parameters)
+
+    def _carried(self, optimizer: Any) -> Iterator[int]:
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                state = optimizer.state.get(parameter) or {}
+                if group.get("weight_decay") or any(isinstance(value, torch.Tensor) for value in state.values()):
+                    yield self._recorder.identity.meet(parameter)
 
     # --- modules --------------------------------------------------------------------------------------------------
 
