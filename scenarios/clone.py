@@ -3,7 +3,7 @@
 A clone holds its own copy of the values and stays differentiable: what flows back into it flows on to its source. It is
 no leaf, so its `.grad` stays empty (and reading it warns) unless it is asked to retain its gradient.
 
-Article: 000
+Article: 000, part 2
 """
 
 import warnings

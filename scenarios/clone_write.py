@@ -4,7 +4,7 @@ The clone's values are its own, so writing them leaves the source as it was. Tha
 the clone of a tensor that requires grad reaches the source. A clone costs a copy, as a deep copy does; only of a view
 into a larger storage does a deep copy take more, since it copies that storage whole.
 
-Article: 002
+Article: 002, part 1
 """
 
 import copy

@@ -3,7 +3,7 @@
 Each reading of `.data` makes a new tensor on the original's memory. It carries no history and no gradient: work on it
 changes the original's values, and nothing computed from it leads back to the original.
 
-Article: 003
+Article: 003, part 2
 """
 
 import torch

@@ -3,7 +3,7 @@
 Nothing done to `.data` is recorded: no node, no new version. So a backward that needs the overwritten values cannot
 know that they are gone, and computes with what it finds. No error says so; the gradient is just wrong.
 
-Article: 002
+Article: 002, part 3
 """
 
 import torch

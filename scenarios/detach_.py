@@ -3,7 +3,8 @@
 The underscore means what it always does: no tensor is made, the tensor itself is changed and returned. Afterwards it
 does not require grad, prints like any constant, and may be written freely.
 
-Article: 002
+Article: 002, part 4
+
 The article prints `requires_grad=True` after `detach_()` and says that nothing is returned; neither is so.
 """
 

@@ -4,7 +4,8 @@ The gradient of a sum is one everywhere, so a step of 0.1 takes a tensor of ones
 was. Writing the detached tensor writes the parameter too, and leaves the gradient computed before alone. A training
 loop needs no detach to stay small: its graph grows only if a value with history is carried from step to step.
 
-Article: 002
+Article: 002, part 2
+
 The article prints differing elements for `y`; the script as given cannot produce them.
 """
 

@@ -3,7 +3,7 @@
 Two branches read the same trunk. The one that gets the trunk's features detached learns, and its gradient stops there;
 the other one's goes through.
 
-Article: 004
+Article: 004, part 5
 """
 
 import torch

@@ -3,7 +3,7 @@
 Both give a tensor with the source's values, memory of its own and no history. Cloning first records a graph node that
 detaching then throws away; detaching first leaves nothing to record. Where nothing is recorded the two do the same.
 
-Article: 000
+Article: 000, part 4
 """
 
 import torch

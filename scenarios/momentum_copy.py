@@ -3,7 +3,7 @@
 Momentum contrast keeps a second network that begins as a copy of the first. Its parameters are leaves, so a plain
 `copy_` is refused. Copying through `.data` works; so does copying under `no_grad`, and so does `load_state_dict`.
 
-Article: 000
+Article: 000, part 6
 """
 
 import torch

@@ -3,7 +3,8 @@
 What is computed inside does not require grad and keeps nothing for a backward pass; outside, the same line does both.
 The hooks count the bytes that the graph keeps.
 
-Article: 001
+Article: 001, part 4
+
 In the saved article the first computation reads `n`, a name that is defined nowhere; the script here has `a` instead.
 """
 

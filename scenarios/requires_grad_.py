@@ -3,7 +3,7 @@
 Recording starts on the tensor itself, and the call returns that tensor. A detached alias made later shares the values
 and not the gradient. Writing through the alias is harmless to a backward that does not need the old values.
 
-Article: 001
+Article: 001, part 3
 """
 
 import torch

@@ -3,7 +3,7 @@
 A tensor of floats has dtype float32 unless told otherwise, does not require grad and has no gradient. The value of a
 tensor with one element comes out as a Python number with `item()`; with more elements there is no one number to give.
 
-Article: 001
+Article: 001, part 1
 """
 
 import torch

@@ -34,8 +34,14 @@ To = Annotated[
         "a script's .json is the trace that `view` reads.",
     ),
 ]
-Width = Annotated[int | None, typer.Option("--width", help="Columns of the report; the terminal's by default.", min=40)]
-Timeout = Annotated[float | None, typer.Option("--timeout", help="Stop the script after so many seconds.", min=0.01)]
+Width = Annotated[
+    int | None,
+    typer.Option("--width", metavar="COLUMNS", help="Columns of the report; the terminal's by default.", min=40),
+]
+Timeout = Annotated[
+    float | None,
+    typer.Option("--timeout", metavar="SECONDS", help="Stop the script after so many seconds.", min=0.01),
+]
 
 _PASS_THROUGH = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
@@ -59,7 +65,11 @@ def tensorlens(
 def run(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Lessons by name, or paths to your own.", autocompletion=commands.lesson_names),
+        typer.Argument(
+            help="Lessons by name, or paths to your own.",
+            metavar="NAME|PATH",
+            autocompletion=commands.lesson_names,
+        ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Run every bundled lesson.")] = False,
     format: Format = "table",
@@ -67,15 +77,17 @@ def run(
     width: Width = None,
     timeout: Timeout = None,
 ) -> None:
-    """Run lessons: what happened on each line, and their claims checked as they run."""
+    """Run lessons, their claims checked as they run."""
     raise typer.Exit(commands.run_lessons(names or [], everything, Output(format, output, width), timeout))
 
 
 @app.command(cls=Command, context_settings=_PASS_THROUGH)
 def explain(
-    script: Annotated[str, typer.Argument(help="A script, or - for standard input, or a module after -m.")] = "",
-    args: Annotated[list[str] | None, typer.Argument(help="Its own arguments.")] = None,
-    module: Annotated[str | None, typer.Option("-m", help="Run a module, as `python -m` does.")] = None,
+    script: Annotated[str, typer.Argument(help="A script, or - for standard input.", metavar="SCRIPT|-")] = "",
+    args: Annotated[list[str] | None, typer.Argument(help="Its own arguments.", metavar="ARGS")] = None,
+    module: Annotated[
+        str | None, typer.Option("-m", metavar="MODULE", help="Run a module, as `python -m` does.")
+    ] = None,
     format: Format = "table",
     output: To = None,
     width: Width = None,
@@ -89,7 +101,7 @@ def explain(
         ),
     ] = False,
 ) -> None:
-    """Run any script and tell what happened, what went wrong, and which line did it.
+    """Run any script and tell which line went wrong, and why.
 
     What follows the script is the script's own, unless all of it is options of ours; after -- all of it is.
     """
@@ -100,16 +112,23 @@ def explain(
 @app.command(cls=Command)
 def compare(
     operands: Annotated[
-        list[str] | None, typer.Argument(help='Two or more: clone, torch.clone, no_grad, "x[1:]".')
+        list[str] | None,
+        typer.Argument(help='Two or more: clone, torch.clone, no_grad, "x[1:]".', metavar="A B"),
     ] = None,
-    shape: Annotated[str | None, typer.Option(help="Shape of x, such as 2,3.")] = None,
-    dtype: Annotated[str | None, typer.Option(help="Its dtype, such as float64.")] = None,
-    device: Annotated[str | None, typer.Option(help="Its device.")] = None,
-    requires_grad: Annotated[bool | None, typer.Option("--requires-grad/--no-requires-grad")] = None,
-    leaf: Annotated[bool | None, typer.Option("--leaf/--non-leaf")] = None,
-    contiguous: Annotated[bool | None, typer.Option("--contiguous/--non-contiguous")] = None,
-    view: Annotated[bool | None, typer.Option("--view/--no-view")] = None,
-    size: Annotated[int, typer.Option(help="Elements of the tensor that time and memory are measured on.")] = 1_000_000,
+    shape: Annotated[str | None, typer.Option(metavar="SHAPE", help="Shape of x, such as 2,3.")] = None,
+    dtype: Annotated[str | None, typer.Option(metavar="DTYPE", help="Its dtype, such as float64.")] = None,
+    device: Annotated[str | None, typer.Option(metavar="DEVICE", help="Its device.")] = None,
+    requires_grad: Annotated[
+        bool | None, typer.Option("--requires-grad/--no-requires-grad", help="Whether x requires grad.")
+    ] = None,
+    leaf: Annotated[bool | None, typer.Option("--leaf/--non-leaf", help="Whether x is a leaf.")] = None,
+    contiguous: Annotated[
+        bool | None, typer.Option("--contiguous/--non-contiguous", help="Whether x is contiguous.")
+    ] = None,
+    view: Annotated[bool | None, typer.Option("--view/--no-view", help="Whether x is a view.")] = None,
+    size: Annotated[
+        int, typer.Option(metavar="N", help="Elements of the tensor that time and memory are measured on.")
+    ] = 1_000_000,
     list_probes: Annotated[bool, typer.Option("--list-probes", help="List what is measured.")] = False,
     format: Format = "table",
     output: To = None,
@@ -142,31 +161,41 @@ def errors(
     wanted: Annotated[
         list[str] | None,
         typer.Argument(
-            help="A code, a pasted message, or - to read one from standard input.", autocompletion=commands.codes
+            help="A code, a pasted message, or - to read one from standard input.",
+            metavar="CODE|MESSAGE|-",
+            autocompletion=commands.codes,
         ),
     ] = None,
     format: Format = "table",
     output: To = None,
     width: Width = None,
 ) -> None:
-    """List what autograd can say, or show the page of a code or of a pasted message."""
+    """List what autograd can say, or explain one error.
+
+    A code (leaf-modified-inplace) shows its page; a pasted message, with its traceback or without, finds it.
+    """
     raise typer.Exit(commands.show_errors(" ".join(wanted or []), Output(format, output, width)))
 
 
 @app.command(cls=Command)
 def claims(
-    article: Annotated[str | None, typer.Argument(help="An article, such as 004.")] = None,
+    article: Annotated[str | None, typer.Argument(help="An article, such as 004.", metavar="ARTICLE")] = None,
     format: Format = "table",
     output: To = None,
     width: Width = None,
 ) -> None:
-    """Check every documented statement by running it, and show the verdicts."""
+    """Check every documented statement by running it."""
     raise typer.Exit(commands.check_statements(article, Output(format, output, width)))
 
 
 @app.command(cls=Command)
-def view(trace: Path, format: Format = "table", output: To = None, width: Width = None) -> None:
-    """Show a saved trace again."""
+def view(
+    trace: Annotated[Path, typer.Argument(help="What `explain SCRIPT -o TRACE.json` wrote.", metavar="TRACE.json")],
+    format: Format = "table",
+    output: To = None,
+    width: Width = None,
+) -> None:
+    """Show a saved trace again; needs no torch."""
     raise typer.Exit(commands.view(trace, Output(format, output, width)))
 
 

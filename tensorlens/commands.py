@@ -49,6 +49,11 @@ class Output:
         """Whether standard output belongs to the report alone."""
         return self.path is None and self.format != "table"
 
+    @property
+    def prose_width(self) -> int:
+        """The columns of running text."""
+        return self.width or min(_terminal_width(self.path), _PROSE)
+
     def options(self, **more: Any) -> RenderOptions:
         from tensorlens.render import RenderOptions
 
@@ -246,7 +251,7 @@ def list_lessons(output: Output) -> int:
     from tensorlens.lessons import lessons
     from tensorlens.render.lists import render_lessons
 
-    output.write(render_lessons(lessons(), output.form))
+    output.write(render_lessons(lessons(), output.form, output.prose_width))
     return 0
 
 
@@ -255,7 +260,7 @@ def show_errors(wanted: str, output: Output) -> int:
     from tensorlens.diagnostics import pages
     from tensorlens.render.lists import render_index, render_pages
 
-    width = output.width or min(_terminal_width(output.path), _PROSE)
+    width = output.prose_width
     if not wanted:
         output.write(render_index(output.form, width))
         return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import os
 import re
 import tokenize
 from dataclasses import dataclass
@@ -13,31 +14,27 @@ from pathlib import Path
 from tensorlens import claims
 from tensorlens.errors import UsageError
 
-_ORDER = (
-    *("detach", "clone", "copy_", "independent-copy", "init-leaf", "momentum-copy"),
-    *("tensor-basics", "data-alias", "requires_grad_", "no_grad"),
-    *("clone-write", "detach-after-step", "data-write", "detach_"),
-    *("detach-shares", "data-attribute"),
-    *("sigmoid", "detach-untouched", "detach-backward", "detach-write", "freeze-branch"),
-)
-_ARTICLE = re.compile(r"^Article: (\w+)$", re.MULTILINE)
+_ARTICLE = re.compile(r"^Article: (\w+), part (\d+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A bundled script. `teaches` is its docstring below the title, `article` the article that it mirrors."""
+    """A bundled script. `teaches` is its docstring below the title, less the line `Article: 004, part 2`: which article
+    it mirrors, and where it stands in it."""
 
     name: str
     title: str
     teaches: str
     article: str
+    part: int
     path: Path
 
 
 @cache
 def lessons() -> tuple[Lesson, ...]:
-    """Every bundled lesson, in the order in which they are told."""
-    return tuple(_lesson(name, _folder() / f"{name.replace('-', '_')}.py") for name in _ORDER)
+    """Every bundled lesson, in the order of the articles and of the parts of each."""
+    found = map(_lesson, sorted(_folder().glob("*.py")))
+    return tuple(sorted(found, key=lambda lesson: (lesson.article, lesson.part)))
 
 
 def find(name: str) -> Path:
@@ -46,16 +43,16 @@ def find(name: str) -> Path:
     Raises:
         UsageError: there is neither, or the user's own has a `#:` line that is no claim.
     """
-    for known in _ORDER:
-        if name == known or name == known.replace("-", "_"):
-            return _folder() / f"{known.replace('-', '_')}.py"
-    path = Path(name)
-    if name and (path.suffix == ".py" or path.exists() or len(path.parts) > 1):
-        if not path.exists():
+    bundled = _folder() / f"{name.replace('-', '_')}.py"
+    if bundled.parent == _folder() and os.path.exists(bundled):
+        return bundled
+    path, exists = Path(name), os.path.exists(name)  # unlike those of Path, these bear a name that is too long
+    if name and (path.suffix == ".py" or exists or len(path.parts) > 1):
+        if not exists:
             raise UsageError(f"no such file: {path}")
         _check_claims(path)
         return path
-    near = difflib.get_close_matches(name.lower(), _ORDER, n=1)
+    near = difflib.get_close_matches(name.lower(), [lesson.name for lesson in lessons()], n=1)
     hint = f"did you mean {near[0]!r}?" if near else "tensorlens list shows them all"
     raise UsageError(f"no lesson named {name!r}; {hint}")
 
@@ -80,9 +77,12 @@ def _folder() -> Path:
     raise UsageError("the bundled lessons are missing from this installation")
 
 
-def _lesson(name: str, path: Path) -> Lesson:
+def _lesson(path: Path) -> Lesson:
     text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
     title, _, rest = text.partition("\n")
-    article = _ARTICLE.search(rest)
+    found = _ARTICLE.search(rest)
+    article, part = (found[1], int(found[2])) if found else ("", 0)
     teaches = _ARTICLE.sub("", rest).strip()
-    return Lesson(name, title, re.sub(r"\n{3,}", "\n\n", teaches), article[1] if article else "", path)
+    # a lesson about one function is called as the function is: `requires_grad_`, and not `requires-grad-`
+    name = path.stem if title.startswith(f"{path.stem}()") else path.stem.replace("_", "-")
+    return Lesson(name, title, re.sub(r"\n{3,}", "\n\n", teaches), article, part, path)

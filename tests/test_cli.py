@@ -97,10 +97,11 @@ def test_what_needs_no_torch_imports_none(arguments: list[str]) -> None:
     assert ended.stderr == ""
 
 
-def test_every_command_has_help() -> None:
-    shown = tensorlens("--help").stdout
+def test_every_command_has_help_that_is_whole_at_80_columns() -> None:
+    shown = tensorlens("--help", COLUMNS="80").stdout
     for command in ("run", "explain", "compare", "list", "errors", "claims", "view"):
         assert f" {command} " in shown
+    assert "..." not in shown.partition("Commands:")[2]
 
 
 def test_lessons_are_listed() -> None:
@@ -109,6 +110,14 @@ def test_lessons_are_listed() -> None:
     assert len(names) >= 21
     assert names == sorted(set(names), key=names.index)
     assert "detach" in names
+
+
+def test_long_titles_of_lessons_hang_below_their_column() -> None:
+    lines = tensorlens("list", "--width", "60").stdout.splitlines()
+    assert max(map(len, lines)) <= 60
+    hung = [line for line in lines if line.startswith(" ")]
+    title = lines[0].index("detach():")
+    assert {len(line) - len(line.lstrip()) for line in hung} == {title}
 
 
 def test_page_of_a_pasted_message() -> None:

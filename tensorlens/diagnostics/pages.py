@@ -96,7 +96,7 @@ def body(entry: Entry) -> str:
 def _unknown(wanted: str) -> str:
     text = " ".join(wanted.split())
     if " " in text:
-        return f"no page for this message: {textwrap.shorten(text, 60, placeholder=' ...')}"
+        return f"no page for this message: {textwrap.shorten(text, 60, placeholder=' ...')} (tensorlens errors lists them all)"
     codes = [entry.code for entry in messages.entries()]
     near = difflib.get_close_matches(text.lower(), codes, n=3, cutoff=0.5)
     near += [code for code in codes if text.lower() in code and code not in near][: 3 - len(near)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from tensorlens.lessons import Lesson
 
 
-def render_lessons(lessons: Sequence[Lesson], form: str) -> str:
+def render_lessons(lessons: Sequence[Lesson], form: str, width: int) -> str:
     """The bundled lessons: name and title, and in JSON what each teaches."""
     if form == "json":
         keys = ("name", "title", "teaches", "article")
@@ -22,7 +23,10 @@ def render_lessons(lessons: Sequence[Lesson], form: str) -> str:
     if form == "markdown":
         return _table(("Lesson", "Title"), [(f"`{name}`", title) for name, title in rows])
     size = max(len(name) for name, _ in rows)
-    return "".join(f"{name:<{size}}  {title}\n" for name, title in rows)
+    return "".join(
+        textwrap.fill(title, width, initial_indent=f"{name:<{size}}  ", subsequent_indent=" " * (size + 2)) + "\n"
+        for name, title in rows
+    )
 
 
 def render_index(form: str, width: int) -> str:
