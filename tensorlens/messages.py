@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
+_VARIES = "\0"
 _FILE = Path(__file__).parent / "diagnostics" / "catalogue.json"
 
 
@@ -62,6 +63,21 @@ def find(text: str) -> list[str]:
     flat = " ".join(text.split())  # a terminal or an issue tracker may have wrapped it
     hits = [item for item in entries() if any(_compiled(pattern).search(flat) for pattern in item.patterns)]
     return [item.code for item in sorted(hits, key=lambda item: item.generic)]
+
+
+def find_by_piece(text: str) -> list[str]:
+    """The codes with a message that `text` is a piece of, if it has three words or more."""
+    piece = re.sub(r"\d+", _VARIES, " ".join(text.strip("\"'`. \n").split()).lower())
+    if piece.count(" ") < 2:
+        return []
+    return [item.code for item in entries() if any(piece in _literal(pattern) for pattern in item.patterns)]
+
+
+@cache
+def _literal(pattern: str) -> str:
+    """A pattern's own words in lower case, with a mark for each part that varies."""
+    marked = re.sub(r"\\[dw][+*]?|\[[^]]*\][+*]?|\.[+*]\??", _VARIES, pattern)
+    return re.sub(r"\\(\W)", r"\1", marked).lower()
 
 
 def argument_named(message: str) -> str:

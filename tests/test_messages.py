@@ -66,3 +66,19 @@ def test_any_text_is_read(text: str) -> None:
 
 def test_an_unknown_code_has_no_entry() -> None:
     assert messages.entry("no-such-code") is None
+
+
+@pytest.mark.parametrize(
+    ("piece", "code"),
+    [
+        ('"element 0 of tensors does not require grad"', "element-does-not-require-grad"),
+        ("Modified by an inplace operation", "saved-tensor-modified-inplace"),
+    ],
+)
+def test_a_piece_of_a_message_is_enough(piece: str, code: str) -> None:
+    assert messages.find(piece) == []
+    assert code in messages.find_by_piece(piece)
+
+
+def test_two_words_are_no_piece_of_a_message() -> None:
+    assert messages.find_by_piece("require grad") == []

@@ -72,7 +72,11 @@ def look_up(wanted: str) -> list[Entry]:
     entry = messages.entry(code)
     if entry is not None:
         return [entry]
-    found = [entry for code in messages.find(wanted) if (entry := messages.entry(code)) is not None]
+    found = [
+        entry
+        for code in messages.find(wanted) or messages.find_by_piece(wanted)
+        if (entry := messages.entry(code)) is not None
+    ]
     if not found:
         raise UsageError(_unknown(wanted))
     return [entry for entry in found if not entry.generic] or found
@@ -96,7 +100,8 @@ def body(entry: Entry) -> str:
 def _unknown(wanted: str) -> str:
     text = " ".join(wanted.split())
     if " " in text:
-        return f"no page for this message: {textwrap.shorten(text, 60, placeholder=' ...')} (tensorlens errors lists them all)"
+        message = textwrap.shorten(text, 60, placeholder=" ...")
+        return f"no page for this message: {message} (tensorlens errors lists all that there are)"
     codes = [entry.code for entry in messages.entries()]
     near = difflib.get_close_matches(text.lower(), codes, n=3, cutoff=0.5)
     near += [code for code in codes if text.lower() in code and code not in near][: 3 - len(near)]
