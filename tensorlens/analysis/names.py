@@ -110,10 +110,19 @@ class Names:
                 self._assigned[access.tensor][event.index] = name
                 self._latest[event.site, event.mode, name] = access.tensor
             self._places.update({s.tensor: s.storage for s in event.states if s.storage is not None})
+        for site, given in _handed_over(self._trace, self.syntax).items():
+            if all(self._agrees(tensor, name, site) for tensor, _, name in given):
+                for tensor, event_index, name in given:
+                    self._assigned[tensor].setdefault(event_index, name)
+                    self._latest[site, "", name] = tensor
         self._places.update({s.tensor: s.storage for s in self._trace.end.states if s.storage is not None})
 
     def _outputs(self, call: Call, last: bool) -> Iterator[tuple[Access, str]]:
         site = self._trace.sites[call.site]
+        if call.op == "Tensor.unbind" and (names := self.syntax.unpacked(site)):
+            names *= len(call.outputs) if len(names) == 1 else 1
+            yield from zip(call.outputs, names, strict=False)
+            return
         if not site.targets or not call.outputs:
             return
         if not self.syntax.is_direct(site, call.op) and not (last and self._may_be_value(call, site)):
@@ -123,6 +132,11 @@ class Names:
         elif len(site.targets) == 1:
             for position, access in enumerate(call.outputs):
                 yield access, f"{site.targets[0]}[{position}]"
+
+    def _agrees(self, tensor: int, name: str, site: int) -> bool:
+        """Whether nothing says that the tensor got another of the names that its line stores to."""
+        others = {*self._bound.get(tensor, ()), self._used.get(tensor, name)} & {*self._trace.sites[site].targets}
+        return not others or name in others
 
     def _may_be_value(self, call: Call, site: Site) -> bool:
         """Whether the last torch call below a line made the value that the line stores: it made a new tensor, and
@@ -135,7 +149,7 @@ class Names:
         event = self._trace.event(created) if created is not None else None
         if not isinstance(event, Call):
             return ""
-        span = self._trace.sites[event.site].span
+        span = self.syntax.value_span(self._trace.sites[event.site])
         return one_line(text_of(self._trace.sources.get(span.file, ""), span), MAX_NAME).replace("`", "'")
 
 
@@ -180,6 +194,25 @@ def _with_last_of_line(trace: Trace) -> Iterator[tuple[Event, bool]]:
     following = [*(event.site for event in events[1:]), None]
     for event, after in zip(events, following, strict=False):
         yield event, event.site != after
+
+
+def _handed_over(trace: Trace, syntax: Syntax) -> dict[int, list[tuple[int, int, str]]]:
+    """What library code hands over as several values, `for x, y in loader`: site -> (tensor, event, name) of each. The
+    tensors that it made and didn't use up itself, where they are as many as the names, in their order."""
+    found: dict[int, list[tuple[int, int, str]]] = defaultdict(list)
+    left: dict[int, int] = {}  # tensor -> the call that made it
+    for event, last in _with_last_of_line(trace):
+        if not isinstance(event, Call):
+            continue
+        for access in event.inputs:
+            left.pop(access.tensor, None)
+        left |= {a.tensor: event.index for a in event.outputs if trace.tensors[a.tensor].created_by == event.index}
+        if last:
+            site = trace.sites[event.site]
+            if len(left) == len(site.targets) > 1 and not syntax.is_direct(site, event.op):
+                found[event.site] += [(*made, name) for made, name in zip(left.items(), site.targets, strict=True)]
+            left = {}
+    return found
 
 
 def _storage_numbers(trace: Trace, chosen: set[int]) -> dict[int, int]:

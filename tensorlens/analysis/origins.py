@@ -89,12 +89,14 @@ def _same_memory(ledger: Ledger, tensor: int, storage: int | None) -> bool:
 
 
 def _from(ledger: Ledger, names: dict[int, str]) -> str:
-    """`x, 2 parameters`: a module's parameters are many and go without saying."""
+    """`x, 2 parameters`: what a module holds comes last, and what it has many of is counted."""
     parameters = [tensor for tensor in names if ledger.is_parameter(tensor)]
-    if len(parameters) < 2 or len(parameters) == len(names):
-        return listed(names.values())
+    others = [name for tensor, name in names.items() if tensor not in parameters]
+    held = [name for name in others if "." in name and "(" not in name]
+    own = [name for name in others if name not in held]
+    counted = len(parameters) > (1 if others else MANY)
     return listed(
-        [*(name for tensor, name in names.items() if tensor not in parameters), f"{len(parameters)} parameters"]
+        [*own, *([f"{len(parameters)} parameters"] if counted else (names[tensor] for tensor in parameters)), *held]
     )
 
 

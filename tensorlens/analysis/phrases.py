@@ -21,6 +21,11 @@ TOLD = {
     "dual_level": "forward-mode level",
 }
 """The special modes whose beginning is part of the story."""
+_READS = {
+    **dict.fromkeys(("item", "__float__", "__int__", "__index__", "__format__"), "read as a number"),
+    "__bool__": "read as true or false",
+    "tolist": "read as a list",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +35,7 @@ class Fact:
     name: str
     text: str
     storage: str = ""
-    kind: Literal["plain", "error", "warning"] = "plain"
+    kind: Literal["plain", "error", "warning", "passing"] = "plain"  # passing: told if the line has nothing else
     more: tuple[str, ...] = ()  # what follows from it: `out changes too`
 
 
@@ -74,7 +79,7 @@ class Phrases:
         facts += self._writes(calls, visit.made)
         changes = [fact for call in calls for fact in self._changes(call, visit.made)]
         facts += _folded([*changes, *(fact for call in calls for fact in self._special(call))])
-        return self._with_saved(facts, calls)
+        return self._with_saved(facts or _folded(self._passing(calls, visit)), calls)
 
     def _made(self, call: Call, visit: Visit) -> Iterator[Fact]:
         """The new tensors that have a name, or that nothing on the line used up."""
@@ -85,13 +90,29 @@ class Phrases:
         if call.op.endswith((".grad.__get__", ".grad_fn.__get__")):
             return
         direct = self._names.syntax.is_direct(self._trace.sites[call.site], call.op)
+        told: dict[str, Fact] = {}
         for access in call.outputs:
-            state = visit.states.get(access.tensor)
-            if state is None or visit.made.get(access.tensor) is not call:
+            if visit.made.get(access.tensor) is not call or access.tensor not in visit.states:
                 continue
             if self._names.is_named(access.tensor) or (direct and access.tensor not in visit.consumed):
-                text = origin(self._ledger, call, state, visit)
-                yield Fact(self._names.of(access.tensor, call.index), text, self._ledger.mark(access.tensor))
+                fact = self._new(access.tensor, call, visit)
+                told.setdefault(fact.name, fact)  # `for row in table` gives every row the same name
+        yield from told.values()
+
+    def _new(self, tensor: int, call: Call, visit: Visit) -> Fact:
+        text = origin(self._ledger, call, visit.states[tensor], visit)
+        return Fact(self._names.of(tensor, call.index), text, self._ledger.mark(tensor))
+
+    def _passing(self, calls: list[Call], visit: Visit) -> Iterator[Fact]:
+        """What a line comes to that keeps nothing: the value that it reads, or the tensor that it hands on."""
+        last = calls[-1]
+        name = last.op.rpartition(".")[2]
+        if name in _READS and last.inputs:
+            read = last.inputs[0].tensor
+            yield Fact(self._names.of(read, last.index), _READS[name], self._ledger.mark(read), "passing")
+        for access in last.outputs:
+            if visit.made.get(access.tensor) is last and access.tensor in visit.states:
+                yield replace(self._new(access.tensor, last, visit), kind="passing")
 
     def _writes(self, calls: list[Call], made: dict[int, Call]) -> list[Fact]:
         writes = [
@@ -173,8 +194,9 @@ class Phrases:
             return [Fact("", f"gradient of {asked} returned, no .grad changed" if asked else "no .grad changed")]
         if len(changed) > MANY:
             fresh = sum(gradient.before is None for gradient in changed)
-            parts = [f".grad of {fresh} tensors set"] if fresh else []
-            parts += [f".grad of {len(changed) - fresh} tensors changed"] if fresh < len(changed) else []
+            more = len(changed) - fresh
+            parts = [f".grad of {_count(fresh, 'tensor')} set"] if fresh else []
+            parts += [f".grad of {_count(more, 'tensor')} changed"] if more else []
             return [Fact("", ", ".join(parts))]
         names = [self._names.of(gradient.tensor, event.index) for gradient in changed]
         return [Fact(f"{n}.grad", f"{g.before} -> {g.after}") for n, g in zip(names, changed, strict=True)]

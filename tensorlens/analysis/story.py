@@ -71,6 +71,7 @@ def _rows(trace: Trace, names: Names) -> dict[_Place, Row]:
     rows = {}
     for place, line in lines.items():
         facts = [*(fact for found in line.facts.values() for fact in found), *line.failures.values()]
+        facts = [fact for fact in facts if fact.kind != "passing"] or facts
         if facts:
             source = line_at(trace.sources.get(place[0], ""), place[2])
             rows[place] = Row(place[2], source, _count(line, totals), _limited(facts))

@@ -11,6 +11,8 @@ from tensorlens.model import Site, Span
 from tensorlens.source import column_of, line_at
 
 _Key = tuple[int, int, int, int]
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_LOOPS = (ast.For, ast.AsyncFor, *_COMPREHENSIONS)
 _PLAIN = (ast.Name, ast.Attribute, ast.Subscript)
 
 
@@ -32,7 +34,24 @@ class Syntax:
         node = self.node(site.span)
         if isinstance(node, ast.Call):
             return _called(node) == op.rpartition(".")[2]
+        if isinstance(node, _LOOPS):
+            return op == "Tensor.unbind"
         return node is not None and not isinstance(node, ast.Name)
+
+    def unpacked(self, site: Site) -> tuple[str, ...]:
+        """The names that the items of what is iterated at `site` go to: `q, k, v = qkv`, `for row in table`."""
+        node = self.node(site.span)
+        if isinstance(node, ast.Tuple | ast.List) and isinstance(node.ctx, ast.Store):
+            names = [plain_name(part) for part in node.elts]
+            return tuple(name for name in names if name) if all(names) else ()
+        loop = _loop(node)
+        name = plain_name(loop.target) if loop else None
+        return (name,) if name else ()
+
+    def value_span(self, site: Site) -> Span:
+        """The span of the expression that a value made at `site` came from: of a loop, what it goes through."""
+        loop = _loop(self.node(site.span))
+        return site.span if loop is None else span_of(loop.iter, self._sources[site.span.file], site.span.file)
 
     def operands(self, site: Site, op: str) -> list[ast.expr]:
         """The parts of the expression at `site` that can hold the inputs of `op`, in order; [] if it isn't direct."""
@@ -60,6 +79,12 @@ def plain_name(node: ast.expr) -> str | None:
             return None
         inner = inner.value
     return ast.unparse(node) if isinstance(inner, ast.Name) and isinstance(node, _PLAIN) else None
+
+
+def _loop(node: ast.AST | None) -> ast.For | ast.AsyncFor | ast.comprehension | None:
+    if isinstance(node, _COMPREHENSIONS):
+        return node.generators[0]
+    return node if isinstance(node, ast.For | ast.AsyncFor) else None
 
 
 def _called(node: ast.Call) -> str:
@@ -145,10 +170,11 @@ def assigned_before(text: str, span: Span) -> Assigned | None:
             bound = {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
             if name in bound and (best is None or statement.lineno > best.lineno):
                 best = statement
-    return None if best is None else Assigned(name, _span_of(best, text, span.file))
+    return None if best is None else Assigned(name, span_of(best, text, span.file))
 
 
-def _span_of(node: ast.stmt, text: str, file: str) -> Span:
+def span_of(node: ast.expr | ast.stmt, text: str, file: str) -> Span:
+    """Where `node` stands in a file with this text."""
     end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
     column = column_of(line_at(text, node.lineno), node.col_offset)
     return Span(file, node.lineno, column, end_line, column_of(line_at(text, end_line), end_column))

@@ -29,12 +29,12 @@ class TensorRow:
 
 @dataclass(frozen=True, slots=True)
 class TensorTable:
-    """The rows, and how much was left out. `ended` is False where the run never came to its end."""
+    """The rows, how much was left out, and why they are older than the end of the run ("": they are not)."""
 
     rows: tuple[TensorRow, ...]
     more: int
     unnamed: int
-    ended: bool
+    stale: str
 
 
 def tensor_table(trace: Trace, names: Names) -> TensorTable:
@@ -43,6 +43,8 @@ def tensor_table(trace: Trace, names: Names) -> TensorTable:
     named = [
         state for state in states if names.all(state.tensor) or (not trace.end.states and names.is_named(state.tensor))
     ]
+    if not trace.end.states:
+        named = list({names.of(state.tensor): state for state in named}.values())
     named.sort(key=lambda state: (_nested(names, state.tensor), state.tensor))
     rows: list[TensorRow] = []
     for group in _groups(trace, names, named):
@@ -51,12 +53,19 @@ def tensor_table(trace: Trace, names: Names) -> TensorTable:
         tuple(rows[:MAX_ROWS]),
         more=max(len(rows) - MAX_ROWS, 0),
         unnamed=len(states) - len(named),
-        ended=bool(trace.end.states),
+        stale=_stale(trace),
     )
 
 
+def _stale(trace: Trace) -> str:
+    if trace.end.states:
+        return ""
+    cut_short = trace.script.outcome in ("killed", "timeout")
+    return "the run never came to its end" if cut_short else "no tensor was left at the end"
+
+
 def last_states(trace: Trace) -> list[State]:
-    """The states at the end; for a run that was cut short the last ones that were recorded."""
+    """The states at the end; where no tensor was left then, or the run was cut short, the last ones recorded."""
     if trace.end.states:
         return list(trace.end.states)
     states: dict[int, State] = {}

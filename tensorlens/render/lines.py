@@ -15,7 +15,7 @@ from tensorlens.render.text import cut, pad, safe, wrap
 from tensorlens.source import lines_of, shown_path, width
 
 MAX_ROWS = 150
-_STYLES = {"plain": "plain", "error": "error", "warning": "warning"}
+_STYLES = {"plain": "plain", "passing": "plain", "error": "error", "warning": "warning"}
 
 
 def story_lines(trace: Trace, sections: Sequence[Section], size: int, lesson: bool) -> list[Line]:

@@ -102,8 +102,8 @@ def table_lines(tensors: TensorTable, size: int) -> list[Line]:
 
 def table_notes(tensors: TensorTable) -> list[str]:
     notes = [f"and {tensors.more} more"] if tensors.more else []
-    if not tensors.ended:
-        notes.append("as last recorded: the run never came to its end")
+    if tensors.stale:
+        notes.append(f"as last recorded: {tensors.stale}")
     return notes
 
 

@@ -1,0 +1,105 @@
+"""What the story says of each line, from real runs of small scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from warm import Warm
+
+from tensorlens.analysis.names import Names
+from tensorlens.analysis.story import Row, story
+from tensorlens.analysis.tables import tensor_table
+from tensorlens.model import Trace
+
+Run = Callable[[str], Trace]
+
+
+@pytest.fixture(scope="module")
+def warm() -> Iterator[Warm]:
+    with Warm() as warm:
+        yield warm
+
+
+@pytest.fixture
+def run(warm: Warm, tmp_path: Path) -> Run:
+    def run(text: str) -> Trace:
+        script = tmp_path / "script.py"
+        script.write_text("import torch\n" + text, encoding="utf-8")
+        return warm.traced(script)[1]
+
+    return run
+
+
+def told(trace: Trace) -> dict[str, list[str]]:
+    """Source line -> `name: what happened` of each of its facts."""
+    rows: list[Row] = [row for section in story(trace, Names(trace)) for row in section.rows]
+    return {row.source.strip(): [f"{fact.name}: {fact.text}" for fact in row.facts] for row in rows}
+
+
+def test_a_tensor_that_is_unpacked_gives_each_name_its_part(run: Run) -> None:
+    trace = run("qkv = torch.ones(3, 2, requires_grad=True)\nq, k, v = qkv * 2\nscore = q @ k\n")
+    by = "from qkv by MulBackward0, UnbindBackward0"
+    assert told(trace)["q, k, v = qkv * 2"] == [f"q: {by}", f"k: {by}", f"v: {by}"]
+    assert told(trace)["score = q @ k"] == ["score: from q, k by DotBackward0"]
+
+
+def test_the_rows_of_a_loop_over_a_tensor_are_told_once_by_its_name(run: Run) -> None:
+    trace = run("def f(table):\n    for row in table:\n        row * 2\ntable = torch.ones(5, 2)\nf(table)\n")
+    assert told(trace)["for row in table:"] == ["row: view of table"]
+
+
+LOADER = """
+from torch.utils.data import DataLoader, TensorDataset
+def train():
+    data = TensorDataset(torch.randn(6, 4), torch.randn(6, 1))
+    for x, y in DataLoader(data, batch_size=2{}):
+        loss = y - torch.nn.functional.relu(x)
+train()
+"""
+
+
+def test_the_parts_of_a_batch_have_the_names_that_the_loop_gives_them(run: Run) -> None:
+    facts = told(run(LOADER.format("")))
+    assert {fact.partition(":")[0] for fact in facts["for x, y in DataLoader(data, batch_size=2):"]} == {"x", "y"}
+
+
+def test_where_a_batch_is_put_together_in_another_order_no_name_is_guessed(run: Run) -> None:
+    swapped = ", collate_fn=lambda pairs: [torch.stack([p[i] for p in pairs]) for i in (1, 0)][::-1]"
+    facts = told(run(LOADER.format(swapped)))
+    loop = next(line for line in facts if line.startswith("for x"))
+    assert "x: from torch.randn(6, 1), no grad" not in facts[loop]
+
+
+@pytest.mark.parametrize(
+    ("line", "fact"),
+    [
+        ("print(x.sum().item())", "x.sum(): read as a number"),
+        ("rest = float(x.sum().detach())", "x.sum().detach(): read as a number"),
+        ("rest = (x * 2).tolist()", "x * 2: read as a list"),
+        ("if x.sum() > 2: pass", "x.sum() > 2: read as true or false"),
+        ("print(x.mean())", "x.mean(): from x by MeanBackward0"),
+    ],
+)
+def test_a_line_that_keeps_no_tensor_is_told_by_what_it_comes_to(run: Run, line: str, fact: str) -> None:
+    assert told(run(f"x = torch.ones(3, requires_grad=True)\n{line}\n"))[line] == [fact]
+
+
+def test_a_function_that_returns_what_a_module_made_has_a_row(run: Run) -> None:
+    trace = run("layer = torch.nn.Linear(2, 1)\ndef f(x):\n    return layer(x)\nf(torch.ones(4, 2))\n")
+    assert told(trace)["return layer(x)"] == ["layer(x): from torch.ones(4, 2), 2 parameters by AddmmBackward0"]
+
+
+def test_parameters_of_a_module_are_counted_and_its_buffers_come_last(run: Run) -> None:
+    net = "net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2), torch.nn.Linear(2, 1))\n"
+    facts = told(run(f"{net}x = torch.ones(4, 2)\nout = net(x)\nagain = net(torch.ones(4, 2))\n"))
+    assert facts["out = net(x)"][0].startswith("out: from x, 6 parameters, net[1].running_mean and 1 more by")
+
+
+def test_when_no_tensor_is_left_the_table_shows_the_last_of_each_name(run: Run) -> None:
+    table = tensor_table(
+        trace := run("def f():\n    for _ in range(4):\n        y = torch.ones(2)\nf()\n"), Names(trace)
+    )
+    assert [row.name for row in table.rows] == ["y"]
+    assert table.stale == "no tensor was left at the end"
