@@ -72,7 +72,7 @@ class Step:
     parameters: tuple[int, ...]
     gradients: tuple[int | None, ...]  # the tensor that each parameter's `.grad` held; None: there was none
     versions: tuple[int, ...]  # of those tensors
-    carried: tuple[int, ...] = ()  # parameters that more than a gradient moves: momentum and other state, or weight decay
+    carried: tuple[int, ...] = ()  # parameters that more than a gradient moves: momentum, weight decay
 
 
 @dataclass(frozen=True, slots=True)
