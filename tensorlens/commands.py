@@ -14,6 +14,7 @@ from tensorlens import __version__
 from tensorlens.errors import TensorLensError, UsageError
 
 if TYPE_CHECKING:
+    from tensorlens.following import Telling
     from tensorlens.model import Report, Trace
     from tensorlens.render import RenderOptions
 
@@ -146,7 +147,7 @@ def explain(
 ) -> int:
     """`explain SCRIPT [ARGS…]`, `explain -m MODULE [ARGS…]`, `explain - [ARGS…]`."""
     from tensorlens import trailing
-    from tensorlens.runner import RunOptions, Target, run_script
+    from tensorlens.runner import RunOptions, Target, run_and_tell
 
     if module is None and not arguments:
         raise UsageError("explain what? Give a script, - for standard input, or -m and a module")
@@ -163,14 +164,15 @@ def explain(
         stdout_to_stderr=output.keeps_stdout,
         reference=tail.reference or reference,
     )
-    trace = run_script(target, options)
-    return _show(trace, output)
+    told = run_and_tell(target, options, _telling(output))
+    output.write(told.text)
+    return told.exit_code
 
 
 def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout: float | None) -> int:
     """`run NAME…`, `run PATH`, `run --all`: one report after the other, the worst exit code of all."""
     from tensorlens import lessons
-    from tensorlens.runner import RunOptions, Target, run_script
+    from tensorlens.runner import RunOptions, Target, run_and_tell
 
     wanted = [lesson.name for lesson in lessons.lessons()] if everything else list(names)
     if not wanted:
@@ -182,10 +184,13 @@ def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout:
     reports: list[str] = []
     worst = 0
     for path in paths:
-        trace = run_script(Target("file", str(path)), options)
-        trace = replace(trace, script=replace(trace.script, path=path.name))
-        worst = max(worst, _show(trace, output, lesson=True, collected=reports if len(paths) > 1 else None))
-    if output.keeps_stdout and len(paths) > 1:
+        told = run_and_tell(Target("file", str(path)), options, _telling(output, lesson=path.name))
+        worst = max(worst, told.exit_code)
+        if output.keeps_stdout and len(paths) > 1:
+            reports.append(told.text)
+        else:
+            output.write(told.text)
+    if reports:
         output.write(_joined(reports, output.format))
     return worst
 
@@ -201,27 +206,47 @@ def view(path: Path, output: Output) -> int:
     """`view TRACE.json`: the report of a saved trace."""
     from tensorlens.store import load
 
-    return _show(load(path), output)
+    told = _telling(output).tell(load(path))
+    output.write(told.text)
+    return told.exit_code
 
 
-def _show(trace: Trace, output: Output, lesson: bool = False, collected: list[str] | None = None) -> int:
-    from tensorlens.diagnostics import diagnose
-    from tensorlens.model import Report
-    from tensorlens.render import render
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A report as it is to be written, and the exit code that it makes for."""
 
-    report = Report(trace, diagnose(trace))
-    if output.form == "json" and output.format == "table":  # -o x.json: what `view` can show again in any form
+    text: str
+    exit_code: int
+
+
+def _telling(output: Output, lesson: str = "") -> Telling[_Told]:
+    """How a trace becomes a report; `lesson` is the name that it goes by, if it is one's."""
+    from tensorlens.following import Telling
+
+    def load() -> None:
+        from tensorlens import diagnostics, store  # noqa: F401
+        from tensorlens.render import RENDERERS
+
+        diagnostics.load()
+        RENDERERS[output.form].load()
+
+    def tell(trace: Trace) -> _Told:
+        from tensorlens.diagnostics import diagnose
+        from tensorlens.model import Report
+        from tensorlens.render import render
         from tensorlens.store import dumps
 
-        output.write(dumps(trace))
-        return exit_code(report, lesson)
-    texts: dict[str, Any] = {"lesson": lesson, "statements": _statement_texts()} if lesson else {}
-    text = render(report, output.form, output.options(**texts))
-    if collected is not None and output.keeps_stdout:
-        collected.append(text)
-    else:
-        output.write(text)
-    return exit_code(report, lesson)
+        if lesson:
+            trace = replace(trace, script=replace(trace.script, path=lesson))
+        report = Report(trace, diagnose(trace))
+        if output.form == "json" and output.format == "table":  # -o x.json: what `view` can show again in any form
+            text = dumps(trace)
+        else:
+            texts: dict[str, Any] = {"lesson": True, "statements": _statement_texts()} if lesson else {}
+            text = render(report, output.form, output.options(**texts))
+        return _Told(text, exit_code(report, bool(lesson)))
+
+    return Telling(tell, load)
 
 
 def _statement_texts() -> dict[str, str]:

@@ -15,18 +15,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal, TypeVar
 
 from tensorlens.errors import UsageError
-from tensorlens.journal import unpack
+from tensorlens.following import Follower, Telling
 from tensorlens.model import Script, Trace
 from tensorlens.reader import Reader
 from tensorlens.reference import Reference, compare
 from tensorlens.streams import repeatable_stdin
 
 _BOOTSTRAP = "import sys; sys.path[0] = {folder!r}; from tensorlens.tracer.run import main; main()"
-_FOLLOWING = 0.2  # seconds between two looks at the journal
 _GRACE = 2.0  # seconds between asking a program that ran out of time to stop and killing it
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +53,37 @@ def run_script(target: Target, options: RunOptions = RunOptions()) -> Trace:
     Raises:
         UsageError: there is no such file or module, or it is not Python source.
     """
+    return run_and_tell(target, options, Telling(lambda trace: trace))
+
+
+def run_and_tell(target: Target, options: RunOptions, telling: Telling[T]) -> T:
+    """Run a program as `run_script` does and return what `telling` makes of the trace.
+
+    Raises:
+        UsageError: there is no such file or module, or it is not Python source.
+    """
     if target.kind == "file":
         _check_file(Path(target.name))
     elif target.kind == "module":
         _check_module(target.name)
     if not options.reference:
-        return _with_outcome(*_recorded(target, _Child(options)))
+        reader, ended, follower = _recorded(target, _Child(options), telling)
+        return follower.told(_outcome(reader, ended))
+    return telling.tell(_compared_trace(target, options, telling))
+
+
+def _compared_trace(target: Target, options: RunOptions, telling: Telling[Any]) -> Trace:
+    """The trace of a run with `--reference`: what comparing it with a repetition comes to is part of it."""
+    only_load = Telling(lambda trace: None, telling.load)
     with repeatable_stdin(target.kind == "stdin") as rewind:
         children = _compared(options)
-        first, ended = _recorded(target, next(children))
+        first, ended, _ = _recorded(target, next(children), only_load)
         if ended.timed_out or ended.interrupted:
             first.reference = Reference(reason="the first run was stopped")
-            return _with_outcome(first, ended)
-        second, _ = _recorded(target, replace(next(children), stdin=rewind()))
-    first.reference = compare(first.passes, second.passes)
-    return _with_outcome(first, ended)
+        else:
+            second, _, _ = _recorded(target, replace(next(children), stdin=rewind()), only_load)
+            first.reference = compare(first.passes, second.passes)
+    return replace(first.trace(), script=_outcome(first, ended))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,31 +105,15 @@ def _compared(options: RunOptions) -> Iterator[_Child]:
         yield _Child(options, {"seed": seed, "hash_seed": ours, "copies": copies}, environment)
 
 
-def _recorded(target: Target, child: _Child) -> tuple[Reader, _Ended]:
+def _recorded(target: Target, child: _Child, telling: Telling[T]) -> tuple[Reader, _Ended, Follower[T]]:
     reader = Reader(_script(target))
-    with tempfile.NamedTemporaryFile(prefix="tensorlens-") as journal, open(journal.name, "rb") as written:
-        with _follow(reader, written):
-            ended = _run_child(target, child, journal.fileno())
-        reader.read(unpack(written))
-    return reader, ended
-
-
-@contextmanager
-def _follow(reader: Reader, written: IO[bytes]) -> Iterator[None]:
-    """Read the journal while it is written, so that little is left to do when the program ends."""
-    ended = threading.Event()
-
-    def follow() -> None:
-        while not ended.wait(_FOLLOWING):
-            reader.read(unpack(written))
-
-    thread = threading.Thread(target=follow, name="tensorlens-journal", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
+    with (
+        tempfile.NamedTemporaryFile(prefix="tensorlens-") as journal,
+        open(journal.name, "rb") as written,
+        Follower(reader, written, telling) as follower,
+    ):
+        ended = _run_child(target, child, journal.fileno())
+    return reader, ended, follower
 
 
 def _check_file(path: Path) -> None:
@@ -210,16 +211,14 @@ def _signals_go_to(child: subprocess.Popen[bytes]) -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _with_outcome(reader: Reader, ended: _Ended) -> Trace:
-    trace = reader.trace()
-    script = trace.script
+def _outcome(reader: Reader, ended: _Ended) -> Script:
+    """The program as it ended: what its own process could not tell is told by how that process went."""
+    script = reader.script
     if ended.timed_out:
-        script = replace(script, outcome="timeout", exit_code=ended.returncode)
-    elif script.outcome == "interrupted" or (not reader.finished and ended.returncode == -signal.SIGINT):
-        script = replace(script, outcome="interrupted", exit_code=130)
-    elif not reader.finished or (ended.returncode < 0 and script.outcome in ("ok", "killed")):
+        return replace(script, outcome="timeout", exit_code=ended.returncode)
+    if script.outcome == "interrupted" or (not reader.finished and ended.returncode == -signal.SIGINT):
+        return replace(script, outcome="interrupted", exit_code=130)
+    if not reader.finished or (ended.returncode < 0 and script.outcome in ("ok", "killed")):
         outcome: Any = "killed" if ended.returncode < 0 else "exit"
-        script = replace(script, outcome=outcome, exit_code=ended.returncode)
-    elif script.exit_code != ended.returncode:
-        script = replace(script, exit_code=ended.returncode)
-    return replace(trace, script=script)
+        return replace(script, outcome=outcome, exit_code=ended.returncode)
+    return replace(script, exit_code=ended.returncode)

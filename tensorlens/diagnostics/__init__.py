@@ -26,7 +26,7 @@ def diagnose(trace: Trace) -> tuple[Diagnostic, ...]:
     facts = Facts(trace)
     codes = dict.fromkeys(failure.kind for failure in trace.failures if failure.kind)
     codes.update(dict.fromkeys(filter(None, (classify(notice.message) for notice in facts.notices()))))
-    codes.update(dict.fromkeys(item.code for item in entries() if item.kind == "silent"))  # nothing announces those
+    codes.update(dict.fromkeys(_unannounced()))
     found: list[Diagnostic] = []
     for code in codes:
         module = _module(code)
@@ -35,6 +35,20 @@ def diagnose(trace: Trace) -> tuple[Diagnostic, ...]:
     found.extend(_unexplained(facts, {d.code for d in found}))
     found.extend(_proven(facts, found))
     return tuple(sorted(found, key=lambda diagnostic: _ORDER[diagnostic.severity]))
+
+
+def load() -> None:
+    """Import what every run needs."""
+    from tensorlens.analysis import facts  # noqa: F401
+    from tensorlens.diagnostics import gradient_differs_from_reference, unexplained  # noqa: F401
+
+    for code in _unannounced():
+        _module(code)
+
+
+def _unannounced() -> list[str]:
+    """The codes of the mistakes that raise nothing: they are looked for in every run."""
+    return [item.code for item in entries() if item.kind == "silent"]
 
 
 def _findings(module: ModuleType, facts: Facts) -> list[Diagnostic]:

@@ -1,0 +1,107 @@
+"""Follows a program while it runs, so that little is left to do when it ends: its journal is read as it grows, and what
+it comes to is told while the interpreter still winds down."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import IO, Any, Generic, TypeVar
+
+from tensorlens.journal import unpack
+from tensorlens.model import Script, Trace
+from tensorlens.reader import Reader
+
+T = TypeVar("T")
+
+_PAUSE = 0.05  # seconds between two looks at the journal
+
+
+def _nothing() -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Telling(Generic[T]):
+    """What is made of a run: `load` prepares it while the program starts; `tell` has no effect but its answer, which
+    is dropped where the program had more to say after its last line."""
+
+    tell: Callable[[Trace], T]
+    load: Callable[[], object] = _nothing
+
+
+@dataclass(frozen=True, slots=True)
+class _Told(Generic[T]):
+    """What was told, and the state of things that it is true of."""
+
+    batches: int
+    script: Script
+    answer: T
+
+
+class Follower(Generic[T]):
+    """Reads a journal from a thread for the length of a `with` block; afterwards `told` gives the answer."""
+
+    def __init__(self, reader: Reader, written: IO[bytes], telling: Telling[T]) -> None:
+        self._reader = reader
+        self._written = written
+        self._telling = telling
+        self._batches = 0
+        self._early: _Told[T] | None = None
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="tensorlens-journal", daemon=True)
+
+    def __enter__(self) -> Follower[T]:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self._ended.set()
+        self._thread.join()
+        self._read()
+
+    def told(self, script: Script) -> T:
+        """The answer for a program that ended as `script` says."""
+        early = self._early
+        if early is not None and (early.batches, early.script) == (self._batches, script):
+            return early.answer
+        return self._tell(script)
+
+    def _follow(self) -> None:
+        with suppress(Exception):  # what can't be loaded now is missed when it is needed, and raises there
+            self._telling.load()
+        while not self._ended.wait(_PAUSE):
+            if not self._read() and self._reader.finished and self._early is None:
+                with suppress(Exception):  # likewise
+                    script = self._reader.script
+                    self._early = _Told(self._batches, script, self._tell(script))
+
+    def _read(self) -> bool:
+        """Read what has been written since; whether there was anything."""
+        before = self._batches
+        self._reader.read(self._counted(unpack(self._written)))
+        return self._batches > before
+
+    def _counted(self, batches: Iterator[list[Any]]) -> Iterator[list[Any]]:
+        for batch in batches:
+            self._batches += 1
+            yield batch
+
+    def _tell(self, script: Script) -> T:
+        with _uncollected():
+            return self._telling.tell(replace(self._reader.trace(), script=script))
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Nearly all that a report is made of lives until it is written: looking for garbage would be in vain."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
