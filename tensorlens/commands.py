@@ -6,7 +6,8 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +15,9 @@ from tensorlens import __version__
 from tensorlens.errors import TensorLensError, UsageError
 
 if TYPE_CHECKING:
-    from tensorlens.following import Telling
-    from tensorlens.model import Report, Trace
+    from tensorlens.model import Trace
     from tensorlens.render import RenderOptions
+    from tensorlens.telling import Told
 
 _INTERRUPTED = 130
 _PROSE = 100  # columns: wider text is hard to read
@@ -164,7 +165,7 @@ def explain(
         stdout_to_stderr=output.keeps_stdout,
         reference=tail.reference or reference,
     )
-    told = run_and_tell(target, options, _telling(output))
+    told = run_and_tell(target, options, partial(_teller, output))
     output.write(told.text)
     return told.exit_code
 
@@ -184,7 +185,7 @@ def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout:
     reports: list[str] = []
     worst = 0
     for path in paths:
-        told = run_and_tell(Target("file", str(path)), options, _telling(output, lesson=path.name))
+        told = run_and_tell(Target("file", str(path)), options, partial(_teller, output, path.name))
         worst = max(worst, told.exit_code)
         if output.keeps_stdout and len(paths) > 1:
             reports.append(told.text)
@@ -205,68 +206,18 @@ def _joined(texts: list[str], format: str) -> str:
 def view(path: Path, output: Output) -> int:
     """`view TRACE.json`: the report of a saved trace."""
     from tensorlens.store import load
+    from tensorlens.telling import teller
 
-    told = _telling(output).tell(load(path))
+    told = teller(output)(load(path))
     output.write(told.text)
     return told.exit_code
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """A report as it is to be written, and the exit code that it makes for."""
+def _teller(output: Output, lesson: str = "") -> Callable[[Trace], Told]:
+    """Called once the program has been started, which takes longer than these imports."""
+    from tensorlens.telling import teller
 
-    text: str
-    exit_code: int
-
-
-def _telling(output: Output, lesson: str = "") -> Telling[_Told]:
-    """How a trace becomes a report; `lesson` is the name that it goes by, if it is one's."""
-    from tensorlens.following import Telling
-
-    def load() -> None:
-        from tensorlens import diagnostics, store  # noqa: F401
-        from tensorlens.render import RENDERERS
-
-        diagnostics.load()
-        RENDERERS[output.form].load()
-
-    def tell(trace: Trace) -> _Told:
-        from tensorlens.diagnostics import diagnose
-        from tensorlens.model import Report
-        from tensorlens.render import render
-        from tensorlens.store import dumps
-
-        if lesson:
-            trace = replace(trace, script=replace(trace.script, path=lesson))
-        report = Report(trace, diagnose(trace))
-        if output.form == "json" and output.format == "table":  # -o x.json: what `view` can show again in any form
-            text = dumps(trace)
-        else:
-            texts: dict[str, Any] = {"lesson": True, "statements": _statement_texts()} if lesson else {}
-            text = render(report, output.form, output.options(**texts))
-        return _Told(text, exit_code(report, bool(lesson)))
-
-    return Telling(tell, load)
-
-
-def _statement_texts() -> dict[str, str]:
-    from tensorlens.statements import STATEMENTS
-
-    return {statement.id: statement.text for statement in STATEMENTS}
-
-
-def exit_code(report: Report, lesson: bool = False) -> int:
-    """0 nothing wrong, 1 something is, 130 interrupted. A lesson that ends in the error it announces is fine."""
-    trace = report.trace
-    if trace.script.outcome == "interrupted":
-        return _INTERRUPTED
-    if any(not claim.as_expected for claim in trace.claims):
-        return 1
-    announced = any(claim.check.startswith("raises") and claim.verdict == "holds" for claim in trace.claims)
-    if lesson and announced and trace.script.outcome == "error":
-        return 0
-    failed = trace.script.outcome != "ok" and not (trace.script.outcome == "exit" and trace.script.exit_code == 0)
-    return 1 if failed or any(diagnostic.severity == "error" for diagnostic in report.diagnostics) else 0
+    return teller(output, lesson)
 
 
 # --- lists and pages ------------------------------------------------------------------------------------------------

@@ -16,21 +16,9 @@ from tensorlens.model import Script, Trace
 from tensorlens.reader import Reader
 
 T = TypeVar("T")
+Load = Callable[[], Callable[[Trace], T]]
 
 _PAUSE = 0.05  # seconds between two looks at the journal
-
-
-def _nothing() -> None:
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class Telling(Generic[T]):
-    """What is made of a run: `load` prepares it while the program starts; `tell` has no effect but its answer, which
-    is dropped where the program had more to say after its last line."""
-
-    tell: Callable[[Trace], T]
-    load: Callable[[], object] = _nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +31,16 @@ class _Told(Generic[T]):
 
 
 class Follower(Generic[T]):
-    """Reads a journal from a thread for the length of a `with` block; afterwards `told` gives the answer."""
+    """Reads a journal from a thread for the length of a `with` block; afterwards `told` gives the answer.
 
-    def __init__(self, reader: Reader, written: IO[bytes], telling: Telling[T]) -> None:
+    `load` imports what telling needs and returns the function that tells. It has no effect but its answer, which is
+    dropped where the program had more to say after its last line.
+    """
+
+    def __init__(self, reader: Reader, written: IO[bytes], load: Load[T]) -> None:
         self._reader = reader
         self._written = written
-        self._telling = telling
+        self._load = load
         self._batches = 0
         self._early: _Told[T] | None = None
         self._ended = threading.Event()
@@ -68,16 +60,16 @@ class Follower(Generic[T]):
         early = self._early
         if early is not None and (early.batches, early.script) == (self._batches, script):
             return early.answer
-        return self._tell(script)
+        return self._tell(self._load(), script)
 
     def _follow(self) -> None:
-        with suppress(Exception):  # what can't be loaded now is missed when it is needed, and raises there
-            self._telling.load()
+        with suppress(Exception):  # what fails here fails again when it is needed
+            self._load()
         while not self._ended.wait(_PAUSE):
             if not self._read() and self._reader.finished and self._early is None:
-                with suppress(Exception):  # likewise
+                with suppress(Exception):
                     script = self._reader.script
-                    self._early = _Told(self._batches, script, self._tell(script))
+                    self._early = _Told(self._batches, script, self._tell(self._load(), script))
 
     def _read(self) -> bool:
         """Read what has been written since; whether there was anything."""
@@ -90,9 +82,9 @@ class Follower(Generic[T]):
             self._batches += 1
             yield batch
 
-    def _tell(self, script: Script) -> T:
+    def _tell(self, tell: Callable[[Trace], T], script: Script) -> T:
         with _uncollected():
-            return self._telling.tell(replace(self._reader.trace(), script=script))
+            return tell(replace(self._reader.trace(), script=script))
 
 
 @contextmanager

@@ -5,24 +5,24 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import secrets
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from tensorlens.errors import UsageError
-from tensorlens.following import Follower, Telling
-from tensorlens.model import Script, Trace
-from tensorlens.reader import Reader
-from tensorlens.reference import Reference, compare
 from tensorlens.streams import repeatable_stdin
+
+if TYPE_CHECKING:  # imported when the program has been started
+    from tensorlens.following import Follower, Load
+    from tensorlens.model import Script, Trace
+    from tensorlens.reader import Reader
 
 _BOOTSTRAP = "import sys; sys.path[0] = {folder!r}; from tensorlens.tracer.run import main; main()"
 _GRACE = 2.0  # seconds between asking a program that ran out of time to stop and killing it
@@ -53,11 +53,13 @@ def run_script(target: Target, options: RunOptions = RunOptions()) -> Trace:
     Raises:
         UsageError: there is no such file or module, or it is not Python source.
     """
-    return run_and_tell(target, options, Telling(lambda trace: trace))
+    return run_and_tell(target, options, lambda: lambda trace: trace)
 
 
-def run_and_tell(target: Target, options: RunOptions, telling: Telling[T]) -> T:
-    """Run a program as `run_script` does and return what `telling` makes of the trace.
+def run_and_tell(target: Target, options: RunOptions, load: Load[T]) -> T:
+    """Run a program as `run_script` does, and return what the function that `load` returns makes of the trace.
+
+    Both are called from another thread while the program runs and winds down (see `following.Follower`).
 
     Raises:
         UsageError: there is no such file or module, or it is not Python source.
@@ -67,21 +69,22 @@ def run_and_tell(target: Target, options: RunOptions, telling: Telling[T]) -> T:
     elif target.kind == "module":
         _check_module(target.name)
     if not options.reference:
-        reader, ended, follower = _recorded(target, _Child(options), telling)
+        reader, ended, follower = _recorded(target, _Child(options), load)
         return follower.told(_outcome(reader, ended))
-    return telling.tell(_compared_trace(target, options, telling))
+    return load()(_compared_trace(target, options))
 
 
-def _compared_trace(target: Target, options: RunOptions, telling: Telling[Any]) -> Trace:
+def _compared_trace(target: Target, options: RunOptions) -> Trace:
     """The trace of a run with `--reference`: what comparing it with a repetition comes to is part of it."""
-    only_load = Telling(lambda trace: None, telling.load)
+    from tensorlens.reference import Reference, compare
+
     with repeatable_stdin(target.kind == "stdin") as rewind:
         children = _compared(options)
-        first, ended, _ = _recorded(target, next(children), only_load)
+        first, ended, _ = _recorded(target, next(children), _nothing)
         if ended.timed_out or ended.interrupted:
             first.reference = Reference(reason="the first run was stopped")
         else:
-            second, _, _ = _recorded(target, replace(next(children), stdin=rewind()), only_load)
+            second, _, _ = _recorded(target, replace(next(children), stdin=rewind()), _nothing)
             first.reference = compare(first.passes, second.passes)
     return replace(first.trace(), script=_outcome(first, ended))
 
@@ -99,21 +102,27 @@ class _Child:
 def _compared(options: RunOptions) -> Iterator[_Child]:
     """The run and its repetition, with the same random state to start from."""
     ours = "PYTHONHASHSEED" not in os.environ
-    seed = secrets.randbits(32)
+    seed = int.from_bytes(os.urandom(4), "little")
     environment = {**os.environ, "PYTHONHASHSEED": str(seed)} if ours else None
     for copies in (False, True):
         yield _Child(options, {"seed": seed, "hash_seed": ours, "copies": copies}, environment)
 
 
-def _recorded(target: Target, child: _Child, telling: Telling[T]) -> tuple[Reader, _Ended, Follower[T]]:
-    reader = Reader(_script(target))
-    with (
-        tempfile.NamedTemporaryFile(prefix="tensorlens-") as journal,
-        open(journal.name, "rb") as written,
-        Follower(reader, written, telling) as follower,
-    ):
-        ended = _run_child(target, child, journal.fileno())
-    return reader, ended, follower
+def _nothing() -> Callable[[Trace], None]:
+    return lambda trace: None
+
+
+def _recorded(target: Target, child: _Child, load: Load[T]) -> tuple[Reader, _Ended, Follower[T]]:
+    with tempfile.NamedTemporaryFile(prefix="tensorlens-") as journal, open(journal.name, "rb") as written:
+        process = _start(target, child, journal.fileno())
+        with _signals_go_to(process) as interrupts:
+            from tensorlens.following import Follower
+            from tensorlens.reader import Reader
+
+            reader = Reader(_script(target))
+            with Follower(reader, written, load) as follower:
+                timed_out = _wait(process, child.options.timeout)
+    return reader, _Ended(process.returncode, timed_out, bool(interrupts)), follower
 
 
 def _check_file(path: Path) -> None:
@@ -145,6 +154,8 @@ def _check_module(name: str) -> None:
 
 
 def _script(target: Target) -> Script:
+    from tensorlens.model import Script
+
     folder = os.path.dirname(os.path.abspath(target.name)) if target.kind == "file" else os.getcwd()
     path = {"file": target.name, "module": f"-m {target.name}", "stdin": "-"}[target.kind]
     return Script(path, target.argv, folder, "killed", None, None)
@@ -157,7 +168,7 @@ class _Ended:
     interrupted: bool
 
 
-def _run_child(target: Target, how: _Child, descriptor: int) -> _Ended:
+def _start(target: Target, how: _Child, descriptor: int) -> subprocess.Popen[bytes]:
     options = how.options
     config = {"kind": target.kind, "name": target.name, "argv": target.argv, "claims": options.claims, **how.comparison}
     bootstrap = _BOOTSTRAP.format(folder=str(Path(__file__).resolve().parent.parent))
@@ -166,19 +177,22 @@ def _run_child(target: Target, how: _Child, descriptor: int) -> _Ended:
     unheard = subprocess.DEVNULL if how.comparison.get("copies") else None
     out: Any = sys.stderr.fileno() if options.stdout_to_stderr and unheard is None else unheard
     streams: dict[str, Any] = {"stdin": how.stdin, "stdout": out, "stderr": unheard}
-    child = subprocess.Popen(command, pass_fds=(descriptor,), env=how.environment, **streams)
-    with _signals_go_to(child) as interrupts:
+    return subprocess.Popen(command, pass_fds=(descriptor,), env=how.environment, **streams)
+
+
+def _wait(process: subprocess.Popen[bytes], timeout: float | None) -> bool:
+    """Wait for the program's end, and put one to it after `timeout` seconds; whether that was needed."""
+    try:
+        process.wait(timeout)
+        return False
+    except subprocess.TimeoutExpired:
+        process.terminate()
         try:
-            child.wait(options.timeout)
-            return _Ended(child.returncode, False, bool(interrupts))
+            process.wait(_GRACE)
         except subprocess.TimeoutExpired:
-            child.terminate()
-            try:
-                child.wait(_GRACE)
-            except subprocess.TimeoutExpired:
-                child.kill()
-                child.wait()
-            return _Ended(child.returncode, True, bool(interrupts))
+            process.kill()
+            process.wait()
+        return True
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-from tensorlens.following import Telling
 from tensorlens.model import Call, Trace
 from tensorlens.runner import RunOptions, Target, run_and_tell
 
@@ -24,10 +23,6 @@ LEAVES_SLOWLY = """
 """
 
 
-def unprepared() -> None:
-    raise ImportError
-
-
 def told(folder: Path, last: str = "pass", fails_first: bool = False) -> tuple[list[list[str]], list[str]]:
     """The ops of each trace that was told, and those of the one that was given back, of a program that does `last`
     once it has been told of."""
@@ -43,8 +38,7 @@ def told(folder: Path, last: str = "pass", fails_first: bool = False) -> tuple[l
 
     script = folder / "slow.py"
     script.write_text(textwrap.dedent(LEAVES_SLOWLY).format(told=str(mark), last=last), encoding="utf-8")
-    telling = Telling(tell, unprepared if fails_first else lambda: None)
-    return every, run_and_tell(Target("file", str(script)), RunOptions(timeout=100), telling)
+    return every, run_and_tell(Target("file", str(script)), RunOptions(timeout=100), lambda: tell)
 
 
 def test_it_is_told_before_the_process_is_gone(tmp_path: Path) -> None:
