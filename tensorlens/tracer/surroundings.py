@@ -1,9 +1,10 @@
 """Where the lens steps out of the way of what surrounds it: `torch.jit` while it traces, the exceptions that threads
-and finalizers end with, the program's own dispatch modes, and whoever looks at what has been patched."""
+and finalizers end with, other processes, the program's own dispatch modes, and whoever looks at what is patched."""
 
 from __future__ import annotations
 
 import functools
+import multiprocessing.process
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from tensorlens.tracer.invisible import strip, strip_traceback
 from tensorlens.tracer.recorder import Recorder
 
 JIT = "traced by `torch.jit`: what runs inside is not seen"
+STARTED = "a process was started: what runs in it is not traced"
 
 
 def observed_by_program() -> bool:
@@ -101,10 +103,22 @@ def _unseen(recorder: Recorder, compiled: Any) -> Any:
     return stepping_aside
 
 
+def _process_start(recorder: Recorder, original: Any) -> Any:
+    """A process that `multiprocessing` starts anew; one that it forks is noted where it forks."""
+
+    def start(self: Any) -> None:
+        original(self)
+        if not recorder.paused and self._popen.method != "fork":
+            recorder.gap(STARTED, sys._getframe(1))
+
+    return start
+
+
 PATCHES: tuple[tuple[Any, str, Any], ...] = (
     (torch, "compile", _compile),
     (torch.jit, "trace", _tracing),
     (torch.jit, "trace_module", _tracing),
     (torch.jit, "_get_trace_graph", _tracing),
     (sys, "unraisablehook", _unraisable),
+    (multiprocessing.process.BaseProcess, "start", _process_start),
 )

@@ -139,12 +139,15 @@ def compare(
     random, wrong = 0, []
     for number, (first, second, third) in enumerate(zip(*runs, strict=True)):
         plain, again = observe(op, first, nullcontext), observe(op, second, nullcontext)
-        under = observe(op, third, lens)
-        if differences(plain, again):
-            random += 1
-            plain, under = without_values(plain), without_values(under)
-            again = without_values(again)
-        for part in differences(plain, under):
-            if plain.get(part) == again.get(part):
-                wrong.append(f"{op.formatted_name} {dtype} sample {number}: {part}")
+        differs, parts = compared(plain, again, observe(op, third, lens))
+        random += differs
+        wrong += [f"{op.formatted_name} {dtype} sample {number}: {part}" for part in parts]
     return len(runs[0]), random, wrong
+
+
+def compared(plain: Observed, again: Observed, under: Observed) -> tuple[bool, list[str]]:
+    """Whether two plain runs give different numbers, and what differs under the lens and does not between them."""
+    determined = not differences(plain, again)
+    if not determined:
+        plain, under, again = without_values(plain), without_values(under), without_values(again)
+    return not determined, [part for part in differences(plain, under) if plain.get(part) == again.get(part)]
