@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from tensorlens.analysis.syntax import Syntax, plain_name
-from tensorlens.model import Access, Backward, Binding, Call, Change, Event, Failure, Region, Site, Tensor, Trace
+from tensorlens.model import Access, Backward, Binding, Call, Change, Event, Failure, Region, Site, State, Tensor, Trace
 from tensorlens.source import one_line, text_of
 
 MAX_NAME = 40
@@ -109,7 +109,9 @@ class Names:
             for access, name in self._outputs(event, last):
                 self._assigned[access.tensor][event.index] = name
                 self._latest[event.site, event.mode, name] = access.tensor
-            self._places.update({s.tensor: s.storage for s in event.states if s.storage is not None})
+            for state in event.states:
+                if state.storage is not None:
+                    self._places[state.tensor] = state.storage
         for site, given in _handed_over(self._trace, self.syntax).items():
             if all(self._agrees(tensor, name, site) for tensor, _, name in given):
                 for tensor, event_index, name in given:
@@ -219,21 +221,24 @@ def _storage_numbers(trace: Trace, chosen: set[int]) -> dict[int, int]:
     """Storages numbered from 1 in the order in which the chosen tensors were met in them."""
     numbers: dict[int, int] = {}
 
-    def meet(tensor: int, storage: int | None) -> None:
-        if storage is not None and tensor in chosen:
+    def meet(storage: int | None) -> None:
+        if storage is not None:
             numbers.setdefault(storage, len(numbers) + 1)
 
     for event in trace.events:
         accesses: tuple[Access, ...] = ()
+        states: tuple[State, ...] = ()
         if isinstance(event, Call):
-            accesses = (*event.inputs, *event.outputs)
+            accesses, states = (*event.inputs, *event.outputs), event.states
         elif isinstance(event, Backward):
             accesses = event.roots
         for access in accesses:
-            meet(access.tensor, trace.tensors[access.tensor].storage)
-        if isinstance(event, Call):
-            for state in event.states:
-                meet(state.tensor, state.storage)
+            if access.tensor in chosen:
+                meet(trace.tensors[access.tensor].storage)
+        for state in states:
+            if state.tensor in chosen:
+                meet(state.storage)
     for state in trace.end.states:
-        meet(state.tensor, state.storage if state.storage is not None else trace.tensors[state.tensor].storage)
+        if state.tensor in chosen:
+            meet(state.storage if state.storage is not None else trace.tensors[state.tensor].storage)
     return numbers

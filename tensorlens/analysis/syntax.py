@@ -22,6 +22,7 @@ class Syntax:
     def __init__(self, sources: Mapping[str, str]) -> None:
         self._sources = sources
         self._files: dict[str, dict[_Key, ast.AST]] = {}
+        self._direct: dict[tuple[int, str], bool] = {}  # of a site and an op
 
     def node(self, span: Span) -> ast.AST | None:
         """The node that covers exactly `span`; None where there is none, or the file is not Python."""
@@ -31,6 +32,12 @@ class Syntax:
 
     def is_direct(self, site: Site, op: str) -> bool:
         """Whether the expression at `site` is `op` itself, and not a module or library code that calls it."""
+        known = self._direct.get((site.id, op))
+        if known is None:
+            known = self._direct[site.id, op] = self._is_direct(site, op)
+        return known
+
+    def _is_direct(self, site: Site, op: str) -> bool:
         node = self.node(site.span)
         if isinstance(node, ast.Call):
             return _called(node) == op.rpartition(".")[2]
