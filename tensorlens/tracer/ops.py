@@ -173,6 +173,13 @@ def note_risk(recorder: Any, func: Any, args: Any, kwargs: Any) -> None:
 
 
 _names: dict[Any, str] = {}
+_resolve_name = getattr(resolve_name, "__wrapped__", resolve_name)  # what is round it changes `warnings.filters`
+
+
+def read_names() -> None:
+    """Let torch make its index of names. It does so at the first question, and changes `warnings.filters` meanwhile:
+    python would show the program a warning again that it has shown already."""
+    resolve_name(torch.ones)
 
 
 def name_of(func: Any) -> str:
@@ -185,7 +192,7 @@ def name_of(func: Any) -> str:
 
 
 def _resolve(func: Any) -> str:
-    name: str = resolve_name(func) or ""
+    name: str = _resolve_name(func) or ""
     if not name:
         name = f"{getattr(func, '__module__', None) or 'torch'}.{getattr(func, '__qualname__', type(func).__name__)}"
     short = ("torch.Tensor.", "torch.nn.", "torch.autograd.")

@@ -295,6 +295,7 @@ def installed(recorder: Recorder) -> Iterator[None]:
             if isinstance(original, staticmethod) or name == "__new__":
                 replacement = staticmethod(replacement)
             setattr(owner, name, replacement)
+        ops.read_names()
         yield
     finally:
         recorder.callbacks.end()
