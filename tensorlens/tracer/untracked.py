@@ -129,7 +129,7 @@ class Untracked:
                 del self._watched[start]
                 continue
             end = start + watch.size
-            writer = next((t for t in written if start <= t.data_ptr() < end), None)
+            writer = next((t for t in written if start <= address_of(t) < end), None)
             if writer is None and touched is not None:
                 if watch.size > SMALL or not watch.outside or spent > BUDGET:
                     if not any(address_of(t) in range(start, end) for t in touched):
@@ -189,7 +189,7 @@ def _moved(tensor: torch.Tensor, version: int) -> bool:
 
 def address_of(tensor: torch.Tensor) -> int:
     try:
-        return tensor.data_ptr()
+        return 0 if is_fake(tensor) else tensor.data_ptr()
     except (RuntimeError, ValueError, NotImplementedError):
         return 0
 

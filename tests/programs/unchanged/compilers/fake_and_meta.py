@@ -12,3 +12,7 @@ try:
     m.tolist()
 except Exception as error:
     print(type(error).__name__, error)
+import copy
+kept = copy.deepcopy(torch.ones(2, requires_grad=True))  # memory that is watched from here on
+with FakeTensorMode():
+    print(torch.ones(2) * 2, torch.ones(3).add_(1))
