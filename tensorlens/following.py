@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import IO, Any, Generic, TypeVar
 
-from tensorlens.journal import unpack
+from tensorlens.journal import is_read, unpack
 from tensorlens.model import Script, Trace
-from tensorlens.reader import Reader
+from tensorlens.reader import BROKEN, Reader
 
 T = TypeVar("T")
 Load = Callable[[], Callable[[Trace], T]]
@@ -54,6 +54,9 @@ class Follower(Generic[T]):
         self._ended.set()
         self._thread.join()
         self._read()
+        if not is_read(self._written):
+            self._reader.break_off(BROKEN)
+            self._early = None
 
     def told(self, script: Script) -> T:
         """The answer for a program that ended as `script` says."""

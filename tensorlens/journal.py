@@ -80,7 +80,15 @@ def unpack(stream: IO[bytes]) -> Iterator[list[Any]]:
             stream.seek(start)
             return
         try:
-            yield marshal.loads(zlib.decompress(stream.read(size)))
-        except (EOFError, ValueError, TypeError, zlib.error):
+            rows = marshal.loads(zlib.decompress(stream.read(size)))
+        except (EOFError, ValueError, TypeError, MemoryError, zlib.error):
+            rows = None
+        if not isinstance(rows, list):
             stream.seek(start)
             return
+        yield rows
+
+
+def is_read(stream: IO[bytes]) -> bool:
+    """Whether nothing is left in a journal file where the stream is."""
+    return stream.tell() >= os.fstat(stream.fileno()).st_size

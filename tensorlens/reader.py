@@ -31,6 +31,10 @@ def _shown(values: Any) -> str | None:
     return None if values is None else values_text(values)
 
 
+BROKEN = "the journal of the run was damaged while it ran: what came after is not known"
+LOST = "the program closed the journal of the run, or became another program: what came after is not known"
+
+
 class Reader:
     """Builds a `Trace` from rows. Feed it with `read`, ask for `trace` at any time: a partial run is a trace too."""
 
@@ -61,21 +65,35 @@ class Reader:
         self.passes: list[reference.Pass] = []
         self.reference: reference.Reference | None = None  # what comparing them came to, for the trace
         self.finished = False
+        self._is_broken = False
 
     def read(self, batches: Iterable[list[Any]]) -> None:
-        """Take in batches of rows, each whole."""
+        """Take in batches of rows, each whole; after a row that can't be read, none."""
         for batch in batches:
-            position = 0
-            while position < len(batch):
-                row = batch[position]
-                if type(row) is tuple:
-                    self._READERS[row[0]](self, *row[1:])
-                    position += 1
-                else:
-                    end = position + self._lengths[row]
-                    self._runs[row] += self._counts(row)
-                    self._add(tuple(batch[position:end]))
-                    position = end
+            try:
+                if not self._is_broken:
+                    self._take_in(batch)
+            except Exception:  # the program has written over its journal: what came before is good
+                self.break_off(BROKEN)
+
+    def break_off(self, reason: str) -> None:
+        """There is no more to read, although the run went on."""
+        if not self._is_broken:
+            self._is_broken = True
+            self._read_gap(reason, NONE)
+
+    def _take_in(self, batch: list[Any]) -> None:
+        position = 0
+        while position < len(batch):
+            row = batch[position]
+            if type(row) is tuple:
+                self._READERS[row[0]](self, *row[1:])
+                position += 1
+            else:
+                end = position + self._lengths[row]
+                self._runs[row] += self._counts(row)
+                self._add(tuple(batch[position:end]))
+                position = end
 
     def trace(self) -> model.Trace:
         items = self._window.items()

@@ -117,11 +117,13 @@ def _recorded(target: Target, child: _Child, load: Load[T]) -> tuple[Reader, _En
         process = _start(target, child, journal.fileno())
         with _signals_go_to(process) as interrupts:
             from tensorlens.following import Follower
-            from tensorlens.reader import Reader
+            from tensorlens.reader import LOST, Reader
 
             reader = Reader(_script(target))
             with Follower(reader, written, load) as follower:
                 timed_out = _wait(process, child.options.timeout)
+    if not reader.finished and process.returncode >= 0 and not timed_out:
+        reader.break_off(LOST)
     return reader, _Ended(process.returncode, timed_out, bool(interrupts)), follower
 
 

@@ -16,7 +16,8 @@ from traces import written_alias
 
 from tensorlens.errors import TraceFileError, UsageError
 from tensorlens.journal import pack, unpack
-from tensorlens.model import Call
+from tensorlens.model import Call, Gap
+from tensorlens.reader import BROKEN, LOST
 from tensorlens.render import render
 from tensorlens.runner import RunOptions, Target, run_script
 from tensorlens.store import loads
@@ -114,3 +115,36 @@ def test_a_hostile_trace_is_refused_in_one_printable_line(text: str) -> None:
         loads(text)
     assert str(refused.value).isprintable()
     assert len(str(refused.value)) < 300
+
+
+def test_a_program_that_closes_every_descriptor_finds_nothing_of_ours_in_its_files(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(
+        "import os, time, torch\nx = torch.ones(2)\ntime.sleep(1)\nos.closerange(3, 60)\n"
+        "files = [open(str(number), 'wb') for number in range(20)]\ny = x * 2\ntime.sleep(1)\n"
+        "print([os.fstat(file.fileno()).st_size for file in files])\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    trace = run_script(Target("file", str(path)))
+    assert capfd.readouterr().out == f"{[0] * 20}\n"
+    assert [event.op for event in trace.events if isinstance(event, Call)] == ["torch.ones"]
+    assert LOST in [event.reason for event in trace.events if isinstance(event, Gap)]
+
+
+def test_what_a_program_writes_into_its_journal_loses_nothing_that_came_before(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(
+        "import os, sys, time, torch\nx = torch.ones(2)\ntime.sleep(1)\n"
+        "for number in range(3, 60):\n"
+        "    if '/tensorlens-' in os.path.realpath(f'/proc/self/fd/{number}'):\n"
+        "        os.write(number, b'not a journal')\n"
+        "y = x * 2\n"
+    )
+    trace = run_script(Target("file", str(path)))
+    assert capfd.readouterr().err == ""
+    assert [event.op for event in trace.events if isinstance(event, Call)] == ["torch.ones"]
+    assert BROKEN in [event.reason for event in trace.events if isinstance(event, Gap)]

@@ -21,6 +21,7 @@ class Sink:
     def __init__(self, rows: list[Any], descriptor: int) -> None:
         self._rows = rows
         self._descriptor: int | None = descriptor
+        self._file = _file_behind(descriptor)
         os.set_inheritable(descriptor, False)
         self._writing = _thread.allocate_lock()
         self._stop = _thread.allocate_lock()
@@ -41,6 +42,8 @@ class Sink:
             del self._rows[:count]
             data = memoryview(_packed(batch))
             try:
+                if _file_behind(self._descriptor) != self._file:
+                    raise OSError("the program closed it and opened a file of its own under its number")
                 while data:
                     data = data[os.write(self._descriptor, data) :]
             except OSError:  # the program closed every descriptor, or the disk is full
@@ -56,6 +59,11 @@ class Sink:
         self.flush()
         if self._stop.locked():
             self._stop.release()
+
+
+def _file_behind(descriptor: int) -> tuple[int, int]:
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino
 
 
 def _packed(rows: list[Any]) -> bytes:
