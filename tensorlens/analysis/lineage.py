@@ -103,7 +103,23 @@ def _first_unrecorded(facts: Facts, cut: Cut, cuts: list[Cut]) -> Cut:
     if switch is None:
         return cut
     same = [c for c in cuts if c.call.mode == cut.call.mode and facts.mode_switch(c.call.index) is switch]
-    return min(same, key=lambda c: c.call.index)
+    computed = [c for c in same if not reads_gradient(c.call)]  # `weight.grad` had no history to begin with
+    return min(computed or same, key=lambda c: c.call.index)
+
+
+def reads_gradient(call: Call) -> bool:
+    """Whether a call is the `.grad` of a tensor."""
+    return call.op.endswith(".grad.__get__")
+
+
+def is_update(facts: Facts, cut: Cut) -> bool:
+    """Whether what was cut off is a leaf's next value, made from the leaf and its own gradient."""
+    made = cut.call.outputs[0].tensor if cut.call.outputs else None
+    state = None if cut.source is None else facts.state(cut.source, cut.call.index)
+    if made is None or state is None or not state.is_leaf:
+        return False
+    above = (call for _, call in ancestry(facts, made, cut.call.index + 1) if reads_gradient(call))
+    return any(call.inputs and call.inputs[0].tensor == cut.source for call in above)
 
 
 def _switched_off(facts: Facts, number: int, call: Call) -> bool:
@@ -166,6 +182,17 @@ def leaf_above(facts: Facts, number: int, before: int) -> int | None:
     if state is not None and state.is_leaf and state.requires_grad:
         return _owner(facts, number)
     return next(iter(_leaves(facts, number, before)), None)
+
+
+def born_as_leaf(facts: Facts, number: int, before: int) -> Call | None:
+    """The call from which on a tensor was a leaf that requires grad: the one that made it, or switched it on later."""
+    for call in facts.calls:
+        if call.index >= before:
+            break
+        state = next((s for s in call.states if s.tensor == number), None)
+        if state is not None and state.requires_grad:
+            return call
+    return facts.first_use(number)
 
 
 def _owner(facts: Facts, number: int) -> int:

@@ -65,6 +65,8 @@ CODE = "custom-function-none-gradient"
 def find(facts: Facts) -> Iterator[Diagnostic]:
     told: set[int | None] = set()
     for run, call in backward_runs(facts):
+        if (backward := backward_of(facts, run.index)) is not None and backward.failed:
+            continue  # what it returned was refused, for another reason
         missing = _missing(facts, run, call)
         if missing and run.returned not in told:
             told.add(run.returned)
@@ -87,21 +89,23 @@ def _missing(facts: Facts, run: Run, call: Call) -> list[int]:
 
 def _tell(facts: Facts, run: Run, call: Call, missing: list[int]) -> Diagnostic:
     names = ", ".join(named(facts, number, call.index) for number in missing)
+    one = len(missing) == 1
     function = call.op.removesuffix(".apply")
     backward = backward_of(facts, run.index)
     return finding(
         CODE,
         "warning",
         f"`{function}.backward` gives no gradient for {names}",
-        f"{names} requires grad and goes into `{function}`, but its `backward` returns None for it: "
-        "PyTorch takes that as zero, and nothing trains through this input",
+        f"{names} {'requires' if one else 'require'} grad and {'goes' if one else 'go'} into `{function}`, but its "
+        f"`backward` returns None for {'it' if one else 'them'}: PyTorch takes that as zero, and nothing trains "
+        f"through {'this input' if one else 'these inputs'}",
         [
             facts.label("returned_here", run.returned, f"None for {names}"),
             None if backward is None else facts.label("needed_here", backward.site, "backward asks for the gradient"),
         ],
         fixes=(
             fix(f"return the gradient for {names}: one value for each argument of `forward`, in the same order"),
-            fix("if none is meant, pass it as `.detach()`"),
+            fix(f"if none is meant, pass {'it' if one else 'them'} as `.detach()`"),
         ),
         evidence={"function": function, "returned": [value.type for value in run.values]},
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.facts import LEAVING, Facts
-from tensorlens.analysis.lineage import Cut
+from tensorlens.analysis.lineage import Cut, born_as_leaf, is_update
 from tensorlens.diagnostics.wording import fix, named, op_text
 from tensorlens.model import Fix, GradMode, Label
 
@@ -23,9 +23,11 @@ def cut_labels(facts: Facts, cut: Cut | None) -> Iterator[Label | None]:
         where = "this decorator" if switch.decorator else f"`{switch.cause}`"
         yield facts.label("grad_mode_off_here", switch.site, f"gradient recording is off from here on ({where})")
     if cut.leaf is not None:
-        born = facts.first_use(cut.leaf)
         name = named(facts, cut.leaf)
-        text = f"{name} requires grad" if cut.source is not None else f"{name} does not require grad"
+        if cut.source is None:
+            born, text = facts.first_use(cut.leaf), f"{name} does not require grad"
+        else:
+            born, text = born_as_leaf(facts, cut.leaf, cut.call.index), f"{name} requires grad"
         yield facts.label("leaf_made_here", None if born is None else born.site, text)
 
 
@@ -112,4 +114,7 @@ def _recording_fix(facts: Facts, cut: Cut) -> Fix:
     if switch is None:
         return fix("compute it with a function that records, such as `rsample()` in place of `sample()`")
     what = f"`{switch.cause}`"
+    if is_update(facts, cut):
+        leaf = named(facts, cut.source, cut.call.index)
+        return fix(f"update {leaf} in place inside {what} (`-=`, `copy_()`): it stays the leaf that it was")
     return fix(f"compute what is to be differentiated outside {what}, and keep {what} for what needs no gradient")

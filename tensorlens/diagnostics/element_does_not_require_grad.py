@@ -29,6 +29,7 @@ score.sum().backward()
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
@@ -69,7 +70,12 @@ def _title(name: str, cut: Cut | None) -> str:
 
 
 def _bare(name: str) -> str:
-    text = name.strip("`")
+    """The root as code that a method can be called on."""
     if not name.startswith("`"):
         return "it"
-    return text if text.replace(".", "_").isidentifier() else f"({text})"
+    text = name.strip("`")
+    try:
+        tree = ast.parse(text, mode="eval").body
+    except SyntaxError:  # cut short
+        return "it"
+    return text if isinstance(tree, ast.Name | ast.Attribute | ast.Call | ast.Subscript) else f"({text})"

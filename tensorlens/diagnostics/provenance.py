@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.lineage import ancestry, leaf_above
+from tensorlens.analysis.lineage import ancestry, born_as_leaf, leaf_above
 from tensorlens.analysis.names import shape_text
 from tensorlens.analysis.regions import backward_at, run_again_at
 from tensorlens.diagnostics.inference import gradient_in_inference, made_in_inference
@@ -33,24 +33,13 @@ def leaf(refusal: Refusal) -> Spot | None:
 
 def leaf_spot(refusal: Refusal, number: int) -> Spot:
     facts = refusal.facts
-    site = _birth_of_leaf(facts, number, refusal.index)
+    born = born_as_leaf(facts, number, refusal.index)
+    site = None if born is None else born.site
     checkpoint, backward = run_again_at(facts, refusal.index), backward_at(facts, refusal.index)
     if checkpoint is not None and backward is not None and site == backward.site:
         text = "this checkpoint hands its function a detached copy, a leaf, when it is run again"
         return Spot(number, checkpoint.site, text)
     return Spot(number, site, f"{refusal.name(number)} is a leaf that requires grad")
-
-
-def _birth_of_leaf(facts: Facts, number: int, before: int) -> int | None:
-    """The line where a tensor became a leaf that requires grad: where it was made, or switched on later."""
-    for call in facts.calls:
-        if call.index >= before:
-            break
-        state = next((s for s in call.states if s.tensor == number), None)
-        if state is not None and state.requires_grad:
-            return call.site
-    use = facts.first_use(number)
-    return None if use is None else use.site
 
 
 def nonleaf(refusal: Refusal) -> Spot | None:
