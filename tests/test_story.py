@@ -91,6 +91,15 @@ def test_a_function_that_returns_what_a_module_made_has_a_row(run: Run) -> None:
     assert told(trace)["return layer(x)"] == ["layer(x): from torch.ones(4, 2), 2 parameters by AddmmBackward0"]
 
 
+def test_what_a_module_makes_before_it_calls_the_users_own_code_is_not_its_result(run: Run) -> None:
+    own = "class Own(torch.nn.Module):\n    def forward(self, x):\n        h = x * 2\n        return h + 1\n"
+    net = "net = torch.nn.Sequential(torch.nn.Linear(2, 2), Own(), torch.nn.Linear(2, 1))\n"
+    trace = run(f"{own}{net}out = net(torch.ones(4, 2))\n")
+    assert told(trace)["h = x * 2"] == ["h: from x by MulBackward0"]
+    named_out = [fact for fact in told(trace)["out = net(torch.ones(4, 2))"] if fact.startswith("out: ")]
+    assert len(named_out) == 1
+
+
 def test_parameters_of_a_module_are_counted_and_its_buffers_come_last(run: Run) -> None:
     net = "net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2), torch.nn.Linear(2, 1))\n"
     facts = told(run(f"{net}x = torch.ones(4, 2)\nout = net(x)\nagain = net(torch.ones(4, 2))\n"))

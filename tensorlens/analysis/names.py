@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 from tensorlens.analysis.syntax import Syntax, plain_name
 from tensorlens.model import Access, Backward, Binding, Call, Change, Event, Failure, Region, Site, State, Tensor, Trace
@@ -191,11 +192,23 @@ def _paired(names: list[str | None], inputs: tuple[Access, ...]) -> list[str | N
 
 
 def _with_last_of_line(trace: Trace) -> Iterator[tuple[Event, bool]]:
-    """Each event, and whether the next one is at another site: the last call below a line makes its value."""
+    """Each event, and whether its line goes on elsewhere after it, neither there nor in what that called: the last call
+    below a line makes its value."""
     events = [event for event in trace.events if not isinstance(event, Region | Change)]
     following = [*(event.site for event in events[1:]), None]
+    above = cache(lambda site: frozenset(_callers(trace, site)))
     for event, after in zip(events, following, strict=False):
-        yield event, event.site != after
+        yield event, event.site != after and (after is None or event.site not in above(after))
+
+
+def _callers(trace: Trace, site: int) -> Iterator[int]:
+    """The sites that a site was called from, the innermost first."""
+    seen = {site}
+    caller = trace.sites[site].caller
+    while caller is not None and caller not in seen:
+        seen.add(caller)
+        yield caller
+        caller = trace.sites[caller].caller
 
 
 def _handed_over(trace: Trace, syntax: Syntax) -> dict[int, list[tuple[int, int, str]]]:

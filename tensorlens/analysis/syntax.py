@@ -13,6 +13,10 @@ from tensorlens.source import column_of, line_at
 _Key = tuple[int, int, int, int]
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _LOOPS = (ast.For, ast.AsyncFor, *_COMPREHENSIONS)
+_OPERATORS: dict[type[ast.operator], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+    ast.MatMult: "@", ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
+}  # fmt: skip
 _PLAIN = (ast.Name, ast.Attribute, ast.Subscript)
 
 
@@ -54,6 +58,14 @@ class Syntax:
         loop = _loop(node)
         name = plain_name(loop.target) if loop else None
         return (name,) if name else ()
+
+    def augmented(self, site: Site) -> tuple[str, str] | None:
+        """Name and operator of an augmented assignment to a plain name at `site`: `x`, `*` of `x *= 2`."""
+        node = self.node(site.span)
+        if not isinstance(node, ast.AugAssign) or isinstance(node.target, ast.Subscript):
+            return None
+        name = plain_name(node.target)
+        return None if name is None else (name, _OPERATORS[type(node.op)])
 
     def value_span(self, site: Site) -> Span:
         """The span of the expression that a value made at `site` came from: of a loop, what it goes through."""

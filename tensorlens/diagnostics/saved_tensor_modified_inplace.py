@@ -33,12 +33,18 @@ gate.sum().backward()
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.diagnostics.wording import count_text, finding, fix, named, op_text, severity_of, source_text
 from tensorlens.model import Access, Backward, Call, Diagnostic, Failure, Fix, Label, SavedTensor, Write
 
+_OTHERS = 3
+_ONLY_IN_PLACE = (
+    *("copy_", "fill_", "fill_diagonal_", "set_", "zero_", "apply_", "map_", "random_"),
+    *("normal_", "log_normal_", "uniform_", "cauchy_", "exponential_", "geometric_"),
+)  # methods that have no counterpart which makes a new tensor
 CODE = "saved-tensor-modified-inplace"
 
 
@@ -57,7 +63,7 @@ def explain(facts: Facts, failure: Failure) -> Diagnostic:
         story.title(),
         story.explanation(),
         story.labels(),
-        notes=(*story.notes(), *(_other(facts, failure, saved) for saved in stale[1:4])),
+        notes=(*story.notes(), *_others(facts, failure, stale[1:])),
         fixes=story.fixes(),
         evidence=story.evidence(),
     )
@@ -171,17 +177,41 @@ class _Story:
         written = named(self.facts, write.tensor, event.index)
         alias = self.access is not None and write.tensor != self.access.tensor
         made = self.facts.maker(write.tensor)
-        if alias and made is not None and self._is_alias_of_saved(write.tensor, made):
+        name = event.op.rpartition(".")[2]
+        item = name == "__setitem__"
+        in_place = item or (event.op.startswith("Tensor.") and name.endswith("_"))
+        if in_place and self._is_trained(write.tensor, event.index):
+            backward = f"`{source_text(self.facts, self.failure.site)}`"
+            yield fix(f"move the change after {backward}: until then the forward pass needs {written} as it was")
+        elif alias and made is not None and self._is_alias_of_saved(write.tensor, made):
             yield fix(f"change a copy: make {written} with {op_text(made.op)} followed by `.clone()`")
-        elif event.op.endswith("__setitem__"):
-            yield fix(
-                f"collect the parts in a list and join them with `torch.stack`, or save {self.tensor} as a `.clone()`"
-            )
-        elif event.op.startswith("Tensor.") and event.op.endswith("_"):
+        elif item or (in_place and (name in _ONLY_IN_PLACE or self.facts.tensor(write.tensor).base is not None)):
+            yield self._change_a_copy(event, write)
+            if item:
+                yield fix(
+                    "or make the new value without writing: `torch.where`, `masked_fill()`, `torch.stack` of parts"
+                )
+        elif augmented := self.facts.names.syntax.augmented(self.facts.trace.sites[event.site]):
+            target, sign = augmented
+            yield fix(f"make a new tensor: `{target} = {target} {sign} ...` in place of `{target} {sign}= ...`")
+        elif in_place:
             out_of_place = op_text(event.op[:-1])
             yield fix(f"use {out_of_place} instead of {op_text(event.op)}, and assign the new tensor that it makes")
         else:
             yield fix(f"save a copy: use {self.tensor} as `.clone()` in the forward pass, so the change can't reach it")
+
+    def _change_a_copy(self, event: Call, write: Write) -> Fix:
+        base = self.facts.tensor(write.tensor).base
+        name = self.facts.name(write.tensor if base is None else base, event.index)
+        if not name.replace(".", "_").isidentifier():
+            return fix(f"change a `.clone()` of {self.tensor}")
+        where = "this line" if base is None else "the view of it is taken"
+        return fix(f"change a copy: `{name} = {name}.clone()` before {where}")
+
+    def _is_trained(self, number: int, at: int) -> bool:
+        """Whether the tensor is a leaf that requires grad: the script changed it with recording off, on purpose."""
+        state = self.facts.state(number, at)
+        return state is not None and state.is_leaf and state.requires_grad
 
     def _is_alias_of_saved(self, written: int, made: Call) -> bool:
         """Whether the tensor written was made, as no view, from the one that was saved."""
@@ -232,11 +262,19 @@ def _by_versions(facts: Facts, saved: SavedTensor, before: int) -> tuple[Call | 
     return None, None
 
 
-def _other(facts: Facts, failure: Failure, saved: SavedTensor) -> str:
-    by = facts.call_of_node(saved.sequence, failure.index)
-    span = None if by is None else facts.span(by.site)
-    where = f" on line {span.line}" if span is not None else ""
-    return (
-        f"`{saved.node}`{where} has the same trouble: it saved version {saved.expected} of its "
-        f"`{saved.slot}` and would find version {saved.found}"
-    )
+def _others(facts: Facts, failure: Failure, stale: list[SavedTensor]) -> Iterator[str]:
+    """The other saved tensors that fail the check, those of one line and name together."""
+    told: dict[tuple[str, str, str], list[SavedTensor]] = defaultdict(list)
+    for saved in stale:
+        by = facts.call_of_node(saved.sequence, failure.index)
+        access = None if by is None else facts.saved(saved, by)
+        span = None if by is None else facts.span(by.site)
+        where = "" if span is None else f" on line {span.line}"
+        what = f"its `{saved.slot}`" if by is None or access is None else named(facts, access.tensor, by.index)
+        told[f"`{saved.node}`", where, what].append(saved)
+    for (node, where, what), group in list(told.items())[:_OTHERS]:
+        times = "" if len(group) == 1 else f", {len(group)} times"
+        versions = list(dict.fromkeys(str(saved.expected) for saved in group))
+        saved_at = f"version{'s' if len(versions) > 1 else ''} {' and '.join(versions)}"
+        found = group[0].found
+        yield f"{node}{where} has the same trouble{times}: it saved {saved_at} of {what}, and would find {found}"
