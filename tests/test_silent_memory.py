@@ -74,6 +74,18 @@ WAYS = {
             np.multiply(batch, 2, out=batch)  # modified_here
             loss.backward()  # needed_here
         """,
+    "a memoryview of an array": """
+        import numpy as np, torch
+        buffer = np.zeros(4, dtype=np.float32)
+        window = memoryview(buffer).cast("B").cast("f")
+        batch = torch.from_numpy(buffer)  # shared_here
+        w = torch.ones(4, requires_grad=True)
+        for step in range(2):
+            window[0] = step + 1.0
+            loss = (batch * w).exp().sum()  # saved_here
+            window[0] = 0.0  # modified_here
+            loss.backward()  # needed_here
+        """,
     "DLPack": """
         import torch
         x = torch.ones(3, requires_grad=True)
@@ -162,6 +174,17 @@ HARMLESS = {
         x.data.clamp_(-5, 5)
         x.data = x.data.clone()
         loss.backward()
+        """,
+    "an array that is filled anew for each step": """
+        import numpy as np, torch
+        rng = np.random.default_rng(0)
+        buffer = np.zeros((5, 4), dtype=np.float32)
+        batch = torch.from_numpy(buffer)
+        net = torch.nn.Linear(4, 2)
+        for step in range(3):
+            buffer[:] = rng.normal(size=(5, 4))
+            net(batch).pow(2).mean().backward()
+            net.zero_grad()
         """,
     "an array of data for the next step": """
         import numpy as np, torch

@@ -93,6 +93,22 @@ def _set(recorder: Recorder, original: Any) -> Any:
     return set_
 
 
+def _writes_storage(recorder: Recorder, original: Any) -> Any:
+    """A method of a storage that writes to it: what has changed before is another line's."""
+
+    @functools.wraps(original)
+    def write(self: Any, *args: Any, **kwargs: Any) -> Any:
+        frame = sys._getframe(1)
+        if recorder.paused or not recorder.sites.is_user(frame.f_code.co_filename):
+            return original(self, *args, **kwargs)
+        recorder.untracked.look(frame)
+        result = original(self, *args, **kwargs)
+        recorder.untracked.stored(frame)
+        return result
+
+    return write
+
+
 def _parameter(recorder: Recorder, original: Any) -> Any:
     """`nn.Parameter(data)`: a new tensor on the memory, and with the version counter, of `data`."""
     construct = original.__func__ if isinstance(original, staticmethod) else original
@@ -252,6 +268,7 @@ def _exit(recorder: Recorder, original: Any) -> Any:
 _PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
     (torch.nn.Parameter, "__new__", _parameter),
     (torch.Tensor, "set_", _set),
+    *((torch.UntypedStorage, name, _writes_storage) for name in ("fill_", "copy_", "__setitem__")),
     (torch.autograd.Function, "apply", _function_apply),
     (torch.autograd.function.FunctionCtx, "save_for_backward", _context_method("save_for_backward")),
     (torch.autograd.function.FunctionCtx, "mark_dirty", _context_method("mark_dirty")),

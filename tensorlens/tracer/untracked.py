@@ -109,17 +109,25 @@ class Untracked:
         mark = Mark(0, _next_sequence(), weakref.ref(storage), tensor.data_ptr(), extent_of(tensor))
         self._note(mark, way, site, (site,), number)
 
+    def stored(self, frame: FrameType) -> None:
+        """The line of `frame` has just written to a storage."""
+        for watch in self._watched.values():
+            self._compare(watch, None, frame, (), None)
+        self._place = place_of(self.recorder, frame)
+
     def _finish(self, called: Any, result: Any, tensors: Any, inputs: Any, before: int) -> None:
         """`Recorder.finish`, after a look at the memory that is watched."""
         try:
             moved = [t for t, version in zip(tensors, inputs[1::2], strict=True) if _moved(t, version)]
-            self.look(called[2], tensors, moved)
+            inside = called[1].endswith(".apply")  # the program's own code ran in it, and may have written
+            self.look(called[2], tensors, moved, None if inside else before)
         except Exception as trouble:  # ours, never the user's
             self.recorder.gap(f"memory could not be compared ({type(trouble).__name__}: {trouble})", called[2])
         Recorder.finish(self.recorder, called, result, tensors, inputs, before)
 
-    def look(self, frame: FrameType, touched: Any = None, written: Any = ()) -> None:
-        """Compare the watched memory with what it was: all of it, or, during calls, the small and the `touched`."""
+    def look(self, frame: FrameType, touched: Any = None, written: Any = (), before: int | None = None) -> None:
+        """Compare the watched memory with what it was: all of it, or, when a call has ended, the small and the
+        `touched`. What such a call did not write itself was changed `before` its first node."""
         if not self._watched:
             return
         spent = 0
@@ -136,7 +144,7 @@ class Untracked:
                         continue
             spent += watch.size
             place = place_of(self.recorder, frame) if place is None else place
-            self._compare(watch, writer, frame, place)
+            self._compare(watch, writer, frame, place, before)
             if watch.outside and watch.alias is not None and watch.alias() is None:
                 watch.outside = False
         self._place = place_of(self.recorder, frame) if place is None else place
@@ -144,14 +152,14 @@ class Untracked:
             del self.recorder.finish
             self.recorder.detours.discard(WATCHED)
 
-    def _compare(self, watch: Watch, writer: torch.Tensor | None, frame: FrameType, place: Place) -> None:
+    def _compare(self, watch: Watch, writer: Any, frame: FrameType, place: Place, before: int | None) -> None:
         now = watch.read()
         if now is None and writer is None:
             return
         if now is not None and now == watch.content:
             return
         site = self.recorder.sites.of(frame)
-        sites = (site,) if writer is not None else changed_between(self.recorder, self._place, place, frame)
+        sites = (site,) if writer is not None or not place else changed_between(self.recorder, self._place, place, frame)
         if now is not None and watch.content is not None:
             first, last = _difference(watch.content, now)
             start, size = watch.start + first, last - first
@@ -159,7 +167,8 @@ class Untracked:
             start, size = writer.data_ptr(), extent_of(writer)
         else:
             return
-        mark = Mark(0, _next_sequence(), watch.storage, start, size, content=watch.content)
+        sequence = _next_sequence() if before is None or writer is not None else before
+        mark = Mark(0, sequence, watch.storage, start, size, content=watch.content)
         self._note(mark, watch.way, watch.site, sites or (site,), watch.tensor)
         watch.content = now
 
