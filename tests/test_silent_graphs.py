@@ -25,6 +25,14 @@ UNRECORDED = {
         array[0] = 9  # modified_here
         (h * 3).sum().backward()  # needed_here
         """,
+    "itself, added": """
+        import torch
+        w = torch.ones(3, requires_grad=True)
+        h = w * 2  # graph_built_here
+        with torch.no_grad():  # grad_mode_off_here
+            h += h  # modified_here
+        h.sum().backward()  # needed_here
+        """,
     "through a view": """
         import torch
         w = torch.ones(4, requires_grad=True)
@@ -43,6 +51,15 @@ def test_a_change_without_a_record_is_found_where_backward_passes(program: str, 
 
 
 HARMLESS_CHANGES = {
+    "noise that is added": """
+        import torch
+        w = torch.ones(3, requires_grad=True)
+        h = w * 2
+        with torch.no_grad():
+            h += 0.1 * torch.randn(3)
+            h.data.sub_(1)
+        h.square().sum().backward()
+        """,
     "recorded": """
         import torch
         w = torch.ones(3, requires_grad=True)

@@ -34,7 +34,7 @@ def diagnose(trace: Trace) -> tuple[Diagnostic, ...]:
             found.extend(_findings(module, facts))
     found.extend(_unexplained(facts, {d.code for d in found}))
     found.extend(_proven(facts, found))
-    return tuple(sorted(found, key=lambda diagnostic: _ORDER[diagnostic.severity]))
+    return tuple(sorted(map(_weighed, found), key=lambda diagnostic: _ORDER[diagnostic.severity]))
 
 
 def load() -> None:
@@ -77,6 +77,12 @@ def _proven(facts: Facts, found: list[Diagnostic]) -> Iterator[Diagnostic]:
 
     if not any(note.startswith(PROVEN) for diagnostic in found for note in diagnostic.notes):
         yield from find_unfound(facts)
+
+
+def _weighed(diagnostic: Diagnostic) -> Diagnostic:
+    from tensorlens.diagnostics.proof import weighed
+
+    return weighed(diagnostic)
 
 
 def _kinds(message: str) -> set[str]:

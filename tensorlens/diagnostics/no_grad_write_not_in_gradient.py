@@ -44,6 +44,7 @@ from tensorlens.model import Backward, Call, Diagnostic, Label
 
 CODE = "no-grad-write-not-in-gradient"
 ENOUGH = 4  # changes by one line that are looked at
+SHIFTS = ("Tensor.add_", "Tensor.sub_", "Tensor.__iadd__", "Tensor.__isub__")
 ALIASES = ("Tensor.detach", "torch.detach", "Tensor.data.__get__", "Tensor.numpy")
 
 
@@ -97,13 +98,22 @@ def _changes(facts: Facts) -> Iterator[_Change]:
 
 def _written(facts: Facts, call: Call) -> Iterator[int]:
     """The tensors that a call changed in place without recording it."""
-    for write in call.writes:
+    for write in () if _only_shifts(facts, call) else call.writes:
         if call.mode != "grad" or not facts.requires_grad(write.tensor, call.index):
             yield write.tensor
     if call.op == "Tensor.data.__set__":
         number = call.inputs[0].tensor
         if facts.storage_of(number, call.index - 1) != facts.storage_of(number, call.index):
             yield number
+
+
+def _only_shifts(facts: Facts, call: Call) -> bool:
+    """Whether a call added constants: the derivative by what was there before stays as it is."""
+    if call.op not in SHIFTS or not call.writes:
+        return False
+    memory = facts.storage_of(call.writes[0].tensor, call.index)
+    added = [access.tensor for access in call.inputs[1:]]
+    return not any(facts.requires_grad(n, call.index - 1) or facts.storage_of(n, call.index) == memory for n in added)
 
 
 def _activations(facts: Facts, number: int, call: Call) -> list[int]:

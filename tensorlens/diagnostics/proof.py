@@ -4,11 +4,12 @@ those of the first."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from math import isfinite
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.diagnostics.wording import named
-from tensorlens.model import Backward
+from tensorlens.model import Backward, Diagnostic
 from tensorlens.reference import Difference
 
 BEYOND_COPIES = (
@@ -17,6 +18,7 @@ BEYOND_COPIES = (
 )
 UNPROVEN = "unproven: run with `--reference` to compare the gradients with those of a second run that keeps copies"
 PROVEN = "proven: "
+NOT_CONFIRMED = "not confirmed: a second run with copies of what autograd saved has the same gradients in this pass"
 ENOUGH = 4  # gradients that a note tells of
 
 
@@ -32,11 +34,17 @@ def proof_notes(facts: Facts, backward: Backward | None, tensors: Iterable[int] 
         return (f"unproven: {reference.reason or 'the second run does not tell of this pass'}",)
     found = [d for d in reference.differences if d.backward == backward.index and (not wanted or d.tensor in wanted)]
     if not found:
-        return ("not confirmed: a second run with copies of what autograd saved has the same gradients in this pass",)
+        return (NOT_CONFIRMED,)
     notes = [f"{PROVEN}{difference_text(facts, difference)}" for difference in found[:ENOUGH]]
     if len(found) > ENOUGH:
         notes.append(f"{len(found) - ENOUGH} more gradients of this pass differ from those of the second run")
     return tuple(notes)
+
+
+def weighed(diagnostic: Diagnostic) -> Diagnostic:
+    """A finding as it is after the second run: without harm to any gradient it is no warning."""
+    harmless = diagnostic.severity == "warning" and NOT_CONFIRMED in diagnostic.notes
+    return replace(diagnostic, severity="note") if harmless else diagnostic
 
 
 def difference_text(facts: Facts, difference: Difference) -> str:

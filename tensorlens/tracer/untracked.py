@@ -159,7 +159,8 @@ class Untracked:
         if now is not None and now == watch.content:
             return
         site = self.recorder.sites.of(frame)
-        sites = (site,) if writer is not None or not place else changed_between(self.recorder, self._place, place, frame)
+        known = writer is not None or not place
+        sites = (site,) if known else changed_between(self.recorder, self._place, place, frame)
         if now is not None and watch.content is not None:
             first, last = _difference(watch.content, now)
             start, size = watch.start + first, last - first
