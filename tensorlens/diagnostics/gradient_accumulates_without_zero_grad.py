@@ -44,7 +44,7 @@ from tensorlens.analysis.training import Moment, Training, training_of
 from tensorlens.diagnostics.bookkeeping import optimizer_name, several
 from tensorlens.diagnostics.wording import finding, fix, op_text
 from tensorlens.inspection import Step
-from tensorlens.model import Backward, Diagnostic, Label, Severity
+from tensorlens.model import Backward, Call, Diagnostic, Label, Severity
 
 CODE = "gradient-accumulates-without-zero-grad"
 
@@ -87,11 +87,23 @@ def _sum(training: Training, leaf: int) -> Sum | None:
             used = added = None
         elif moment.kind == "fill" and used is not None:
             added = added or moment
+        elif moment.kind == "update" and used is not None and _puts_back(training.facts, leaf, moment, used):
+            used = added = None
         elif moment.kind == "update" and moment.fresh:
             if added is not None:
                 return Sum(leaf, used, added, moment)
             used = moment
     return None
+
+
+def _puts_back(facts: Facts, leaf: int, moment: Moment, used: Moment) -> bool:
+    """Whether an update gave a leaf values that were made before another update: that one is undone."""
+    call = moment.event
+    if not isinstance(call, Call) or not call.op.endswith(("copy_", "data.__set__")) or len(call.inputs) < 2:
+        return False
+    source = call.inputs[-1].tensor
+    made = facts.producers(source, call.index)[:1]
+    return source != leaf and bool(made) and made[0].index < used.index
 
 
 def _label(facts: Facts, group: list[Sum]) -> Label | None:

@@ -82,7 +82,7 @@ def _overwriting(facts: Facts, number: int | None) -> tuple[int, ...]:
 
 
 def _changes(facts: Facts) -> Iterator[_Change]:
-    seen: set[int] = set()
+    seen = {call.site for call in facts.calls if _only_shifts(facts, call)}
     for call in facts.calls:
         for number in _written(facts, call):
             for activation in _activations(facts, number, call):
