@@ -28,6 +28,7 @@ from tensorlens.tracer.recorder import Recorder, gather
 from tensorlens.tracer.regions import PATCHES as REGIONS
 from tensorlens.tracer.steps import PATCHES as STEPS
 from tensorlens.tracer.steps import Steps
+from tensorlens.tracer.storages import PATCHES as STORAGES
 from tensorlens.tracer.training import PATCHES as TRAINING
 from tensorlens.tracer.training import Training
 from tensorlens.tracer.untracked import Untracked
@@ -91,22 +92,6 @@ def _set(recorder: Recorder, original: Any) -> Any:
         return result
 
     return set_
-
-
-def _writes_storage(recorder: Recorder, original: Any) -> Any:
-    """A method of a storage that writes to it: what has changed before is another line's."""
-
-    @functools.wraps(original)
-    def write(self: Any, *args: Any, **kwargs: Any) -> Any:
-        frame = sys._getframe(1)
-        if recorder.paused or not recorder.sites.is_user(frame.f_code.co_filename):
-            return original(self, *args, **kwargs)
-        recorder.untracked.look(frame)
-        result = original(self, *args, **kwargs)
-        recorder.untracked.stored(frame)
-        return result
-
-    return write
 
 
 def _parameter(recorder: Recorder, original: Any) -> Any:
@@ -268,7 +253,6 @@ def _exit(recorder: Recorder, original: Any) -> Any:
 _PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
     (torch.nn.Parameter, "__new__", _parameter),
     (torch.Tensor, "set_", _set),
-    *((torch.UntypedStorage, name, _writes_storage) for name in ("fill_", "copy_", "__setitem__")),
     (torch.autograd.Function, "apply", _function_apply),
     (torch.autograd.function.FunctionCtx, "save_for_backward", _context_method("save_for_backward")),
     (torch.autograd.function.FunctionCtx, "mark_dirty", _context_method("mark_dirty")),
