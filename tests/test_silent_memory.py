@@ -74,6 +74,15 @@ WAYS = {
             np.multiply(batch, 2, out=batch)  # modified_here
             loss.backward()  # needed_here
         """,
+    "a storage that is filled": """
+        import torch
+        pool = torch.ones(8)
+        w = torch.ones(4, requires_grad=True)
+        loss = (w * pool[:4]).sum()  # saved_here
+        pool.untyped_storage().fill_(0)  # modified_here
+        print("on the way")
+        loss.backward()  # needed_here
+        """,
     "a memoryview of an array": """
         import numpy as np, torch
         buffer = np.zeros(4, dtype=np.float32)

@@ -275,6 +275,7 @@ _PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
     *hooks.PATCHES,
     *given.PATCHES,
     *TRAINING,
+    *STORAGES,
     *STEPS,
     *surroundings.PATCHES,
 )
