@@ -6,12 +6,16 @@ import os
 import threading
 import traceback
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 import torch
 
 import tensorlens
+from tensorlens.reader import Reader
+from tensorlens.soundness import check
+from tensorlens.tracer.identity import CENSUS
 
 TOUCHED = (
     torch,
@@ -76,6 +80,30 @@ def test_an_exception_goes_on_and_is_explained() -> None:
     report = session.report()
     assert report.trace.script.outcome == "error"
     assert [diagnostic.code for diagnostic in report.diagnostics] == ["saved-tensor-modified-inplace"]
+
+
+def test_a_long_block_keeps_no_more_than_its_last_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches: list[int] = []
+
+    class Counting(Reader):
+        def read(self, batches_of_rows: Iterable[list[Any]]) -> None:
+            read = [list(batch) for batch in batches_of_rows]
+            batches.extend(map(len, read))
+            super().read(read)
+
+    monkeypatch.setattr("tensorlens.tracer.session.Reader", Counting)
+    x = torch.ones(2)
+    with tensorlens.trace() as lens:
+        first = x.exp()
+        for _ in range(3 * CENSUS):
+            y = first * 2
+    trace = lens.trace()
+    assert y.shape == x.shape
+    assert max(batches) < 1.1 * sum(batches) / 3  # what a third of the block wrote
+    assert len(trace.events) < CENSUS
+    assert check(trace) == []
+    assert sorted(total.count for total in trace.totals) == [1, 3 * CENSUS]
+    assert [event.op for event in trace.events[:1]] == ["Tensor.exp"]  # type: ignore[union-attr]
 
 
 def test_asking_too_early_is_a_clear_error() -> None:

@@ -8,6 +8,7 @@ of the first tensor that was met on it; which one lies at an address, the tensor
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -27,6 +28,7 @@ class Identity:
 
     def __init__(self, rows: list[Any]) -> None:
         self._rows = rows
+        self.after_census: Callable[[], object] | None = None  # a good moment to read the rows so far
         self.known: dict[int, Entry] = {}  # by `id(tensor)`
         self.blocks: dict[int, Entry] = {}  # by the address of a storage: the tensor met there last
         self._sharers: dict[int, list[weakref.ref[torch.Tensor]]] = {}  # storage -> others on it that are no views
@@ -123,6 +125,8 @@ class Identity:
             if not any(ref() is not None for ref in refs):
                 self._sharers.pop(storage, None)
         self._rows.append((ALIVE, tuple(entry[1] for entry in list(self.known.values()))))
+        if self.after_census is not None:
+            self.after_census()
 
     def step_aside(self, *tensors: torch.Tensor) -> list[Entry | None]:
         """Drop the weak references to `tensors` (`swap_tensors` refuses tensors that have any); see `resume`."""

@@ -6,10 +6,11 @@ import functools
 import os
 import platform
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from types import TracebackType
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 
@@ -49,6 +50,9 @@ class Session:
         for part in (invisible(recorder), installed(recorder), recorder):
             self._stack.enter_context(part)
         self._recorder = recorder
+        self._reader = Reader(self._script)
+        self._reading = threading.Lock()
+        recorder.identity.after_census = functools.partial(self._read, recorder.rows)
         return self
 
     def __exit__(
@@ -65,9 +69,18 @@ class Session:
         else:
             recorder.rows.append((OUTCOME, "error", 1, recorder.note_ending(error)))
         recorder.close()
-        reader = Reader(self._script)
-        reader.read([recorder.rows])
-        self._trace = reader.trace()
+        self._read(recorder.rows, wait=True)
+        self._trace = self._reader.trace()
+
+    def _read(self, rows: list[Any], wait: bool = False) -> None:
+        """Read what has been recorded so far, so that a long block keeps no more of it than the reader does."""
+        if self._reading.acquire(blocking=wait):  # another thread may be at it
+            try:
+                batch = rows[:]
+                del rows[: len(batch)]
+                self._reader.read([batch])
+            finally:
+                self._reading.release()
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)
