@@ -196,12 +196,12 @@ def _with_last_of_line(trace: Trace) -> Iterator[tuple[Event, bool]]:
     below a line makes its value."""
     events = [event for event in trace.events if not isinstance(event, Region | Change)]
     following = [*(event.site for event in events[1:]), None]
-    above = cache(lambda site: frozenset(_callers(trace, site)))
+    above = cache(lambda site: frozenset(callers(trace, site)))
     for event, after in zip(events, following, strict=False):
         yield event, event.site != after and (after is None or event.site not in above(after))
 
 
-def _callers(trace: Trace, site: int) -> Iterator[int]:
+def callers(trace: Trace, site: int) -> Iterator[int]:
     """The sites that a site was called from, the innermost first."""
     seen = {site}
     caller = trace.sites[site].caller

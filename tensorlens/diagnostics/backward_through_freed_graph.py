@@ -35,8 +35,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.lineage import reaches
-from tensorlens.diagnostics.wording import finding, fix, ordinal, severity_of, source_text
+from tensorlens.analysis.lineage import leaves_above, reaches
+from tensorlens.diagnostics.wording import finding, fix, named, ordinal, severity_of, source_text
 from tensorlens.model import Backward, Call, Diagnostic, Failure, Fix, SavedTensor
 
 CODE = "backward-through-freed-graph"
@@ -126,7 +126,33 @@ def _fixes(facts: Facts, failure: Failure, built: Call | None, by: Backward | No
             fix(f"compute `{text}` again before each backward, inside the loop"),
             fix("or, if it need not be trained, `detach()` it once after computing it"),
         )
-    return (
-        fix(f"keep the graph for the later pass: `retain_graph=True` at `{source_text(facts, by.site)}`"),
-        fix("or add what both differentiate and call backward once"),
-    )
+    return tuple(_fixes_of_a_shared_part(facts, failure, built, by))
+
+
+def _fixes_of_a_shared_part(facts: Facts, failure: Failure, built: Call, by: Backward) -> Iterator[Fix]:
+    """Two passes through one part: whether a step between them moves that part says which cure holds."""
+    keep = f"keep the graph for the later pass: `retain_graph=True` at `{source_text(facts, by.site)}`"
+    steps = [c for c in facts.calls if c.within and c.writes and by.index < c.index < failure.index]
+    moved = {write.tensor for step in steps for write in step.writes}
+    shared = built.outputs[0].tensor if built.outputs else None
+    behind = set() if shared is None else set(leaves_above(facts, shared, built.index + 1))
+    if moved & behind:
+        yield fix(f"{keep}, and call `{source_text(facts, steps[0].site)}` after the last of the passes")
+    else:
+        entry = None if shared is None or not moved else _entry(facts, built, by)
+        span = None if entry is None else facts.span(entry.site)
+        if shared is not None and entry is not None and span is not None:
+            name = named(facts, shared, entry.index)
+            yield fix(
+                f"if `{source_text(facts, by.site)}` is not to train what made {name}, detach it for that pass: "
+                f"`.detach()` on line {span.line}"
+            )
+        yield fix(f"or {keep}" if entry is not None else keep)
+    yield fix("or add what both differentiate and call backward once")
+
+
+def _entry(facts: Facts, built: Call, by: Backward) -> Call | None:
+    """The first call through which a pass came to what `built` made."""
+    made = {access.tensor for access in built.outputs}
+    users = (c for c in facts.calls if built.index < c.index < by.index and made & {a.tensor for a in c.inputs})
+    return next((call for call in users if reaches(facts, by, call)), None)

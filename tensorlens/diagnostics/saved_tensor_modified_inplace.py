@@ -37,6 +37,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.names import callers
 from tensorlens.diagnostics.wording import count_text, finding, fix, named, op_text, severity_of, source_text
 from tensorlens.model import Access, Backward, Call, Diagnostic, Failure, Fix, Label, SavedTensor, Write
 
@@ -186,7 +187,8 @@ class _Story:
         elif alias and made is not None and self._is_alias_of_saved(write.tensor, made):
             yield fix(f"change a copy: make {written} with {op_text(made.op)} followed by `.clone()`")
         elif item or (in_place and (name in _ONLY_IN_PLACE or self.facts.tensor(write.tensor).base is not None)):
-            yield self._change_a_copy(event, write)
+            copied = fix(f"save a copy: {self.tensor} as `.clone()`")
+            yield copied if self._saved_below(event.site) else self._change_a_copy(event, write)
             if item:
                 yield fix(
                     "or make the new value without writing: `torch.where`, `masked_fill()`, `torch.stack` of parts"
@@ -199,6 +201,12 @@ class _Story:
             yield fix(f"use {out_of_place} instead of {op_text(event.op)}, and assign the new tensor that it makes")
         else:
             yield fix(f"save a copy: use {self.tensor} as `.clone()` in the forward pass, so the change can't reach it")
+
+    def _saved_below(self, site: int) -> bool:
+        """Whether the line at `site` saves the tensor itself, or calls what does."""
+        facts = self.facts
+        sites = () if self.by is None else (self.by.site, *callers(facts.trace, self.by.site))
+        return any(facts.same_line(saving, site) for saving in sites)
 
     def _change_a_copy(self, event: Call, write: Write) -> Fix:
         base = self.facts.tensor(write.tensor).base
@@ -275,6 +283,10 @@ def _others(facts: Facts, failure: Failure, stale: list[SavedTensor]) -> Iterato
     for (node, where, what), group in list(told.items())[:_OTHERS]:
         times = "" if len(group) == 1 else f", {len(group)} times"
         versions = list(dict.fromkeys(str(saved.expected) for saved in group))
-        saved_at = f"version{'s' if len(versions) > 1 else ''} {' and '.join(versions)}"
+        saved_at = f"version{'s' if len(versions) > 1 else ''} {_joined(versions)}"
         found = group[0].found
         yield f"{node}{where} has the same trouble{times}: it saved {saved_at} of {what}, and would find {found}"
+
+
+def _joined(words: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
