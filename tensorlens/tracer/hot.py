@@ -4,9 +4,9 @@ What never varies from one run of a line to the next (site, op, shape, dtype, gr
 PLAN row; a call is then a run of ints in `rows` (`tensorlens.journal` says which). Nothing else is kept of a call, so
 the garbage collector has nothing to walk. Two kinds of calls go this way:
 
-- a *simple* one: a kernel of torch's C++ side that has a derivative of its own and returns one new tensor, neither a
-  view nor on the memory of another (`ops.is_simple`). Its types of arguments fix its overload and so its grad_fn, hence
-  little has to be read from the result;
+- a *simple* one, or a *view*: a kernel of torch's C++ side that has a derivative of its own and returns one new tensor,
+  always on memory of its own, or always a view of its first argument (`ops.way_of`). Its types of arguments fix its
+  overload and so its grad_fn, hence little has to be read from the result;
 - an *ordinary* one: any other function that takes plain tensors and returns one new tensor or view, or writes its first
   argument and returns it. What is not known beforehand is read from the result.
 
@@ -27,8 +27,8 @@ from torch.overrides import TorchFunctionMode
 from tensorlens.journal import NEW, NONE, PLAN, WRITTEN
 from tensorlens.tracer import ops
 from tensorlens.tracer.frames import Sites
-from tensorlens.tracer.identity import CENSUS, Entry, Identity, text_of
-from tensorlens.tracer.ops import LONG, ORDINARY, SIMPLE
+from tensorlens.tracer.identity import Entry, Identity, text_of
+from tensorlens.tracer.ops import LONG, ORDINARY, SIMPLE, VIEW
 
 Called = tuple[Any, str, Any, bool, bool]
 Key = tuple[Any, ...]  # all that a plan stands for
@@ -111,7 +111,10 @@ class Hot(TorchFunctionMode):
             node, offset, drawn = result.grad_fn, *key[4:6]
             if not isinstance(node, torch.autograd.graph.Node) or type(node).__name__ != node.name():
                 raise LongWayError
-        if self.ways[func] == SIMPLE and (result._base is not None or result._version or self._is_held(result)):
+        way = self.ways[func]
+        if (way == SIMPLE and (result._base is not None or result._version or self._is_held(result))) or (
+            way == VIEW and result._base is None
+        ):
             self.ways[func] = ORDINARY  # torch has changed: believe nothing about this function
             raise LongWayError
         made = (tuple(result.shape), text_of(result.dtype), text_of(result.device), result.untyped_storage().nbytes())
@@ -188,8 +191,8 @@ class Hot(TorchFunctionMode):
         entry = self.identity.known[id(result)] = (_ref(result), number, counter, storage)
         if owner is None:
             self.identity.blocks[result.data_ptr()] = entry
-        if not number % CENSUS:
-            self.identity.take_census()
+        if number >= self.identity.due:
+            self.identity.sweep(number)
         return number
 
     def met(self, tensor: torch.Tensor) -> Entry:
@@ -276,7 +279,7 @@ def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
                 recorder.ordinary(func, result, _tensors(args, more), inputs, first, frame)
                 return result
             drawn = _next_sequence() - first
-            if result.requires_grad:
+            if drawn:  # its derivative was recorded, hence the result requires grad
                 graph = 2
             elif _grad_enabled():
                 graph = 0
@@ -292,16 +295,25 @@ def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
                 plan = recorder.find_plan(frame, key, result)
             if plan[2] and graph == 2 and not recorder.risky:
                 recorder.risky = ops.RISKS[func](args, kwargs)
-            number = next(numbers)
-            address = result.data_ptr()
-            if not address:
-                raise LongWayError
-            known[id(result)] = blocks[address] = (_ref(result), number, number, number)
+            if way == SIMPLE:
+                address = result.data_ptr()
+                if not address:
+                    raise LongWayError
+                number = next(numbers)
+                known[id(result)] = blocks[address] = (_ref(result), number, number, number)
+                inputs += (number, NONE, 0, first)
+            else:
+                base = result._base
+                owner = known.get(id(base))
+                if owner is None or owner[0]() is not base:
+                    raise LongWayError
+                number = next(numbers)
+                known[id(result)] = (_ref(result), number, owner[2], owner[3])
+                inputs += (number, owner[1], inputs[2], first)  # a view has the version of what it is a view of
             inputs[0] = plan[1]
-            inputs += (number, NONE, 0, first)
             emit(inputs)
-            if not number % CENSUS:
-                identity.take_census()
+            if number >= identity.due:
+                identity.sweep(number)
         except (LongWayError, RuntimeError):  # RuntimeError: it has no version, no memory or no usable grad_fn
             ops.note_risk(recorder, func, args, kwargs)
             recorder.finish((func, "", frame, "out" in kwargs, False), result, _tensors(args, more), inputs[1:], first)

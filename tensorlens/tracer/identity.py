@@ -16,7 +16,8 @@ import torch
 
 from tensorlens.journal import ALIVE, NONE, STORAGE, TENSOR
 
-CENSUS = 32_768  # new tensors between two counts of those that are alive
+SWEEP = 1024  # new tensors, at the least, between two sweeps: few entries stay near the processor
+CENSUS = 32_768  # likewise between two counts of those that are alive
 PLAIN = {torch.Tensor, torch.nn.Parameter}
 _texts: dict[Any, str] = {}  # dtypes and devices as the trace names them
 
@@ -33,6 +34,8 @@ class Identity:
         self.blocks: dict[int, Entry] = {}  # by the address of a storage: the tensor met there last
         self._sharers: dict[int, list[weakref.ref[torch.Tensor]]] = {}  # storage -> others on it that are no views
         self.numbers = count()
+        self.due = SWEEP  # the id at which to sweep next
+        self._count_due = CENSUS
 
     def of(self, tensor: torch.Tensor) -> int | None:
         """The id of a known tensor, or None."""
@@ -61,8 +64,8 @@ class Identity:
         dtype, device = text_of(tensor.dtype), text_of(tensor.device)
         row = (TENSOR, number, storage, counter, shape_of(tensor), dtype, device, type(tensor).__name__)
         self._rows.append((*row, NONE if base is None or shared is None else shared[1]))
-        if not number % CENSUS:
-            self.take_census()
+        if number >= self.due:
+            self.sweep(number)
         return entry
 
     def entry(self, tensor: torch.Tensor) -> Entry:
@@ -114,13 +117,18 @@ class Identity:
         pairs = [(entry[1], tensor) for entry in entries if (tensor := entry[0]()) is not None]
         return sorted(pairs, key=lambda pair: pair[0])
 
-    def take_census(self) -> None:
-        """Say which tensors are alive, so that the reader may forget the others; forget them here as well."""
+    def sweep(self, number: int) -> None:
+        """Forget the tensors that are dead, and now and then say which are alive, so that the reader may forget the
+        others too. `number` is the id given last."""
         dead = [address for address, entry in list(self.known.items()) if entry[0]() is None]
         for address in dead:
             entry = self.known.get(address)
             if entry is not None and entry[0]() is None:
                 del self.known[address]
+        self.due = number + max(SWEEP, len(self.known))
+        if number < self._count_due:
+            return
+        self._count_due = number + CENSUS
         for storage, refs in list(self._sharers.items()):
             if not any(ref() is not None for ref in refs):
                 self._sharers.pop(storage, None)

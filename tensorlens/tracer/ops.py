@@ -88,7 +88,7 @@ ELSEWHERE = {getter("data"), torch.as_tensor, torch.asarray, torch.frombuffer, t
 """Functions whose result may lie on memory that is neither fresh nor that of the result's base."""
 
 
-LONG, ORDINARY, SIMPLE = 1, 2, 3
+LONG, ORDINARY, SIMPLE, VIEW = 1, 2, 3, 4
 """The ways through the recorder (see `hot`)."""
 
 
@@ -129,31 +129,43 @@ def way_of(func: Any) -> int:
         return ORDINARY
     if not isinstance(func, BuiltinFunctionType | MethodDescriptorType | WrapperDescriptorType):
         return LONG
-    return SIMPLE if is_simple(func) else ORDINARY
+    if _every_kernel(func, _returns_new):
+        return SIMPLE
+    return VIEW if _every_kernel(func, _returns_view) else ORDINARY
 
 
-def is_simple(func: Any) -> bool:
-    """Whether every overload of a function is a kernel that takes a tensor first, writes and returns none of its
-    arguments' memory, returns one tensor, and has a derivative of its own: not one composed of other functions.
+def _every_kernel(func: Any, check: Callable[[Any], bool]) -> bool:
+    """Whether every overload of a function, but for those with `out=`, is a kernel that passes `check`: it takes a
+    tensor first, returns one tensor, and has a derivative of its own, not one composed of other functions.
 
-    Read from the schemas and the dispatcher: what is returned is then new, no view, at version 0, and its grad_fn
-    follows from the types of the arguments. `tests/test_hot.py` checks it with all of `op_db`.
+    Read from the schemas and the dispatcher. Whether the kernel returns a new tensor at version 0 or a view is known
+    then, and its grad_fn follows from the types of the arguments. `tests/test_hot.py` checks it with all of `op_db`.
     """
     name = func.__name__.strip("_") if func.__name__.startswith("__") else func.__name__
-    found = False
-    for schema in torch._C._jit_get_schemas_for_operator(f"aten::{name}"):
-        if any(argument.is_out for argument in schema.arguments) or "Tensor" not in str(schema):
-            continue
-        found = _is_kernel(schema)
-        if not found:
-            return False
-    return found
+    schemas = [
+        schema
+        for schema in torch._C._jit_get_schemas_for_operator(f"aten::{name}")
+        if "Tensor" in str(schema) and not any(argument.is_out for argument in schema.arguments)
+    ]
+    return bool(schemas) and all(_is_kernel(schema) and check(schema) for schema in schemas)
+
+
+def _returns_new(schema: Any) -> bool:
+    return all(value.alias_info is None for value in (*schema.arguments, *schema.returns))
+
+
+def _returns_view(schema: Any) -> bool:
+    first, *others = schema.arguments
+    aliases = first.alias_info, schema.returns[0].alias_info
+    return (
+        all(alias is not None and not alias.is_write and len(alias.before_set) == 1 for alias in aliases)
+        and aliases[0].before_set == aliases[1].before_set
+        and all(argument.alias_info is None for argument in others)
+    )
 
 
 def _is_kernel(schema: Any) -> bool:
     if str(schema.arguments[0].type) != "Tensor" or [str(value.type) for value in schema.returns] != ["Tensor"]:
-        return False
-    if any(value.alias_info is not None for value in (*schema.arguments, *schema.returns)):
         return False
     name = f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
     try:
