@@ -24,7 +24,15 @@ if TYPE_CHECKING:  # imported when the program has been started
     from tensorlens.model import Script, Trace
     from tensorlens.reader import Reader
 
-_BOOTSTRAP = "import sys; sys.path[0] = {folder!r}; from tensorlens.tracer.run import main; main()"
+_BOOTSTRAP = """\
+import signal, sys
+sys.path[0] = {folder!r}
+handler = signal.getsignal(signal.SIGINT)
+if handler is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+from tensorlens.tracer.run import main
+main(handler)
+"""  # Ctrl-C while torch is imported ends the process without a traceback of ours
 _GRACE = 2.0  # seconds between asking a program that ran out of time to stop and killing it
 
 T = TypeVar("T")

@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 from traces import written_alias
 
 from tensorlens.errors import TraceFileError, UsageError
-from tensorlens.journal import pack, unpack
+from tensorlens.journal import GAP, pack, unpack
 from tensorlens.model import Call, Gap
 from tensorlens.reader import BROKEN, LOST
 from tensorlens.render import render
 from tensorlens.runner import RunOptions, Target, run_script
 from tensorlens.store import loads
+from tensorlens.tracer.sink import Sink
 
 SOURCE = "a = f()\nout = a.sigmoid()\nc = out.detach()\nc.zero_()\nout.sum().backward()\n"
 CRASHES = {
@@ -133,18 +134,50 @@ def test_a_program_that_closes_every_descriptor_finds_nothing_of_ours_in_its_fil
     assert LOST in [event.reason for event in trace.events if isinstance(event, Gap)]
 
 
-def test_what_a_program_writes_into_its_journal_loses_nothing_that_came_before(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("garbage", "broken"), [("b'not a journal'", False), ("bytes(1 << 20)", True)])
+def test_what_a_program_writes_into_its_journal_is_written_over(
+    garbage: str, broken: bool, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "program.py"
     path.write_text(
         "import os, sys, time, torch\nx = torch.ones(2)\ntime.sleep(1)\n"
         "for number in range(3, 60):\n"
         "    if '/tensorlens-' in os.path.realpath(f'/proc/self/fd/{number}'):\n"
-        "        os.write(number, b'not a journal')\n"
+        f"        os.write(number, {garbage})\n"
         "y = x * 2\n"
     )
     trace = run_script(Target("file", str(path)))
     assert capfd.readouterr().err == ""
-    assert [event.op for event in trace.events if isinstance(event, Call)] == ["torch.ones"]
-    assert BROKEN in [event.reason for event in trace.events if isinstance(event, Gap)]
+    assert [event.op for event in trace.events if isinstance(event, Call)] == ["torch.ones", "Tensor.mul"]
+    assert (BROKEN in [event.reason for event in trace.events if isinstance(event, Gap)]) == broken
+
+
+def test_what_is_flushed_again_by_a_signal_is_written_once(tmp_path: Path) -> None:
+    """Ctrl-C, or a handler that ends the process, may come at any point of a flush."""
+    interrupted = 0
+    for moment in range(1, 60):
+        path = tmp_path / f"journal{moment}"
+        rows: list[object] = [(GAP, str(number), -1) for number in range(5)]
+        with path.open("w+b") as journal:
+            sink = Sink(rows, journal.fileno())
+            steps = 0
+
+            def interrupt(frame: object, event: str, argument: object, moment: int = moment) -> object:
+                nonlocal steps
+                steps += 1
+                if steps == moment:
+                    raise KeyboardInterrupt
+                return interrupt
+
+            sys.settrace(interrupt)
+            try:
+                sink.flush()
+            except KeyboardInterrupt:
+                interrupted += 1
+            finally:
+                sys.settrace(None)
+            rows.append((GAP, "last", -1))
+            sink.close()
+            journal.seek(0)
+            assert [row[1] for batch in unpack(journal) for row in batch] == ["0", "1", "2", "3", "4", "last"]
+    assert interrupted > 5

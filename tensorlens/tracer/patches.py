@@ -244,8 +244,10 @@ def _thread(recorder: Recorder, original: Any) -> Any:
 
 def _exit(recorder: Recorder, original: Any) -> Any:
     def _exit(status: int) -> None:
-        recorder.leaving(status)
-        original(status)
+        try:
+            recorder.leaving(status)
+        finally:
+            original(status)
 
     return _exit
 

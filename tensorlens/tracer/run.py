@@ -14,6 +14,7 @@ import json
 import os
 import random
 import runpy
+import signal
 import sys
 import tokenize
 import types
@@ -33,8 +34,9 @@ from tensorlens.tracer.sink import Sink
 FORKED = "a process was forked: what runs in it is not traced"
 
 
-def main() -> None:
-    """`python -c ... FD CONFIG`: FD takes the journal, CONFIG is JSON with kind, name, argv and claims."""
+def main(interrupts: Any = None) -> None:
+    """`python -c ... FD CONFIG`: FD takes the journal, CONFIG is JSON with kind, name, argv and claims. `interrupts`
+    handles Ctrl-C from here on."""
     descriptor, config = int(sys.argv[1]), json.loads(sys.argv[2])
     program = _Program(config)
     recorder = Recorder(own_files=(program.filename,))
@@ -49,6 +51,8 @@ def main() -> None:
     )
     error = None
     try:
+        if interrupts is not None:
+            signal.signal(signal.SIGINT, interrupts)
         code = program.load(recorder)
         stack.enter_context(invisible(recorder))
         stack.enter_context(installed(recorder))
@@ -193,7 +197,10 @@ def _let_python_show(error: BaseException) -> None:
 
 def _leave(recorder: Recorder, sink: Sink, status: int) -> None:
     recorder.rows.append((OUTCOME, "exit", status, NONE))
-    sink.flush()
+    try:
+        sink.flush()
+    except KeyboardInterrupt:  # the program is leaving already
+        sink.flush()
 
 
 def _after_fork(recorder: Recorder, sink: Sink) -> None:

@@ -23,7 +23,9 @@ class Sink:
         self._descriptor: int | None = descriptor
         self._file = _file_behind(descriptor)
         os.set_inheritable(descriptor, False)
-        self._writing = _thread.allocate_lock()
+        self._unwritten = memoryview(b"")
+        self._written = 0  # bytes
+        self._writing = _thread.RLock()
         self._stop = _thread.allocate_lock()
         self._stop.acquire()
         _thread.start_new_thread(self._run, ())
@@ -35,23 +37,29 @@ class Sink:
     def flush(self) -> None:
         """Write out what has been recorded so far."""
         with self._writing:
+            self._write()
             count = len(self._rows)
-            if not count or self._descriptor is None:
-                return
-            batch = self._rows[:count]
-            del self._rows[:count]
-            data = memoryview(_packed(batch))
-            try:
+            if count and self._descriptor is not None:
+                data = memoryview(_packed(self._rows[:count]))
+                self._unwritten, self._rows[:count] = data, ()  # at once: no call in between
+                self._write()
+
+    def _write(self) -> None:
+        """Write what is packed, in the place that is its own: Ctrl-C may come between any two calls, and a signal's
+        handler may end the process, which flushes again. What has been done is then done once more, or is not lost."""
+        try:
+            while self._unwritten and self._descriptor is not None:
                 if _file_behind(self._descriptor) != self._file:
                     raise OSError("the program closed it and opened a file of its own under its number")
-                while data:
-                    data = data[os.write(self._descriptor, data) :]
-            except OSError:  # the program closed every descriptor, or the disk is full
-                self._descriptor = None
+                size = os.pwrite(self._descriptor, self._unwritten, self._written)
+                self._written, self._unwritten = self._written + size, self._unwritten[size:]
+                os.lseek(self._descriptor, self._written, os.SEEK_SET)  # what else is written here goes to the end
+        except OSError:  # the program closed every descriptor, or the disk is full
+            self._descriptor = None
 
     def abandon(self) -> None:
         """In a forked child: write nothing ever again. Its thread does not exist there, its lock may be held."""
-        self._writing = _thread.allocate_lock()
+        self._writing = _thread.RLock()
         self._descriptor = None
         self._rows.clear()
 
