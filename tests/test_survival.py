@@ -8,6 +8,7 @@ import subprocess
 import sys
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -162,7 +163,7 @@ def test_what_is_flushed_again_by_a_signal_is_written_once(tmp_path: Path) -> No
             sink = Sink(rows, journal.fileno())
             steps = 0
 
-            def interrupt(frame: object, event: str, argument: object, moment: int = moment) -> object:
+            def interrupt(frame: Any, event: str, argument: Any, moment: int = moment) -> Any:
                 nonlocal steps
                 steps += 1
                 if steps == moment:
