@@ -4,6 +4,7 @@ gradient, when that was cleared or touched, and when the leaf itself was changed
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -92,7 +93,19 @@ class Training:
     def last(self, number: int, before: int, *kinds: Kind) -> Moment | None:
         """The last moment of one of the kinds before an event."""
         moments = self.moments.get(number, ())
-        return next((m for m in reversed(moments) if m.index < before and m.kind in kinds), None)
+        limit = bisect_left(moments, before, key=lambda moment: moment.index)
+        places = [self._places.get((number, kind), []) for kind in kinds]
+        earlier = [of_kind[n - 1] for of_kind in places if (n := bisect_left(of_kind, limit))]
+        return moments[max(earlier)] if earlier else None
+
+    @cached_property
+    def _places(self) -> dict[tuple[int, Kind], list[int]]:
+        """Where among the moments of each leaf those of one kind stand."""
+        found: dict[tuple[int, Kind], list[int]] = defaultdict(list)
+        for number, moments in self.moments.items():
+            for place, moment in enumerate(moments):
+                found[number, moment.kind].append(place)
+        return found
 
     def first_fill(self, number: int) -> Moment | None:
         return next((m for m in self.moments.get(number, ()) if m.kind == "fill"), None)
