@@ -36,6 +36,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import leaves_above, reaches
+from tensorlens.analysis.regions import failed_backward
 from tensorlens.diagnostics.wording import finding, fix, named, ordinal, severity_of, source_text
 from tensorlens.model import Backward, Call, Diagnostic, Failure, Fix, SavedTensor
 
@@ -121,9 +122,9 @@ def _fixes(facts: Facts, failure: Failure, built: Call | None, by: Backward | No
     if by_now > times:  # it was computed anew, and yet the old one is reached
         return (fix("`detach()` what is carried from one iteration to the next: its history ends there"),)
     _, passes = facts.times_run(by.site, by.index)
-    if by.site == failure.site and passes > times:
+    if by.site == failure.site and passes > times and not _roots_known_before(facts, failure, by):
         return (
-            fix(f"compute `{text}` again before each backward, inside the loop"),
+            fix(f"compute `{text}` again before each backward"),
             fix("or, if it need not be trained, `detach()` it once after computing it"),
         )
     return tuple(_fixes_of_a_shared_part(facts, failure, built, by))
@@ -156,3 +157,10 @@ def _entry(facts: Facts, built: Call, by: Backward) -> Call | None:
     made = {access.tensor for access in built.outputs}
     users = (c for c in facts.calls if built.index < c.index < by.index and made & {a.tensor for a in c.inputs})
     return next((call for call in users if reaches(facts, by, call)), None)
+
+
+def _roots_known_before(facts: Facts, failure: Failure, by: Backward) -> bool:
+    """Whether what the failed pass started from was there already when the graph was freed."""
+    failed = failed_backward(facts, failure)
+    makers = [] if failed is None else [facts.maker(root.tensor) for root in failed.roots]
+    return bool(makers) and all(maker is not None and maker.index < by.index for maker in makers)

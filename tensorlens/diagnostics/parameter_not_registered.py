@@ -83,20 +83,22 @@ def _tell(training: Training, step: Step, group: list[Unregistered]) -> Diagnost
     name = f"`{first.name}`{rest}"
     optimizer = optimizer_name(training, step)
     plain = facts.tensor(first.tensor).type != "Parameter"
+    alone = first.name.endswith("]")  # a parameter in a container, not in a layer that is in one
     cure = (
         f"make it a parameter: `self.{first.name} = torch.nn.Parameter(...)`"
         if plain
-        else f"hold the layers of `{_attribute(first)}` in a `torch.nn.ModuleList` or `ModuleDict`"
+        else f"hold what `{_attribute(first)}` holds in a `torch.nn.{'Parameter' if alone else 'Module'}List` "
+        f"or `{'Parameter' if alone else 'Module'}Dict`"
     )
     return finding(
         "parameter-not-registered",
         "warning",
-        f"{name} of `{first.module}` gets gradients, and no optimizer ever changes it",
+        f"no optimizer ever changes {name} of `{first.module}`, though backward computes a gradient",
         "`parameters()` finds what is assigned as a `Parameter` or a `Module`; this stands in a plain attribute",
         [
             facts.label("leaf_made_here", born(facts, first.tensor), f"{name}: unknown to `parameters()`"),
             optimizer_label(training, step),
-            facts.label("needed_here", step.site, f"`{optimizer}.step()` leaves it as it is"),
+            facts.label("needed_here", step.site, f"`{optimizer}.step()` does not know it"),
         ],
         fixes=(fix(cure),),
         evidence={"parameters": [held.name for held in group]},

@@ -100,6 +100,10 @@ class _Story:
         at = self.by.index if self.by is not None else None
         return "a tensor" if self.access is None else named(self.facts, self.access.tensor, at)
 
+    @property
+    def _saved_tensor(self) -> int | None:
+        return None if self.access is None else self.access.tensor
+
     def title(self) -> str:
         return f"{self.tensor} was changed in place after autograd saved it"
 
@@ -143,6 +147,9 @@ class _Story:
                 continue
             is_view = self.facts.tensor(number).base is not None
             source = next(a.tensor for a in made.inputs if self._same_memory(a.tensor, number))
+            before = self.facts.maker(source)
+            if before is not None and before.site == made.site and not self.facts.names.is_named(source):
+                continue  # both were made inside the call that stands there
             text = f"{named(self.facts, number, made.index)} shares memory with {named(self.facts, source, made.index)}"
             return self.facts.label("view_made_here" if is_view else "shared_here", made.site, text)
         return None
@@ -180,12 +187,14 @@ class _Story:
         made = self.facts.maker(write.tensor)
         name = event.op.rpartition(".")[2]
         item = name == "__setitem__"
-        in_place = item or (event.op.startswith("Tensor.") and name.endswith("_"))
-        if in_place and self._is_trained(write.tensor, event.index):
-            backward = f"`{source_text(self.facts, self.failure.site)}`"
-            yield fix(f"move the change after {backward}: until then the forward pass needs {written} as it was")
-        elif alias and made is not None and self._is_alias_of_saved(write.tensor, made):
+        in_place = item or (self._direct(event) and name.endswith("_"))
+        trained = [n for n in (write.tensor, self._saved_tensor) if n is not None and self._is_trained(n, event.index)]
+        if alias and made is not None and self._direct(made) and self._is_alias_of_saved(write.tensor, made):
             yield fix(f"change a copy: make {written} with {op_text(made.op)} followed by `.clone()`")
+        elif trained:
+            backward, name = (f"`{source_text(self.facts, site)}`" for site in (self.failure.site, event.site))
+            kept = named(self.facts, trained[0], event.index)
+            yield fix(f"move {name} after {backward}: until then the forward pass needs {kept} as it was")
         elif item or (in_place and (name in _ONLY_IN_PLACE or self.facts.tensor(write.tensor).base is not None)):
             copied = fix(f"save a copy: {self.tensor} as `.clone()`")
             yield copied if self._saved_below(event.site) else self._change_a_copy(event, write)
@@ -199,8 +208,14 @@ class _Story:
         elif in_place:
             out_of_place = op_text(event.op[:-1])
             yield fix(f"use {out_of_place} instead of {op_text(event.op)}, and assign the new tensor that it makes")
+        elif self._direct(event):
+            yield fix(f"let {op_text(event.op)} make a new tensor instead of writing its result into {written}")
         else:
-            yield fix(f"save a copy: use {self.tensor} as `.clone()` in the forward pass, so the change can't reach it")
+            yield fix(f"give `{source_text(self.facts, event.site)}` a copy of {self.tensor} made with `clone()`")
+
+    def _direct(self, call: Call) -> bool:
+        """Whether the line itself calls the op, and not a library's code on its behalf."""
+        return self.facts.names.syntax.is_direct(self.facts.trace.sites[call.site], call.op)
 
     def _saved_below(self, site: int) -> bool:
         """Whether the line at `site` saves the tensor itself, or calls what does."""
@@ -223,7 +238,7 @@ class _Story:
 
     def _is_alias_of_saved(self, written: int, made: Call) -> bool:
         """Whether the tensor written was made, as no view, from the one that was saved."""
-        saved = None if self.access is None else self.access.tensor
+        saved = self._saved_tensor
         return self.facts.tensor(written).base is None and any(access.tensor == saved for access in made.inputs)
 
     def evidence(self) -> dict[str, object]:

@@ -106,20 +106,24 @@ def last_read(code: CodeType, name: str, before: int) -> int | None:
 
 def writes_to(code: CodeType, name: str, attribute: str = "") -> Iterator[int]:
     """The offsets at which the value of `name` may change: it is bound, an item or attribute of it is set, or a method
-    that changes a container is called on it. With `attribute`: those that set an attribute of this name."""
+    that changes a container is called on it. With `attribute`: the same of the attribute of this name."""
     every = instructions(code)
+
+    def reads(instruction: dis.Instruction) -> bool:
+        if attribute:
+            return instruction.opname == "LOAD_ATTR" and instruction.argval == attribute
+        return name in read(instruction)
+
     for position, instruction in enumerate(every):
         opname = instruction.opname
-        if attribute:
-            if opname == "STORE_ATTR" and instruction.argval == attribute:
-                yield instruction.offset
-        elif name in bound(instruction):
+        binds = opname == "STORE_ATTR" and instruction.argval == attribute if attribute else name in bound(instruction)
+        if binds:
             yield instruction.offset
         elif opname.startswith(_ITEM_WRITES):
-            if any(name in read(other) and _begins(other, instruction) for other in every[:position]):
+            if any(reads(other) and _begins(other, instruction) for other in every[:position]):
                 yield instruction.offset
         elif opname in ("LOAD_METHOD", "LOAD_ATTR") and _method(instruction) in _MUTATORS:
-            if name in read(every[position - 1]):
+            if reads(every[position - 1]):
                 yield instruction.offset
 
 

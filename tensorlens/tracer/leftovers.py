@@ -99,6 +99,8 @@ def _of_node(recorder: Recorder, node: Any, attributes: Any, saved_before: bool)
         return
     held = [(f"ctx.{name}", value) for name, value in getattr(node, "__dict__", {}).items()]
     for slot, raw in (*raw_saved_of(node), *held):
+        if slot.startswith("running_") and node._saved_training:
+            continue  # saved, and not used: it normalised with the statistics of its batch
         data = raw if isinstance(raw, torch.Tensor) else _data(raw)
         if data is not None and (isinstance(raw, torch.Tensor) or check_of(node, slot) is None):
             row = _compare(recorder, sequence, data)

@@ -207,5 +207,6 @@ def _resolve(func: Any) -> str:
     name: str = _resolve_name(func) or ""
     if not name:
         name = f"{getattr(func, '__module__', None) or 'torch'}.{getattr(func, '__qualname__', type(func).__name__)}"
+    name = name.replace("torch._VariableFunctionsClass.", "torch.")  # `torch.add` and its kin live there
     short = ("torch.Tensor.", "torch.nn.", "torch.autograd.")
     return name.removeprefix("torch.") if name.startswith(short) else name

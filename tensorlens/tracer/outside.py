@@ -97,6 +97,7 @@ class Outside:
         if isinstance(value, torch.nn.Module):
             self._add_module(name, value)
             return
+        self._add_methods(type(value))
         for attribute, item in list(getattr(value, "__dict__", {}).items())[:_MAX_ITEMS]:
             if isinstance(item, (*_ATOMS, *_CONTAINERS)) and not attribute.startswith("__"):
                 self._add_value(f"{name}.{attribute}", Reading("", name, attribute), item, 0)
@@ -104,9 +105,26 @@ class Outside:
     def _add_module(self, name: str, module: torch.nn.Module) -> None:
         for path, part in module.named_modules():
             for attribute, item in list(vars(part).items()):
-                if len(self.read) < _MAX_READ and isinstance(item, _KEPT) and not attribute.startswith("_"):
-                    full = ".".join(filter(None, (name, path, attribute)))
+                if len(self.read) >= _MAX_READ or attribute.startswith("_"):
+                    continue
+                full = ".".join(filter(None, (name, path, attribute)))
+                if isinstance(item, _KEPT):
                     self.read[full] = Reading(_text(item), name, attribute, id(part))
+                elif isinstance(item, _CONTAINERS):
+                    self._add_methods(type(part))
+                    self._add_items(full, Reading("", name, attribute), item)
+                elif not isinstance(item, torch.nn.Module) and self._methods(type(item)):
+                    self._add_object(full, item)
+
+    def _add_methods(self, kind: type) -> None:
+        """The code of a class of the user's, where what its objects hold may be changed."""
+        self.codes += [code for code in self._methods(kind) if code not in self.codes]
+
+    def _methods(self, kind: type) -> list[CodeType]:
+        """The methods that the user wrote for a class and that may run between the two runs; none for a library's."""
+        methods = {name: value for name, value in vars(kind).items() if isinstance(value, FunctionType)}
+        codes = [value.__code__ for name, value in methods.items() if name != "__init__"]
+        return [code for code in codes if self._is_user(code.co_filename)]
 
 
 def _text(value: Any) -> str:

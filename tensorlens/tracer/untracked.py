@@ -70,6 +70,7 @@ class Untracked:
         self._watched: dict[int, Watch] = {}
         self._place: Place = ()
         self._count = 0
+        self._statistics: set[int] = set()  # running statistics that nodes may have saved
 
     def open(self, tensor: torch.Tensor, way: str, frame: Any, outside: bool, alias: Any = None) -> None:
         """Watch the memory of `tensor` from here on."""
@@ -114,6 +115,19 @@ class Untracked:
         for watch in self._watched.values():
             self._compare(watch, None, frame, (), None)
         self._place = place_of(self.recorder, frame)
+
+    def keep_statistics(self, result: torch.Tensor, *running: torch.Tensor) -> None:
+        """A layer normalised with its running statistics: a node has saved them if its result has a history."""
+        if result.requires_grad:
+            self._statistics.update(map(self.recorder.identity.meet, running))
+
+    def move_statistics(self, way: str, frame: Any, *running: torch.Tensor) -> None:
+        """A layer moved its running statistics on."""
+        for tensor in running if self._statistics else ():
+            number = self.recorder.identity.meet(tensor)
+            if number in self._statistics:
+                self._statistics.discard(number)
+                self.written(tensor, way, frame)
 
     def _finish(self, called: Any, result: Any, tensors: Any, inputs: Any, before: int) -> None:
         """`Recorder.finish`, after a look at the memory that is watched."""
