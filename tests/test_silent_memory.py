@@ -133,6 +133,16 @@ WAYS = {
         h.data.mul_(10)  # modified_here
         loss.backward()  # needed_here
         """,
+    "statistics moved after a pass that normalised with them": """
+        import torch
+        norm = torch.nn.BatchNorm1d(2)
+        norm.train(False)
+        x = torch.randn(4, 2)
+        steady = norm(x)  # saved_here
+        norm.train()
+        moving = norm(x + 1)  # modified_here
+        (steady - moving).square().sum().backward()  # needed_here
+        """,
 }
 
 
@@ -232,6 +242,31 @@ HARMLESS = {
             optimizer.step()
             for a, p in zip(average.parameters(), net.parameters()):
                 a.data.mul_(0.9).add_(p.data, alpha=0.1)
+        """,
+    "statistics moved by two passes of training": """
+        import torch
+        norm = torch.nn.BatchNorm1d(2)
+        x = torch.randn(4, 2)
+        with torch.no_grad():
+            norm.eval()(x)
+        norm.train()
+        (norm(x) - norm(x + 1)).square().sum().backward()
+        """,
+    "statistics moved after the backward pass that needed them": """
+        import torch
+        norm = torch.nn.BatchNorm1d(2)
+        x = torch.randn(4, 2)
+        for step in range(2):
+            norm.eval()(x).square().sum().backward()
+            norm.train()(x).square().sum().backward()
+            norm.zero_grad()
+        """,
+    "statistics read while none is moved": """
+        import torch
+        norm = torch.nn.BatchNorm1d(2, momentum=0.0)
+        x = torch.randn(4, 2)
+        steady = norm.eval()(x)
+        (steady - norm.train()(x)).square().sum().backward()
         """,
 }
 

@@ -64,7 +64,7 @@ def way_text(overwrite: Overwrite) -> str:
         return "a NumPy array shares this memory, and its writes move no version"
     if way.startswith("_fused"):
         return "a fused optimizer writes without moving versions"
-    if way.endswith("_norm"):
+    if way == "batch_norm":
         return f"in `train()` mode {op_text(overwrite.way)} moves its running statistics on, and not their version"
     if way in ("__dlpack__", "to_dlpack", "from_dlpack"):
         return "DLPack shares this memory, and writes through it move no version"
@@ -147,7 +147,7 @@ def _fixes(facts: Facts, overwrite: Overwrite, name: str) -> Iterator[Fix]:
     elif overwrite.way == "Tensor.data.__get__":
         yield fix("move the change after the backward pass")
         yield fix("write under `torch.no_grad()` instead of through `.data`: autograd then raises where this is wrong")
-    elif overwrite.way.endswith("_norm"):
+    elif overwrite.way == "batch_norm":
         yield fix("call backward for the pass in `eval()` mode before the next one in `train()` mode")
         yield fix("or run both passes in the same mode")
     elif "_fused" in overwrite.way:

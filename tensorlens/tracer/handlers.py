@@ -140,22 +140,16 @@ def _normalise(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     result = recorder.call(func, args, kwargs, frame)
     mean, variance, training, momentum = (
         args[position] if position < len(args) else kwargs.get(name, default)
-        for position, name, default in _NORMALISING[func]
-    )
+        for position, name, default in (
+            (1, "running_mean", None), (2, "running_var", None), (5, "training", False), (6, "momentum", 0.1),
+        )
+    )  # fmt: skip
     if isinstance(mean, torch.Tensor) and isinstance(variance, torch.Tensor):
         if not training:
             recorder.untracked.keep_statistics(result, mean, variance)
         elif momentum:
             recorder.untracked.move_statistics(ops.name_of(func), frame, mean, variance)
     return result
-
-
-_RUNNING = ((1, "running_mean", None), (2, "running_var", None))
-_NORMALISING: dict[Any, tuple[tuple[int, str, Any], ...]] = {
-    torch.nn.functional.batch_norm: (*_RUNNING, (5, "training", False), (6, "momentum", 0.1)),
-    torch.nn.functional.instance_norm: (*_RUNNING, (5, "use_input_stats", True), (6, "momentum", 0.1)),
-}
-"""Where each function takes what it normalises with: (position, name, default)."""
 
 
 def _backward(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
@@ -193,7 +187,7 @@ ops.SPECIAL.update(
         torch.Tensor.storage: _storage,
         ops.getter("data"): _data,
         ops.setter("data"): _assign_data,
-        **dict.fromkeys(_NORMALISING, _normalise),
+        torch.nn.functional.batch_norm: _normalise,
         ops.getter("grad"): _user_reads,
         ops.getter("grad_fn"): _user_reads,
         **{getattr(torch, name): _fused for name in dir(torch) if name.startswith("_fused_") and name.endswith("_")},
