@@ -147,7 +147,7 @@ def _fixes(facts: Facts, overwrite: Overwrite, name: str) -> Iterator[Fix]:
     elif overwrite.way == "Tensor.data.__get__":
         yield fix("move the change after the backward pass")
         yield fix("write under `torch.no_grad()` instead of through `.data`: autograd then raises where this is wrong")
-    elif overwrite.way == "batch_norm":
+    elif overwrite.way.endswith(".batch_norm"):
         yield fix("call backward for the pass in `eval()` mode before the next one in `train()` mode")
         yield fix("or run both passes in the same mode")
     elif "_fused" in overwrite.way:
