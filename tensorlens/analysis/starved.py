@@ -7,21 +7,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import LEAVING, Facts
 from tensorlens.analysis.lineage import MAX_CALLS, Cut
 from tensorlens.analysis.training import DATA_SET, Training
 from tensorlens.inspection import Step
 from tensorlens.model import Access, Backward, Call
 
 MAX_PASSES = 4  # backward passes that are followed back, each from another line
-Kind = Literal["cut", "late", "swallowed"]
+Kind = Literal["cut", "late", "swallowed", "unused"]
 _Place = tuple[Call, int, Kind]  # the call where a way ends, and the tensor that it leaves behind
 
 
 @dataclass(frozen=True, slots=True)
 class Starved:
     """A parameter without a gradient. `cut` is where its way to the root of `backward` ends: a call took the value out
-    of the graph, or used it before it required grad, or had it as an input and gave it no gradient."""
+    of the graph, or used it before it required grad, or had it as an input and gave it no gradient, or made what no
+    root was computed from."""
 
     number: int
     backward: Backward
@@ -70,6 +71,27 @@ def ways(training: Training, numbers: set[int]) -> Iterator[Starved]:
             yield found
         if not left or len(lines) >= MAX_PASSES:
             return
+
+
+def lost(training: Training, numbers: set[int]) -> Iterator[Starved]:
+    """For each of the tensors that something was computed from, and no root of a backward pass: where that ends."""
+    facts = training.facts
+    made_of: dict[int, frozenset[int]] = {number: frozenset((number,)) for number in numbers}
+    ends: dict[int, _Place] = {}
+    for call in facts.calls:
+        sources = [access.tensor for access in call.inputs if access.tensor in made_of and not call.within]
+        leaves = call.op in LEAVING and any(facts.requires_grad(number, call.index) for number in sources)
+        if not sources or not (leaves or call.nodes[1] > call.nodes[0]):
+            continue
+        reached = frozenset[int]().union(*(made_of[number] for number in sources))
+        made_of.update((access.tensor, reached) for access in call.outputs if access.tensor not in numbers)
+        for number in reached:
+            if leaves or number not in ends or ends[number][2] == "unused":
+                ends[number] = call, sources[0], "cut" if leaves else "unused"
+    for number, (call, source, kind) in ends.items():
+        backward = next((b for b in facts.backwards if b.index > call.index and not b.failed), None)
+        if backward is not None:
+            yield Starved(number, backward, Cut(call, source, number), kind)
 
 
 def _followed(training: Training, backward: Backward, numbers: set[int]) -> list[Starved]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import Cut
 from tensorlens.analysis.replaced import replaced_parameters
-from tensorlens.analysis.starved import Starved, starved, ways
+from tensorlens.analysis.starved import Starved, lost, starved, ways
 from tensorlens.analysis.training import DATA_SET, Training, training_of
 from tensorlens.diagnostics import custom_function_none_gradient
 from tensorlens.diagnostics.bookkeeping import born, optimizer_label, optimizer_name, several
@@ -29,7 +29,9 @@ def find_cut_off(facts: Facts, code: str, chosen: Chosen) -> Iterator[Diagnostic
     stepped = {number: step for number, step in starved(training).items() if number not in replaced}
     wanted = set(stepped) if training.steps else _leaves(training)
     told = {f"{returned.evidence['function']}.apply" for returned in custom_function_none_gradient.find(facts)}
-    found = [way for way in ways(training, wanted) if chosen(way.cut) and way.cut.call.op not in told]
+    followed = list(ways(training, wanted))
+    followed += lost(training, set(stepped) - {way.number for way in followed})
+    found = [way for way in followed if chosen(way.cut) and way.cut.call.op not in told]
     whole = [way for way in found if way.number not in training.had_gradient]
     sites = {way.cut.call.site for way in whole}
     partly = [way for way in found if way not in whole and way.cut.call.site not in sites and _is_partly(facts, way)]
@@ -88,6 +90,9 @@ def _end(facts: Facts, found: Starved, name: str) -> Iterator[Label | None]:
         yield from (label for label in cut_labels(facts, found.cut) if label and label.role != "leaf_made_here")
     elif found.kind == "late":
         yield facts.label("graph_cut_here", found.cut.call.site, f"{op} uses {name} before it requires grad")
+    elif found.kind == "unused":
+        text = f"what {op} computes from {name} goes into no value that backward starts from"
+        yield facts.label("graph_cut_here", found.cut.call.site, text)
     else:
         yield facts.label("graph_cut_here", found.cut.call.site, f"{op} is given {name} and gives it no gradient")
 
@@ -97,6 +102,8 @@ def _why(facts: Facts, found: Starved, loss: str) -> str:
         return f"on its way to {loss}: {cut_reason(facts, found.cut)}"
     if found.kind == "late":
         return "autograd records what requires grad at the time of the call; what was used before is a constant there"
+    if found.kind == "unused":
+        return f"{loss} is computed without it: backward fills the gradients of what its root is computed from"
     return "the call is recorded, and its derivative does not lead to this input"
 
 
@@ -105,5 +112,7 @@ def _fixes(facts: Facts, found: Starved, name: str) -> Iterator[Fix]:
         yield from cut_fixes(facts, found.cut)
     elif found.kind == "late":
         yield fix(f"let {name} require grad before it is used")
+    elif found.kind == "unused":
+        yield fix(f"add what is computed from {name} to the loss, or leave {name} out of the optimizer")
     elif found.cut.call.op.endswith(".apply"):
         yield fix(f"pass {name} to {op_text(found.cut.call.op)} as an argument of its own and return its gradient")
