@@ -186,9 +186,59 @@ HARM = {
             for p in params:
                 p = p.sub(0.1 * p.grad)  # replaced_here
         """,
+    ("update-rebinds-loop-variable", "an average that goes nowhere"): """
+        import copy, torch
+        student = torch.nn.Linear(2, 1)
+        teacher = copy.deepcopy(student)  # leaf_made_here
+        optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
+        for step in range(2):
+            loss = (student(torch.ones(1, 2)) - teacher(torch.ones(1, 2)).detach() - 1).square().sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            for t, s in zip(teacher.parameters(), student.parameters()):
+                t = t * 0.9 + s * 0.1  # replaced_here
+        """,
+    ("branch-detached", "values that leave torch"): """
+        import torch
+        policy, value = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)  # leaf_made_here
+        optimizer = torch.optim.SGD([*policy.parameters(), *value.parameters()], lr=0.1)  # optimizer_made_here
+        for step in range(2):
+            baseline = value(torch.ones(1, 2)).item()  # graph_cut_here
+            loss = (policy(torch.ones(1, 2)) - baseline).square().sum()
+            optimizer.zero_grad()
+            loss.backward()  # needed_here
+            optimizer.step()
+        """,
+    ("branch-detached", "a loss that is not added"): """
+        import torch
+        main, other = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)  # leaf_made_here
+        optimizer = torch.optim.SGD([*main.parameters(), *other.parameters()], lr=0.1)  # optimizer_made_here
+        for step in range(2):
+            extra = other(torch.ones(1, 2)).square().sum()  # graph_cut_here
+            loss = main(torch.ones(1, 2)).square().sum()
+            optimizer.zero_grad()
+            loss.backward()  # needed_here
+            optimizer.step()
+        """,
 }
 
 HARMLESS = {
+    "an average that is loaded": """
+        import copy, torch
+        student = torch.nn.Linear(2, 1)
+        teacher = copy.deepcopy(student)
+        optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
+        for step in range(2):
+            optimizer.zero_grad()
+            (student(torch.ones(1, 2)) - teacher(torch.ones(1, 2)).detach() - 1).square().sum().backward()
+            optimizer.step()
+            average = {}
+            for (name, t), s in zip(teacher.named_parameters(), student.parameters()):
+                t = t * 0.9 + s * 0.1
+                average[name] = t
+            teacher.load_state_dict(average)
+        """,
     "a gradient thrown away on purpose": """
         import torch
         net = torch.nn.Linear(2, 1)

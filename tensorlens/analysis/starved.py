@@ -45,10 +45,10 @@ def starved(training: Training) -> dict[int, Step]:
                 wanted.discard(number)
                 found.pop(number, None)
     started = min([b.index for b in training.facts.backwards] + [step.index for step in training.steps], default=0)
-    return {n: step for n, step in found.items() if not _changed_since(training, n, started)}
+    return {n: step for n, step in found.items() if not changed_since(training, n, started)}
 
 
-def _changed_since(training: Training, number: int, index: int) -> bool:
+def changed_since(training: Training, number: int, index: int) -> bool:
     """Whether something other than an optimizer changed a parameter: an average that follows, a copy that is loaded."""
     facts = training.facts
     places = facts.storages_of(number)
@@ -90,7 +90,7 @@ def lost(training: Training, numbers: set[int]) -> Iterator[Starved]:
                 ends[number] = call, sources[0], "cut" if leaves else "unused"
     for number, (call, source, kind) in ends.items():
         backward = next((b for b in facts.backwards if b.index > call.index and not b.failed), None)
-        if backward is not None:
+        if backward is not None and _computed(facts, backward):
             yield Starved(number, backward, Cut(call, source, number), kind)
 
 

@@ -37,6 +37,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.names import place_of
+from tensorlens.analysis.starved import changed_since
+from tensorlens.analysis.syntax import plain_name
 from tensorlens.analysis.training import Training, training_of
 from tensorlens.diagnostics.bookkeeping import born, several
 from tensorlens.diagnostics.wording import finding, fix, op_text
@@ -49,19 +52,19 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
     used |= {root.tensor for backward in facts.backwards for root in backward.roots}
     groups: dict[int, list[tuple[int, Call]]] = {}
     for call in facts.calls:
-        number = None if call.writes or call.within or not call.outputs else _left_alone(training, call, used)
+        if call.writes or call.within or not call.outputs or call.outputs[0].tensor in used:
+            continue
+        number = _left_alone(training, call) or _not_averaged(training, call)
         if number is not None:
             groups.setdefault(call.site, []).append((number, call))
     for group in groups.values():
         yield _tell(facts, group)
 
 
-def _left_alone(training: Training, call: Call, used: set[int]) -> int | None:
+def _left_alone(training: Training, call: Call) -> int | None:
     """The leaf that `call` computed a new value for, from its gradient, that nobody used: the leaf stayed as it was."""
     facts = training.facts
     targets = facts.trace.sites[call.site].targets
-    if call.outputs[0].tensor in used:
-        return None
     for access, name in zip(call.inputs, facts.names.operands(call), strict=False):
         number = access.tensor
         if number not in training.had_gradient or training.is_updated(number) or number in training.stepped:
@@ -69,6 +72,32 @@ def _left_alone(training: Training, call: Call, used: set[int]) -> int | None:
         if name in targets and training.uses_gradient(call, number):
             return number
     return None
+
+
+def _not_averaged(training: Training, call: Call) -> int | None:
+    """The parameter that `call` computed a new value for, from one that is trained, that nobody used either."""
+    facts = training.facts
+    targets = facts.trace.sites[call.site].targets
+    shape = facts.tensor(call.outputs[0].tensor).shape
+    found, trained = None, False
+    for number, names in _parameters(facts, call) if targets else ():
+        if facts.tensor(number).shape == shape:
+            trained = trained or number in training.stepped
+            found = number if names & set(targets) and number not in training.stepped else found
+    return found if trained and found is not None and not changed_since(training, found, 0) else None
+
+
+def _parameters(facts: Facts, call: Call) -> Iterator[tuple[int, set[str | None]]]:
+    """The parameters that the line of `call` computes with, each with the names in the expression that reads it."""
+    waiting, line = [call], place_of(facts.trace.sites[call.site])
+    for made in waiting:
+        site = facts.trace.sites[made.site]
+        for access in made.inputs:
+            before = facts.producers(access.tensor, made.index)[:1]
+            if facts.tensor(access.tensor).type == "Parameter":
+                yield access.tensor, {plain_name(node) for node in facts.names.syntax.operands(site, made.op)}
+            elif before and place_of(facts.trace.sites[before[0].site]) == line:
+                waiting += before
 
 
 def _tell(facts: Facts, group: list[tuple[int, Call]]) -> Diagnostic:
@@ -84,6 +113,6 @@ def _tell(facts: Facts, group: list[tuple[int, Call]]) -> Diagnostic:
             facts.label("replaced_here", call.site, f"`{target}` is another tensor from here on"),
             facts.label("leaf_made_here", born(facts, number), f"{name}: never changed"),
         ],
-        fixes=(fix(f"change it in place, under `torch.no_grad()`: `{target} -= ...`"),),
+        fixes=(fix(f"change it in place, under `torch.no_grad()`: `{target}.copy_(...)`"),),
         evidence={"parameters": [facts.name(entry[0]) for entry in group]},
     )
