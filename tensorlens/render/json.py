@@ -33,6 +33,7 @@ from tensorlens.verdicts import Claim
 FORMAT = "tensorlens.report"
 VERSION = 1
 MAX_EVENTS = 2_000  # a longer run is told once a line and op, with counts
+MAX_TENSORS = 2_000  # the tracer says no more of those that are alive; of a run that left none, the last
 
 
 def to_json(report: Report, options: RenderOptions) -> str:
@@ -44,7 +45,7 @@ def to_dict(report: Report, options: RenderOptions) -> dict[str, Any]:
     """The report as plain data."""
     trace = report.trace
     names = Names(trace)
-    states = last_states(trace)
+    states = last_states(trace)[-MAX_TENSORS:]
     return {
         "format": FORMAT,
         "version": VERSION,
