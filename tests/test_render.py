@@ -30,7 +30,7 @@ SCHEMA = json.loads((Path(__file__).parent.parent / "docs" / "report.schema.json
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
 AT_80 = """\
-demo.py   torch 2.13.0   4 calls   1 error
+demo.py   torch 2.13.0   4 calls   1 error at line 4
 
 line  source                what happened
    1  a = torch.tensor([1.2, 3.4, 5.6], requires_grad=True)

@@ -75,7 +75,9 @@ class Names:
         if key not in self._operands:
             nodes = self.syntax.operands(self._trace.sites[event.site], event.op)
             self._operands[key] = [plain_name(node) for node in nodes]
-        return _paired(self._operands[key], event.inputs)
+        names = self._operands[key]
+        # what is indexed comes first, whatever it is indexed with
+        return names[:1] if event.op.endswith("item__") else _paired(names, event.inputs)
 
     def storage(self, tensor: int) -> str:
         """`#1`: the tensor's memory, numbered as named tensors came to lie in it; "" for none. Of the tensors that a

@@ -68,6 +68,7 @@ def _sharing(ledger: Ledger, state: State, sources: _Sources, shared: list[int])
 def _sources(ledger: Ledger, call: Call, visit: Visit) -> _Sources:
     """Back from `call` to what the visit found or gave a name."""
     names: dict[int, str] = {}
+    used: dict[int, int] = {}  # tensor -> the first call that read it
     grad_fns: list[str] = []
     waiting, seen = [call], {call.index}
     while waiting:
@@ -78,10 +79,11 @@ def _sources(ledger: Ledger, call: Call, visit: Visit) -> _Sources:
             maker = visit.made.get(access.tensor)
             if maker is None or maker.index >= current.index or ledger.names.is_named(access.tensor):
                 names[access.tensor] = ledger.names.of(access.tensor, current.index)
+                used[access.tensor] = min(current.index, used.get(access.tensor, current.index))
             elif maker.index not in seen:
                 seen.add(maker.index)
                 waiting.append(maker)
-    return _Sources(names, tuple(grad_fns))
+    return _Sources({tensor: names[tensor] for tensor in sorted(names, key=used.__getitem__)}, tuple(grad_fns))
 
 
 def _same_memory(ledger: Ledger, tensor: int, storage: int | None) -> bool:

@@ -104,12 +104,13 @@ class Phrases:
         return Fact(self._names.of(tensor, call.index), text, self._ledger.mark(tensor))
 
     def _passing(self, calls: list[Call], visit: Visit) -> Iterator[Fact]:
-        """What a line comes to that keeps nothing: the value that it reads, or the tensor that it hands on."""
+        """What a line comes to that keeps nothing: the values that it reads, or the tensor that it hands on."""
+        for call in calls:
+            name = call.op.rpartition(".")[2]
+            if name in _READS and call.inputs:
+                read = call.inputs[0].tensor
+                yield Fact(self._names.of(read, call.index), _READS[name], self._ledger.mark(read), "passing")
         last = calls[-1]
-        name = last.op.rpartition(".")[2]
-        if name in _READS and last.inputs:
-            read = last.inputs[0].tensor
-            yield Fact(self._names.of(read, last.index), _READS[name], self._ledger.mark(read), "passing")
         for access in last.outputs:
             if visit.made.get(access.tensor) is last and access.tensor in visit.states:
                 yield replace(self._new(access.tensor, last, visit), kind="passing")

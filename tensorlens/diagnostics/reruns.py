@@ -22,7 +22,8 @@ def find_rerun(facts: Facts, code: str, title: str, why: str) -> Iterator[Diagno
         if not found:
             notes.append("what changed in between is not known: no global, outer variable or module flag that it reads")
         if len(found) > MAX_CHANGES:
-            notes.append(f"{len(found) - MAX_CHANGES} more values that it reads have changed")
+            more = len(found) - MAX_CHANGES
+            notes.append(f"{more} more {'value' if more == 1 else 'values'} that it reads changed as well")
         yield finding(
             code,
             severity_of(failure),

@@ -224,8 +224,9 @@ class _Story:
         return any(facts.same_line(saving, site) for saving in sites)
 
     def _change_a_copy(self, event: Call, write: Write) -> Fix:
-        base = self.facts.tensor(write.tensor).base
-        name = self.facts.name(write.tensor if base is None else base, event.index)
+        base, made = self.facts.tensor(write.tensor).base, self.facts.maker(write.tensor)
+        at = event.index if base is None or made is None else made.index
+        name = self.facts.name(write.tensor if base is None else base, at)
         if not name.replace(".", "_").isidentifier():
             return fix(f"change a `.clone()` of {self.tensor}")
         where = "this line" if base is None else "the view of it is taken"

@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 import ast
+import re
 import signal
 from collections import Counter
 
-from tensorlens.model import Backward, Call, Failure, Gap, Notice, Report, Site, Trace
+from tensorlens.model import Backward, Call, Diagnostic, Failure, Gap, Notice, Report, Site, Trace
 from tensorlens.source import one_line, shown_path
 from tensorlens.verdicts import Claim
 
+_INTERNAL = re.compile(r"\s*\(Triggered internally at [^)]*\)")
+
 
 def headline(report: Report) -> list[str]:
-    """`demo.py`, `torch 2.13.0`, `6 calls`, `1 error`."""
+    """`demo.py`, `torch 2.13.0`, `6 calls`, `1 error at line 6`."""
     trace = report.trace
     calls = sum(total.count for total in trace.totals)
     calls = max(calls, sum(isinstance(event, Call | Backward) for event in trace.events))
-    errors = sum(diagnostic.severity == "error" for diagnostic in report.diagnostics)
-    errors = errors or int(final_failure(trace) is not None)
-    warnings = sum(diagnostic.severity == "warning" for diagnostic in report.diagnostics)
     parts = [shown_path(trace.script.path, trace.script.folder), f"torch {trace.versions.torch}", count(calls, "call")]
-    return parts + [count(number, noun) for number, noun in ((errors, "error"), (warnings, "warning")) if number]
+    for severity in ("error", "warning"):
+        found = [diagnostic for diagnostic in report.diagnostics if diagnostic.severity == severity]
+        if found:
+            first = f", the first{_at(trace, found[0])}" if len(found) > 1 else _at(trace, found[0])
+            parts.append(count(len(found), severity) + first)
+        elif severity == "error" and final_failure(trace) is not None:
+            parts.append("1 error")
+    return parts
+
+
+def _at(trace: Trace, found: Diagnostic) -> str:
+    """` at line 6`: where the primary label of a finding points."""
+    if not found.labels:
+        return ""
+    span = found.labels[0].span
+    own = span.file == script_file(trace)
+    return f" at {f'line {span.line}' if own else f'{shown_path(span.file, trace.script.folder)}:{span.line}'}"
 
 
 def count(number: int, noun: str) -> str:
@@ -92,8 +108,14 @@ def warnings_noticed(trace: Trace) -> list[tuple[str, str, int]]:
     found: Counter[tuple[str, str]] = Counter()
     for event in trace.events:
         if isinstance(event, Notice):
-            found[place(trace, event.site), f"{event.category}: {one_line(event.message)}"] += 1
+            found[place(trace, event.site), f"{event.category}: {_told(event.message)}"] += 1
     return [(*key, number) for key, number in found.items()]
+
+
+def _told(message: str) -> str:
+    """What a warning says itself: its first line, without the place in PyTorch's own sources that it came from."""
+    first, _, rest = message.strip().partition("\n")
+    return one_line(_INTERNAL.sub("", first)) + (" ..." if rest.strip() and not _INTERNAL.match(rest.strip()) else "")
 
 
 def gaps(trace: Trace) -> list[tuple[str, str, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from tensorlens.analysis.names import Names
@@ -73,7 +74,7 @@ def headline_lines(report: Report, size: int) -> list[Line]:
         return [*paragraph(parts[0], size, style="heading"), *more]
     line: Line = [(parts[0], "heading")]
     for part in parts[1:]:
-        style = "error" if part.endswith(("error", "errors")) else "plain"
+        style = "error" if re.match(r"\d+ errors?\b", part) else "plain"
         line += [("   ", "plain"), (part, style)]
     return [line]
 
