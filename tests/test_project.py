@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -122,3 +123,15 @@ def test_versions_agree() -> None:
 
 def test_it_is_typed() -> None:
     assert (PACKAGE / "py.typed").exists()
+
+
+def test_the_map_for_contributors_has_every_module() -> None:
+    told = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
+    parts = [f"{path.name}/" if path.is_dir() else path.name for path in PACKAGE.iterdir()]
+    hidden = ("__", "py.typed", "scenarios/")
+    assert [part for part in parts if not part.startswith(hidden) and f"`{part}`" not in told] == []
+
+
+def test_the_tests_that_contributors_are_sent_to_exist() -> None:
+    told = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
+    assert [path for path in re.findall(r"tests/[\w/*]+\.py", told) if not list(ROOT.glob(path))] == []
