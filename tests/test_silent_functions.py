@@ -43,6 +43,26 @@ FOUND = {
         y.sum().backward()  # needed_here
         """,
     ),
+    "an attribute of what is called": (
+        "checkpoint-recomputes-with-changed-state",
+        """
+        import torch
+        from torch.utils.checkpoint import checkpoint
+
+        class Block:
+            def __init__(self):
+                self.scale = 1.0
+
+            def __call__(self, x):
+                return (x * self.scale).tanh()
+
+        block = Block()
+        x = torch.ones(3, requires_grad=True)
+        y = checkpoint(block, x, use_reentrant=False)  # called_here
+        block.scale = 3.0  # state_changed_here
+        y.sum().backward()  # needed_here
+        """,
+    ),
     "a parameter, by an optimizer": (
         "checkpoint-recomputes-with-changed-state",
         """

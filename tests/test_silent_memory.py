@@ -74,6 +74,15 @@ WAYS = {
             np.multiply(batch, 2, out=batch)  # modified_here
             loss.backward()  # needed_here
         """,
+    "a capsule": """
+        import torch
+        from torch.utils import dlpack
+        x = torch.ones(3, requires_grad=True)
+        h = (x * 1).sigmoid()  # saved_here
+        alias = dlpack.from_dlpack(dlpack.to_dlpack(h.detach()))  # shared_here
+        alias.mul_(2)  # modified_here
+        h.sum().backward()  # needed_here
+        """,
     "a storage that is filled": """
         import torch
         pool = torch.ones(8)

@@ -186,6 +186,15 @@ HARM = {
             for p in params:
                 p = p.sub(0.1 * p.grad)  # replaced_here
         """,
+    ("update-rebinds-loop-variable", "an update of a detached tensor"): """
+        import torch
+        w, b = torch.ones(2, requires_grad=True), torch.ones(1, requires_grad=True)  # leaf_made_here
+        for step in range(2):
+            (w * b).sum().backward()
+            for p in (w, b):
+                p = p.detach() - 0.1 * p.grad  # replaced_here
+            w.grad = b.grad = None
+        """,
     ("update-rebinds-loop-variable", "an average that goes nowhere"): """
         import copy, torch
         student = torch.nn.Linear(2, 1)

@@ -26,7 +26,10 @@ class Replaced:
 
 def replaced_parameters(training: Training) -> list[tuple[Replaced, Step]]:
     """Each replaced parameter with the first step that found no gradient for it, where none did from there on."""
-    pairs = ((replaced, _in_vain(training, replaced)) for replaced in (*_assigned(training), *_copied(training)))
+    assigned = list(_assigned(training))
+    known = {replaced.new for replaced in assigned}
+    both = (*assigned, *(replaced for replaced in _copied(training) if replaced.new not in known))
+    pairs = ((replaced, _in_vain(training, replaced)) for replaced in both)
     return [(replaced, step) for replaced, step in pairs if step is not None]
 
 

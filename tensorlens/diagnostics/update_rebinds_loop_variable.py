@@ -45,6 +45,8 @@ from tensorlens.diagnostics.bookkeeping import born, several
 from tensorlens.diagnostics.wording import finding, fix, op_text
 from tensorlens.model import Call, Diagnostic
 
+MAX_CALLS = 50
+
 
 def find(facts: Facts) -> Iterator[Diagnostic]:
     training = training_of(facts)
@@ -54,7 +56,8 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
     for call in facts.calls:
         if call.writes or call.within or not call.outputs or call.outputs[0].tensor in used:
             continue
-        number = _left_alone(training, call) or _not_averaged(training, call)
+        number = _left_alone(training, call)
+        number = _not_averaged(training, call) if number is None else number
         if number is not None:
             groups.setdefault(call.site, []).append((number, call))
     for group in groups.values():
@@ -63,40 +66,39 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
 
 def _left_alone(training: Training, call: Call) -> int | None:
     """The leaf that `call` computed a new value for, from its gradient, that nobody used: the leaf stayed as it was."""
-    facts = training.facts
-    targets = facts.trace.sites[call.site].targets
-    for access, name in zip(call.inputs, facts.names.operands(call), strict=False):
-        number = access.tensor
-        if number not in training.had_gradient or training.is_updated(number) or number in training.stepped:
-            continue
-        if name in targets and training.uses_gradient(call, number):
-            return number
+    targets = set(training.facts.trace.sites[call.site].targets)
+    lost = training.had_gradient - training.stepped
+    for number, names in _read(training.facts, call, lost) if targets else ():
+        if number in lost and names & targets and not training.is_updated(number):
+            if training.uses_gradient(call, number):
+                return number
     return None
 
 
 def _not_averaged(training: Training, call: Call) -> int | None:
     """The parameter that `call` computed a new value for, from one that is trained, that nobody used either."""
     facts = training.facts
-    targets = facts.trace.sites[call.site].targets
+    targets = set(facts.trace.sites[call.site].targets)
     shape = facts.tensor(call.outputs[0].tensor).shape
     found, trained = None, False
-    for number, names in _parameters(facts, call) if targets else ():
+    for number, names in _read(facts, call, training.stepped) if targets else ():
         if facts.tensor(number).shape == shape:
             trained = trained or number in training.stepped
-            found = number if names & set(targets) and number not in training.stepped else found
+            found = number if names & targets and number not in training.stepped else found
     return found if trained and found is not None and not changed_since(training, found, 0) else None
 
 
-def _parameters(facts: Facts, call: Call) -> Iterator[tuple[int, set[str | None]]]:
-    """The parameters that the line of `call` computes with, each with the names in the expression that reads it."""
+def _read(facts: Facts, call: Call, leaves: set[int]) -> Iterator[tuple[int, set[str | None]]]:
+    """The parameters and `leaves` that the line of `call` computes with, each with the names in the expression that
+    reads it."""
     waiting, line = [call], place_of(facts.trace.sites[call.site])
     for made in waiting:
         site = facts.trace.sites[made.site]
-        for access in made.inputs:
-            before = facts.producers(access.tensor, made.index)[:1]
-            if facts.tensor(access.tensor).type == "Parameter":
-                yield access.tensor, {plain_name(node) for node in facts.names.syntax.operands(site, made.op)}
-            elif before and place_of(facts.trace.sites[before[0].site]) == line:
+        for number in {access.tensor for access in made.inputs}:
+            before = facts.producers(number, made.index)[:1]
+            if number in leaves or facts.tensor(number).type == "Parameter":
+                yield number, {plain_name(node) for node in facts.names.syntax.operands(site, made.op)}
+            elif before and place_of(facts.trace.sites[before[0].site]) == line and len(waiting) < MAX_CALLS:
                 waiting += before
 
 

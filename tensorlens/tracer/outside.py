@@ -53,6 +53,8 @@ class Outside:
     def _add_function(self, function: Any, depth: int) -> None:
         while isinstance(function, functools.partial):
             function = function.func
+        if not isinstance(function, FunctionType | MethodType | torch.nn.Module) and callable(function):
+            function = function.__call__  # an object of a class of the program's
         if isinstance(function, torch.nn.Module):
             self._add_module(type(function).__name__, function)
             function = type(function).forward

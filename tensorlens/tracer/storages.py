@@ -1,4 +1,4 @@
-"""Writes to storages, which move no version and are no call of torch's.
+"""Writes to storages and exports of memory, which move no version and are no call of torch's.
 
 `PATCHES` goes with the table in `patches.py`.
 """
@@ -11,7 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.utils.dlpack
 
+from tensorlens.tracer import ops
 from tensorlens.tracer.recorder import Recorder
 
 Wrap = Callable[[Recorder, Any], Any]
@@ -33,6 +35,23 @@ def _writes(recorder: Recorder, original: Any) -> Any:
     return write
 
 
-PATCHES: tuple[tuple[Any, str, Wrap], ...] = tuple(
-    (torch.UntypedStorage, name, _writes) for name in ("fill_", "copy_", "__setitem__")
+def _exports(recorder: Recorder, original: Any) -> Any:
+    """`to_dlpack(tensor)`: a capsule on the memory, through which anything can write."""
+
+    @functools.wraps(original)
+    def to_dlpack(tensor: Any) -> Any:
+        capsule = original(tensor)
+        if not recorder.paused and isinstance(tensor, torch.Tensor):
+            frame = sys._getframe(1)
+            recorder.gap(ops.SHARED_WITH_NUMPY, frame)
+            recorder.untracked.open(tensor, "torch.to_dlpack", frame, True)
+        return capsule
+
+    return to_dlpack
+
+
+PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
+    *((torch.UntypedStorage, name, _writes) for name in ("fill_", "copy_", "__setitem__")),
+    (torch, "to_dlpack", _exports),
+    (torch.utils.dlpack, "to_dlpack", _exports),
 )
