@@ -24,10 +24,6 @@ ROLES = frozenset(
     returned_here saved_here shared_here state_changed_here value_made_here view_made_here""".split()
 )
 
-# Marked on the page for the reader, and not labelled yet.
-NOT_LABELLED: dict[str, set[str]] = {
-    "jit-trace-requires-grad-constant": {"leaf_made_here"},  # the lens steps aside while torch.jit traces
-}
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +110,7 @@ def test_failing_example(code: str, warm: Warm, tmp_path: Path) -> None:
     expected = marked(example)
     if entry.kind == "silent":
         expected.pop("observed_here", None)  # for the reader: nothing happens there
-    assert expected.keys() - lines.keys() <= NOT_LABELLED.get(code, set())
+    assert expected.keys() <= lines.keys()
     assert lines == {role: expected.get(role) for role in lines}
 
 

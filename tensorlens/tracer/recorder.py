@@ -20,7 +20,7 @@ from tensorlens.tracer.callbacks import Callbacks
 from tensorlens.tracer.hot import ATOMS, UNWRITTEN, Called, Hot
 from tensorlens.tracer.identity import PLAIN, Entry
 from tensorlens.tracer.refusal import named_arguments, refused_call
-from tensorlens.tracer.values import plain_values
+from tensorlens.tracer.values import plain_values, tensors_read
 
 _next_sequence = torch._C._autograd._get_sequence_nr
 _grad_enabled = torch.is_grad_enabled
@@ -247,6 +247,8 @@ class Recorder(Hot):
                 stack = (*stack, self.sites.of_syntax_error(error))
             site = stack[-1] if stack else NONE
             op, tensors = refused_call(self.sites, error.__traceback__)
+            if not tensors and type(error) is RuntimeError:
+                tensors = tensors_read(self.sites, error.__traceback__)
             inputs = tuple(self.accesses(tensors))
             self.rows.append((FAILURE, type(error).__name__, safe_text(error), op, inputs, (), stack, site))
             self.last_failure = (id(error), token_of(error))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from types import CodeType, FrameType, ModuleType, TracebackType
 from typing import Any
 
+import torch
 from torch.utils._contextlib import _DecoratorContextManager
 
 from tensorlens.tracer import bytecode
@@ -40,6 +41,18 @@ def values_read(sites: Sites, frame: FrameType, offset: int) -> tuple[Row, ...]:
             site, used = _origin(sites, frame, (name, value, read))
             found.append((name, type(value).__name__, site, used))
     return tuple(found)
+
+
+def tensors_read(sites: Sites, traceback: TracebackType | None) -> list[torch.Tensor]:
+    """The named tensors of the failing expression, where a function of torch's that was not seen raised in the user's
+    own line: `torch.jit` runs the program out of sight."""
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    if traceback is None or not sites.is_user(traceback.tb_frame.f_code.co_filename):
+        return []
+    frame = traceback.tb_frame
+    values = [_value(frame, name) for name in bytecode.names_read_by(frame.f_code, traceback.tb_lasti)]
+    return [value for value in values if isinstance(value, torch.Tensor)]
 
 
 def _class_entered(frame: FrameType, offset: int) -> str:
