@@ -25,7 +25,6 @@ ROLES = frozenset(
 )
 
 
-
 @pytest.fixture(scope="module")
 def warm() -> Iterator[Warm]:
     with Warm() as warm:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import os
+import random
 import threading
+import time
 import traceback
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
 import torch
 
 import tensorlens
+from tensorlens.model import Call
 from tensorlens.reader import Reader
 from tensorlens.soundness import check
 from tensorlens.tracer.identity import CENSUS
@@ -112,3 +117,143 @@ def test_asking_too_early_is_a_clear_error() -> None:
         session.trace()
     with session, pytest.raises(RuntimeError, match="already active"):
         session.__enter__()
+
+
+def ops(session: Any) -> list[str]:
+    return [event.op for event in session.trace().events if isinstance(event, Call)]
+
+
+def test_blocks_may_be_left_in_any_order() -> None:
+    before = everything()
+    first, second = tensorlens.trace(), tensorlens.trace()
+    first.__enter__()
+    torch.ones(1)
+    second.__enter__()
+    torch.zeros(1)
+    first.__exit__(None, None, None)
+    torch.eye(1)
+    second.__exit__(None, None, None)
+    torch.empty(1)
+    assert ops(first) == ["torch.ones", "torch.zeros"]
+    assert ops(second) == ["torch.zeros", "torch.eye"]
+    assert everything() == before
+
+
+def test_threads_may_record_at_the_same_time() -> None:
+    before = everything()
+    sessions = [tensorlens.trace() for _ in range(4)]
+    failed: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            for _ in range(5):
+                with sessions[number]:
+                    x = torch.ones(number + 1, requires_grad=True)
+                    time.sleep(random.random() / 50)
+                    (x * 2).sum().backward()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    assert everything() == before
+    for number, session in enumerate(sessions):
+        assert {"torch.ones", "Tensor.mul", "Tensor.sum"} <= set(ops(session))
+        assert (number + 1,) in [tensor.shape for tensor in session.trace().tensors]
+
+
+def test_a_thread_that_outlives_the_block_goes_on() -> None:
+    go, told = threading.Event(), []
+
+    def work() -> None:
+        go.wait()
+        told.append((torch.ones(2) * 2).sum().item())
+
+    with tensorlens.trace() as lens:
+        thread = threading.Thread(target=work)
+        thread.start()
+    go.set()
+    thread.join()
+    assert told == [4.0]
+    assert ops(lens) == []
+
+
+def test_generators_and_coroutines_are_recorded_while_they_run() -> None:
+    before = everything()
+    session, other = tensorlens.trace(), tensorlens.trace()
+
+    @session
+    def generator() -> Iterator[float]:
+        for _ in range(2):
+            sent = yield torch.ones(1).item()
+            assert sent is None
+
+    @other
+    async def coroutine(number: int) -> float:
+        await asyncio.sleep(0.01 * number)
+        return torch.zeros(1).item() + number
+
+    async def both() -> list[float]:
+        return [*await asyncio.gather(coroutine(2), coroutine(1))]
+
+    assert list(generator()) == [1.0, 1.0]
+    assert ops(session).count("torch.ones") == 2
+    assert asyncio.run(both()) == [2.0, 1.0]
+    assert "torch.zeros" in ops(other)
+    assert inspect.iscoroutinefunction(coroutine)
+    assert inspect.isgeneratorfunction(generator)
+    unfinished = generator()
+    next(unfinished)
+    unfinished.close()
+    assert everything() == before
+
+
+def test_tasks_that_overlap_leave_torch_as_it_was() -> None:
+    before = everything()
+
+    async def task(number: int) -> int:
+        with tensorlens.trace() as lens:
+            torch.ones(1)
+            await asyncio.sleep(0.01 * number)
+            torch.zeros(1)
+        return len(lens.trace().events)
+
+    async def all_of_them() -> list[int]:
+        return await asyncio.gather(*(task(number) for number in (1, 3, 2)))
+
+    assert min(asyncio.run(all_of_them())) >= 2
+    assert everything() == before
+
+
+def test_a_decorated_function_may_call_itself() -> None:
+    session = tensorlens.trace()
+
+    @session
+    def factorial(count: int) -> float:
+        return torch.tensor(float(count)).item() * (factorial(count - 1) if count > 1 else 1)
+
+    assert factorial(4) == 24
+    assert ops(session).count("torch.tensor") == 4
+
+
+@pytest.mark.parametrize(
+    "error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), ExceptionGroup("g", [OSError()])]
+)
+def test_whatever_is_raised_goes_on_its_way(error: BaseException) -> None:
+    before = everything()
+    session = tensorlens.trace()
+
+    @session
+    def fails() -> None:
+        torch.ones(1)
+        raise error
+
+    with pytest.raises(type(error)) as raised:
+        fails()
+    assert raised.value is error
+    assert session.trace().script.outcome == "error"
+    assert everything() == before

@@ -69,7 +69,8 @@ class Hot(TorchFunctionMode):
         self.__torch_function__ = MethodType(_short_way(self), self)  # type: ignore[method-assign]
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        raise NotImplementedError  # each instance has its own
+        """Each instance has its own; this is for threads that still have the mode when recording is over."""
+        return func(*args, **(kwargs or {}))
 
     def close(self) -> None:
         """Let go of the cycle through the mode's own method, once recording is over."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import platform
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
@@ -19,8 +20,7 @@ from tensorlens.diagnostics import diagnose
 from tensorlens.journal import NONE, OUTCOME, VERSIONS
 from tensorlens.reader import Reader
 from tensorlens.tracer.ending import write_end
-from tensorlens.tracer.invisible import invisible
-from tensorlens.tracer.patches import installed
+from tensorlens.tracer.installation import Installation
 from tensorlens.tracer.recorder import Recorder
 
 P = ParamSpec("P")
@@ -32,38 +32,40 @@ class Session:
 
     def __init__(self) -> None:
         self._recorder: Recorder | None = None
-        self._stack = ExitStack()
+        self._installation: Installation | None = None
+        self._active = threading.Lock()
         self._script = model.Script("<trace>", (), os.getcwd(), "ok", 0, None)
 
     def __enter__(self) -> Session:
-        if self._recorder is not None:
+        if not self._active.acquire(blocking=False):
             raise RuntimeError("this trace() is already active; use a second one for a nested block")
-        frame = sys._getframe(1)
-        filename = frame.f_code.co_filename
+        self._begin(sys._getframe(1).f_code.co_filename)
+        return self
+
+    def _begin(self, filename: str) -> None:
         if os.path.exists(filename):
             self._script = model.Script(
                 os.path.basename(filename), (), os.path.dirname(os.path.abspath(filename)), "ok", 0, None
             )
-        recorder = Recorder(own_files=(filename,))
+        recorder = self._recorder = Recorder(own_files=(filename,))
         recorder.rows.append((VERSIONS, __version__, str(torch.__version__), platform.python_version()))
-        self._stack = ExitStack()
-        for part in (invisible(recorder), installed(recorder), recorder):
-            self._stack.enter_context(part)
-        self._recorder = recorder
         self._reader = Reader(self._script)
         self._reading = threading.Lock()
         recorder.identity.after_census = functools.partial(self._read, recorder.rows)
-        return self
+        self._installation = Installation(recorder)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        recorder = self._recorder
+        self._end(dict(sys._getframe(1).f_locals), error)
+
+    def _end(self, names: dict[str, Any], error: BaseException | None) -> None:
+        recorder, installation = self._recorder, self._installation
         assert recorder is not None
-        self._recorder = None
-        self._stack.close()
-        names = sys._getframe(1).f_locals
-        write_end(recorder, dict(names), traceback)
+        assert installation is not None
+        self._recorder = self._installation = None
+        installation.take_out()
+        write_end(recorder, names, None if error is None else error.__traceback__)
         if error is None:
             recorder.rows.append((OUTCOME, "ok", 0, NONE))
         else:
@@ -71,6 +73,7 @@ class Session:
         recorder.close()
         self._read(recorder.rows, wait=True)
         self._trace = self._reader.trace()
+        self._active.release()
 
     def _read(self, rows: list[Any], wait: bool = False) -> None:
         """Read what has been recorded so far, so that a long block keeps no more of it than the reader does."""
@@ -83,12 +86,43 @@ class Session:
                 self._reading.release()
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        @functools.wraps(function)
-        def traced(*args: P.args, **kwargs: P.kwargs) -> R:
-            with self:
-                return function(*args, **kwargs)
+        """`function`, recorded whenever it is called; a generator or coroutine from its first step to its last. Calls
+        that are made while one is recorded, by itself or by another thread, are not recorded anew."""
+        wrapped: Any
+        if inspect.iscoroutinefunction(function):
 
+            async def wrapped(*args: P.args, **kwargs: P.kwargs) -> Any:
+                with self._recording(function):
+                    return await function(*args, **kwargs)
+
+        elif inspect.isgeneratorfunction(function):
+
+            def wrapped(*args: P.args, **kwargs: P.kwargs) -> Any:
+                with self._recording(function):
+                    return (yield from function(*args, **kwargs))
+
+        else:
+
+            def wrapped(*args: P.args, **kwargs: P.kwargs) -> Any:
+                with self._recording(function):
+                    return function(*args, **kwargs)
+
+        traced: Callable[P, R] = functools.wraps(function)(wrapped)
         return traced
+
+    @contextmanager
+    def _recording(self, function: Any) -> Iterator[None]:
+        if not self._active.acquire(blocking=False):
+            yield
+            return
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        self._begin("" if code is None else code.co_filename)
+        try:
+            yield
+        except BaseException as error:
+            self._end({}, error)
+            raise
+        self._end({}, None)
 
     def trace(self) -> model.Trace:
         """What was recorded.
