@@ -6,14 +6,19 @@ interrupted. No torch is imported here or in anything that this imports: program
 
 from __future__ import annotations
 
+import io
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from tensorlens import commands
 from tensorlens.commands import Output
 from tensorlens.parameters import Command, Group
+from tensorlens.render.text import safe
+
+_WrongUse: Any = typer.BadParameter.__base__  # of all that typer says of a command line
 
 app = typer.Typer(
     name="tensorlens",
@@ -201,4 +206,16 @@ def view(
 
 def main() -> None:
     """The entry point: our own errors are one line, a bug of ours says that it is one."""
-    raise SystemExit(commands.guarded(app))
+    raise SystemExit(commands.guarded(called))
+
+
+def called() -> int:
+    """Parse what was typed and run the command; what can't be parsed is shown as text, whatever characters it has."""
+    try:
+        code: int | None = app(standalone_mode=False)
+        return code or 0
+    except _WrongUse as error:
+        shown = io.StringIO()
+        error.show(shown)
+        sys.stderr.write("\n".join(map(safe, shown.getvalue().split("\n"))))
+        return 2

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorlens import __version__
 from tensorlens.errors import TensorLensError, UsageError
+from tensorlens.render.text import safe
 
 if TYPE_CHECKING:
     from tensorlens.model import Trace
@@ -102,15 +103,15 @@ def _terminal_width(path: Path | None) -> int:
         return 80
 
 
-def guarded(app: Callable[..., Any]) -> int:
+def guarded(app: Callable[[], int]) -> int:
     """Run the command line; turn our own errors into one line, and a bug of ours into an honest one."""
     try:
         _open_streams()
-        app()
+        return app()
     except SystemExit as leave:
         return leave.code if isinstance(leave.code, int) else 0 if leave.code is None else 1
     except TensorLensError as error:
-        print(f"tensorlens: {error}", file=sys.stderr)
+        print(f"tensorlens: {safe(str(error))}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return _INTERRUPTED
@@ -118,12 +119,11 @@ def guarded(app: Callable[..., Any]) -> int:
         if os.environ.get("TENSORLENS_DEBUG"):
             raise
         print(
-            f"tensorlens: this is a bug in tensorlens, not in your script: {type(error).__name__}: {error} "
+            f"tensorlens: this is a bug in tensorlens, not in your script: {type(error).__name__}: {safe(str(error))} "
             "(set TENSORLENS_DEBUG=1 for the traceback, and please report it)",
             file=sys.stderr,
         )
         return 70
-    return 0
 
 
 def _open_streams() -> None:

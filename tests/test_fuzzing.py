@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fuzzing import PARTS, THOROUGH, everyday
-from fuzzing.damage import Corpus, damaged
+from fuzzing import EVERYDAY, PARTS, THOROUGH
+from fuzzing.damage import Corpus, damaged, wrong_bytes
 from fuzzing.programs import programs
-from fuzzing.verdict import wrong_with
+from fuzzing.texts import command_lines, said_by, sources
+from fuzzing.verdict import obeyed, wrong_with, wrong_with_report
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from test_unchanged import comparable, reasons
@@ -20,6 +21,9 @@ from warm import Warm
 
 from tensorlens import store
 from tensorlens.errors import TraceFileError
+from tensorlens.journal import is_read, unpack
+from tensorlens.model import Call, Report, Script
+from tensorlens.reader import BROKEN, Reader
 
 SAVED = (
     "correct/checkpointed_stack",
@@ -35,7 +39,7 @@ each_part = pytest.mark.parametrize(
 
 def run(made: st.SearchStrategy[Any], try_one: Callable[[Any], str], kind: str, part: int | None) -> Counter[str]:
     """How many of what was made came to what: every day always the same ones, thoroughly others every time."""
-    count = everyday(kind) if part is None else THOROUGH[kind] // PARTS
+    count = EVERYDAY[kind] if part is None else THOROUGH[kind] // PARTS
     outcomes: Counter[str] = Counter()
 
     @settings(
@@ -109,3 +113,72 @@ def test_a_damaged_trace_file_is_refused_in_one_line_or_can_be_shown(
         print(f"\n{outcomes.total()} trace files: {dict(outcomes)}")
     assert outcomes["refused"]
     assert outcomes["shown"]
+
+
+@pytest.fixture(scope="module")
+def journal(warm: Warm) -> bytes:
+    return warm.journal(Path(__file__).parent / "programs" / f"{SAVED[1]}.py")
+
+
+def read(path: Path) -> Reader:
+    reader = Reader(Script("program.py", (), "/", "killed", None, None))
+    with path.open("rb") as stream:
+        reader.read(unpack(stream))
+        if not is_read(stream):
+            reader.break_off(BROKEN)
+    return reader
+
+
+@each_part
+def test_a_damaged_journal_keeps_what_came_before(
+    part: int | None, journal: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "journal"
+    path.write_bytes(journal)
+    whole = [event.op for event in read(path).trace().events if isinstance(event, Call)]
+
+    def try_one(content: bytes) -> str:
+        path.write_bytes(content)
+        trace = read(path).trace()
+        calls = [event.op for event in trace.events if isinstance(event, Call)]
+        assert calls == whole[: len(calls)]
+        assert wrong_with(trace) == []
+        if content != journal:
+            assert BROKEN in reasons(trace) or journal.startswith(content)
+        return "all was read" if calls == whole else "the beginning was read" if calls else "nothing was read"
+
+    outcomes = run(wrong_bytes(journal), try_one, "journals", part)
+    with capsys.disabled():
+        print(f"\n{outcomes.total()} journals: {dict(outcomes)}")
+    assert outcomes["the beginning was read"]
+
+
+@each_part
+def test_whatever_is_typed_is_answered_with_an_exit_code_and_plain_text(
+    part: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def try_one(arguments: list[str]) -> str:
+        code, out, err = said_by(arguments)
+        assert code in (0, 1, 2)
+        assert obeyed("stdout", out) + obeyed("stderr", err) == []
+        assert "Traceback" not in err
+        return str(code)
+
+    outcomes = run(command_lines(), try_one, "command lines", part)
+    with capsys.disabled():
+        print(f"\n{outcomes.total()} command lines: exit codes {dict(outcomes)}")
+    assert outcomes["0"]
+    assert outcomes["2"]
+
+
+@each_part
+def test_any_source_is_shown_and_never_obeyed(part: int | None, capsys: pytest.CaptureFixture[str]) -> None:
+    def try_one(report: Report) -> str:
+        assert wrong_with_report(report, lesson=True) == []
+        return "shown"
+
+    outcomes = run(sources(), try_one, "sources", part)
+    with capsys.disabled():
+        print(f"\n{outcomes.total()} sources: {dict(outcomes)}")

@@ -59,6 +59,12 @@ class Warm:
         first.reference = compare(first.passes, second.passes)
         return ran, first.trace()
 
+    def journal(self, script: Path) -> bytes:
+        """What the tracer writes while the script runs."""
+        with tempfile.NamedTemporaryFile(prefix="journal-") as journal:
+            self._ask(script, journal.name)
+            return journal.read()
+
     def _read(self, script: Path, comparison: dict[str, object]) -> tuple[Ran, Reader]:
         with tempfile.NamedTemporaryFile(prefix="journal-") as journal:
             ran = self._ask(script, journal.name, comparison)

@@ -94,7 +94,7 @@ def _data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
 def _assign_data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """`.data = ...`: other memory under the nodes that saved the tensor, no version moves."""
     frame = sys._getframe(2)
-    if is_lazy(args[0]):  # it has no values yet, and refuses every question
+    if is_lazy(args[0]) or observed_by_program():  # without values yet, it refuses every question
         return recorder.call(func, args, kwargs, frame)
     with torch._C.DisableTorchFunctionSubclass():
         before = args[0].detach()

@@ -56,7 +56,7 @@ def damaged(draw: st.DrawFn, texts: Corpus) -> bytes:
     text = texts[draw(st.integers(0, len(texts) - 1))]
     kind = draw(st.sampled_from(("alike",) * 5 + ("values", "bytes", "raw", "parts", "head")))
     if kind == "bytes":
-        return _wrong_bytes(draw, text.encode())
+        return draw(wrong_bytes(text.encode()))
     if kind == "raw":
         start = draw(st.integers(0, len(text)))
         return (text[:start] + draw(st.sampled_from(RAW)) + text[start + draw(st.integers(0, 40)) :]).encode()
@@ -68,7 +68,9 @@ def damaged(draw: st.DrawFn, texts: Corpus) -> bytes:
     return json.dumps(data).encode("utf-8", "surrogatepass")
 
 
-def _wrong_bytes(draw: st.DrawFn, content: bytes) -> bytes:
+@st.composite
+def wrong_bytes(draw: st.DrawFn, content: bytes) -> bytes:
+    """`content` with some of its bytes changed, missing, or in between."""
     made = bytearray(content)
     for _ in range(draw(st.integers(1, 5))):
         start = draw(st.integers(0, max(len(made) - 1, 0)))

@@ -25,21 +25,25 @@ WIDTHS = (60, 80, 120)
 
 def wrong_with(trace: Trace, lesson: bool = False) -> list[str]:
     """What does not hold of `trace`, in words."""
-    problems = check(trace)
-    report = Report(trace, tuple(diagnose(trace)))
-    for width in WIDTHS:
-        problems += _wrong_with_table(report, width, lesson)
-    problems += _obeyed("markdown", render(report, "markdown", RenderOptions(lesson=lesson)))
-    data = json.loads(render(report, "json", RenderOptions(lesson=lesson)))
-    problems += [f"json: {error.message}" for error in _VALIDATOR.iter_errors(data)]
+    problems = check(trace) + wrong_with_report(Report(trace, tuple(diagnose(trace))), lesson)
     if store.loads(store.dumps(trace)) != trace:
         problems.append("saved and loaded it is another trace")
     return problems
 
 
+def wrong_with_report(report: Report, lesson: bool = False) -> list[str]:
+    """What does not hold of the forms of a report, in words."""
+    problems: list[str] = []
+    for width in WIDTHS:
+        problems += _wrong_with_table(report, width, lesson)
+    problems += obeyed("markdown", render(report, "markdown", RenderOptions(lesson=lesson)))
+    data = json.loads(render(report, "json", RenderOptions(lesson=lesson)))
+    return problems + [f"json: {error.message}" for error in _VALIDATOR.iter_errors(data)]
+
+
 def _wrong_with_table(report: Report, width: int, lesson: bool) -> Iterator[str]:
     text = render(report, "table", RenderOptions(width=width, lesson=lesson))
-    yield from _obeyed(f"table of {width}", text)
+    yield from obeyed(f"table of {width}", text)
     for line in text.split("\n"):
         if min(len(line), cell_len(line)) > width:
             yield f"table of {width}: a line of {cell_len(line)} cells: {line!r}"
@@ -51,7 +55,7 @@ def _wrong_with_table(report: Report, width: int, lesson: bool) -> Iterator[str]
         yield f"table of {width}: with its colours taken off it is another text"
 
 
-def _obeyed(form: str, text: str) -> list[str]:
+def obeyed(form: str, text: str) -> list[str]:
     """The characters of a report that a terminal would obey or hide."""
     hidden = {char for char in text if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp")} - {"\n"}
     return [f"{form}: {char!a} is not shown but obeyed" for char in sorted(hidden)]

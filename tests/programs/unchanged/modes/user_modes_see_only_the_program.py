@@ -73,6 +73,7 @@ WORK = {
     "swap": lambda: torch.utils.swap_tensors(torch.ones(2), torch.ones(3)),
     "copy": lambda: copy.deepcopy(nn.Linear(2, 2)).load_state_dict(nn.Linear(2, 2).state_dict()),
     "functional": lambda: torch.func.vmap(torch.func.grad(lambda v: v.sin()))(a.detach()),
+    "data": lambda: setattr(nn.Parameter(b.detach()), "data", b.data * 2),
     "grad": lambda: torch.autograd.grad(torch.autograd.grad(a.pow(3).sum(), a, create_graph=True)[0].sum(), a),
     "weight norm": lambda: nn.utils.parametrizations.weight_norm(nn.Linear(3, 3))(a),
 }
