@@ -14,6 +14,7 @@ from torch.nn.parameter import is_lazy
 from tensorlens.journal import MODE, NONE
 from tensorlens.tracer import ops
 from tensorlens.tracer.recorder import Recorder, gather
+from tensorlens.tracer.surroundings import observed_by_program
 
 
 def note_mode(recorder: Recorder, frame: Any, cause: str, entering: bool) -> None:
