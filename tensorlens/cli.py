@@ -16,7 +16,6 @@ import typer
 from tensorlens import commands
 from tensorlens.commands import Output
 from tensorlens.parameters import Command, Group
-from tensorlens.render.text import safe
 
 _WrongUse: Any = typer.BadParameter.__base__  # of all that typer says of a command line
 
@@ -217,5 +216,5 @@ def called() -> int:
     except _WrongUse as error:
         shown = io.StringIO()
         error.show(shown)
-        sys.stderr.write("\n".join(map(safe, shown.getvalue().split("\n"))))
+        print("\n".join(map(commands.shown, shown.getvalue().rstrip("\n").split("\n"))), file=sys.stderr)
         return 2

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from tensorlens import __version__
 from tensorlens.errors import TensorLensError, UsageError
-from tensorlens.render.text import safe
 
 if TYPE_CHECKING:
     from tensorlens.model import Trace
@@ -111,7 +110,7 @@ def guarded(app: Callable[[], int]) -> int:
     except SystemExit as leave:
         return leave.code if isinstance(leave.code, int) else 0 if leave.code is None else 1
     except TensorLensError as error:
-        print(f"tensorlens: {safe(str(error))}", file=sys.stderr)
+        print(f"tensorlens: {shown(str(error))}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return _INTERRUPTED
@@ -119,11 +118,18 @@ def guarded(app: Callable[[], int]) -> int:
         if os.environ.get("TENSORLENS_DEBUG"):
             raise
         print(
-            f"tensorlens: this is a bug in tensorlens, not in your script: {type(error).__name__}: {safe(str(error))} "
+            f"tensorlens: this is a bug in tensorlens, not in your script: {type(error).__name__}: {shown(str(error))} "
             "(set TENSORLENS_DEBUG=1 for the traceback, and please report it)",
             file=sys.stderr,
         )
         return 70
+
+
+def shown(text: str) -> str:
+    """A line that may hold what others wrote, with nothing in it that a terminal would obey."""
+    from tensorlens.render.text import safe
+
+    return safe(text)
 
 
 def _open_streams() -> None:

@@ -21,7 +21,7 @@ from warm import Warm
 
 from tensorlens import store
 from tensorlens.errors import TraceFileError
-from tensorlens.journal import is_read, unpack
+from tensorlens.journal import is_read, pack, unpack
 from tensorlens.model import Call, Report, Script
 from tensorlens.reader import BROKEN, Reader
 
@@ -30,6 +30,7 @@ SAVED = (
     "failing/checkpointed_stack_staging_buffer",
     "failing/tiling_function_forgets_repeat",
 )
+ROWS = 20  # of a batch
 LONGEST = 300  # characters of a refusal
 
 each_part = pytest.mark.parametrize(
@@ -117,7 +118,18 @@ def test_a_damaged_trace_file_is_refused_in_one_line_or_can_be_shown(
 
 @pytest.fixture(scope="module")
 def journal(warm: Warm) -> bytes:
-    return warm.journal(Path(__file__).parent / "programs" / f"{SAVED[1]}.py")
+    """The journal of a real run, written in many small batches as that of a long one is."""
+    whole = warm.journal(Path(__file__).parent / "programs" / f"{SAVED[1]}.py")
+    items = [item for batch in batches_of(whole) for item in batch]
+    starts = [position for position, item in enumerate(items) if isinstance(item, tuple)][::ROWS]
+    return b"".join(pack(items[start:stop]) for start, stop in zip(starts, [*starts[1:], len(items)], strict=True))
+
+
+def batches_of(content: bytes) -> list[list[Any]]:
+    with tempfile.TemporaryFile() as stream:
+        stream.write(content)
+        stream.seek(0)
+        return list(unpack(stream))
 
 
 def read(path: Path) -> Reader:
