@@ -90,6 +90,12 @@ def _wants_color() -> bool:
     return bool(os.environ.get("FORCE_COLOR")) or (sys.stdout.isatty() and os.environ.get("TERM") != "dumb")
 
 
+def _is_watched() -> bool:
+    from tensorlens.live import can_show
+
+    return sys.stdout.isatty() and can_show(sys.stderr.fileno())
+
+
 def _terminal_width(path: Path | None) -> int:
     if path is not None:
         return 100
@@ -169,6 +175,7 @@ def explain(
     options = RunOptions(
         timeout=tail.timeout or timeout,
         stdout_to_stderr=output.keeps_stdout,
+        live=_is_watched(),
         reference=tail.reference or reference,
     )
     told = run_and_tell(target, options, partial(_teller, output))
@@ -187,7 +194,7 @@ def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout:
     paths = [lessons.find(name) for name in wanted]
     if output.path is not None and len(paths) > 1:
         raise UsageError("-o takes one lesson at a time")
-    options = RunOptions(timeout=timeout, claims=True, stdout_to_stderr=output.keeps_stdout)
+    options = RunOptions(timeout=timeout, claims=True, stdout_to_stderr=output.keeps_stdout, live=_is_watched())
     reports: list[str] = []
     worst = 0
     for path in paths:

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import IO, Any, Generic, TypeVar
 
 from tensorlens.journal import is_read, unpack
+from tensorlens.live import LiveLine
 from tensorlens.model import Script, Trace
 from tensorlens.reader import BROKEN, Reader
 
@@ -37,10 +38,11 @@ class Follower(Generic[T]):
     dropped where the program had more to say after its last line.
     """
 
-    def __init__(self, reader: Reader, written: IO[bytes], load: Load[T]) -> None:
+    def __init__(self, reader: Reader, written: IO[bytes], load: Load[T], live: LiveLine | None = None) -> None:
         self._reader = reader
         self._written = written
         self._load = load
+        self._live = live
         self._batches = 0
         self._early: _Told[T] | None = None
         self._ended = threading.Event()
@@ -53,6 +55,8 @@ class Follower(Generic[T]):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         self._ended.set()
         self._thread.join()
+        if self._live is not None:
+            self._live.remove()
         self._read()
         if not is_read(self._written):
             self._reader.break_off(BROKEN)
@@ -69,6 +73,8 @@ class Follower(Generic[T]):
         with suppress(Exception):  # what fails here fails again when it is needed
             self._load()
         while not self._ended.wait(_PAUSE):
+            if self._live is not None and self._batches:
+                self._live.show(self._reader.calls)
             if not self._read() and self._reader.finished and self._early is None:
                 with suppress(Exception):
                     script = self._reader.script

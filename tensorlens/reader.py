@@ -95,6 +95,11 @@ class Reader:
                 self._add(tuple(batch[position:end]))
                 position = end
 
+    @property
+    def calls(self) -> int:
+        """How many there were so far, those that are folded included."""
+        return self._totals.total() + self._runs.total()
+
     def trace(self) -> model.Trace:
         items = self._window.items()
         failures, end = tuple(self._failures), self._end

@@ -52,6 +52,7 @@ class RunOptions:
     timeout: float | None = None  # seconds
     claims: bool = False  # check the `#:` lines
     stdout_to_stderr: bool = False  # keep standard output for the report
+    live: bool = False  # show on standard error, a terminal, how far the program has come
     reference: bool = False  # run it once more, with copies of what autograd saves, and compare the gradients
 
 
@@ -125,10 +126,12 @@ def _recorded(target: Target, child: _Child, load: Load[T]) -> tuple[Reader, _En
         process = _start(target, child, journal.fileno())
         with _signals_go_to(process) as interrupts:
             from tensorlens.following import Follower
+            from tensorlens.live import LiveLine
             from tensorlens.reader import LOST, Reader
 
             reader = Reader(_script(target))
-            with Follower(reader, written, load) as follower:
+            live = LiveLine(sys.stderr.fileno()) if child.options.live else None
+            with Follower(reader, written, load, live) as follower:
                 timed_out = _wait(process, child.options.timeout)
     if not reader.finished and process.returncode >= 0 and not timed_out:
         reader.break_off(LOST)
