@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import IO, Any, Generic, TypeVar
 
-from tensorlens.journal import is_read, unpack
+from tensorlens.journal import BROKEN, is_read, unpack
 from tensorlens.live import LiveLine
 from tensorlens.model import Script, Trace
-from tensorlens.reader import BROKEN, Reader
+from tensorlens.reader import Reader
 
 T = TypeVar("T")
 Load = Callable[[], Callable[[Trace], T]]

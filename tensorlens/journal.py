@@ -51,6 +51,9 @@ NONE = -1  # in place of a number, where there is none
 NEW, WRITTEN, NOTHING = range(3)
 """What a call of a plan returned: a new tensor, its first argument, which it wrote, or nothing."""
 
+BROKEN = "the journal of the run was damaged while it ran: what came after is not known"
+LOST = "the program closed the journal of the run, or became another program: what came after is not known"
+
 _LENGTH = struct.Struct("<Q")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tensorlens import callbacks, circumstances, inspection, model, reference, verdicts
 from tensorlens.assembly import MODES, Assembly, Info, Plan, optional
-from tensorlens.journal import CALL, NONE, values_text
+from tensorlens.journal import BROKEN, CALL, NONE, values_text
 from tensorlens.messages import classify
 from tensorlens.model import Access, Gradient, State, Write
 from tensorlens.source import column_of
@@ -29,10 +29,6 @@ def _state(raw: tuple[Any, ...], grad: str | None = None) -> State:
 
 def _shown(values: Any) -> str | None:
     return None if values is None else values_text(values)
-
-
-BROKEN = "the journal of the run was damaged while it ran: what came after is not known"
-LOST = "the program closed the journal of the run, or became another program: what came after is not known"
 
 
 class Reader:

@@ -126,8 +126,9 @@ def _recorded(target: Target, child: _Child, load: Load[T]) -> tuple[Reader, _En
         process = _start(target, child, journal.fileno())
         with _signals_go_to(process) as interrupts:
             from tensorlens.following import Follower
+            from tensorlens.journal import LOST
             from tensorlens.live import LiveLine
-            from tensorlens.reader import LOST, Reader
+            from tensorlens.reader import Reader
 
             reader = Reader(_script(target))
             live = LiveLine(sys.stderr.fileno()) if child.options.live else None

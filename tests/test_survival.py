@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from traces import written_alias
 
 from tensorlens.errors import TraceFileError, UsageError
-from tensorlens.journal import GAP, pack, unpack
+from tensorlens.journal import BROKEN, GAP, LOST, pack, unpack
 from tensorlens.model import Call, Gap
-from tensorlens.reader import BROKEN, LOST
 from tensorlens.render import render
 from tensorlens.runner import RunOptions, Target, run_script
 from tensorlens.store import loads
