@@ -21,9 +21,9 @@ from warm import Warm
 
 from tensorlens import store
 from tensorlens.errors import TraceFileError
-from tensorlens.journal import is_read, pack, unpack
+from tensorlens.journal import BROKEN, is_read, pack, unpack
 from tensorlens.model import Call, Report, Script
-from tensorlens.reader import BROKEN, Reader
+from tensorlens.reader import Reader
 
 SAVED = (
     "correct/checkpointed_stack",
