@@ -217,6 +217,43 @@ def test_what_is_kept_for_backward_is_copied(way: str, compared: Compare) -> Non
     assert difference.got != pytest.approx(right)
 
 
+def test_a_hook_that_changes_the_gradient_of_others_is_told(compared: Compare) -> None:
+    (warning,) = warnings(
+        compared(
+            """
+            import torch
+            x, z = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+            def scale(gradient):
+                gradient.mul_(10)
+            x.register_hook(scale)
+            (x + z).backward(torch.ones(3))
+            """
+        )
+    )
+    assert warning.code == "hook-mutates-shared-gradient"
+    assert {(label.role, label.span.line) for label in warning.labels} == {
+        ("modified_here", 4),
+        ("hook_registered_here", 5),
+        ("needed_here", 6),
+    }
+    assert "the gradient of `z` is [10, 10, 10] and should be [1, 1, 1]" in warning.notes[0]
+
+
+def test_a_hook_that_changes_its_own_gradient_is_left_alone(compared: Compare) -> None:
+    trace = compared(
+        """
+        import torch
+        net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 1))
+        for parameter in net.parameters():
+            parameter.register_hook(lambda gradient: gradient.clamp_(-0.1, 0.1))
+        hidden = net[0](torch.ones(2, 3))
+        hidden.register_hook(lambda gradient: gradient.mul_(0.5))
+        net[1](hidden).sum().backward()
+        """
+    )
+    assert (found_in(trace).differences, warnings(trace)) == ((), [])
+
+
 # --- two different runs prove nothing -------------------------------------------------------------------------------
 
 UNSEEDED = {

@@ -2,7 +2,7 @@
 
 Saved-tensor hooks make the copies. They take the version check away, which is why the first run has none. What the
 hooks don't see is copied as well: the attributes of a `ctx`, and what the program's own hooks hand back. A checkpoint
-keeps what it would compute again.
+keeps what it would compute again, and a hook is given a gradient of its own.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ def copying(recorder: Recorder) -> Iterator[None]:
         (_autograd, "_saved_tensors_hooks_disable", copies.disable),
         (_autograd, "_saved_tensors_hooks_enable", copies.enable),
         (torch.autograd.Function, "apply", copies.apply),
+        (torch.Tensor, "register_hook", _hooked),
         (torch.utils.checkpoint, "checkpoint", _kept),
         (threading.Thread, "_bootstrap_inner", copies.thread),
     )
@@ -137,3 +138,18 @@ def _kept(original: Any) -> Any:
         return function(*args, **{name: value for name, value in kwargs.items() if name not in own})
 
     return checkpoint
+
+
+def _hooked(original: Any) -> Any:
+    """`register_hook` with a hook whose writes change no gradient but that of its own tensor."""
+
+    def register_hook(tensor: Any, hook: Any) -> Any:
+        def given(gradient: Any) -> Any:
+            own = gradient.clone()
+            version = own._version
+            result = hook(own)
+            return own if result is None and own._version != version else result
+
+        return original(tensor, given)
+
+    return register_hook
