@@ -8,29 +8,16 @@ import pickle
 import sys
 import traceback
 from collections import OrderedDict
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
+from recording import traced
 from torch import nn
 
 import tensorlens
 from tensorlens.callbacks import Registration, Run
 from tensorlens.model import Trace
-from tensorlens.soundness import check
-
-
-def traced(function: Callable[[], object]) -> Trace:
-    session = tensorlens.trace()
-    try:
-        with session:
-            function()
-    except Exception:
-        pass
-    trace = session.trace()
-    assert check(trace) == []
-    return trace
 
 
 def text(trace: Trace, site: int | None) -> str:

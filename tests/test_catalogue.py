@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,12 +12,6 @@ from tensorlens.messages import entry
 
 RIGHT = [script for script in SCRIPTS if script.stem in recorded()]
 AIMS = {1: 1.0, 2: 0.95}  # of the errors and warnings of a tier
-
-
-@pytest.fixture(scope="module")
-def warm() -> Iterator[Warm]:
-    with Warm() as process:
-        yield process
 
 
 @pytest.mark.parametrize("script", RIGHT, ids=lambda script: script.stem)

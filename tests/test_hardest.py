@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hardest import DOCUMENT, PROGRAMS, compared
 from warm import Warm
-
-
-@pytest.fixture(scope="module")
-def warm() -> Iterator[Warm]:
-    with Warm() as process:
-        yield process
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)

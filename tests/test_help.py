@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -90,7 +89,7 @@ CASES = [
     (CLEARED, "change a copy: `w = w.clone()` before this line", [("w.zero_()", "w = w.clone()\nw.zero_()")]),
     (RECURRENT, "save a copy: `h[t - 1]` as `.clone()`", [("h[t - 1]", "h[t - 1].clone()")]),
     (THROUGH_A_FUNCTION, "save a copy: `h` as `.clone()`", [("tanh(h * w)", "tanh(h.clone() * w)")]),
-    (CLAMPED, "move the change after `loss.backward()`: until then the forward pass needs `image` as it was",
+    (CLAMPED, "move `image.clamp_(0, 1)` after `loss.backward()`: until then the forward pass needs `image` as it was",
      [("with torch.no_grad(): image.clamp_(0, 1)\n", ""),
       ("loss.backward()\n", "loss.backward()\nwith torch.no_grad(): image.clamp_(0, 1)\n")]),
     (GAN, "if `loss.backward()` is not to train what made `fake`, detach it for that pass: `.detach()` on line 5",
@@ -102,12 +101,6 @@ CASES = [
     (BY_HAND, "update `w` in place inside `no_grad` (`-=`, `copy_()`): it stays the leaf that it was",
      [("w = w - 0.1 * w.grad", "w -= 0.1 * w.grad\n        w.grad = None")]),
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def warm() -> Iterator[Warm]:
-    with Warm() as warm:
-        yield warm
 
 
 @pytest.mark.parametrize(("program", "help_text", "changes"), CASES, ids=[case[1][:40] for case in CASES])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,12 +22,6 @@ ROLES = frozenset(
     modified_here needed_here nonleaf_made_here observed_here optimizer_made_here rejected_here replaced_here
     returned_here saved_here shared_here state_changed_here value_made_here view_made_here""".split()
 )
-
-
-@pytest.fixture(scope="module")
-def warm() -> Iterator[Warm]:
-    with Warm() as warm:
-        yield warm
 
 
 def fence(code: str, heading: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -37,9 +36,8 @@ class Runs:
 
 
 @pytest.fixture(scope="module")
-def runs() -> Iterator[Runs]:
-    with Warm() as warm:
-        yield Runs(warm)
+def runs(warm: Warm) -> Runs:
+    return Runs(warm)
 
 
 def _parameters(programs: list[Path], known: dict[str, str]) -> list[object]:

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import jsonschema
@@ -28,12 +28,6 @@ SCHEMA = Path(__file__).parent.parent / "docs" / "report.schema.json"
 OTHER_PASSES = {"modes_of_every_kind"}  # the passes inside a reentrant checkpoint: the run with copies has none
 
 Compare = Callable[[str], Trace]
-
-
-@pytest.fixture(scope="module")
-def warm() -> Iterator[Warm]:
-    with Warm() as warm:
-        yield warm
 
 
 @pytest.fixture

@@ -4,11 +4,9 @@ says nothing, every gradient is the one that the saved values give; where one is
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from warm import Warm
@@ -58,12 +56,6 @@ def programs(draw: st.DrawFn) -> Program:
             lines.append(BACKWARD.format(one))
     lines.append(BACKWARD.format(names[-1]))
     return Program(tuple(lines), frozenset(writing))
-
-
-@pytest.fixture(scope="module")
-def warm() -> Iterator[Warm]:
-    with Warm() as warm:
-        yield warm
 
 
 @settings(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -372,12 +371,6 @@ UNRELATED = {
     ),
     "a-number-is-walked": "import torch\nx = torch.ones(3, requires_grad=True)\nlist(3.5)",
 }
-
-
-@pytest.fixture(scope="module")
-def warm() -> Iterator[Warm]:
-    with Warm() as warm:
-        yield warm
 
 
 def written(folder: Path, text: str) -> Path:

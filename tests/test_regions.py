@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 import torch.autograd.forward_ad as forward_ad
+from recording import traced
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
@@ -18,23 +19,8 @@ import tensorlens
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.regions import changes, failed_backward, recomputed, region
 from tensorlens.model import Change, Region, Trace
-from tensorlens.soundness import check
-from tensorlens.store import dumps, loads
 from tensorlens.tracer import bytecode
 from tensorlens.tracer.outside import Outside
-
-
-def traced(function: Callable[[], object]) -> Trace:
-    session = tensorlens.trace()
-    try:
-        with session:
-            function()
-    except Exception:
-        pass
-    trace = session.trace()
-    assert check(trace) == []
-    assert loads(dumps(trace)) == trace
-    return trace
 
 
 def regions(trace: Trace) -> list[tuple[str, bool]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,12 +36,6 @@ CONDITIONS = {
 }
 
 each_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
-
-
-@pytest.fixture(scope="module")
-def warm() -> Iterator[Warm]:
-    with Warm() as warm:
-        yield warm
 
 
 def ended_as_expected(lesson: Lesson, ran: Ran) -> bool:

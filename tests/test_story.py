@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,12 +14,6 @@ from tensorlens.analysis.tables import tensor_table
 from tensorlens.model import Trace
 
 Run = Callable[[str], Trace]
-
-
-@pytest.fixture(scope="module")
-def warm() -> Iterator[Warm]:
-    with Warm() as warm:
-        yield warm
 
 
 @pytest.fixture

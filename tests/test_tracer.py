@@ -12,26 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from recording import traced
 from torch import nn
 
 import tensorlens
 from tensorlens.model import Backward, Call, Gap, GradMode, Notice, Trace
 from tensorlens.render import render
-from tensorlens.soundness import check
 from tensorlens.tracer import ops as ops_
 from tensorlens.tracer.frames import OUTSIDE
-
-
-def traced(function: Callable[[], object]) -> Trace:
-    session = tensorlens.trace()
-    try:
-        with session:
-            function()
-    except Exception:
-        pass
-    trace = session.trace()
-    assert check(trace) == []
-    return trace
 
 
 def calls(trace: Trace, op: str = "") -> list[Call]:

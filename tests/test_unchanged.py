@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -164,12 +163,6 @@ def test_a_difference_would_be_seen() -> None:
     op = next(op for op in op_db() if op.name == "view")
     _, _, wrong = compare(op, torch.float32, 1, Spoiling)
     assert {text.rpartition(": ")[2] for text in wrong} >= {"sharing", "tensors"}
-
-
-@pytest.fixture(scope="module")
-def warm() -> Iterator[Warm]:
-    with Warm() as warm:
-        yield warm
 
 
 def _marks(script: Path) -> list[pytest.MarkDecorator]:

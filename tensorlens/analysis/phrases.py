@@ -21,6 +21,7 @@ TOLD = {
     "dual_level": "forward-mode level",
 }
 """The special modes whose beginning is part of the story."""
+_LOOKS = (".grad.__get__", ".grad_fn.__get__")  # a look at a tensor's attribute makes nothing
 _READS = {
     **dict.fromkeys(("item", "__float__", "__int__", "__index__", "__format__"), "read as a number"),
     "__bool__": "read as true or false",
@@ -87,7 +88,7 @@ class Phrases:
             targets = self._trace.sites[call.site].targets
             count = len({access.tensor for access in call.inputs})
             yield Fact(targets[0] if targets else "", f"{call.op[6:]} over {_count(count, 'parameter')}")
-        if call.op.endswith((".grad.__get__", ".grad_fn.__get__")):
+        if call.op.endswith(_LOOKS):
             return
         direct = self._names.syntax.is_direct(self._trace.sites[call.site], call.op)
         told: dict[str, Fact] = {}
@@ -111,6 +112,8 @@ class Phrases:
                 read = call.inputs[0].tensor
                 yield Fact(self._names.of(read, call.index), _READS[name], self._ledger.mark(read), "passing")
         last = calls[-1]
+        if last.op.endswith(_LOOKS):
+            return
         for access in last.outputs:
             if visit.made.get(access.tensor) is last and access.tensor in visit.states:
                 yield replace(self._new(access.tensor, last, visit), kind="passing")

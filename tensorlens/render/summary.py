@@ -56,7 +56,9 @@ def outcome(trace: Trace) -> str:
     if script.outcome == "ok":
         return f"the script ran to its end{code}"
     if script.outcome == "error":
-        return f"the script ended with {failure.type if failure else 'an exception'}{code}"
+        announced = next((c.line for c in trace.claims if c.check.startswith("raises") and c.verdict == "holds"), None)
+        expected = "" if announced is None else f", as line {announced} says it would"
+        return f"the script ended with {failure.type if failure else 'an exception'}{code}{expected}"
     if script.outcome == "exit":
         return f"the script ended itself{code}"
     if script.outcome == "timeout":

@@ -1,0 +1,22 @@
+"""Functions recorded in the tests' own process, by the public `tensorlens.trace()`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+import tensorlens
+from tensorlens.model import Trace
+from tensorlens.soundness import check
+from tensorlens.store import dumps, loads
+
+
+def traced(function: Callable[[], object]) -> Trace:
+    """The trace of a call, which may raise: sound, and the same when it was saved and loaded."""
+    session = tensorlens.trace()
+    with contextlib.suppress(Exception), session:
+        function()
+    trace = session.trace()
+    assert check(trace) == []
+    assert loads(dumps(trace)) == trace
+    return trace
