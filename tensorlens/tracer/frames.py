@@ -46,7 +46,7 @@ class Sites:
         self._own = set(own_files)
         self._libraries = _library_folders()
         self._codes: dict[CodeType, Offsets] = {}
-        self._by_id: dict[int, Offsets] = {}  # the same, by the code's `id`: its hash is slow
+        self.by_id: dict[int, Offsets] = {}  # by the code's `id`: its hash is slow
         self._kept: list[CodeType] = []  # so that no other code object is given such an id
         self._is_user: dict[str, bool] = {}  # by file name
         self._sources: dict[str, str] = {}
@@ -55,7 +55,7 @@ class Sites:
 
     def of(self, frame: FrameType | None) -> int:
         """The site of the innermost user frame from `frame` outwards, or `NOWHERE`."""
-        codes = self._by_id
+        codes = self.by_id
         while frame is not None:
             code = frame.f_code
             try:
@@ -69,21 +69,18 @@ class Sites:
         return NOWHERE
 
     def offsets(self, code: CodeType) -> Offsets:
-        """Where in a code object of the user's the sites lie, `{offset: site}`; None for a library's."""
+        """Where in a code object of the user's the sites lie, `{offset: site}`; None for a library's. From then on in
+        `by_id` as well, but for so many code objects that it might run into memory."""
         try:
-            return self._by_id[id(code)]
+            return self.by_id[id(code)]
         except KeyError:
             pass
         if code not in self._codes:
             self._codes[code] = {} if self.is_user(code.co_filename) else None
         if len(self._kept) < MAX_KEPT:
             self._kept.append(code)
-            self._by_id[id(code)] = self._codes[code]
+            self.by_id[id(code)] = self._codes[code]
         return self._codes[code]
-
-    def is_kept(self, code: CodeType) -> bool:
-        """Whether the `id` of a code object will never be another's."""
-        return id(code) in self._by_id
 
     def known(self, frame: FrameType | None) -> int:
         """`of`, with one site that stands for all calls that no user code made: those of a library's own threads."""
@@ -169,7 +166,7 @@ class Sites:
     def _writable(self, code: CodeType) -> dict[int, int]:
         offsets = self.offsets(code)
         if offsets is None:  # asked for by name, though a library's
-            offsets = self._codes[code] = self._by_id[id(code)] = {}
+            offsets = self._codes[code] = self.by_id[id(code)] = {}
             self._kept.append(code)
         return offsets
 

@@ -87,12 +87,15 @@ class Hot(TorchFunctionMode):
         Raises:
             LongWayError: no code of the user's made the call, or no plan can stand for such calls.
         """
-        offsets = self.sites.offsets(frame.f_code)
-        while offsets is None:
+        by_id = self.sites.by_id
+        while True:
+            code = frame.f_code
+            offsets = by_id[id(code)] if id(code) in by_id else self.sites.offsets(code)
+            if offsets is not None:
+                break
             frame = frame.f_back
             if frame is None:
                 raise LongWayError
-            offsets = self.sites.offsets(frame.f_code)
         site = offsets.get(frame.f_lasti)
         if site is None:
             site = self.sites.of(frame)
@@ -101,8 +104,8 @@ class Hot(TorchFunctionMode):
             if len(self._every_plan) >= MAX_PLANS:
                 raise LongWayError
             plan = self._every_plan[site, key] = self._new_plan(site, key, result, written)
-        if self.sites.is_kept(frame.f_code):
-            self.plans[id(frame.f_code) + frame.f_lasti] = plan
+        if id(code) in by_id:
+            self.plans[id(code) + frame.f_lasti] = plan
         return plan
 
     def _new_plan(self, site: int, key: Key, result: Any, written: bool) -> Plan:

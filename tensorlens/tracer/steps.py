@@ -11,7 +11,8 @@ from __future__ import annotations
 import _thread
 import functools
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -20,11 +21,12 @@ from torch.autograd.profiler import record_function
 from tensorlens.journal import NONE, NOTHING, PLAN, WRITTEN
 from tensorlens.tracer import ops
 from tensorlens.tracer.identity import PLAIN
-from tensorlens.tracer.recorder import Recorder
+from tensorlens.tracer.recorder import Recorder, version_of
 from tensorlens.tracer.refusal import refused_call
 from tensorlens.tracer.training import Found
 
 Wrap = Callable[[Recorder, Any], Any]
+_next_sequence = torch._C._autograd._get_sequence_nr
 _STEP = "Optimizer.step#"
 _CLEAR = ops.name_of(ops.setter("grad"))
 NO_GRAD = 1
@@ -40,7 +42,7 @@ class Steps:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._plans: dict[Any, int] = {}
+        self._plans: dict[Any, dict[tuple[int, bool], int]] = {}
         self._running: dict[int, tuple[str, Any, list[_Held]]] = {}
 
     def begin(self, optimizer: Any, found: list[Found], frame: Any) -> None:
@@ -68,7 +70,7 @@ class Steps:
 
     def _tell_step(self, op: str, frame: Any, held: list[_Held], error: BaseException | None) -> None:
         recorder = self._recorder
-        called = (op, recorder.sites.known(frame), NO_GRAD)
+        plan_of = self._plans_of((op, recorder.sites.known(frame), NO_GRAD), WRITTEN)
         told: set[int] = set()
         for parameter, number, before, gradient, known in held:
             version = parameter._version
@@ -78,7 +80,8 @@ class Steps:
             if counter not in told:
                 told.add(counter)
                 inputs = (number, before) if gradient is None else (number, before, gradient, known)
-                self._tell(called, WRITTEN, [*inputs, number, NONE, version], parameter.requires_grad)
+                plan = plan_of(len(inputs) // 2, parameter.requires_grad)
+                recorder.rows.extend((plan, *inputs, number, NONE, version, _next_sequence()))
         if error is not None:
             name, tensors = refused_call(recorder.sites, error.__traceback__)
             recorder.fail(error, name or op, recorder.accesses(tensors), frame)
@@ -87,23 +90,28 @@ class Steps:
         """Write down which of the leaves `held`, which had gradients, have none any more."""
         recorder = self._recorder
         mode = 2 if torch.is_inference_mode_enabled() else (0 if torch.is_grad_enabled() else NO_GRAD)
-        called = (_CLEAR, recorder.sites.known(frame), mode)
+        plan_of = self._plans_of((_CLEAR, recorder.sites.known(frame), mode), NOTHING)
         for leaf in held:
             if leaf.grad is None:
-                number, version = recorder.accesses([leaf])
-                self._tell(called, NOTHING, [number, version, number, NONE, version], leaf.requires_grad)
+                number, version = recorder.identity.meet(leaf), version_of(leaf)
+                plan = plan_of(1, leaf.requires_grad)
+                recorder.rows.extend((plan, number, version, number, NONE, version, _next_sequence()))
 
-    def _tell(self, called: tuple[str, int, int], result: int, run: list[int], requires_grad: bool) -> None:
-        """Write a short row about a leaf. `called`: op, site and mode; `result`: WRITTEN or NOTHING; `run`: ids and
-        versions of the inputs, then id, NONE and version of the leaf."""
-        key = (called, result, len(run), requires_grad)
-        number = self._plans.get(key)
-        if number is None:
-            number = self._plans[key] = next(self._recorder.plan_ids)
-            op, site, mode = called
-            plan = (op, site, (), "", "", 0, requires_grad, None, 0, 0, mode, (len(run) - 3) // 2, result)
-            self._recorder.rows.append((PLAN, number, *plan))
-        self._recorder.rows.extend((number, *run, torch._C._autograd._get_sequence_nr()))
+    def _plans_of(self, called: tuple[str, int, int], result: int) -> Callable[[int, bool], int]:
+        """The plans of calls of one op at one site in one mode, by the number of inputs and whether the leaf requires
+        grad; `result` is WRITTEN or NOTHING."""
+        plans = self._plans.setdefault((called, result), {})
+
+        def plan_of(inputs: int, requires_grad: bool) -> int:
+            number = plans.get((inputs, requires_grad))
+            if number is None:
+                number = plans[inputs, requires_grad] = next(self._recorder.plan_ids)
+                op, site, mode = called
+                plan = (op, site, (), "", "", 0, requires_grad, None, 0, 0, mode, inputs, result)
+                self._recorder.rows.append((PLAN, number, *plan))
+            return number
+
+        return plan_of
 
 
 def _on_top(recorder: Recorder) -> bool:
@@ -137,11 +145,25 @@ def _is_plain(optimizer: Any) -> bool:
     )
 
 
+@contextmanager
+def _off(recorder: Recorder) -> Iterator[None]:
+    """The mode off the stack, where it is on top."""
+    if not _on_top(recorder):
+        yield
+        return
+    torch._C._pop_torch_function_stack()
+    try:
+        yield
+    finally:
+        torch._C._push_on_torch_function_stack(recorder)
+
+
 def _enter(recorder: Recorder, original: Any) -> Any:
     """Optimizers announce `step()` to the profiler: "Optimizer.step#SGD.step"."""
 
     def __enter__(self: Any) -> Any:
-        result = original(self)
+        with _off(recorder):
+            result = original(self)
         if type(self.name) is str and self.name.startswith(_STEP) and not recorder.paused:
             recorder.within = self.name.removeprefix(_STEP)
         return result
@@ -154,7 +176,8 @@ def _leave(recorder: Recorder, original: Any) -> Any:
         if type(self.name) is str and self.name.startswith(_STEP):
             recorder.steps.end(error)
             recorder.within = ""
-        original(self, kind, error, traceback)
+        with _off(recorder):
+            original(self, kind, error, traceback)
 
     return __exit__
 
@@ -169,15 +192,12 @@ def _zero_grad(parameters_of: Callable[[Any], Iterable[torch.Tensor]]) -> Wrap:
             if not dropping or not _on_top(recorder):
                 original(self, *args, **kwargs)
                 return
-            torch._C._pop_torch_function_stack()
-            try:
+            with _off(recorder):
                 with torch._C.DisableTorchFunction():
                     held = [p for p in parameters_of(self) if p.is_leaf and p.grad is not None]
                 original(self, *args, **kwargs)
                 with torch._C.DisableTorchFunction():
                     recorder.steps.dropped(held, sys._getframe(1))
-            finally:
-                torch._C._push_on_torch_function_stack(recorder)
 
         return zero_grad
 

@@ -86,18 +86,11 @@ class Training:
         self._left -= len(found)
         parameters, numbers, _, gradients, versions = zip(*found, strict=True) if found else ((),) * 5
         name, site = f"{type(optimizer).__name__}.step", self._recorder.sites.known(frame)
-        row = (NOTICED, "steps", site, name, numbers, gradients, versions, tuple(self._carried(optimizer)))
+        row = (NOTICED, "steps", site, name, numbers, gradients, versions, _carried(optimizer, found))
         self._recorder.rows.append(row)
         if optimizer not in self._looked:
             self._looked.add(optimizer)
             self._look_around(parameters)
-
-    def _carried(self, optimizer: Any) -> Iterator[int]:
-        for group in optimizer.param_groups:
-            for parameter in group["params"]:
-                state = optimizer.state.get(parameter) or {}
-                if group.get("weight_decay") or any(isinstance(value, torch.Tensor) for value in state.values()):
-                    yield self._recorder.identity.meet(parameter)
 
     # --- modules --------------------------------------------------------------------------------------------------
 
@@ -166,6 +159,14 @@ def _held(path: str, value: Any, depth: int) -> Iterator[tuple[str, torch.Tensor
         for key, item in list(value.items())[:MAX_ITEMS]:
             if type(key) in (str, int):
                 yield from _held(f"{path}[{key!r}]", item, depth - 1)
+
+
+def _carried(optimizer: Any, found: list[Found]) -> tuple[int, ...]:
+    """The parameters that an optimizer keeps tensors of its own for, or decays."""
+    groups, states = optimizer.param_groups, optimizer.state.items()
+    moved = {id(p) for group in groups if group.get("weight_decay") for p in group["params"]}
+    moved |= {id(p) for p, state in states if any(isinstance(value, torch.Tensor) for value in state.values())}
+    return tuple(number for parameter, number, *_ in found if id(parameter) in moved) if moved else ()
 
 
 def _closure(args: Any, kwargs: Any) -> bool:
