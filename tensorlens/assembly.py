@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from tensorlens import model
 from tensorlens.journal import NEW, NONE, NOTHING, WRITTEN
@@ -38,8 +38,7 @@ class Plan:
     result: int  # NEW, WRITTEN or NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class Info:
+class Info(NamedTuple):
     """A tensor that no short row made; storage and base may be NONE."""
 
     storage: int

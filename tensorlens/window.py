@@ -8,11 +8,10 @@ line that made a parameter is known after a million steps.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from tensorlens import model
-from tensorlens.journal import NONE
 
 Raw = tuple[Any, ...]
 Item = tuple[int, Any, str]  # index, a raw row or an event, the optimizer step that was running
@@ -34,12 +33,11 @@ def is_short(raw: Raw) -> bool:
     return type(raw[1]) is int
 
 
-def tensors_of(raw: Raw) -> Iterator[int]:
-    """Every tensor that a row names."""
-    yield from inputs_of(raw)[::2]
-    yield from results_of(raw)
-    if is_short(raw) and raw[-3] != NONE:
-        yield raw[-3]
+def tensors_of(raw: Raw) -> tuple[int, ...]:
+    """Every tensor that a row names; NONE may be among them."""
+    if is_short(raw):
+        return (*raw[1:-_TAIL:2], *raw[-_TAIL : 2 - _TAIL])
+    return (*raw[3][::2], *results_of(raw))
 
 
 def results_of(raw: Raw) -> tuple[int, ...]:

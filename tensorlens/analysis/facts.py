@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 
-from tensorlens.analysis.names import Names
+from tensorlens.analysis.names import Names, names_of
 from tensorlens.model import (
     Access,
     Backward,
@@ -70,7 +70,7 @@ class Facts:
 
     @cached_property
     def names(self) -> Names:
-        return Names(self.trace)
+        return names_of(self.trace)
 
     def name(self, number: int, at: int | None = None) -> str:
         """A short display name of a tensor, as it was known at event `at`."""

@@ -158,6 +158,16 @@ class Names:
         return one_line(text_of(self._trace.sources.get(span.file, ""), span), MAX_NAME).replace("`", "'")
 
 
+_latest: list[tuple[Trace, Names]] = []
+
+
+def names_of(trace: Trace) -> Names:
+    """The names of a trace, read once for the findings and for the renderer."""
+    if not _latest or _latest[0][0] is not trace:
+        _latest[:] = [(trace, Names(trace))]
+    return _latest[0][1]
+
+
 def shape_text(tensor: Tensor) -> str:
     """`[2, 3]`, as torch writes the shape."""
     return str(list(tensor.shape))

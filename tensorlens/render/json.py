@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from math import isfinite
 from typing import Any
 
-from tensorlens.analysis.names import Names
+from tensorlens.analysis.names import Names, names_of
 from tensorlens.analysis.tables import last_states
 from tensorlens.model import (
     Backward,
@@ -44,7 +44,7 @@ def to_json(report: Report, options: RenderOptions) -> str:
 def to_dict(report: Report, options: RenderOptions) -> dict[str, Any]:
     """The report as plain data."""
     trace = report.trace
-    names = Names(trace)
+    names = names_of(trace)
     states = last_states(trace)[-MAX_TENSORS:]
     return {
         "format": FORMAT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tensorlens.analysis.names import Names
+from tensorlens.analysis.names import Names, names_of
 from tensorlens.analysis.story import Section, story
 from tensorlens.analysis.tables import tensor_table
 from tensorlens.model import Diagnostic, Report, Trace
@@ -23,7 +23,7 @@ _SNIPPET_WIDTH = 100
 def to_markdown(report: Report, options: RenderOptions) -> str:
     """The whole report: findings first, then what happened and the tensors."""
     trace = report.trace
-    names = Names(trace)
+    names = names_of(trace)
     blocks = [[f"# {escaped(summary.headline(report)[0])}", "", marked(", ".join(summary.headline(report)[1:]))]]
     if options.lesson:
         title, teaching = summary.docstring(trace)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tensorlens.analysis.names import Names
+from tensorlens.analysis.names import Names, names_of
 from tensorlens.analysis.story import story
 from tensorlens.analysis.tables import TensorRow, TensorTable, tensor_table
 from tensorlens.model import Diagnostic, Report, Trace
@@ -37,7 +37,7 @@ def to_terminal(report: Report, options: RenderOptions) -> str:
 def report_lines(report: Report, options: RenderOptions) -> Iterator[Line]:
     """The sections of the report, a blank line between each two."""
     trace, size = report.trace, max(options.width, 40)
-    names = Names(trace)
+    names = names_of(trace)
     sections = [headline_lines(report, size)]
     if options.lesson:
         sections.append(_teaching(trace, size))
