@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from unchanged import modules, optimizers
+from unchanged.counts import Counts, kept, tell
 from unchanged.operations import DTYPES, compare
 from warm import Ran, Warm
 
@@ -28,6 +29,7 @@ SLOW = {
     "dataloader_kinds_of_workers",
 }  # several seconds each
 PARTS = 16  # the everyday suite takes every so many-th operation
+SAMPLED_AND_COMPLETE = [1, pytest.param(None, marks=pytest.mark.complete)]  # samples of each
 GAPS = {
     "script_and_jit_trace": "traced by `torch.jit`: what runs inside is not seen",
     "compile_eager_backend": "compiled by `torch.compile`: what runs inside is not seen",
@@ -73,84 +75,61 @@ def optim_db() -> list[Any]:
     return list(optim_db)
 
 
-def _compared(tried: list[Any], limit: int | None, dtypes: Any = DTYPES) -> tuple[int, int, int, list[str]]:
-    operations = cases = random = 0
-    wrong: list[str] = []
-    for op in tried:
-        operations += 1
-        for dtype in dtypes:
-            if dtype in op.dtypes:
-                count, undetermined, found = compare(op, dtype, limit)
-                cases, random, wrong = cases + count, random + undetermined, wrong + found
-    return operations, cases, random, wrong
+def _operations(tried: list[Any], limit: int | None, dtypes: Any = DTYPES) -> tuple[Counts, list[str]]:
+    found = [compare(op, dtype, limit) for op in tried for dtype in dtypes if dtype in op.dtypes]
+    return _sum(len(tried), found)
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_some_operations_are_bit_identical(capsys: pytest.CaptureFixture[str]) -> None:
-    operations, cases, random, wrong = _compared(op_db()[::PARTS], 1)
-    with capsys.disabled():
-        print(f"\n{operations} operations, {cases} samples, {random} without determined values")
-    assert wrong == []
-    assert cases > 100
-
-
-@pytest.mark.complete
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("part", range(PARTS))
-def test_every_operation_is_bit_identical(part: int, capsys: pytest.CaptureFixture[str]) -> None:
-    operations, cases, random, wrong = _compared(op_db()[part::PARTS], None)
-    with capsys.disabled():
-        print(f"\n{operations} operations, {cases} samples, {random} without determined values")
-    assert wrong == []
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("limit", [1, pytest.param(None, marks=pytest.mark.complete)])
-def test_custom_functions_and_operators_are_bit_identical(
-    limit: int | None, capsys: pytest.CaptureFixture[str]
-) -> None:
-    operations, cases, random, wrong = _compared(custom_db(), limit, (torch.float64, torch.float32))
-    with capsys.disabled():
-        print(f"\n{operations} custom operations, {cases} samples, {random} without determined values")
-    assert wrong == []
-    assert operations > 40
-
-
-def _modules(infos: list[Any], limit: int | None) -> tuple[str, list[str]]:
-    found = [modules.compare(info, limit) for info in infos]
-    cases, random = (sum(part) for part in zip(*(counts[:2] for counts in found), strict=True))
-    return (
-        f"{len(infos)} modules, {cases} samples, {random} without determined values",
-        [text for _, _, wrong in found for text in wrong],
-    )
-
-
-def _optimizers(infos: list[Any], limit: int | None) -> tuple[str, list[str]]:
-    found = [optimizers.compare(info, limit) for info in infos]
-    cases, random = (sum(part) for part in zip(*(counts[:2] for counts in found), strict=True))
-    return (
-        f"{len(infos)} optimizers, {cases} settings, {random} without determined values",
-        [text for _, _, wrong in found for text in wrong],
-    )
+def _sum(tried: int, found: list[tuple[int, int, list[str]]]) -> tuple[Counts, list[str]]:
+    samples, random = (sum(part) for part in zip(*((n, undetermined) for n, undetermined, _ in found), strict=True))
+    different = [text for _, _, wrong in found for text in wrong]
+    return (tried, samples, random, len(different)), different
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    ("part", "limit"), [(slice(None, None, 8), 1), pytest.param(slice(None), None, marks=pytest.mark.complete)]
+    ("part", "step", "limit"),
+    [(0, PARTS, 1), *(pytest.param(part, PARTS, None, marks=pytest.mark.complete) for part in range(PARTS))],
 )
-def test_modules_are_bit_identical(part: slice, limit: int | None, capsys: pytest.CaptureFixture[str]) -> None:
-    counts, wrong = _modules(module_db()[part], limit)
+def test_operations_are_bit_identical(
+    part: int, step: int, limit: int | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counts, wrong = _operations(op_db()[part::step], limit)
     with capsys.disabled():
-        print(f"\n{counts}")
+        print("\n" + tell("operations", counts, limit is None))
+    assert wrong == []
+    assert counts[1] > 100
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("limit", SAMPLED_AND_COMPLETE)
+def test_custom_functions_and_operators_are_bit_identical(
+    limit: int | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counts, wrong = _operations(custom_db(), limit, (torch.float64, torch.float32))
+    with capsys.disabled():
+        print("\n" + tell("custom functions and operators", counts, limit is None))
+    assert wrong == []
+    assert counts[0] > 40
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("limit", SAMPLED_AND_COMPLETE)
+def test_modules_are_bit_identical(limit: int | None, capsys: pytest.CaptureFixture[str]) -> None:
+    tried = module_db()[:: 1 if limit is None else 8]
+    counts, wrong = _sum(len(tried), [modules.compare(info, limit) for info in tried])
+    with capsys.disabled():
+        print("\n" + tell("modules", counts, limit is None))
     assert wrong == []
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("limit", [1, pytest.param(None, marks=pytest.mark.complete)])
+@pytest.mark.parametrize("limit", SAMPLED_AND_COMPLETE)
 def test_optimizers_are_bit_identical(limit: int | None, capsys: pytest.CaptureFixture[str]) -> None:
-    counts, wrong = _optimizers(optim_db(), limit)
+    tried = optim_db()
+    counts, wrong = _sum(len(tried), [optimizers.compare(info, limit) for info in tried])
     with capsys.disabled():
-        print(f"\n{counts}")
+        print("\n" + tell("optimizers", counts, limit is None))
     assert wrong == []
 
 
@@ -187,6 +166,34 @@ def test_a_program_is_what_it_is_without_the_lens(script: Path, warm: Warm) -> N
     assert trace.script.outcome != "killed"
     assert GAPS.get(script.stem, "") in reasons(trace)
     assert "could not be recorded" not in reasons(trace)
+
+
+SOURCES = {
+    "nothing": b"",
+    "one line without an end": b"import torch; print(torch.ones(1))",
+    "an enormous line": b"import torch\nx = torch.tensor([" + b"1.0, " * 100_000 + b"])\nprint(x.sum())\n1 / 0",
+    "many lines": b"import torch\n" + b"\n" * 200_000 + b"torch.ones(2) @ torch.ones(3)\n",
+    "old line ends": b"import torch\rx = torch.ones(1)\rprint(x)\r",
+    "form feeds and tabs": b"import torch\n\x0cif True:\n\tx = torch.ones(1)\n\tprint(x)\n",
+    "a mark before it": b"\xef\xbb\xbfimport torch\nprint(torch.ones(1))\n",
+    "another encoding": b"# coding: utf-16-like\nimport torch\n",
+    "no utf-8": b"import torch\nprint('\xff')\n",
+    "two directions": "import torch\nx\u05d0 = torch.ones(1)  # \u202e reversed\nprint(x\u05d0)\n1 / 0".encode(),
+    "deep nesting": b"import torch\nx = " + b"(" * 150 + b"torch.ones(1)" + b")" * 150 + b"\nprint(x)\n",
+    "too deep": b"(" * 10_000,
+    "a null byte": b"import torch\nx = 1\0\n",
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_an_odd_source_is_run_as_it_stands(name: str, warm: Warm, tmp_path: Path) -> None:
+    script = tmp_path / "odd.py"
+    script.write_bytes(SOURCES[name])
+    plain = warm.plain(script)
+    under, trace = warm.traced(script)
+    assert comparable(under) == comparable(plain)
+    assert check(trace) == []
+    assert trace.script.exit_code == plain.returncode
 
 
 def _attributes() -> dict[tuple[str, str], object]:
@@ -235,3 +242,11 @@ def test_torch_is_as_it_was_attribute_by_attribute() -> None:
     assert set(after) - set(before) == set()
     assert filters == list(__import__("warnings").filters)
     assert len(before) > 10_000
+
+
+def test_the_counts_of_a_group_are_added_up() -> None:
+    lines = [tell("modules", counts, False) for counts in ((3, 40, 1, 0), (2, 2000, 0, 5))]
+    assert kept("\n".join([*lines, tell("other things", (1, 1, 1, 1), False), "no counts"])) == {
+        "modules": (5, 2040, 1, 5),
+        "other things": (1, 1, 1, 1),
+    }

@@ -123,14 +123,15 @@ class _Program:
             self.module.__loader__ = loader
         text = _decoded(source)
         recorder.sites.remember(self.filename, text)
+        code = compile(source, self.filename, "exec", dont_inherit=True)
         if self.wants_claims:
             from tensorlens import claims
             from tensorlens.tracer.claims import ClaimChecker
 
             self.checker = ClaimChecker(claims.parse(text), recorder.quiet)
-            code: types.CodeType = self.checker.instrument(source, self.filename)
-            return code
-        return compile(source, self.filename, "exec", dont_inherit=True)
+            code = self.checker.instrument(source, self.filename)
+        assert isinstance(code, types.CodeType)
+        return code
 
     def _load_module(self) -> types.CodeType:
         details: Any = runpy
