@@ -9,7 +9,7 @@ from test_unchanged import GAPS, SCRIPTS, comparable
 from unchanged import counts
 from warm import Warm
 
-from tensorlens.reader import BROKEN, LOST
+from tensorlens.journal import BROKEN, LOST
 
 PAGE = Path(__file__).parent.parent / "docs" / "trust.md"
 HEAD = """# What was tried, to see that the lens changes nothing
