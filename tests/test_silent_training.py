@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from silent import Run, expect, expect_nothing, run  # noqa: F401
 
+from tensorlens.diagnostics import diagnose
+
 HARM = {
     ("gradient-accumulates-without-zero-grad", "a loop that zeroes another optimizer"): """
         import torch
@@ -328,3 +330,26 @@ def test_harm_is_found(code: str, text: str, run: Run) -> None:  # noqa: F811
 @pytest.mark.parametrize("text", HARMLESS.values(), ids=HARMLESS)
 def test_what_may_be_meant_is_left_alone(text: str, run: Run) -> None:  # noqa: F811
     expect_nothing(run, text)
+
+
+def test_a_parameter_that_nothing_was_computed_from_is_a_note(run: Run) -> None:  # noqa: F811
+    trace = expect_nothing(
+        run,
+        """
+        import torch
+        used, unused = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.Adam([*used.parameters(), *unused.parameters()])
+        for step in range(2):
+            optimizer.zero_grad()
+            used(torch.ones(1, 2)).square().sum().backward()
+            optimizer.step()
+        """,
+    )
+    (note,) = diagnose(trace)
+    assert (note.code, note.severity) == ("branch-detached", "note")
+    assert note.title == "no gradient ever came to `unused.weight` and `unused.bias`: nothing was computed from it"
+    assert {(label.role, label.span.line) for label in note.labels} == {
+        ("leaf_made_here", 2),
+        ("optimizer_made_here", 3),
+        ("needed_here", 7),
+    }

@@ -32,9 +32,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.diagnostics.starvation import find_cut_off
+from tensorlens.diagnostics.starvation import find_cut_off, find_unused
 from tensorlens.model import Diagnostic
 
 
 def find(facts: Facts) -> Iterator[Diagnostic]:
     yield from find_cut_off(facts, "branch-detached", lambda cut: cut.call.op != "nn.Parameter")
+    yield from find_unused(facts, "branch-detached")

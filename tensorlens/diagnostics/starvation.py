@@ -42,6 +42,34 @@ def find_cut_off(facts: Facts, code: str, chosen: Chosen) -> Iterator[Diagnostic
         yield _tell(training, code, group, stepped.get(group[0].number))
 
 
+def find_unused(facts: Facts, code: str) -> Iterator[Diagnostic]:
+    """A note on the parameters of each optimizer that nothing was ever computed from."""
+    training = training_of(facts)
+    folded = len(facts.trace.events) <= facts.events[-1].index if facts.events else True
+    if folded or facts.trace.script.failure is not None or training.is_hidden or not training.had_gradient:
+        return
+    told = {found.old for found, _ in replaced_parameters(training)}
+    used = {access.tensor for call in facts.calls if call.nodes[1] > call.nodes[0] for access in call.inputs}
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for number, step in starved(training).items():
+        if number not in told | used:
+            groups.setdefault(step.parameters, []).append(number)
+    for group in groups.values():
+        name, step = several(facts, group), starved(training)[group[0]]
+        yield finding(
+            code,
+            "note",
+            f"no gradient ever came to {name}: nothing was computed from it",
+            f"`{optimizer_name(training, step)}` steps what it was given, and skips what has no gradient",
+            [
+                facts.label("leaf_made_here", born(facts, group[0]), f"{name} requires grad"),
+                optimizer_label(training, step),
+                facts.label("needed_here", step.site, f"this step finds no gradient of {name}"),
+            ],
+            evidence={"parameters": [facts.name(number) for number in group]},
+        )
+
+
 def _is_partly(facts: Facts, way: Starved) -> bool:
     """Whether a cut beside an open way may be a mistake: comparisons have no derivative, shared memory is no way."""
     made = [facts.tensor(access.tensor).dtype for access in way.cut.call.outputs]
