@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
+from fuzzing import EVERYDAY, HOLDS, THOROUGH
 from test_unchanged import GAPS, SCRIPTS, comparable
 from unchanged import counts
 from warm import Warm
@@ -51,6 +52,12 @@ SUITES = (
     ("gpytorch 1.15.2 (two kernels, means, optimizers)", 146, 0),
 )
 """Done once, by hand: other projects' sources are not fetched by a test."""
+FUZZED = """
+## Made by hypothesis
+
+| What | Every day | `make fuzz` | What must hold |
+| --- | --- | --- | --- |
+"""
 LIMITS = """
 ## Known limits
 
@@ -66,6 +73,8 @@ What a program can see of the lens all the same: the function mode on torch's st
 (`torch.overrides._get_current_function_mode()`), one more entry in `warnings.filters`, the functions that stand in for
 the patched ones (they have the names and signatures of the originals), and the time that recording takes.
 A process that is killed loses what it recorded in its last second, at the most.
+A crash of torch's own may not happen: `v = (x * 2).view(3); v[0] += 1; v.register_hook(f)` is a segmentation fault
+in torch 2.13 unless `v.grad_fn` is read before the hook is registered, as the lens does.
 """
 
 
@@ -87,7 +96,8 @@ def main() -> None:
     ]
     suites = [f"| {name} | {tests:,} | {differ} |" for name, tests, differ in SUITES]
     limits = [f"| {name.replace('_', ' ')} | {gap} |" for name, gap in (GAPS | ENDINGS).items()]
-    tables = ((HEAD, [*rows, total]), (SAMPLES, compared), (ELSEWHERE, suites), (LIMITS, limits))
+    fuzzed = [f"| {kind} | {EVERYDAY[kind]} | {THOROUGH[kind]:,} | {held} |" for kind, held in HOLDS.items()]
+    tables = ((HEAD, [*rows, total]), (SAMPLES, compared), (ELSEWHERE, suites), (FUZZED, fuzzed), (LIMITS, limits))
     PAGE.write_text("".join(head + "\n".join(rows) + "\n" for head, rows in tables) + UNSAID, "utf-8")
 
 
