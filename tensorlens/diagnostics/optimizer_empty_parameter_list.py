@@ -87,7 +87,7 @@ def _made(facts: Facts, failure: Failure, spent: bool) -> Iterator[Label | None]
         text = "made here, and not registered as a parameter of the module"
         yield facts.label("value_made_here", None if use is None else use.site, text)
     if not failure.inputs:
-        for value in named:
+        for value in named[:1]:  # the optimizer takes its parameters first
             yield facts.label("value_made_here", value.site, f"`{value.name}` is made here: a {value.type}")
 
 

@@ -116,9 +116,11 @@ class Hot(TorchFunctionMode):
             if not isinstance(node, torch.autograd.graph.Node) or type(node).__name__ != node.name():
                 raise LongWayError
         way = self.ways[func]
-        if (way == SIMPLE and (result._base is not None or result._version or self._is_held(result))) or (
-            way == VIEW and result._base is None
-        ):
+        if (
+            (way == SIMPLE and (result._base is not None or result._version or self._is_held(result)))
+            or (way == VIEW and result._base is None)
+            or (graph == 0 and result.requires_grad)
+        ):  # a node that can't be differentiated draws no sequence number
             self.ways[func] = ORDINARY  # torch has changed: believe nothing about this function
             raise LongWayError
         made = (tuple(result.shape), text_of(result.dtype), text_of(result.device), result.untyped_storage().nbytes())

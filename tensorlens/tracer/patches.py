@@ -79,6 +79,21 @@ def _on_memory_of(name: str) -> Wrap:
     return wrap
 
 
+def _transformed(name: str) -> Wrap:
+    """A function of `torch.func` as a whole: what runs inside are wrappers, and only this leads from what it was given
+    to its result."""
+
+    def wrap(recorder: Recorder, original: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if recorder.paused:
+                return original(*args, **kwargs)
+            return _recorded(recorder, (original, name, sys._getframe(1)), args, kwargs)
+
+        return call
+
+    return wrap
+
+
 def _set(recorder: Recorder, original: Any) -> Any:
     """`set_` puts a tensor on memory that may be another's, with a counter of its own."""
 
@@ -260,6 +275,8 @@ _PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
     (torch.autograd.function.FunctionCtx, "mark_dirty", _context_method("mark_dirty")),
     (torch, "from_numpy", _on_memory_of("torch.from_numpy")),
     (torch, "frombuffer", _on_memory_of("torch.frombuffer")),
+    (torch._functorch.apis, "vmap_impl", _transformed("func.vmap")),
+    (torch._functorch.eager_transforms, "grad_impl", _transformed("func.grad")),
     (torch.nn.parameter.UninitializedParameter, "__new__", _uninitialized),
     (torch.optim.Optimizer, "__init__", _optimizer),
     (torch.inference_mode, "__enter__", _inference_mode(True)),
