@@ -14,10 +14,16 @@ from tensorlens.analysis.lineage import find_cut
 from tensorlens.analysis.regions import run_again_at
 from tensorlens.diagnostics import callbacks, custom, given, holders, modes, provenance, sharing
 from tensorlens.diagnostics.cuts import cut_labels
-from tensorlens.diagnostics.provenance import Refusal, needed
+from tensorlens.diagnostics.provenance import Refusal, Spot, needed
 from tensorlens.diagnostics.wording import finding, fix, op_text, severity_of
 from tensorlens.messages import classify
 from tensorlens.model import Backward, Diagnostic, Failure, Label, Notice
+
+
+def _returned(refusal: Refusal) -> Spot | None:
+    """What handed back the wrong value: a callback that the engine ran, else the function that was given to torch."""
+    return callbacks.returned(refusal) or given.returned_by_function(refusal)
+
 
 ROLES = {
     **provenance.ROLES,
@@ -27,6 +33,7 @@ ROLES = {
     **modes.ROLES,
     **callbacks.ROLES,
     **custom.ROLES,
+    "returned_here": _returned,
 }
 
 

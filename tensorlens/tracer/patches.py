@@ -84,10 +84,12 @@ def _transformed(name: str) -> Wrap:
     to its result."""
 
     def wrap(recorder: Recorder, original: Any) -> Any:
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(function: Any, *args: Any, **kwargs: Any) -> Any:
             if recorder.paused:
-                return original(*args, **kwargs)
-            return _recorded(recorder, (original, name, sys._getframe(1)), args, kwargs)
+                return original(function, *args, **kwargs)
+            frame = recorder.sites.frame(sys._getframe(1))
+            recorder.callbacks.add(given.GIVEN + name, function, frame)
+            return _recorded(recorder, (original, name, frame), (function, *args), kwargs)
 
         return call
 
@@ -276,7 +278,9 @@ _PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
     (torch, "from_numpy", _on_memory_of("torch.from_numpy")),
     (torch, "frombuffer", _on_memory_of("torch.frombuffer")),
     (torch._functorch.apis, "vmap_impl", _transformed("func.vmap")),
-    (torch._functorch.eager_transforms, "grad_impl", _transformed("func.grad")),
+    (torch._functorch.eager_transforms, "grad_and_value_impl", _transformed("func.grad")),
+    (torch._functorch.eager_transforms, "_vjp_with_argnums", _transformed("func.vjp")),
+    (torch._functorch.eager_transforms, "_jvp_with_argnums", _transformed("func.jvp")),
     (torch.nn.parameter.UninitializedParameter, "__new__", _uninitialized),
     (torch.optim.Optimizer, "__init__", _optimizer),
     (torch.inference_mode, "__enter__", _inference_mode(True)),
