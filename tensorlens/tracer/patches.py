@@ -31,33 +31,12 @@ from tensorlens.tracer.steps import Steps
 from tensorlens.tracer.storages import PATCHES as STORAGES
 from tensorlens.tracer.training import PATCHES as TRAINING
 from tensorlens.tracer.training import Training
+from tensorlens.tracer.transforms import PATCHES as TRANSFORMS
+from tensorlens.tracer.unseen import run_unseen
 from tensorlens.tracer.untracked import Untracked
 
 Wrap = Callable[[Recorder, Any], Any]
 _MISSING = object()
-
-
-def _recorded(recorder: Recorder, called: tuple[Any, str, Any], args: Any, kwargs: Any) -> Any:
-    """Run a function that the mode passes over, recorded like any other torch call: (function, name, frame). The
-    program's own modes are active here, other than in a mode's handler; they are not to see what we read."""
-    func, name, frame = called
-    tensors: list[torch.Tensor] = []
-    try:
-        with torch._C.DisableTorchFunction():
-            gather((args, kwargs), tensors, 4)
-            inputs = recorder.accesses(tensors)
-    except Exception as trouble:  # ours, never the user's
-        recorder.gap(f"a call could not be recorded ({type(trouble).__name__}: {trouble})", frame)
-        return func(*args, **kwargs)
-    before = torch._C._autograd._get_sequence_nr()
-    try:
-        result = func(*args, **kwargs)
-    except BaseException as error:
-        recorder.fail(error, name, inputs, frame)
-        raise
-    with torch._C.DisableTorchFunction():
-        recorder.finish((func, name, frame, False, True), result, tensors, inputs, before)
-    return result
 
 
 def _on_memory_of(name: str) -> Wrap:
@@ -68,28 +47,11 @@ def _on_memory_of(name: str) -> Wrap:
             if recorder.paused:
                 return original(source, *args, **kwargs)
             frame = sys._getframe(1)
-            result = _recorded(recorder, (original, name, frame), (source, *args), kwargs)
+            result = run_unseen(recorder, (original, name, frame), (source, *args), kwargs)
             recorder.gap(ops.SHARED_WITH_NUMPY, frame)
             with torch._C.DisableTorchFunction():
                 recorder.untracked.open(result, name, frame, True, source)
             return result
-
-        return call
-
-    return wrap
-
-
-def _transformed(name: str) -> Wrap:
-    """A function of `torch.func` as a whole: what runs inside are wrappers, and only this leads from what it was given
-    to its result."""
-
-    def wrap(recorder: Recorder, original: Any) -> Any:
-        def call(function: Any, *args: Any, **kwargs: Any) -> Any:
-            if recorder.paused:
-                return original(function, *args, **kwargs)
-            frame = recorder.sites.frame(sys._getframe(1))
-            recorder.callbacks.add(given.GIVEN + name, function, frame)
-            return _recorded(recorder, (original, name, frame), (function, *args), kwargs)
 
         return call
 
@@ -103,7 +65,7 @@ def _set(recorder: Recorder, original: Any) -> Any:
         if recorder.paused:
             return original(self, *args, **kwargs)
         frame = sys._getframe(1)
-        result = _recorded(recorder, (original, "Tensor.set_", frame), (self, *args), kwargs)
+        result = run_unseen(recorder, (original, "Tensor.set_", frame), (self, *args), kwargs)
         with torch._C.DisableTorchFunction():
             recorder.untracked.open(self, "Tensor.set_", frame, False)
         return result
@@ -144,7 +106,7 @@ def _uninitialized(recorder: Recorder, original: Any) -> Any:
             return construct(cls, *args, **kwargs)
 
         called = (lambda: construct(cls, *args, **kwargs), "nn.UninitializedParameter", sys._getframe(1))
-        return _recorded(recorder, called, (), {})
+        return run_unseen(recorder, called, (), {})
 
     return __new__
 
@@ -159,7 +121,7 @@ def _function_apply(recorder: Recorder, original: Any) -> Any:
             return apply(cls, *args, **kwargs)
         frame = sys._getframe(1)
         recorder.callbacks.applied(cls, frame)
-        result = _recorded(recorder, (functools.partial(apply, cls), f"{cls.__name__}.apply", frame), args, kwargs)
+        result = run_unseen(recorder, (functools.partial(apply, cls), f"{cls.__name__}.apply", frame), args, kwargs)
         with torch._C.DisableTorchFunction():
             recorder.attributes.note(result)
             recorder.attributes.note_nested(args)
@@ -178,7 +140,7 @@ def _context_method(name: str) -> Wrap:
                 return original(self, *tensors)
 
             called = (functools.partial(original, self), f"ctx.{name}", sys._getframe(1))
-            return _recorded(recorder, called, tensors, {})
+            return run_unseen(recorder, called, tensors, {})
 
         return declare
 
@@ -277,10 +239,6 @@ _PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
     (torch.autograd.function.FunctionCtx, "mark_dirty", _context_method("mark_dirty")),
     (torch, "from_numpy", _on_memory_of("torch.from_numpy")),
     (torch, "frombuffer", _on_memory_of("torch.frombuffer")),
-    (torch._functorch.apis, "vmap_impl", _transformed("func.vmap")),
-    (torch._functorch.eager_transforms, "grad_and_value_impl", _transformed("func.grad")),
-    (torch._functorch.eager_transforms, "_vjp_with_argnums", _transformed("func.vjp")),
-    (torch._functorch.eager_transforms, "_jvp_with_argnums", _transformed("func.jvp")),
     (torch.nn.parameter.UninitializedParameter, "__new__", _uninitialized),
     (torch.optim.Optimizer, "__init__", _optimizer),
     (torch.inference_mode, "__enter__", _inference_mode(True)),
@@ -298,6 +256,7 @@ _PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
     *hooks.PATCHES,
     *given.PATCHES,
     *TRAINING,
+    *TRANSFORMS,
     *STORAGES,
     *STEPS,
     *surroundings.PATCHES,

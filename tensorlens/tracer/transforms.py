@@ -1,0 +1,42 @@
+"""The transforms of `torch.func`, each as one call: what runs inside are wrappers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch._functorch.apis
+import torch._functorch.eager_transforms
+
+from tensorlens.tracer.given import GIVEN
+from tensorlens.tracer.recorder import Recorder
+from tensorlens.tracer.unseen import run_unseen
+
+Wrap = Callable[[Recorder, Any], Any]
+
+
+def _transformed(name: str) -> Wrap:
+    """A function of `torch.func` as a whole: what runs inside are wrappers, and only this leads from what it was given
+    to its result."""
+
+    def wrap(recorder: Recorder, original: Any) -> Any:
+        def call(function: Any, *args: Any, **kwargs: Any) -> Any:
+            if recorder.paused:
+                return original(function, *args, **kwargs)
+            frame = recorder.sites.frame(sys._getframe(1))
+            recorder.callbacks.add(GIVEN + name, function, frame)
+            return run_unseen(recorder, (original, name, frame), (function, *args), kwargs)
+
+        return call
+
+    return wrap
+
+
+PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
+    (torch._functorch.apis, "vmap_impl", _transformed("func.vmap")),
+    (torch._functorch.eager_transforms, "grad_and_value_impl", _transformed("func.grad")),
+    (torch._functorch.eager_transforms, "_vjp_with_argnums", _transformed("func.vjp")),
+    (torch._functorch.eager_transforms, "_jvp_with_argnums", _transformed("func.jvp")),
+)
