@@ -115,12 +115,10 @@ class Hot(TorchFunctionMode):
             node, offset, drawn = result.grad_fn, *key[4:6]
             if not isinstance(node, torch.autograd.graph.Node) or type(node).__name__ != node.name():
                 raise LongWayError
-        way = self.ways[func]
-        if (
-            (way == SIMPLE and (result._base is not None or result._version or self._is_held(result)))
-            or (way == VIEW and result._base is None)
-            or (graph == 0 and result.requires_grad)
-        ):  # a node that can't be differentiated draws no sequence number
+        way, base = self.ways[func], result._base
+        strange = graph == 0 and result.requires_grad  # a node that can't be differentiated draws no sequence number
+        strange |= way == SIMPLE and bool(base is not None or result._version or self._is_held(result))
+        if strange or (way == VIEW and base is None):
             self.ways[func] = ORDINARY  # torch has changed: believe nothing about this function
             raise LongWayError
         made = (tuple(result.shape), text_of(result.dtype), text_of(result.device), result.untyped_storage().nbytes())
