@@ -135,3 +135,9 @@ def test_any_labels_fit_the_width_and_lose_no_text(
     assert max(map(line_width, drawn)) <= width
     together = "".join(to_text(drawn, color=False).split())
     assert all("".join(text.split())[:8] in together for _, text in places)
+
+
+def test_a_mark_behind_a_line_that_fills_the_width_is_within_it() -> None:
+    text = shown([label(1, 56, 56, "")], 60, demo="x" * 56)
+    assert max(map(len, text.splitlines())) == 60
+    assert text.splitlines()[-1].endswith("^")

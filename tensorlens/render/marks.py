@@ -65,7 +65,7 @@ def _view(shown: list[str], offsets: list[int], marks: list[Mark], room: int) ->
     text = ("…" if first else "") + "".join(shown[first:last]) + ("…" if last < len(shown) else "")
     moved = []
     for mark in marks:
-        start = min(max(_cell(offsets, mark.start) - shift, 0), max(edge, 0))
+        start = min(max(_cell(offsets, mark.start) - shift, 0), max(min(edge, room - 1), 0))
         end = min(max(_cell(offsets, mark.end) - shift, start + 1), max(edge, start + 1))
         moved.append(replace(mark, start=start, end=end))
     return View(text, tuple(moved))
