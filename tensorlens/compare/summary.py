@@ -183,8 +183,12 @@ def _cost(facts: Facts) -> str:
     if not slow or len(known) < 2:
         return ""
     fastest = min(known, key=lambda operand: known[operand])
-    told = [f"{_call(facts, operand)} takes {ratio:.2g} times" for operand, ratio in slow.items()]
+    told = [f"{_call(facts, operand)} takes {_times(ratio)} times" for operand, ratio in slow.items()]
     return f"On a large x {_listed(told)} as long as {_call(facts, fastest)}."
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.2g}" if ratio < 10 else f"{ratio:.0f}"
 
 
 def _listed(parts: Sequence[str]) -> str:

@@ -105,7 +105,8 @@ def _unknown(wanted: str) -> str:
     codes = [entry.code for entry in messages.entries()]
     near = difflib.get_close_matches(text.lower(), codes, n=3, cutoff=0.5)
     near += [code for code in codes if text.lower() in code and code not in near][: 3 - len(near)]
-    hint = f"did you mean {' or '.join(near)}?" if near else "tensorlens errors lists the codes"
+    either = " or ".join(filter(None, (", ".join(near[:-1]), *near[-1:])))
+    hint = f"did you mean {either}?" if near else "tensorlens errors lists the codes"
     return f"no such code: {text} ({hint})"
 
 

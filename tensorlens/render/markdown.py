@@ -29,7 +29,9 @@ def to_markdown(report: Report, options: RenderOptions) -> str:
         title, teaching = summary.docstring(trace)
         blocks.append([f"**{marked(title)}**", "", *map(marked, teaching)])
     blocks += [_finding(diagnostic, trace) for diagnostic in findings_of(report, names)]
-    blocks += [_section(trace, section) for section in story(trace, names)]
+    sections = story(trace, names)
+    blocks += [["## What happened"]] if sections else []
+    blocks += [_section(trace, section) for section in sections]
     blocks.append(_tensors(trace, names))
     blocks.append(_claims(trace, options))
     blocks.append(_noticed("Warnings", summary.warnings_noticed(trace)))
@@ -53,7 +55,8 @@ def _section(trace: Trace, section: Section) -> list[str]:
         told = [" ".join(filter(None, fact)) for fact in facts]
         times = f" x{row.count}" if row.count > 1 else ""
         rows.append((f"{row.line}{times}", code(row.source.strip()), "<br>".join(map(marked, told))))
-    return [f"## {marked(title or 'What happened')}", "", *_table(("line", "source", "what happened"), rows)]
+    heading = [f"### {marked(title)}", ""] if title else []  # the top level of the script needs none
+    return [*heading, *_table(("line", "source", "what happened"), rows)]
 
 
 def _tensors(trace: Trace, names: Names) -> list[str]:
