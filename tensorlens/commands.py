@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorlens import __version__
 from tensorlens.errors import TensorLensError, UsageError
+from tensorlens.render import RENDERERS
 
 if TYPE_CHECKING:
     from tensorlens.model import Trace
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 _INTERRUPTED = 130
 _PROSE = 100  # columns: wider text is hard to read
-_SUFFIXES = {".json": "json", ".md": "markdown", ".txt": "table"}
+_SUFFIXES = {renderer.suffix: form for form, renderer in RENDERERS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,8 @@ class Output:
     width: int | None = None
 
     def __post_init__(self) -> None:
-        if self.format not in ("table", "json", "markdown"):
-            raise UsageError(f"no such format: {self.format} (there are table, json, markdown)")
+        if self.format not in RENDERERS:
+            raise UsageError(f"no such format: {self.format} (there are {', '.join(RENDERERS)})")
         if self.path is not None and self.path.is_dir():
             raise UsageError(f"can't write {self.path}: it is a directory")
         if self.path is not None and not self.path.parent.is_dir():

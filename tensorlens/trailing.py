@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-FORMATS = ("table", "json", "markdown")
+from tensorlens.render import RENDERERS
+
 _NAMES = {"--format": "format", "-f": "format", "-o": "output", "--output": "output", "--width": "width",
           "--timeout": "timeout"}  # fmt: skip
 
@@ -50,7 +51,7 @@ def split(tail: Sequence[str]) -> Trailing:
 
 
 def _typed(found: dict[str, str]) -> Trailing:
-    if found.get("format", "table") not in FORMATS:
+    if found.get("format", "table") not in RENDERERS:
         raise ValueError(found["format"])
     return Trailing(
         format=found.get("format"),

@@ -27,7 +27,13 @@ def samples(op: Any) -> list[tuple[torch.Tensor, tuple[Any, ...], dict[str, Any]
             grad = op.supports_autograd and dtype is not torch.int64
             taken = islice(op.sample_inputs("cpu", dtype, requires_grad=grad), SAMPLES)
             found += [(sample.input, sample.args, sample.kwargs) for sample in taken]
+            if not op.supports_autograd and dtype is not torch.int64:  # their node, if there is one, only raises
+                found = [(_requiring_grad(value), args, kwargs) for value, args, kwargs in found]
     return [sample for sample in found if type(sample[0]) is torch.Tensor]
+
+
+def _requiring_grad(value: Any) -> Any:
+    return value.detach().requires_grad_() if type(value) is torch.Tensor else value
 
 
 SHORT = [op for op in op_db if functions(op)]

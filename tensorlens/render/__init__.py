@@ -1,4 +1,4 @@
-"""Reports as text. `RENDERERS` is the table that the command line, its help and the tests all read."""
+"""Reports as text. `RENDERERS` is the table that the command line and the tests read; importing it costs little."""
 
 from __future__ import annotations
 

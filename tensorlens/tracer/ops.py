@@ -88,6 +88,18 @@ ELSEWHERE = {getter("data"), torch.as_tensor, torch.asarray, torch.frombuffer, t
 """Functions whose result may lie on memory that is neither fresh nor that of the result's base."""
 
 
+_REFUSING = {
+    "floor_divide",
+    "floordiv",
+    "rfloordiv",
+    "heaviside",
+    "linalg_ldl_solve",
+    "scatter",
+    "scaled_mm",
+    "scaled_mm_v2",
+}
+"""Functions whose results may require grad by a node that only raises, and that draws no sequence number."""
+
 LONG, ORDINARY, SIMPLE, VIEW = 1, 2, 3, 4
 """The ways through the recorder (see `hot`)."""
 
@@ -129,6 +141,8 @@ def way_of(func: Any) -> int:
         return ORDINARY
     if not isinstance(func, BuiltinFunctionType | MethodDescriptorType | WrapperDescriptorType):
         return LONG
+    if func.__name__.strip("_") in _REFUSING:
+        return ORDINARY
     if _every_kernel(func, _returns_new):
         return SIMPLE
     return VIEW if _every_kernel(func, _returns_view) else ORDINARY
