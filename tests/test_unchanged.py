@@ -75,6 +75,14 @@ def optim_db() -> list[Any]:
     return list(optim_db)
 
 
+DATABASES = {
+    "operations": op_db,
+    "custom functions and operators": custom_db,
+    "modules": module_db,
+    "optimizers": optim_db,
+}
+
+
 def _operations(tried: list[Any], limit: int | None, dtypes: Any = DTYPES) -> tuple[Counts, list[str]]:
     found = [compare(op, dtype, limit) for op in tried for dtype in dtypes if dtype in op.dtypes]
     return _sum(len(tried), found)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 from fuzzing import EVERYDAY, HOLDS, THOROUGH
-from test_unchanged import GAPS, SCRIPTS, comparable
+from test_unchanged import DATABASES, GAPS, SCRIPTS, comparable
 from unchanged import counts
 from warm import Warm
 
@@ -26,12 +27,13 @@ error and exit status.
 SAMPLES = """
 ## PyTorch's own sample inputs
 
-`make unchanged` runs PyTorch's databases of what its own tests are made of, plainly and under the lens, and fails at
-a difference: of values bit by bit, strides, versions, storage sharing, gradients, warnings, exceptions with their
-text, and the state of the random generator. Operations go forward and backward in float64, float32, complex128 and
-int64; modules forward, backward, and backward through the backward, in training and evaluation; optimizers in each
-implementation (loop, foreach, fused, differentiable) through steps and a round trip of their state. "Undetermined" are
-samples for which two plain runs already give different values (`torch.empty`); all but the values is compared.
+What the last run of `make unchanged` got through. It runs PyTorch's databases of what its own tests are made of,
+plainly and under the lens, and compares values bit by bit, strides, versions, storage sharing, gradients, warnings,
+exceptions with their text, and the state of the random generator. Operations go forward and backward in float64,
+float32, complex128 and int64; modules forward, backward, and backward through the backward, in training and evaluation;
+optimizers in each implementation (loop, foreach, fused, differentiable) through steps and a round trip of their state.
+"Undetermined" are samples for which two plain runs already give different values (`torch.empty`): all but the values
+is compared.
 
 | What | How many | Samples | Undetermined | Differences |
 | --- | --- | --- | --- | --- |
@@ -89,16 +91,20 @@ def main() -> None:
             unchanged[group] += same
     rows = [f"| {g} | {len(names)} | {unchanged[g]} | {', '.join(names)} |" for g, names in groups.items()]
     total = f"| all | {sum(map(len, groups.values()))} | {sum(unchanged.values())} | |"
-    samples = counts.kept(counts.KEPT.read_text("utf-8")) if counts.KEPT.exists() else {}
-    compared = [
-        f"| {name} | {n:,} | {cases:,} | {random:,} | {wrong:,} |"
-        for name, (n, cases, random, wrong) in samples.items()
-    ]
     suites = [f"| {name} | {tests:,} | {differ} |" for name, tests, differ in SUITES]
     limits = [f"| {name.replace('_', ' ')} | {gap} |" for name, gap in (GAPS | ENDINGS).items()]
     fuzzed = [f"| {kind} | {EVERYDAY[kind]} | {THOROUGH[kind]:,} | {held} |" for kind, held in HOLDS.items()]
-    tables = ((HEAD, [*rows, total]), (SAMPLES, compared), (ELSEWHERE, suites), (FUZZED, fuzzed), (LIMITS, limits))
+    samples = list(_compared())
+    tables = ((HEAD, [*rows, total]), (SAMPLES, samples), (ELSEWHERE, suites), (FUZZED, fuzzed), (LIMITS, limits))
     PAGE.write_text("".join(head + "\n".join(rows) + "\n" for head, rows in tables) + UNSAID, "utf-8")
+
+
+def _compared() -> Iterator[str]:
+    """A row for each database: how much of it the last run of `make unchanged` got through."""
+    done = counts.kept(counts.KEPT.read_text("utf-8")) if counts.KEPT.exists() else {}
+    for name, database in DATABASES.items():
+        tried, samples, random, wrong = done.get(name, (0, 0, 0, 0))
+        yield f"| {name} | {tried} of {len(database())} | {samples:,} | {random:,} | {wrong:,} |"
 
 
 if __name__ == "__main__":
