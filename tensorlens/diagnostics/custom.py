@@ -119,6 +119,12 @@ def marked_dirty(refusal: Refusal) -> Spot | None:
     return None if not marks else Spot(None, marks[-1].site, "declared here as changed in place")
 
 
+def saving(refusal: Refusal) -> Spot | None:
+    """The line of `forward` that handed over what is to be saved: it is looked at only when `forward` has returned."""
+    saved = [c for c in refusal.facts.calls if c.op == "ctx.save_for_backward" and c.index < refusal.index]
+    return None if not saved else Spot(None, saved[-1].site, "handed over here, with something that is no tensor")
+
+
 def marked_once(refusal: Refusal) -> Spot | None:
     """The line that marked a `backward` that ran before as differentiable once."""
     found = _once(refusal)
@@ -180,6 +186,7 @@ ROLES: dict[str, Callable[[Refusal], Spot | None]] = {
     "function_defined_here:dirty": marked_dirty,
     "function_defined_here:once": marked_once,
     "graph_built_here:once": graph_of_once,
+    "rejected_here:saving": saving,
     "called_here": called,
     "called_here:operator": called_operator,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from tensorlens.analysis.callbacks import call_of, runs_before
 from tensorlens.callbacks import Function
 from tensorlens.diagnostics.provenance import Refusal, Spot
 from tensorlens.diagnostics.wording import op_text
@@ -42,10 +43,23 @@ def returned(refusal: Refusal) -> Spot | None:
             made = refusal.facts.first_use(access.tensor)
             text = f"{refusal.name(access.tensor)} is {tensor.dtype}: differences of small steps are lost in rounding"
             return Spot(access.tensor, None if made is None else made.site, text)
-    function = _registered(refusal, "backward") or _registered(refusal, "given to ")
+    function = _registered(refusal, "backward") or _backward_within(refusal) or _registered(refusal, "given to ")
     if function is None or not function.returns:
         return None
     return Spot(None, function.returns[-1], f"`{function.name}` hands back its result here")
+
+
+def _backward_within(refusal: Refusal) -> Function | None:
+    """The custom `backward` that ran last, if its Function was called below the refused line."""
+    sites = refusal.facts.trace.sites
+    for found in runs_before(refusal.facts, refusal.index):
+        call = call_of(refusal.facts, found, refusal.index)
+        caller = None if call is None else sites[call.site].caller
+        while caller is not None and caller != refusal.site:
+            caller = sites[caller].caller
+        if found.registration.kind == "backward" and caller is not None:
+            return found.function
+    return None
 
 
 def returned_by_function(refusal: Refusal) -> Spot | None:

@@ -43,3 +43,15 @@ class Scale(torch.autograd.Function):
 Scale.apply(torch.ones(2, requires_grad=True), 2.0).sum().backward()
 ```
 """
+
+from __future__ import annotations
+
+from tensorlens.diagnostics.refusals import refused
+
+find = refused(
+    "save-for-backward-non-tensor",
+    ("rejected_here:saving", "called_here"),
+    "`ctx.save_for_backward()` was given something that is no tensor",
+    "it keeps tensors, whose versions are checked before they are used; what it was given is looked at after `forward`",
+    "keep numbers, shapes and flags as attributes: `ctx.shape = ...`",
+)
