@@ -52,11 +52,12 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
     training = training_of(facts)
     used = {access.tensor for call in facts.calls for access in call.inputs}
     used |= {root.tensor for backward in facts.backwards for root in backward.roots}
+    asked = _asked(facts)
     groups: dict[int, list[tuple[int, Call]]] = {}
     for call in facts.calls:
         if call.writes or call.within or not call.outputs or call.outputs[0].tensor in used:
             continue
-        number = _left_alone(training, call)
+        number = _left_alone(training, call, asked)
         number = _not_averaged(training, call) if number is None else number
         if number is not None:
             groups.setdefault(call.site, []).append((number, call))
@@ -64,15 +65,34 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
         yield _tell(facts, group)
 
 
-def _left_alone(training: Training, call: Call) -> int | None:
+def _left_alone(training: Training, call: Call, asked: dict[int, int]) -> int | None:
     """The leaf that `call` computed a new value for, from its gradient, that nobody used: the leaf stayed as it was."""
     targets = set(training.facts.trace.sites[call.site].targets)
-    lost = training.had_gradient - training.stepped
+    lost = (training.had_gradient | set(asked)) - training.stepped
     for number, names in _read(training.facts, call, lost) if targets else ():
         if number in lost and names & targets and not training.is_updated(number):
-            if training.uses_gradient(call, number):
+            if training.uses_gradient(call, number) or asked.get(number, call.index) < call.index < _last_use(
+                training.facts, number
+            ):
                 return number
     return None
+
+
+def _asked(facts: Facts) -> dict[int, int]:
+    """The leaves whose gradients `autograd.grad` handed out, and when it did so first."""
+    found: dict[int, int] = {}
+    for backward in facts.backwards:
+        for number in backward.inputs if not backward.failed else ():
+            state = facts.state(number, backward.index)
+            if state is not None and state.is_leaf:
+                found.setdefault(number, backward.index)
+    return found
+
+
+def _last_use(facts: Facts, number: int) -> int:
+    """The last call that recorded something computed from a tensor: it was in use as it had been."""
+    uses = (c.index for c in reversed(facts.calls) if c.mode == "grad" and any(a.tensor == number for a in c.inputs))
+    return next(uses, -1)
 
 
 def _not_averaged(training: Training, call: Call) -> int | None:
