@@ -253,6 +253,30 @@ def test_outside_of_a_module_and_of_a_library_wrapper() -> None:
         assert before.read[name].attribute == "p"
 
 
+def test_writes_to_the_items_of_an_attribute() -> None:
+    code = compile("self.seen = {}\nself.seen[0] = 1\nself.other[0] = 1\nself.seen.update({})\n", "x.py", "exec")
+    lines = {i.offset: i.positions.lineno for i in bytecode.instructions(code) if i.positions}
+    assert {lines[offset] for offset in bytecode.writes_to(code, "self", "seen")} == {1, 2, 4}
+
+
+def test_outside_of_a_module_that_holds_an_object() -> None:
+    class Memo:
+        def __init__(self) -> None:
+            self.tables: dict[int, int] = {}
+
+        def __call__(self, size: int) -> int:
+            return self.tables.setdefault(size, size)
+
+    net = nn.Identity()
+    net.memo = Memo()  # type: ignore[assignment]
+    before = Outside(net, lambda filename: filename == __file__)
+    assert before.read["len(Identity.memo.tables)"].text == "0"
+    net.memo(3)  # type: ignore[operator]
+    after = Outside(net, lambda filename: filename == __file__)
+    assert [name for name, *_ in after.differences(before)] == ["len(Identity.memo.tables)"]
+    assert [code.co_name for code in after.codes] == ["__call__"]
+
+
 def test_outside_of_a_function() -> None:
     limit = [1, 2]
     scale = 2.0

@@ -197,6 +197,14 @@ HARM = {
                 p = p.detach() - 0.1 * p.grad  # replaced_here
             w.grad = b.grad = None
         """,
+    ("update-rebinds-loop-variable", "gradients that were asked for"): """
+        import torch
+        params = dict(w=torch.ones(2, requires_grad=True), b=torch.ones(1, requires_grad=True))  # leaf_made_here
+        for step in range(2):
+            loss = (params["w"] * params["b"]).sum()
+            for p, g in zip(params.values(), torch.autograd.grad(loss, list(params.values()))):
+                p = p - 0.1 * g  # replaced_here
+        """,
     ("update-rebinds-loop-variable", "an average that goes nowhere"): """
         import copy, torch
         student = torch.nn.Linear(2, 1)
@@ -308,6 +316,22 @@ HARMLESS = {
             optimizer.zero_grad()
             student(torch.ones(1, 2)).backward()
             optimizer.step()
+        """,
+    "steps that are looked at and not taken": """
+        import torch
+        w = torch.ones(2, requires_grad=True)
+        for rate in (0.1, 0.2):
+            (g,) = torch.autograd.grad((w * w).sum(), [w])
+            tried = w - rate * g
+            print((tried * tried).sum().item())
+        """,
+    "adapted weights whose last step nothing uses": """
+        import torch
+        w = torch.ones(2, requires_grad=True)
+        fast = w
+        for step in range(2):
+            (g,) = torch.autograd.grad((fast * fast).sum(), [fast], create_graph=True)
+            fast = fast - 0.1 * g
         """,
     "backward handed on as a function": """
         import torch
