@@ -125,7 +125,8 @@ def _tell(training: Training, step: Step, moved: list[Moved], frozen: bool) -> D
     name = several(facts, [entry.number for entry in moved])
     optimizer = optimizer_name(training, step)
     if frozen:
-        title = f"{name} had been frozen, and `{optimizer}.step()` changed it all the same"
+        them = "it" if len(moved) == 1 else "them"
+        title = f"{name} had been frozen, and `{optimizer}.step()` changed {them} all the same"
         why = "`requires_grad` stops new gradients; the optimizer uses what is stored in `.grad`, and its own momentum"
         cause = facts.label("flag_changed_here", first.cause.site, "requires no grad from here on; `.grad` stays")
         cure = "set `.grad = None` when a parameter is frozen, or take it out of the optimizer"
