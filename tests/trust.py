@@ -27,13 +27,13 @@ error and exit status.
 SAMPLES = """
 ## PyTorch's own sample inputs
 
-What `make unchanged` got through: where not all was tried, it was stopped before its end. It runs PyTorch's databases of
-what its own tests are made of, plainly and under the lens, and compares values bit by bit, strides, versions, storage sharing, gradients, warnings,
-exceptions with their text, and the state of the random generator. Operations go forward and backward in float64,
-float32, complex128 and int64; modules forward, backward, and backward through the backward, in training and evaluation;
-optimizers in each implementation (loop, foreach, fused, differentiable) through steps and a round trip of their state.
-"Undetermined" are samples for which two plain runs already give different values (`torch.empty`): all but the values
-is compared.
+What `make unchanged` got through: where not all was tried, it was stopped before its end. It runs what PyTorch's own
+tests are made of, plainly and under the lens, and compares values bit by bit, strides, versions, storage sharing,
+gradients, warnings, exceptions with their text, and the state of the random generator. Operations go forward and
+backward in float64, float32, complex128 and int64; modules forward, backward, and backward through the backward, in
+training and evaluation; optimizers in each implementation (loop, foreach, fused, differentiable) through steps and a
+round trip of their state. "Undetermined" are samples for which two plain runs already give different values
+(`torch.empty`): all but the values is compared.
 
 | What | How many | Samples | Undetermined | Differences |
 | --- | --- | --- | --- | --- |
