@@ -334,3 +334,14 @@ def test_an_error_on_the_long_way_has_no_error_of_ours_as_its_context() -> None:
 
     traced(program)
     assert [error.__context__ for error in errors] == [None]
+
+
+def test_a_leaf_written_under_no_grad_is_recorded_in_that_mode() -> None:
+    def program() -> None:
+        weight = torch.ones(2, requires_grad=True)
+        for _ in range(2):
+            with torch.no_grad():
+                weight.mul_(2)
+
+    modes = [call.mode for call in calls(traced(program)) if call.writes]
+    assert modes == ["no_grad", "no_grad"]

@@ -111,7 +111,7 @@ class Hot(TorchFunctionMode):
     def _new_plan(self, site: int, key: Key, result: Any, written: bool) -> Plan:
         func, _, graph, inputs = key[:4]
         node, offset, drawn = None, 0, 0
-        if graph == 2 and result.grad_fn is not None:
+        if graph >= 2 and result.grad_fn is not None:
             node, offset, drawn = result.grad_fn, *key[4:6]
             if not isinstance(node, torch.autograd.graph.Node) or type(node).__name__ != node.name():
                 raise LongWayError
@@ -133,7 +133,7 @@ class Hot(TorchFunctionMode):
             name,
             offset,
             drawn,
-            int(graph == 1),
+            graph % 2,
         )
         self.rows.append((*plan, (inputs - 1) // 2, WRITTEN if written else NEW))
         return key, number, func in ops.RISKS
@@ -156,7 +156,7 @@ class Hot(TorchFunctionMode):
         written = entry is not None and entry[0]() is result
         graph, offset, kind = 0, 0, None
         if result.requires_grad:
-            graph, node = 2, result.grad_fn
+            graph, node = 2 if _grad_enabled() else 3, result.grad_fn
             kind = type(node)
             if node is not None:
                 offset = node._sequence_nr() - first
