@@ -20,7 +20,7 @@ from tensorlens.soundness import check
 
 FORMAT = "tensorlens.trace"
 VERSION = 1
-MAX_BYTES = 512 * 1024 * 1024
+MAX_BYTES = 128 * 1024 * 1024  # ten times what a long run takes
 _LARGEST = 2**64  # no number of a trace is larger: sequence numbers have 64 bits
 _KINDS = {kind.__name__: kind for kind in get_args(Event)}
 
