@@ -3,6 +3,7 @@ are divided by the plain one's of the same round."""
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -57,6 +58,7 @@ def measure(make: Callable[[], Workload], observers: dict[str, Observer], rounds
 
 def _seconds(run: Workload, observer: Observer) -> float:
     with observer():
+        gc.collect()  # what an earlier observer left behind is nobody's cost
         start = time.perf_counter()
         run()
         return time.perf_counter() - start

@@ -155,7 +155,7 @@ class Reader:
             end_line,
             column_of(lines[end_line - 1] if end_line <= len(lines) else "", end_column),
         )
-        self._sites.append(model.Site(number, span, function, optional(caller), targets))
+        self._sites[number : number + 1] = [model.Site(number, span, function, optional(caller), targets)]
 
     def _read_source(self, file: str, text: str) -> None:
         self._sources[file] = text

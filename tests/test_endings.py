@@ -172,6 +172,7 @@ def test_ctrl_c_while_the_report_is_made(delay: float, tmp_path: Path) -> None:
     assert "tensorlens" not in terminal.text
 
 
+@pytest.mark.complete
 def test_a_script_that_ignores_sigterm_is_stopped_by_its_time(tmp_path: Path) -> None:
     body = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(60)\n"
     trace = run_script(Target("file", str(written(tmp_path, body))), RunOptions(timeout=15))

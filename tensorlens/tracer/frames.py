@@ -87,9 +87,7 @@ class Sites:
         site = self.of(frame)
         if site == NOWHERE:
             if self._outside == NOWHERE:
-                self._outside = self._count
-                self._count += 1
-                self._rows.append((SITE, self._outside, OUTSIDE, "<module>", (1, 1, 0, 0), (), NOWHERE))
+                self._outside = self._write(OUTSIDE, "<module>", (1, 1, 0, 0))
             return self._outside
         return site
 
@@ -158,9 +156,7 @@ class Sites:
         offsets = self._writable(code)
         if key not in offsets:
             self.remember(code.co_filename)
-            offsets[key] = self._count
-            self._count += 1
-            self._rows.append((SITE, offsets[key], code.co_filename, code.co_qualname, position, (), NOWHERE))
+            offsets[key] = self._write(code.co_filename, code.co_qualname, position)
         return offsets[key]
 
     def _writable(self, code: CodeType) -> dict[int, int]:
@@ -178,12 +174,8 @@ class Sites:
         """A site for what the parser pointed at."""
         line, column = error.lineno or 1, max((error.offset or 1) - 1, 0)
         end_line, end_column = error.end_lineno or line, max((error.end_offset or 0) - 1, column + 1)
-        site = self._count
-        self._count += 1
         self.remember(str(error.filename))
-        position = (line, end_line, column, end_column)
-        self._rows.append((SITE, site, error.filename, "<module>", position, (), NOWHERE))
-        return site
+        return self._write(str(error.filename), "<module>", (line, end_line, column, end_column))
 
     def is_user(self, filename: str) -> bool:
         """Whether a file is the user's: not of the interpreter, of an installed package, or ours."""
@@ -201,14 +193,21 @@ class Sites:
 
     def _new(self, code: CodeType, offset: int, caller: FrameType | None) -> int:
         parent = self.of(caller)
-        site = self._count
-        self._count += 1
-        self._writable(code)[offset] = site
         self.remember(code.co_filename)
         position, targets = (
             (self._first_line(code), ()) if offset == DECORATOR else (_position(code, offset), _targets(code, offset))
         )
-        self._rows.append((SITE, site, code.co_filename, code.co_qualname, position, targets, parent))
+        site = self._write(code.co_filename, code.co_qualname, position, targets, parent)
+        self._writable(code)[offset] = site
+        return site
+
+    def _write(
+        self, file: str, function: str, position: Any, targets: tuple[str, ...] = (), parent: int = NOWHERE
+    ) -> int:
+        """A new site. Its row comes before anything can name it, wherever a Ctrl-C falls."""
+        site = self._count
+        self._rows.append((SITE, site, file, function, position, targets, parent))
+        self._count = site + 1
         return site
 
     def remember(self, filename: str, text: str | None = None) -> None:
@@ -220,8 +219,8 @@ class Sites:
                         text = file.read()
                 except (OSError, SyntaxError, UnicodeDecodeError):
                     text = ""
-            self._sources[filename] = text
             self._rows.append((SOURCE, filename, text))
+            self._sources[filename] = text
 
     def _first_line(self, code: CodeType) -> tuple[int, int, int, int]:
         return _line(self._lines(code), code.co_firstlineno)

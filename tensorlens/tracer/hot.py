@@ -318,9 +318,11 @@ def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
             emit(inputs)
             if number >= identity.due:
                 identity.sweep(number)
+            return result
         except (LongWayError, RuntimeError):  # RuntimeError: it has no version, no memory or no usable grad_fn
-            ops.note_risk(recorder, func, args, kwargs)
-            recorder.finish((func, "", frame, "out" in kwargs, False), result, _tensors(args, more), inputs[1:], first)
+            pass  # not in the handler: a Ctrl-C has no exception of ours as its context
+        ops.note_risk(recorder, func, args, kwargs)
+        recorder.finish((func, "", frame, "out" in kwargs, False), result, _tensors(args, more), inputs[1:], first)
         return result
 
     return __torch_function__

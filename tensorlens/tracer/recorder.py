@@ -231,13 +231,13 @@ class Recorder(Hot):
         """Write a FAILURE row for an exception on its way to the user's code, once."""
         if self._has_noted(error) or self.failures >= MAX_FAILURES or isinstance(error, _STOP):
             return
-        self.last_failure = (id(error), token_of(error))
-        self.failures += 1
         stack = self.sites.stack(frame)
         inside = self.sites.traceback_stack(error.__traceback__)  # user code that the call ran: a hook, a `backward`
         site = stack[-1] if stack else NONE
         row = (FAILURE, type(error).__name__, safe_text(error), op, tuple(inputs), saved, (*stack, *inside), site)
         self.rows.append(row)
+        self.failures += 1
+        self.last_failure = (id(error), token_of(error))
 
     def note_ending(self, error: BaseException) -> int:
         """The number of the FAILURE row of the exception that ends the run, written now if no torch call raised it."""

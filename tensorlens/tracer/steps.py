@@ -105,10 +105,11 @@ class Steps:
         def plan_of(inputs: int, requires_grad: bool) -> int:
             number = plans.get((inputs, requires_grad))
             if number is None:
-                number = plans[inputs, requires_grad] = next(self._recorder.plan_ids)
+                number = next(self._recorder.plan_ids)
                 op, site, mode = called
                 plan = (op, site, (), "", "", 0, requires_grad, None, 0, 0, mode, inputs, result)
                 self._recorder.rows.append((PLAN, number, *plan))
+                plans[inputs, requires_grad] = number
             return number
 
         return plan_of
