@@ -162,3 +162,26 @@ def test_zero_grad_is_one_call_a_gradient_that_is_dropped(of: str) -> None:
     assert len(calls(trace, "Tensor.grad.__set__")) == 2
     assert len(calls(trace, "Tensor.zero_")) == 2
     assert all(call.outputs == () and call.writes == () for call in calls(trace, "Tensor.grad.__set__"))
+
+
+def test_an_optimizer_may_keep_anything_in_its_state() -> None:
+    class Own(torch.optim.Optimizer):
+        def __init__(self, parameters: Any) -> None:
+            super().__init__(parameters, {"lr": 0.1})
+
+        def step(self, closure: Any = None) -> Any:
+            state: Any = self.state
+            state["steps"] = state.get("steps", 0) + 1
+            for parameter in self.param_groups[0]["params"]:
+                state[parameter] = parameter.detach().clone()
+                parameter.data.add_(parameter.grad, alpha=-0.1)
+
+    with tensorlens.trace() as lens:
+        weight = nn.Parameter(torch.ones(2))
+        optimizer = Own([weight])
+        for _ in range(2):
+            optimizer.zero_grad()
+            weight.sum().backward()
+            optimizer.step()
+    assert weight.tolist() == pytest.approx([0.8, 0.8])
+    assert len(lens.trace().inspection.steps) == 2

@@ -163,7 +163,8 @@ def _held(path: str, value: Any, depth: int) -> Iterator[tuple[str, torch.Tensor
 
 def _carried(optimizer: Any, found: list[Found]) -> tuple[int, ...]:
     """The parameters that an optimizer keeps tensors of its own for, or decays."""
-    groups, states = optimizer.param_groups, optimizer.state.items()
+    groups = optimizer.param_groups
+    states = [(p, state) for p, state in optimizer.state.items() if isinstance(state, dict)]  # one may keep anything
     moved = {id(p) for group in groups if group.get("weight_decay") for p in group["params"]}
     moved |= {id(p) for p, state in states if any(isinstance(value, torch.Tensor) for value in state.values())}
     return tuple(number for parameter, number, *_ in found if id(parameter) in moved) if moved else ()
