@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeVar
 
 from tensorlens.errors import UsageError
 from tensorlens.streams import repeatable_stdin
@@ -122,8 +122,8 @@ def _nothing() -> Callable[[Trace], None]:
 
 
 def _recorded(target: Target, child: _Child, load: Load[T]) -> tuple[Reader, _Ended, Follower[T]]:
-    with tempfile.NamedTemporaryFile(prefix="tensorlens-") as journal, open(journal.name, "rb") as written:
-        process = _start(target, child, journal.fileno())
+    with _journal() as (journal, written):
+        process = _start(target, child, journal)
         with _signals_go_to(process) as interrupts:
             from tensorlens.following import Follower
             from tensorlens.journal import LOST
@@ -137,6 +137,14 @@ def _recorded(target: Target, child: _Child, load: Load[T]) -> tuple[Reader, _En
     if not reader.finished and process.returncode >= 0 and not timed_out:
         reader.break_off(LOST)
     return reader, _Ended(process.returncode, timed_out, bool(interrupts)), follower
+
+
+@contextmanager
+def _journal() -> Iterator[tuple[int, IO[bytes]]]:
+    """A file to be written by its descriptor, and to be read. Nothing is buffered: what the program itself has written
+    into it is written over, and must then be read anew."""
+    with tempfile.NamedTemporaryFile(prefix="tensorlens-") as journal, open(journal.name, "rb", buffering=0) as written:
+        yield journal.fileno(), written
 
 
 def _check_file(path: Path) -> None:

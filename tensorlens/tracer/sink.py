@@ -51,9 +51,10 @@ class Sink:
             while self._unwritten and self._descriptor is not None:
                 if _file_behind(self._descriptor) != self._file:
                     raise OSError("the program closed it and opened a file of its own under its number")
+                end = self._written + len(self._unwritten)
+                os.lseek(self._descriptor, end, os.SEEK_SET)  # what else is written here, even now, goes behind it
                 size = os.pwrite(self._descriptor, self._unwritten, self._written)
                 self._written, self._unwritten = self._written + size, self._unwritten[size:]
-                os.lseek(self._descriptor, self._written, os.SEEK_SET)  # what else is written here goes to the end
         except OSError:  # the program closed every descriptor, or the disk is full
             self._descriptor = None
 
