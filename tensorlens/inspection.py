@@ -103,6 +103,15 @@ class Nested:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """Tensors with a graph of their own that were still alive, though made before the last step of an optimizer (or,
+    where none had stepped, before the last backward pass)."""
+
+    index: int
+    tensors: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Inspection:
     """All that was noticed beside the events."""
 
@@ -114,6 +123,7 @@ class Inspection:
     steps: tuple[Step, ...] = ()
     uncalled: tuple[Uncalled, ...] = ()
     unregistered: tuple[Unregistered, ...] = ()
+    held: tuple[Held, ...] = ()
 
 
 KINDS: dict[str, Callable[..., Any]] = {
@@ -125,5 +135,6 @@ KINDS: dict[str, Callable[..., Any]] = {
     "steps": Step,
     "uncalled": Uncalled,
     "unregistered": Unregistered,
+    "held": Held,
 }
 """The record of each field of `Inspection`."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorlens.callbacks import Function, Handed, Registration, Run
 from tensorlens.circumstances import Argument, Assignment, Value
-from tensorlens.inspection import Nested, Overwrite, Singular, Stale, Step, Uncalled, Unregistered
+from tensorlens.inspection import Held, Nested, Overwrite, Singular, Stale, Step, Uncalled, Unregistered
 from tensorlens.model import (
     Access,
     Backward,
@@ -69,6 +69,7 @@ REFERENCES: dict[type, dict[str, str]] = {
     Step: {"site": "sites", "parameters": "tensors", "gradients": "tensors", "carried": "tensors"},
     Uncalled: {"site": "sites", "tensor": "tensors"},
     Unregistered: {"tensor": "tensors"},
+    Held: {"tensors": "tensors"},
 }
 """The fields that hold positions in a table of the trace."""
 

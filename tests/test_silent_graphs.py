@@ -196,3 +196,170 @@ HARMLESS_TOTALS = {
 @pytest.mark.parametrize("program", HARMLESS_TOTALS)
 def test_a_graph_that_is_needed_or_freed_is_no_finding(program: str, run: Run) -> None:  # noqa: F811
     expect_nothing(run, HARMLESS_TOTALS[program])
+
+
+LISTS = {
+    "read in the end, then emptied": """
+        import torch
+        net = torch.nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        losses = []
+        for step in range(6):
+            loss = (net(torch.ones(4, 3)) - 1).square().mean()  # graph_built_here
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss)  # shared_here
+        print(len([loss.item() for loss in losses]))
+        losses.clear()
+        """,
+    "never read, and deleted": """
+        import torch
+        net = torch.nn.Linear(3, 1)
+        optimizer = torch.optim.Adam(net.parameters())
+        history = {"loss": []}
+
+        def step():
+            loss = torch.nn.functional.mse_loss(net(torch.ones(4, 3)), torch.ones(4, 1))  # graph_built_here
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        for _ in range(7):
+            value = step()
+            history["loss"].append(value)  # shared_here
+        del history, value
+        """,
+    "without an optimizer": """
+        import torch
+        w, losses = torch.ones(3, requires_grad=True), []
+        for step in range(6):
+            losses.append((w * w).sum())  # graph_built_here, shared_here
+            losses[-1].backward()
+            with torch.no_grad():
+                w -= 0.1 * w.grad
+            w.grad = None
+        losses.clear()
+        """,
+    "emptied after each epoch": """
+        import torch
+        net = torch.nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for epoch in range(3):
+            running = []
+            for batch in range(5):
+                loss = net(torch.ones(4, 3)).square().mean()  # graph_built_here
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                running.append(loss)  # shared_here
+            print(torch.stack(running).mean().item() >= 0)
+        """,
+    "predictions": """
+        import torch
+        net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        seen = []
+        for batch in range(4):
+            out = net(torch.ones(4, 3))  # graph_built_here
+            seen += [out]  # shared_here
+            optimizer.zero_grad()
+            (out - 1).square().mean().backward()
+            optimizer.step()
+        print(torch.cat(seen).shape)
+        """,
+}
+
+
+@pytest.mark.parametrize("program", LISTS)
+def test_a_list_that_keeps_every_graph_is_found(program: str, run: Run) -> None:  # noqa: F811
+    found = expect(run, "running-total-keeps-graph-alive", LISTS[program])
+    assert found.evidence["rounds"] in (4, 5, 6)
+
+
+HARMLESS_LISTS = {
+    "numbers, values and snapshots": """
+        import torch
+        net = torch.nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        numbers, values, snapshots = [], [], []
+        for step in range(11):
+            optimizer.zero_grad()
+            loss = net(torch.ones(4, 3)).square().mean()
+            loss.backward()
+            optimizer.step()
+            numbers.append(loss.item())
+            values.append(loss.detach())
+            snapshots.append(net.weight.clone())
+        """,
+    "cut in place": """
+        import torch
+        w, losses = torch.ones(3, requires_grad=True), []
+        for step in range(11):
+            loss = (w * w).sum()
+            loss.backward()
+            losses.append(loss.detach_())
+        """,
+    "parts of a batch": """
+        import torch
+        net = torch.nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for step in range(6):
+            parts = []
+            for part in range(6):
+                loss = net(torch.ones(4, 3)).square().mean() / 6
+                loss.backward()
+                parts.append(loss)
+            optimizer.step()
+            optimizer.zero_grad()
+            print(sum(parts).item() >= 0)
+        """,
+    "a few steps back through time": """
+        import torch
+        from collections import deque
+        cell = torch.nn.RNNCell(2, 3)
+        optimizer = torch.optim.SGD(cell.parameters(), lr=0.0)
+        h, back = torch.zeros(1, 3), deque(maxlen=8)
+        for step in range(12):
+            before = h.detach().requires_grad_()
+            h = cell(torch.ones(1, 2), before)
+            back.append((before, h))
+            gradient = torch.ones(1, 3)
+            for start, end in reversed(back):
+                end.backward(gradient, retain_graph=True)
+                gradient, start.grad = start.grad, None
+        """,
+    "inner steps": """
+        import torch
+        w, losses = torch.ones(3, requires_grad=True), []
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        for step in range(2):
+            for task in range(6):
+                fast = w * 1
+                (gradient,) = torch.autograd.grad(fast.square().sum(), fast, create_graph=True)
+                losses.append((fast - 0.1 * gradient).square().sum())
+            optimizer.zero_grad()
+            torch.stack(losses).sum().backward()
+            optimizer.step()
+            losses.clear()
+        """,
+    "an episode": """
+        import torch
+        net = torch.nn.Linear(3, 2)
+        optimizer = torch.optim.Adam(net.parameters())
+        chances = []
+        for episode in range(4):
+            for move in range(6):
+                chances.append(net(torch.ones(3)).log_softmax(0)[0])
+            optimizer.zero_grad()
+            (-torch.stack(chances).sum()).backward()
+            optimizer.step()
+            del chances[:]
+        """,
+}
+
+
+@pytest.mark.parametrize("program", HARMLESS_LISTS)
+def test_a_list_without_graphs_or_of_graphs_that_are_needed_is_no_finding(program: str, run: Run) -> None:  # noqa: F811
+    expect_nothing(run, HARMLESS_LISTS[program])

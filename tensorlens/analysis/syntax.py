@@ -170,6 +170,46 @@ class Assigned:
     span: Span
 
 
+_KEEPING = {"append", "appendleft", "add", "extend", "insert", "put", "setdefault", "update"}
+
+
+def kept_at(text: str, made: Span, names: tuple[str, ...]) -> Span | None:
+    """The nearest place, from the expression `made` on, that puts its value, which the `names` stand for, into a
+    container: `losses.append(loss)`, `history[step] = loss`."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    for node in sorted(_keeping(tree), key=lambda found: (found[0].lineno, found[0].col_offset)):
+        span = span_of(node[0], text, made.file)
+        holds = (span.line, span.column) <= (made.line, made.column) and made.end_line <= span.end_line
+        if holds or (span.line >= made.line and any(plain_name(value) in names for value in node[1])):
+            return span
+    return None
+
+
+def _keeping(tree: ast.Module) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
+    """Each expression that puts values into a container, with the values."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _KEEPING:
+            yield node, list(_items(node.args))
+        elif (
+            isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript | ast.Attribute)
+        ) or isinstance(node, ast.AugAssign):
+            yield node.value, list(_items([node.value]))
+
+
+def _items(nodes: list[ast.expr]) -> Iterator[ast.expr]:
+    """Expressions, and those in the lists, tuples and dicts that they write out."""
+    for node in nodes:
+        if isinstance(node, ast.List | ast.Tuple):
+            yield from _items(node.elts)
+        elif isinstance(node, ast.Dict):
+            yield from _items(node.values)
+        else:
+            yield node
+
+
 def receiver(text: str, span: Span) -> str | None:
     """The text of `x` in the attribute `x.name` that `span` covers, or begins with."""
     node = _attribute(text, span)

@@ -1,8 +1,8 @@
 """A running total of losses keeps the graph of every iteration alive.
 
 Adding a loss to a total is an operation like any other: the total refers to the loss, the loss to its graph, and the
-graph to everything that was saved in it. Memory grows with each step until it runs out. For a number to be shown, the
-value is enough.
+graph to everything that was saved in it. A list of losses does the same. Memory grows with each step until it runs
+out. For a number to be shown, the value is enough.
 
 ## Fails
 
@@ -40,6 +40,7 @@ from dataclasses import dataclass
 from tensorlens.analysis.facts import LEAVING, Facts
 from tensorlens.analysis.lineage import reaches
 from tensorlens.analysis.names import place_of
+from tensorlens.diagnostics.keeping import find_kept
 from tensorlens.diagnostics.wording import finding, fix, named
 from tensorlens.model import Call, Diagnostic, Label
 
@@ -65,10 +66,11 @@ class _Chain:
 
 
 def find(facts: Facts) -> Iterator[Diagnostic]:
-    for calls in _by_line(facts).values():
-        chain = _chain(facts, calls)
-        if chain is not None and _outlives(facts, chain) and not _needed(facts, chain):
-            yield _tell(facts, chain)
+    chains = [chain for calls in _by_line(facts).values() if (chain := _chain(facts, calls)) is not None]
+    wrong = [chain for chain in chains if _outlives(facts, chain) and not _needed(facts, chain)]
+    yield from (_tell(facts, chain) for chain in wrong)
+    if not wrong:  # what a total keeps alive needs no holder of its own
+        yield from find_kept(facts, CODE)
 
 
 def _by_line(facts: Facts) -> dict[object, list[Call]]:

@@ -64,6 +64,8 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
                 asked: list[torch.Tensor] = []
                 gather(inputs, asked)
                 wanted = tuple(recorder.identity.meet(t) for t in asked)
+                if not retain and not wanted:
+                    recorder.training.held.round_ends(by_step=False)
             row = (BACKWARD, token, _op(frame), recorder.sites.known(frame), tuple(flat), changes, wanted)
             recorder.rows.append((*row, bool(retain), bool(create), failed))
             if sampled is not None:

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from tensorlens.journal import NONE, NOTICED
+from tensorlens.tracer.held import Held
 from tensorlens.tracer.recorder import Recorder, version_of
 
 Wrap = Callable[[Recorder, Any], Any]
@@ -36,6 +37,7 @@ class Training:
         self._named: dict[int, int] = {}  # tensor -> the site where its `backward` was named
         self._owners: dict[int, tuple[Any, Any]] = {}  # id of a parameter or module -> weak: (itself, what holds it)
         self._looked: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.held = Held(recorder)
 
     # --- backward, named ------------------------------------------------------------------------------------------
 
@@ -58,6 +60,8 @@ class Training:
         for number, site in self._named.items():
             self._recorder.rows.append((NOTICED, "uncalled", site, number))
         self._named.clear()
+        with torch._C.DisableTorchFunction():
+            self.held.round_ends(by_step=True)
         if not _closure(args, kwargs):
             found = self._note_step(optimizer, sys._getframe(1))
             self._recorder.steps.begin(optimizer, found, sys._getframe(1))
