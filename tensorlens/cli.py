@@ -7,6 +7,7 @@ interrupted. No torch is imported here or in anything that this imports: program
 from __future__ import annotations
 
 import io
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -204,8 +205,15 @@ def view(
 
 
 def main() -> None:
-    """The entry point: our own errors are one line, a bug of ours says that it is one."""
-    raise SystemExit(commands.guarded(called))
+    """The entry point: our own errors are one line, a bug of ours says that it is one. Once all is said, Ctrl-C changes
+    the exit code no more."""
+    try:
+        code = commands.guarded(called)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except KeyboardInterrupt:  # between the two lines above
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        code = commands.INTERRUPTED
+    raise SystemExit(code)
 
 
 def called() -> int:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tensorlens.render import RenderOptions
     from tensorlens.telling import Told
 
-_INTERRUPTED = 130
+INTERRUPTED = 130
 _PROSE = 100  # columns: wider text is hard to read
 _SUFFIXES = {renderer.suffix: form for form, renderer in RENDERERS.items()}
 
@@ -120,7 +120,7 @@ def guarded(app: Callable[[], int]) -> int:
         print(f"tensorlens: {shown(str(error))}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        return _INTERRUPTED
+        return INTERRUPTED
     except Exception as error:
         if os.environ.get("TENSORLENS_DEBUG"):
             raise
