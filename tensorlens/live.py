@@ -1,8 +1,9 @@
 """The live line of a long run: on the last row of the terminal, which the program's own output then leaves free.
 
 The program writes to the terminal by itself, so nothing may be written where its cursor is. The terminal is told to
-scroll its other rows only, and the cursor is put back each time that the last one was written. A program that takes the
-terminal over (an editor, a password prompt) is left alone.
+scroll its other rows only, and the cursor is put back each time that the last one was written. A program that takes
+the terminal over (an editor, a password prompt) is left alone. When the command is killed, the process that it watches
+gives the row back (`tracer.sink`).
 """
 
 from __future__ import annotations
@@ -29,6 +30,12 @@ _PLAIN_EMPTY_LINE = "\x1b[m\x1b[2K"
 def can_show(descriptor: int) -> bool:
     """Whether a descriptor is a terminal that knows these sequences."""
     return termios is not None and os.isatty(descriptor) and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def scroll_all(descriptor: int) -> None:
+    """Let every row of a terminal scroll again, where a process that showed the line was killed."""
+    with suppress(OSError):
+        os.write(descriptor, f"{_SAVE}{_SCROLL_ALL}{_RESTORE}".encode())
 
 
 class LiveLine:

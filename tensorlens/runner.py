@@ -124,7 +124,7 @@ def _nothing() -> Callable[[Trace], None]:
 def _recorded(target: Target, child: _Child, load: Load[T]) -> tuple[Reader, _Ended, Follower[T]]:
     with _journal() as (journal, written):
         process = _start(target, child, journal)
-        with _signals_go_to(process) as interrupts:
+        with _signals_go_to(process) as signals:
             from tensorlens.following import Follower
             from tensorlens.journal import LOST
             from tensorlens.live import LiveLine
@@ -132,19 +132,22 @@ def _recorded(target: Target, child: _Child, load: Load[T]) -> tuple[Reader, _En
 
             reader = Reader(_script(target))
             live = LiveLine(sys.stderr.fileno()) if child.options.live else None
+            signals.before_stop = None if live is None else live.remove
             with Follower(reader, written, load, live) as follower:
                 timed_out = _wait(process, child.options.timeout)
     if not reader.finished and process.returncode >= 0 and not timed_out:
         reader.break_off(LOST)
-    return reader, _Ended(process.returncode, timed_out, bool(interrupts)), follower
+    return reader, _Ended(process.returncode, timed_out, bool(signals.interrupts)), follower
 
 
 @contextmanager
 def _journal() -> Iterator[tuple[int, IO[bytes]]]:
-    """A file to be written by its descriptor, and to be read. Nothing is buffered: what the program itself has written
-    into it is written over, and must then be read anew."""
-    with tempfile.NamedTemporaryFile(prefix="tensorlens-") as journal, open(journal.name, "rb", buffering=0) as written:
-        yield journal.fileno(), written
+    """A file to be written by its descriptor, and to be read; it is nobody else's, and gone with us whatever happens.
+    Nothing is buffered: what the program itself has written into it is written over, and must then be read anew."""
+    descriptor, name = tempfile.mkstemp(prefix="tensorlens-")
+    with os.fdopen(descriptor, "wb"), open(name, "rb", buffering=0) as written:
+        Path(name).unlink()
+        yield descriptor, written
 
 
 def _check_file(path: Path) -> None:
@@ -192,7 +195,8 @@ class _Ended:
 
 def _start(target: Target, how: _Child, descriptor: int) -> subprocess.Popen[bytes]:
     options = how.options
-    config = {"kind": target.kind, "name": target.name, "argv": target.argv, "claims": options.claims, **how.comparison}
+    config: dict[str, Any] = {"kind": target.kind, "name": target.name, "argv": target.argv, "claims": options.claims}
+    config |= {"live": options.live, **how.comparison}
     bootstrap = _BOOTSTRAP.format(folder=str(Path(__file__).resolve().parent.parent))
     command = [sys.executable, "-c", bootstrap, str(descriptor), json.dumps(config)]
     sys.stdout.flush()
@@ -217,31 +221,40 @@ def _wait(process: subprocess.Popen[bytes], timeout: float | None) -> bool:
         return True
 
 
-@contextmanager
-def _signals_go_to(child: subprocess.Popen[bytes]) -> Iterator[list[int]]:
-    """Ctrl-C reaches the child from the terminal by itself; ours is to outlive it and report. SIGTERM is passed on.
+@dataclass(slots=True)
+class _Signals:
+    interrupts: int = 0
+    before_stop: Callable[[], None] | None = None  # what is to be done when Ctrl-Z is pressed
 
-    A third Ctrl-C kills a child that does not listen.
-    """
-    interrupts: list[int] = []
+
+@contextmanager
+def _signals_go_to(child: subprocess.Popen[bytes]) -> Iterator[_Signals]:
+    """Ctrl-C and SIGQUIT reach the child from the terminal by itself; ours is to outlive it and report. SIGTERM is
+    passed on. A third Ctrl-C kills a child that does not listen."""
+    signals = _Signals()
     if threading.current_thread() is not threading.main_thread():
-        yield interrupts  # signals are the main thread's
+        yield signals  # they are the main thread's
         return
 
     def interrupted(number: int, frame: Any) -> None:
-        interrupts.append(number)
-        if len(interrupts) >= 3:
+        signals.interrupts += 1
+        if signals.interrupts >= 3:
             child.kill()
 
-    def terminated(number: int, frame: Any) -> None:
-        child.send_signal(signal.SIGTERM)
+    def stopped(number: int, frame: Any) -> None:
+        if signals.before_stop is not None:
+            signals.before_stop()
+        os.kill(os.getpid(), signal.SIGSTOP)
 
-    old = {
-        signal.SIGINT: signal.signal(signal.SIGINT, interrupted),
-        signal.SIGTERM: signal.signal(signal.SIGTERM, terminated),
+    handlers: dict[int, Callable[[int, Any], None]] = {
+        signal.SIGINT: interrupted,
+        signal.SIGQUIT: lambda number, frame: None,
+        signal.SIGTERM: lambda number, frame: child.send_signal(signal.SIGTERM),
+        signal.SIGTSTP: stopped,
     }
+    old = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
-        yield interrupts
+        yield signals
     finally:
         for number, handler in old.items():
             signal.signal(number, handler)

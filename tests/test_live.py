@@ -154,3 +154,73 @@ def test_a_low_terminal_has_no_row_to_spare(terminal: tuple[int, int], monkeypat
     line.show(1)
     line.remove()
     assert read_all(watched) == ""
+
+
+KEEPS_TERMINAL = """\
+import fcntl, pathlib, subprocess, sys, termios, time
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+lens = subprocess.Popen(sys.argv[2:])
+print("pid", lens.pid, flush=True)
+lens.wait()
+while not pathlib.Path(sys.argv[1]).exists():
+    time.sleep(0.05)
+time.sleep(1)
+"""
+
+
+def test_the_terminal_is_whole_again_when_the_command_is_killed(
+    terminal: tuple[int, int], script: Path, tmp_path: Path
+) -> None:
+    watched, program = terminal
+    files = tmp_path / "files"
+    files.mkdir()
+    enough = script.with_name("enough")
+    lens = [sys.executable, "-m", "tensorlens", "explain", str(script), str(enough)]
+    shell = subprocess.Popen(
+        [sys.executable, "-c", KEEPS_TERMINAL, str(enough), *lens],
+        stdin=program,
+        stdout=program,
+        stderr=program,
+        start_new_session=True,
+        env={**os.environ, "TERM": "xterm", "TMPDIR": str(files)},
+    )
+    text, killed = "", False
+    while shell.poll() is None or _is_waiting(watched):
+        if _is_waiting(watched):
+            text += os.read(watched, 65536).decode()
+        if not killed and "\x1b[1;23r" in text:
+            os.kill(int(text.split()[1]), signal.SIGKILL)
+            killed = True
+        if killed and "\x1b[r" in text:
+            enough.touch()
+    assert text.rindex("\x1b[r") > text.rindex("\x1b[1;23r")
+    assert text.endswith(": goes on\r\n")  # the program went on without us
+    assert list(files.iterdir()) == []
+
+
+def test_the_terminal_is_whole_while_the_command_is_stopped(terminal: tuple[int, int], script: Path) -> None:
+    seen: list[str] = []
+
+    def enough(text: str, pid: int) -> None:
+        if not seen and OURS.search(text):
+            seen.append(text)
+            os.kill(pid, signal.SIGTSTP)
+        elif len(seen) == 1 and "\x1b[r" in text:
+            seen.append(text)
+            os.kill(pid, signal.SIGCONT)
+        elif len(seen) == 2 and text.count("\x1b[1;23r") == 2:
+            script.with_name("enough").touch()
+
+    text = explained(terminal, script, enough)
+    assert len(seen) == 2
+    assert text.rstrip().endswith("exit code 0")
+
+
+def test_a_program_that_is_quit_is_reported(terminal: tuple[int, int], script: Path) -> None:
+    def enough(text: str, pid: int) -> None:
+        if "begun" in text and not script.with_name("enough").exists():
+            script.with_name("enough").touch()
+            os.killpg(pid, signal.SIGQUIT)
+
+    text = explained(terminal, script, enough)
+    assert "SIGQUIT" in text

@@ -40,7 +40,7 @@ def main(interrupts: Any = None) -> None:
     descriptor, config = int(sys.argv[1]), json.loads(sys.argv[2])
     program = _Program(config)
     recorder = Recorder(own_files=(program.filename,))
-    sink = Sink(recorder.rows, descriptor)
+    sink = Sink(recorder.rows, descriptor, config.get("live", False))
     recorder.rows.append((VERSIONS, tensorlens.__version__, str(torch.__version__), sys.version.split()[0]))
     stack = ExitStack()
     atexit.register(_close, stack, sink)

@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 from tensorlens.journal import NONE, pack
+from tensorlens.live import scroll_all
 
 INTERVAL = 0.4  # seconds
 
@@ -18,8 +19,10 @@ class Sink:
     the interpreter's loop; the program sees neither it nor its work.
     """
 
-    def __init__(self, rows: list[Any], descriptor: int) -> None:
+    def __init__(self, rows: list[Any], descriptor: int, live: bool = False) -> None:
         self._rows = rows
+        self._reader = os.getppid()
+        self._live = live  # whether the reader shows the live line on our standard error
         self._descriptor: int | None = descriptor
         self._file = _file_behind(descriptor)
         os.set_inheritable(descriptor, False)
@@ -32,16 +35,28 @@ class Sink:
 
     def _run(self) -> None:
         while not self._stop.acquire(timeout=INTERVAL):
+            if os.getppid() != self._reader:
+                self._go_on_alone()
             self.flush()
+
+    def _go_on_alone(self) -> None:
+        """The reader was killed: nobody will read of the program, which runs on at a terminal that is whole."""
+        self._reader = os.getppid()
+        with self._writing:
+            self._descriptor = None
+            if self._live:
+                scroll_all(2)
 
     def flush(self) -> None:
         """Write out what has been recorded so far."""
         with self._writing:
             self._write()
             count = len(self._rows)
-            if count and self._descriptor is not None:
+            if self._descriptor is None:
+                self._rows[:count] = ()  # at once, here and below: no call in between
+            elif count:
                 data = memoryview(_packed(self._rows[:count]))
-                self._unwritten, self._rows[:count] = data, ()  # at once: no call in between
+                self._unwritten, self._rows[:count] = data, ()
                 self._write()
 
     def _write(self) -> None:
