@@ -71,6 +71,21 @@ HARM = {
             net(torch.ones(1, 2)).sum().backward()  # needed_here
             optimizer.step()  # rejected_here
         """,
+    ("optimizer-step-not-called", "one of two, behind a condition"): """
+        import torch
+        net, other = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.Adam(net.parameters())  # optimizer_made_here
+        second = torch.optim.SGD(other.parameters(), lr=0.1)
+        for step in range(4):
+            loss = net(torch.ones(1, 2)).sum() + other(torch.ones(1, 2)).sum()
+            loss.backward()  # needed_here
+            torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+            if step > 5:
+                optimizer.step()
+            second.step()
+            optimizer.zero_grad()  # cleared_here
+            second.zero_grad()
+        """,
     ("detached-loss-made-to-require-grad", "a loss made anew from its number"): """
         import torch
         net = torch.nn.Linear(2, 1)  # leaf_made_here
@@ -332,6 +347,44 @@ HARMLESS = {
         for step in range(2):
             (g,) = torch.autograd.grad((fast * fast).sum(), [fast], create_graph=True)
             fast = fast - 0.1 * g
+        """,
+    "gradients that are looked at": """
+        import torch
+        net = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for sample in torch.eye(2).repeat(3, 1):
+            optimizer.zero_grad()
+            net(sample).square().sum().backward()
+            print(sum(p.grad.norm().item() for p in net.parameters()) >= 0)
+        """,
+    "an optimizer that only clears": """
+        import torch
+        w = torch.ones(2, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        for _ in range(4):
+            optimizer.zero_grad()
+            w.square().sum().backward()
+            with torch.no_grad():
+                w -= 0.1 * w.grad.sign()
+        """,
+    "an optimizer inside another": """
+        import torch
+
+        class Twice(torch.optim.Optimizer):
+            def __init__(self, inner):
+                super().__init__(inner.param_groups, {})
+                self.inner = inner
+
+            def move(self):
+                self.inner.step()
+                self.inner.step()
+
+        w = torch.ones(2, requires_grad=True)
+        optimizer = Twice(torch.optim.SGD([w], lr=0.1))
+        for _ in range(4):
+            optimizer.zero_grad()
+            w.square().sum().backward()
+            optimizer.move()
         """,
     "backward handed on as a function": """
         import torch
