@@ -64,41 +64,53 @@ class Assembly:
         self._plans = plans
         self._infos = dict(infos)
         self._nbytes = dict(nbytes)
-        self._born: dict[int, int | None] = {}
+        self._born: dict[int, int | None] = {}  # every tensor that an item names -> the item that returned it first
         used: set[int] = set(_references(records, "tensors"))
+        places: list[int] = []
         for index, content, _ in items:
-            if type(content) is tuple:
-                used.update(tensors_of(content))
-                self._note_birth(index, content)
-            else:
+            if type(content) is not tuple:
                 used.update(_references(content, "tensors"))
+                places += _references(content, "storages")
+            elif is_short(content):
+                used.add(self._note_short(index, content))
+            else:
+                self._note_call(index, content)
+                used.update(tensors_of(content))
+                places += [state[7] for state in content[6]]
+        used |= self._born.keys()
         used.discard(NONE)
-        used.update(self._info(number).base for number in list(used))
+        used.update([self._info(number).base for number in used])
         used.discard(NONE)
         self._tensors = {number: position for position, number in enumerate(sorted(used))}
-        places = [self._info(number).storage for number in self._tensors]
-        places += [state[7] for _, raw, _ in items if type(raw) is tuple and not is_short(raw) for state in raw[6]]
-        places += [place for _, content, _ in items if type(content) is not tuple for place in _storages(content)]
-        places += _references(records, "storages")
-        self._storages = {place: n for n, place in enumerate(dict.fromkeys(p for p in places if p != NONE))}
+        lain_in = [self._info(number).storage for number in self._tensors]
+        met = dict.fromkeys([*lain_in, *places, *_references(records, "storages")])
+        self._storages = {place: n for n, place in enumerate(place for place in met if place != NONE)}
+        self._met: dict[int, Access] = {}  # tensor -> the last access to it
 
-    def _note_birth(self, index: int, raw: Raw) -> None:
+    def _note_short(self, index: int, raw: Raw) -> int:
+        """Note who came of a short row; its base is returned, or NONE."""
         born = self._born
-        for tensor in (raw[1:-4] if is_short(raw) else raw[3])[::2]:
-            born.setdefault(tensor, None)
-        if not is_short(raw):
-            for tensor in raw[4][::2]:
-                born.setdefault(tensor, index)
-            return
-        number, base = raw[-4:-2]
-        born.setdefault(number, index)
+        for tensor in raw[1:-4:2]:
+            if tensor not in born:
+                born[tensor] = None
+        number: int = raw[-4]
+        base: int = raw[-3]
+        if number not in born:
+            born[number] = index
         plan = self._plans[raw[0]]
         if plan.result == NEW:
-            owner = self._info(base) if base != NONE else Info(number, number, (), "", "", "", NONE)
-            self._nbytes.setdefault(owner.storage, plan.nbytes)
-            self._infos[number] = Info(
-                owner.storage, owner.counter, plan.shape, plan.dtype, plan.device, "Tensor", base
-            )
+            storage = counter = number
+            if base != NONE:
+                storage, counter = self._info(base)[:2]
+            self._nbytes.setdefault(storage, plan.nbytes)
+            self._infos[number] = Info(storage, counter, plan.shape, plan.dtype, plan.device, "Tensor", base)
+        return base
+
+    def _note_call(self, index: int, raw: Raw) -> None:
+        for tensor in raw[3][::2]:
+            self._born.setdefault(tensor, None)
+        for tensor in raw[4][::2]:
+            self._born.setdefault(tensor, index)
 
     def _info(self, number: int) -> Info:
         return self._infos.get(number) or Info(NONE, number, (), "", "", "Tensor", NONE)
@@ -136,9 +148,10 @@ class Assembly:
 
     def _short(self, index: int, raw: Raw, within: str) -> model.Call:
         plan = self._plans[raw[0]]
-        tensor, _, version, first = raw[-4:]
-        tensor, place = self._tensors[tensor], self._storages.get(self._info(tensor).storage)
+        number, _, version, first = raw[-4:]
+        tensor, place = self._tensors[number], self._storages.get(self._info(number).storage)
         inputs = self._accesses(raw[1:-4])
+        output = self._met[number] = Access(tensor, version)
         node = None if plan.grad_fn is None else first + plan.offset
         state = State(tensor, version, plan.requires_grad, node is None, plan.grad_fn, node, False, None, place)
         written = inputs[0].version if plan.result == WRITTEN else None
@@ -147,7 +160,7 @@ class Assembly:
             plan.op,
             plan.site,
             inputs,
-            () if plan.result == NOTHING else (Access(tensor, version),),
+            () if plan.result == NOTHING else (output,),
             () if written is None else (Write(tensor, written, version),),
             (state,),
             (first, first + plan.drawn),
@@ -171,10 +184,14 @@ class Assembly:
         )
 
     def _accesses(self, flat: tuple[int, ...]) -> tuple[Access, ...]:
-        numbers = self._tensors
-        return tuple(
-            [Access(numbers[flat[n]], None if flat[n + 1] == NONE else flat[n + 1]) for n in range(0, len(flat), 2)]
-        )
+        met, found = self._met, []
+        for position in range(0, len(flat), 2):
+            tensor, version = flat[position : position + 2]
+            access = met.get(tensor)
+            if access is None or access.version != version:
+                access = met[tensor] = Access(self._tensors[tensor], optional(version))
+            found.append(access)
+        return tuple(found)
 
     def _state(self, raw: Raw) -> State:
         tensor, version, requires_grad, is_leaf, grad_fn, node, retains_grad, storage = raw

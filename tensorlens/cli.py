@@ -7,8 +7,10 @@ interrupted. No torch is imported here or in anything that this imports: program
 from __future__ import annotations
 
 import io
+import os
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -213,6 +215,10 @@ def main() -> None:
     except KeyboardInterrupt:  # between the two lines above
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         code = commands.INTERRUPTED
+    with suppress(OSError, ValueError):  # what can't be flushed is for the interpreter to tell
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)  # freeing a long run's records one by one takes a while
     raise SystemExit(code)
 
 

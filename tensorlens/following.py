@@ -19,7 +19,7 @@ from tensorlens.reader import Reader
 T = TypeVar("T")
 Load = Callable[[], Callable[[Trace], T]]
 
-_PAUSE = 0.05  # seconds between two looks at the journal
+_PAUSE = 0.02  # seconds between two looks at the journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,8 @@ class Follower(Generic[T]):
         while not self._ended.wait(_PAUSE):
             if self._live is not None and self._batches:
                 self._live.show(self._reader.calls)
-            if not self._read() and self._reader.finished and self._early is None:
+            self._read()
+            if self._reader.finished and self._early is None:
                 with suppress(Exception):
                     script = self._reader.script
                     self._early = _Told(self._batches, script, self._tell(self._load(), script))

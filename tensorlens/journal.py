@@ -11,7 +11,7 @@ import marshal
 import os
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
 (
@@ -61,6 +61,35 @@ def pack(rows: list[Any]) -> bytes:
     """One batch of rows as bytes."""
     body = zlib.compress(marshal.dumps(rows), 1)
     return _LENGTH.pack(len(body)) + body
+
+
+def rows_of(batch: list[Any], lengths: Mapping[int, int]) -> Iterator[tuple[Any, ...] | list[tuple[int, ...]]]:
+    """The rows of a batch: each that is a tuple, and as one list all runs of ints between two of those. `lengths` says
+    how long the runs of each plan are; it may grow while the rows are read.
+
+    Raises:
+        ValueError: what follows is no row.
+    """
+    items = tuple(batch)
+    calls: list[tuple[int, ...]] = []
+    position = 0
+    while position < len(items):
+        item = items[position]
+        if type(item) is tuple:
+            if calls:
+                yield calls
+                calls = []
+            yield item
+            position += 1
+        elif type(item) is int and item in lengths:
+            end = position + lengths[item]
+            calls.append(items[position:end])
+            position = end
+        else:
+            break
+    yield calls
+    if position < len(items):
+        raise ValueError(f"no row begins with {items[position]!r}")
 
 
 def values_text(values: Any) -> str:

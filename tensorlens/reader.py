@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import count, repeat
 from typing import Any
 
 from tensorlens import callbacks, circumstances, inspection, model, reference, verdicts
 from tensorlens.assembly import MODES, Assembly, Info, Plan, optional
-from tensorlens.journal import BROKEN, CALL, NONE, values_text
+from tensorlens.journal import BROKEN, CALL, NONE, rows_of, values_text
 from tensorlens.messages import classify
 from tensorlens.model import Access, Gradient, State, Write
 from tensorlens.source import column_of
@@ -79,17 +80,17 @@ class Reader:
             self._read_gap(reason, NONE)
 
     def _take_in(self, batch: list[Any]) -> None:
-        position = 0
-        while position < len(batch):
-            row = batch[position]
+        for row in rows_of(batch, self._lengths):
             if type(row) is tuple:
                 self._READERS[row[0]](self, *row[1:])
-                position += 1
             else:
-                end = position + self._lengths[row]
-                self._runs[row] += self._counts(row)
-                self._add(tuple(batch[position:end]))
-                position = end
+                self._add_short(row)
+
+    def _add_short(self, calls: Any) -> None:
+        plans = [call[0] for call in calls]
+        self._runs.update(filter(self._counts, plans) if self._within else plans)
+        self._window.add(zip(count(self._count), calls, repeat(self._within)))
+        self._count += len(calls)
 
     @property
     def calls(self) -> int:
@@ -127,7 +128,7 @@ class Reader:
         )
 
     def _add(self, content: Any) -> None:
-        self._window.add(self._count, content, self._within)
+        self._window.add([(self._count, content, self._within)])
         self._count += 1
 
     def _counts(self, plan: int) -> bool:

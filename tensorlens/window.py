@@ -8,7 +8,7 @@ line that made a parameter is known after a million steps.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
 from tensorlens import model
@@ -19,6 +19,7 @@ Item = tuple[int, Any, str]  # index, a raw row or an event, the optimizer step 
 WINDOW = 20_000  # calls
 _OTHERS = 5_000  # events of other kinds that outlive the window
 _LATEST = 3  # calls that changed a tensor last
+_PATIENCE = 3  # times the window's size: how many calls wait, at the most, to leave it together
 _TAIL = 4  # tensor, base, version, first sequence number: the end of a short row
 
 
@@ -36,7 +37,7 @@ def is_short(raw: Raw) -> bool:
 def tensors_of(raw: Raw) -> tuple[int, ...]:
     """Every tensor that a row names; NONE may be among them."""
     if is_short(raw):
-        return (*raw[1:-_TAIL:2], *raw[-_TAIL : 2 - _TAIL])
+        return (*raw[1 : 1 - _TAIL : 2], raw[1 - _TAIL])
     return (*raw[3][::2], *results_of(raw))
 
 
@@ -49,33 +50,48 @@ def results_of(raw: Raw) -> tuple[int, ...]:
 
 
 class Window:
-    """The items of a run. `infos` is what is known of tensors that no short row made; it is thinned out here too."""
+    """The items of a run. `infos` is what is known of tensors that no short row made; it is thinned out here too.
+
+    Calls that are older than the last `size` leave together, best when it is just known which tensors are alive: most
+    of them need not be looked at then.
+    """
 
     def __init__(self, size: int, infos: dict[int, Any]) -> None:
         self._size = size
         self._infos = infos
-        self._recent: deque[Item] = deque()
+        self._recent: list[Item] = []
         self._resting: dict[
             int, list[Item]
         ] = {}  # tensor -> the call that met it first, and those that changed it last
         self._others: deque[Item] = deque(maxlen=_OTHERS)
 
-    def add(self, index: int, content: Any, within: str = "") -> None:
-        self._recent.append((index, content, within))
-        if len(self._recent) > self._size:
-            self._retire(self._recent.popleft())
+    def add(self, items: Iterable[Item]) -> None:
+        self._recent += items
+        if len(self._recent) > _PATIENCE * self._size:
+            self._retire(self._leaving())
 
-    def _retire(self, item: Item) -> None:
-        content = item[1]
-        if type(content) is not tuple:
-            if not isinstance(content, model.Backward):
+    def _leaving(self) -> list[Item]:
+        count = max(len(self._recent) - self._size, 0)
+        leaving = self._recent[:count]
+        del self._recent[:count]
+        return leaving
+
+    def _retire(self, leaving: list[Item], needed: Container[int] | None = None) -> None:
+        """Keep what tensors rest on; of the tensors only those that are `needed`, where that is known."""
+        for item in leaving:
+            content = item[1]
+            if type(content) is tuple:
+                for tensor in results_of(content):
+                    if needed is None or tensor in needed:
+                        self._rest(tensor, item)
+            elif not isinstance(content, model.Backward):
                 self._others.append(item)
-            return
-        for tensor in results_of(content):
-            items = self._resting.setdefault(tensor, [])
-            items.append(item)
-            if len(items) > _LATEST + 1:
-                del items[1]
+
+    def _rest(self, tensor: int, item: Item) -> None:
+        items = self._resting.setdefault(tensor, [])
+        items.append(item)
+        if len(items) > _LATEST + 1:
+            del items[1]
 
     def last(self) -> Any:
         """The content of the last item; None if there is none."""
@@ -87,10 +103,11 @@ class Window:
 
     def forget_all_but(self, alive: Iterable[int]) -> None:
         """Drop what only tensors that are dead rest on; `alive` are the ids of the others."""
-        needed = set(alive)
+        leaving, needed = self._leaving(), set(alive)
         for _, content, _ in self._recent:
             if type(content) is tuple:
                 needed.update(tensors_of(content))
+        self._retire(leaving, needed)
         tables: tuple[dict[int, Any], ...] = (self._resting, self._infos)
         for held in tables:
             for tensor in [tensor for tensor in held if tensor not in needed]:
@@ -98,6 +115,7 @@ class Window:
 
     def items(self) -> list[Item]:
         """All that is kept, in the order of the run."""
+        self._retire(self._leaving())
         kept = {item[0]: item for items in self._resting.values() for item in items}
         kept.update((item[0], item) for item in self._others)
         return [*(kept[index] for index in sorted(kept)), *self._recent]

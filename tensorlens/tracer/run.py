@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import builtins
+import gc
 import importlib.machinery
 import io
 import json
@@ -49,6 +50,7 @@ def main(interrupts: Any = None) -> None:
         after_in_child=lambda: _after_fork(recorder, sink),
         after_in_parent=lambda: _note_fork(recorder),
     )
+    gc.freeze()  # the interpreter need not look through torch's own objects
     error = None
     try:
         if interrupts is not None:
