@@ -38,6 +38,7 @@ FORKED = "a process was forked: what runs in it is not traced"
 def main(interrupts: Any = None) -> None:
     """`python -c ... FD CONFIG`: FD takes the journal, CONFIG is JSON with kind, name, argv and claims. `interrupts`
     handles Ctrl-C from here on."""
+    gc.freeze()  # torch's own objects are no garbage: looking through them is most of what a process's end takes
     descriptor, config = int(sys.argv[1]), json.loads(sys.argv[2])
     program = _Program(config)
     recorder = Recorder(own_files=(program.filename,))
@@ -50,7 +51,6 @@ def main(interrupts: Any = None) -> None:
         after_in_child=lambda: _after_fork(recorder, sink),
         after_in_parent=lambda: _note_fork(recorder),
     )
-    gc.freeze()  # the interpreter need not look through torch's own objects
     error = None
     try:
         if interrupts is not None:
