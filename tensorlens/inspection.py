@@ -112,6 +112,18 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
+class Formula:
+    """A custom Function whose `backward` is not the derivative of its `forward`, as `--reference` measures it."""
+
+    index: int
+    function: str  # the name of the class
+    argument: str  # the name that `forward` has for an input
+    backward: tuple[float, ...]  # some values of what `backward` gives this argument for the sum of the outputs,
+    differences: tuple[float, ...]  # and the central differences there
+    weighted: bool  # a sum with random weights
+
+
+@dataclass(frozen=True, slots=True)
 class Inspection:
     """All that was noticed beside the events."""
 
@@ -124,6 +136,7 @@ class Inspection:
     uncalled: tuple[Uncalled, ...] = ()
     unregistered: tuple[Unregistered, ...] = ()
     held: tuple[Held, ...] = ()
+    formulas: tuple[Formula, ...] = ()
 
 
 KINDS: dict[str, Callable[..., Any]] = {
@@ -136,5 +149,6 @@ KINDS: dict[str, Callable[..., Any]] = {
     "uncalled": Uncalled,
     "unregistered": Unregistered,
     "held": Held,
+    "formulas": Formula,
 }
 """The record of each field of `Inspection`."""

@@ -57,7 +57,7 @@ class Reader:
         self._assignments: list[circumstances.Assignment] = []
         self._totals: Counter[tuple[int, str]] = Counter()
         self._end = model.End()
-        self._noticed: dict[str, list[Any]] = {name: [] for name in inspection.KINDS}
+        self.noticed: dict[str, list[Any]] = {name: [] for name in inspection.KINDS}
         self._callbacks: dict[str, Any] = {"functions": [], "registrations": [], "runs": deque(maxlen=window)}
         self.passes: list[reference.Pass] = []
         self.reference: reference.Reference | None = None  # what comparing them came to, for the trace
@@ -100,7 +100,7 @@ class Reader:
     def trace(self) -> model.Trace:
         items = self._window.items()
         failures, end = tuple(self._failures), self._end
-        found = inspection.Inspection(**{name: tuple(rows) for name, rows in self._noticed.items()})
+        found = inspection.Inspection(**{name: tuple(rows) for name, rows in self.noticed.items()})
         called = callbacks.Callbacks(**{name: tuple(rows) for name, rows in self._callbacks.items()})
         compared = self.reference or reference.Reference()
         records = (*failures, end, *self._assignments, found, called, compared)
@@ -281,7 +281,7 @@ class Reader:
         self.script = replace(self.script, outcome=outcome, exit_code=exit_code, failure=ended_by)
 
     def _read_noticed(self, name: str, *fields: Any) -> None:
-        self._noticed[name].append(inspection.KINDS[name](self._count, *fields))
+        self.noticed[name].append(inspection.KINDS[name](self._count, *fields))
 
     def _read_callback(self, name: str, *fields: Any) -> None:
         self._callbacks[name].append(callbacks.record(self._count, name, fields))

@@ -85,7 +85,7 @@ def run_and_tell(target: Target, options: RunOptions, load: Load[T]) -> T:
 
 def _compared_trace(target: Target, options: RunOptions) -> Trace:
     """The trace of a run with `--reference`: what comparing it with a repetition comes to is part of it."""
-    from tensorlens.reference import Reference, compare
+    from tensorlens.reference import Reference, attach
 
     with repeatable_stdin(target.kind == "stdin") as rewind:
         children = _compared(options)
@@ -94,7 +94,7 @@ def _compared_trace(target: Target, options: RunOptions) -> Trace:
             first.reference = Reference(reason="the first run was stopped")
         else:
             second, _, _ = _recorded(target, replace(next(children), stdin=rewind()), _nothing)
-            first.reference = compare(first.passes, second.passes)
+            attach(first, second)
     return replace(first.trace(), script=_outcome(first, ended))
 
 

@@ -13,7 +13,7 @@ from types import TracebackType
 from tensorlens.journal import unpack
 from tensorlens.model import Script, Trace
 from tensorlens.reader import Reader
-from tensorlens.reference import compare
+from tensorlens.reference import attach
 
 _ZYGOTE = Path(__file__).parent / "support" / "zygote.py"
 
@@ -56,7 +56,7 @@ class Warm:
         config: dict[str, object] = {"seed": 7, "hash_seed": False}
         ran, first = self._read(script, config | {"copies": False})
         _, second = self._read(script, config | {"copies": True})
-        first.reference = compare(first.passes, second.passes)
+        attach(first, second)
         return ran, first.trace()
 
     def journal(self, script: Path) -> bytes:

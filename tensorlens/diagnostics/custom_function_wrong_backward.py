@@ -1,7 +1,9 @@
-"""The `backward` of a custom function does not belong to its `forward`.
+"""The `backward` of a custom function is not the derivative of its `forward`.
 
 PyTorch takes what `backward` returns for the gradient. A forgotten factor or a wrong sign gives wrong gradients in each
-step, and only a comparison with differences of the values, as `torch.autograd.gradcheck` makes, brings it to light.
+step, and only a comparison with differences of the values brings it to light, as `torch.autograd.gradcheck` and
+`explain --reference` make it. Where another derivative is meant, as of a rounding or a reversed gradient, nothing is
+said.
 
 ## Fails
 
@@ -49,3 +51,54 @@ Square.apply(weight).sum().backward()
 print(weight.grad)
 ```
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.callbacks import Run
+from tensorlens.diagnostics.functions import backward_runs
+from tensorlens.diagnostics.leftovers import backward_of
+from tensorlens.diagnostics.wording import finding, fix
+from tensorlens.inspection import Formula
+from tensorlens.model import Diagnostic
+
+CODE = "custom-function-wrong-backward"
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    wrong = {f"{formula.function}.apply": formula for formula in facts.trace.inspection.formulas}
+    for run, call in backward_runs(facts) if wrong else ():
+        formula = wrong.pop(call.op, None)
+        if formula is not None:
+            yield _tell(facts, run, formula)
+
+
+def _tell(facts: Facts, run: Run, formula: Formula) -> Diagnostic:
+    name, backward = f"`{formula.argument}`", backward_of(facts, run.index)
+    got, right = _text(formula.backward), _text(formula.differences)
+    sum_of = "the outputs, each times a random weight" if formula.weighted else "the outputs"
+    return finding(
+        CODE,
+        "warning",
+        f"`{formula.function}.backward` gives {name} {got} where its `forward` changes by {right}",
+        f"these are gradients of the sum of {sum_of}, at values of {name} that the program gave it: PyTorch takes what "
+        "`backward` returns for the derivative",
+        [
+            facts.label("returned_here", run.returned, f"not the derivative by {name}"),
+            None if backward is None else facts.label("needed_here", backward.site, "backward uses it"),
+        ],
+        notes=("measured by central differences: `forward` was called again with moved inputs in the second run",),
+        fixes=(fix(f"compare with `torch.autograd.gradcheck({formula.function}.apply, inputs)` in float64"),),
+        evidence={
+            "function": formula.function,
+            "backward": list(formula.backward),
+            "forward": list(formula.differences),
+        },
+    )
+
+
+def _text(values: tuple[float, ...]) -> str:
+    shown = [f"{value:.5g}" for value in values]
+    return shown[0] if len(shown) == 1 else f"[{', '.join(shown)}]"

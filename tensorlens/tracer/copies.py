@@ -15,6 +15,7 @@ from typing import Any
 import torch
 import torch.utils.checkpoint
 
+from tensorlens.tracer.formulas import Formulas
 from tensorlens.tracer.recorder import Recorder
 
 _autograd = torch._C._autograd
@@ -25,7 +26,8 @@ _PLAIN = {torch.Tensor, torch.nn.Parameter}
 @contextmanager
 def copying(recorder: Recorder) -> Iterator[None]:
     """Keep copies while this lasts. To be entered after the recorder's own patches."""
-    copies = _Copies(recorder)
+    formulas = Formulas(recorder)
+    copies = _Copies(recorder, formulas)
     patches: tuple[tuple[Any, str, Callable[[Any], Any]], ...] = (
         (_autograd, "_push_saved_tensors_default_hooks", copies.push),
         (_autograd, "_saved_tensors_hooks_disable", copies.disable),
@@ -45,13 +47,14 @@ def copying(recorder: Recorder) -> Iterator[None]:
         for owner, name, original in undo:
             setattr(owner, name, original)
         copies.end()
+        formulas.check()
 
 
 class _Copies(threading.local):
     """Hooks are a thread's own: so is whether they are in place."""
 
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+    def __init__(self, recorder: Recorder, formulas: Formulas) -> None:
+        self._recorder, self.formulas = recorder, formulas
         self._push = _PUSH
         self._active = False
 
@@ -118,6 +121,9 @@ class _Copies(threading.local):
         apply = original.__func__
 
         def applied(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            if not kwargs and not self._recorder.paused:
+                with self._recorder.quiet(), torch._C.DisableTorchFunction():
+                    self.formulas.keep(cls, args)
             result = apply(cls, *args, **kwargs)
             first = result[0] if isinstance(result, tuple) and result else result
             node = first.grad_fn if isinstance(first, torch.Tensor) else None
