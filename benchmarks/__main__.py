@@ -15,8 +15,10 @@ from benchmarks.observers import available
 from benchmarks.paired import Measured, measure
 from benchmarks.scale import ROOT, long_run, sizes, start_up
 from benchmarks.workloads import WORKLOADS
+from tensorlens.tracer import compiled
 
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
+COMPILED = "not compiled" if compiled.ShortWay is None else "compiled"
 QUICK = "--quick" in sys.argv
 ROUNDS = {"tiny ops": 30, "MLP": 10, "mini-GPT": 8, "conv net": 15}
 OPS = 100_000 if QUICK else 1_000_000
@@ -44,7 +46,7 @@ Written by `make bench` on {os.cpu_count()} cores of {processor or "an unnamed p
 {platform.python_version()}, torch {torch.__version__}, tensorlens {tensorlens.__version__}. In each round every
 observer runs the same workload in the same process, and its time is divided by the plain run's of that round: the
 median of the rounds, and the middle half of them. The last column is what the observer adds to the plain run, over what
-an empty `TorchFunctionMode` adds to it.
+an empty `TorchFunctionMode` adds to it. The recorder's short way was {COMPILED}.
 """
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from tensorlens.tracer import compiled
 from tensorlens.tracer.invisible import invisible
 from tensorlens.tracer.patches import installed
 from tensorlens.tracer.recorder import Recorder
@@ -40,6 +41,17 @@ def lens() -> Iterator[None]:
         finally:
             sink.close()
             recorder.close()
+
+
+@contextmanager
+def lens_in_python() -> Iterator[None]:
+    """The same, as where the lens was installed without a compiler."""
+    built, compiled.ShortWay = compiled.ShortWay, None
+    try:
+        with lens():
+            yield
+    finally:
+        compiled.ShortWay = built
 
 
 @contextmanager
@@ -85,6 +97,7 @@ OBSERVERS: dict[str, Observer] = {
     "plain": nullcontext,
     "empty mode": Empty,
     "lens": lens,
+    "lens, in pure Python": lens_in_python,
     "detect_anomaly": anomaly,
     "DebugMode": debug_mode,
     "LoggingTensorMode": logging_mode,

@@ -25,7 +25,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from tensorlens.journal import NEW, NONE, PLAN, WRITTEN
-from tensorlens.tracer import ops
+from tensorlens.tracer import compiled, ops
 from tensorlens.tracer.frames import Sites
 from tensorlens.tracer.identity import Entry, Identity, text_of
 from tensorlens.tracer.ops import LONG, ORDINARY, SIMPLE, VIEW
@@ -66,7 +66,8 @@ class Hot(TorchFunctionMode):
         self.ways: dict[Any, int] = {}
         self.unwritten: list[Any] = []  # states of tensors first met as inputs, for the next CALL row
         self.detours: set[str] = set()  # why every call takes the long way just now
-        self.__torch_function__ = MethodType(_short_way(self), self)  # type: ignore[method-assign]
+        in_python = MethodType(_short_way(self), self)
+        self.__torch_function__ = in_python if compiled.ShortWay is None else compiled.short_way(self, in_python, ATOMS)  # type: ignore[method-assign]
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Each instance has its own; this is for threads that still have the mode when recording is over."""
@@ -206,6 +207,17 @@ class Hot(TorchFunctionMode):
             self.unwritten.append(self.state(tensor, entry))
         self.detours.add(UNWRITTEN)
         return entry
+
+    def finish_compiled(self, called: Any, result: Any, tensors: Any, inputs: Any, first: int) -> None:
+        """The long way after a call by `ShortWay`. `called`: the function, its arguments, the frame that called it."""
+        func, args, kwargs, frame = called
+        kwargs = kwargs or _NOTHING
+        ops.note_risk(self, func, args, kwargs)
+        self.finish((func, "", frame, "out" in kwargs, False), result, tensors, inputs, first)
+
+    def refuse(self, error: BaseException, func: Any, inputs: list[int], frame: Any) -> None:
+        """Note the exception of a call by `ShortWay`."""
+        self.fail(error, ops.name_of(func), inputs, frame)
 
     def call(self, func: Any, args: Any, kwargs: Any, frame: Any, name: str = "") -> Any:
         raise NotImplementedError

@@ -1,0 +1,7 @@
+from typing import Any
+
+SOURCE: str
+
+class ShortWay:
+    def __init__(self, **tables: Any) -> None: ...
+    def __call__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any: ...

@@ -1,0 +1,44 @@
+"""The short way of `hot.py`, compiled (`_short.c`), where there was a compiler when the lens was installed.
+
+`TENSORLENS_PURE_PYTHON=1` does without it.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import Any
+
+import torch
+
+from tensorlens.tracer import ops
+
+ShortWay: Any = None
+if not os.environ.get("TENSORLENS_PURE_PYTHON"):
+    with suppress(ImportError):
+        from tensorlens.tracer._short import ShortWay
+
+
+def short_way(recorder: Any, otherwise: Any, atoms: set[Any]) -> Any:
+    """`__torch_function__` of a `Hot`; what it does not take goes to `otherwise`. `atoms`: types of plain values."""
+    identity = recorder.identity
+    return ShortWay(
+        recorder=recorder,
+        otherwise=otherwise,
+        identity=identity,
+        ways=recorder.ways,
+        plans=recorder.plans,
+        rows=recorder.rows,
+        detours=recorder.detours,
+        known=identity.known,
+        blocks=identity.blocks,
+        numbers=identity.numbers,
+        atoms=atoms,
+        risks=ops.RISKS,
+        note_risk=ops.note_risk,
+        tensor=torch.Tensor,
+        parameter=torch.nn.Parameter,
+        next_sequence=torch._C._autograd._get_sequence_nr,
+        grad_enabled=torch.is_grad_enabled,
+        only_cpu=not torch.accelerator.is_available(),
+    )
