@@ -27,7 +27,7 @@ ShortWay = compiled.ShortWay
 pytestmark = pytest.mark.skipif(ShortWay is None, reason="installed where there was no compiler")
 
 SOURCE = Path(compiled.__file__).with_name("_short.c")
-EVERYDAY = 8  # one operation of so many is tried every day, the others by `make unchanged`
+EVERYDAY = 24  # one operation of so many is tried every day, the others by `make unchanged`
 
 
 def rows_of(program: Callable[[], object], short_way: Any, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
