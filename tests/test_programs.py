@@ -14,6 +14,7 @@ from tensorlens.model import Diagnostic
 
 _PROGRAMS = Path(__file__).parent / "programs"
 FAILING = sorted((_PROGRAMS / "failing").glob("[!_]*.py"))
+SILENT = sorted((_PROGRAMS / "silent").glob("*.py"))  # named after the mistake: CODE--PROGRAM.py
 CORRECT = sorted((_PROGRAMS / "correct").glob("[!_]*.py"))
 
 _EXPECT = re.compile(r"expect: ([a-z0-9-]+)")
@@ -83,6 +84,15 @@ def test_the_mistake_is_found(program: Path, runs: Runs) -> None:
     assert wrong(next(error for error in errors if error.code == expected[1]), marked(program)) == {}
 
 
+@pytest.mark.parametrize("program", _parameters(SILENT, MISSED))
+def test_a_silent_mistake_is_found_and_nothing_else(program: Path, warm: Warm) -> None:
+    ran, trace = warm.compared(program)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    (warning,) = (diagnostic for diagnostic in diagnose(trace) if diagnostic.severity != "note")
+    assert warning.code == program.stem.partition("--")[0]
+    assert wrong(warning, marked(program)) == {}
+
+
 @pytest.mark.parametrize("program", _parameters(CORRECT, MISSED))
 def test_a_correct_program_is_left_in_peace(program: Path, runs: Runs) -> None:
     ran, trace = runs.traced(program)
@@ -90,7 +100,7 @@ def test_a_correct_program_is_left_in_peace(program: Path, runs: Runs) -> None:
     assert [d for d in diagnose(trace) if d.severity in ("error", "warning")] == []
 
 
-@pytest.mark.parametrize("program", _parameters(FAILING + CORRECT, UNEQUAL))
+@pytest.mark.parametrize("program", _parameters(FAILING + SILENT + CORRECT, UNEQUAL))
 def test_output_and_status_are_those_of_plain_python(program: Path, runs: Runs) -> None:
     assert _comparable(runs.traced(program)[0]) == _comparable(runs.plain(program))
 
@@ -102,5 +112,6 @@ def _comparable(ran: Ran) -> tuple[int, str, str]:
 
 def test_there_are_enough_programs() -> None:
     assert len(FAILING) >= 45
+    assert len(SILENT) >= 10
     assert len(CORRECT) >= 26
     assert all(20 <= len(program.read_text().splitlines()) <= 90 for program in FAILING + CORRECT)

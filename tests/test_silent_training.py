@@ -71,6 +71,16 @@ HARM = {
             net(torch.ones(1, 2)).sum().backward()  # needed_here
             optimizer.step()  # rejected_here
         """,
+    ("zero-grad-after-backward", "parts of a batch"): """
+        import torch
+        net = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for part in range(6):
+            optimizer.zero_grad()  # cleared_here
+            (net(torch.ones(1, 2)).square().sum() / 3).backward()  # needed_here
+            if part % 3 == 2:
+                optimizer.step()  # rejected_here
+        """,
     ("optimizer-step-not-called", "one of two, behind a condition"): """
         import torch
         net, other = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
@@ -347,6 +357,62 @@ HARMLESS = {
         for step in range(2):
             (g,) = torch.autograd.grad((fast * fast).sum(), [fast], create_graph=True)
             fast = fast - 0.1 * g
+        """,
+    "a rest of a batch that is left out": """
+        import torch
+        net = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for epoch in range(3):
+            optimizer.zero_grad()
+            for part in range(8):
+                (net(torch.ones(1, 2)).square().sum() / 3).backward()
+                if part % 3 == 2:
+                    optimizer.step()
+                    optimizer.zero_grad()
+        """,
+    "one helper for two losses": """
+        import torch
+        maker, critic = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+        first = torch.optim.SGD(maker.parameters(), lr=0.1)
+        second = torch.optim.SGD(critic.parameters(), lr=0.1)
+
+        def improve(loss, optimizer):
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+        for step in range(4):
+            made = maker(torch.ones(1, 2))
+            improve(critic(made).sum(), first)
+            improve((critic(made.detach()) - critic(torch.ones(1, 2))).sum(), second)
+        """,
+    "the gradient of each task, kept": """
+        import torch
+        net = torch.nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for step in range(3):
+            kept = []
+            for loss in net(torch.ones(1, 2)).square().unbind(1):
+                optimizer.zero_grad()
+                loss.sum().backward(retain_graph=True)
+                kept.append([p.grad.clone() for p in net.parameters()])
+            for p, *parts in zip(net.parameters(), *kept):
+                p.grad = torch.stack(parts).mean(0)
+            optimizer.step()
+        """,
+    "a line search": """
+        import torch
+        net = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.LBFGS(net.parameters(), max_iter=6, line_search_fn="strong_wolfe")
+
+        def closure():
+            optimizer.zero_grad()
+            loss = (net(torch.tensor([[1.0, 2.0], [0.5, -1.0]])) - 1).pow(4).sum()
+            loss.backward()
+            return loss
+
+        for _ in range(3):
+            optimizer.step(closure)
         """,
     "gradients that are looked at": """
         import torch

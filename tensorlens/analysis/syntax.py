@@ -170,6 +170,18 @@ class Assigned:
     span: Span
 
 
+def assigned_to(text: str, made: Span) -> str | None:
+    """The name or attribute that the expression `made` is assigned to: `self.optimizer`."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and node.lineno <= made.line and span_of(node.value, text, made.file) == made:
+            return plain_name(node.targets[0])
+    return None
+
+
 _KEEPING = {"append", "appendleft", "add", "extend", "insert", "put", "setdefault", "update"}
 
 

@@ -64,6 +64,13 @@ class Training:
         pairs = (pair for step in self.steps for pair in zip(step.parameters, step.gradients, strict=True))
         return given | {number for number, gradient in pairs if gradient is not None}
 
+    @cached_property
+    def read(self) -> set[int]:
+        """The leaves whose gradient the program's own lines look at, not only those of torch that they call."""
+        reads = (call for call in self.facts.calls if call.op == GRAD_READ)
+        sites = self.facts.trace.sites
+        return {c.inputs[0].tensor for c in reads if self.facts.names.syntax.is_direct(sites[c.site], GRAD_READ)}
+
     def made(self, step: Step) -> Call | None:
         """The call that made the optimizer of a step."""
         kind = "optim." + step.op.removesuffix(".step")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.syntax import assigned_to
 from tensorlens.analysis.training import Training
 from tensorlens.diagnostics.wording import named
 from tensorlens.inspection import Step
-from tensorlens.model import Label
+from tensorlens.model import Call, Label
 
 
 def several(facts: Facts, numbers: Sequence[int], at: int | None = None) -> str:
@@ -22,8 +23,14 @@ def several(facts: Facts, numbers: Sequence[int], at: int | None = None) -> str:
 def optimizer_name(training: Training, step: Step) -> str:
     """What the script calls an optimizer, else its class."""
     made = training.made(step)
-    targets = () if made is None else training.facts.trace.sites[made.site].targets
-    return targets[0] if targets else step.op.removesuffix(".step")
+    return step.op.removesuffix(".step") if made is None else made_name(training.facts, made)
+
+
+def made_name(facts: Facts, made: Call) -> str:
+    """What the script calls what a call made, else its class."""
+    site = facts.trace.sites[made.site]
+    name = site.targets[0] if site.targets else assigned_to(facts.trace.sources.get(site.span.file, ""), site.span)
+    return name or made.op.rpartition(".")[2]
 
 
 def optimizer_label(training: Training, step: Step) -> Label | None:

@@ -38,7 +38,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.training import GRAD_READ, Training, training_of
+from tensorlens.analysis.training import Training, training_of
+from tensorlens.diagnostics.bookkeeping import made_name
 from tensorlens.diagnostics.wording import finding, fix, op_text
 from tensorlens.model import Backward, Call, Diagnostic
 
@@ -70,28 +71,17 @@ def _scaled(facts: Facts, held: set[int]) -> bool:
     return any(held & {access.tensor for access in call.inputs} for call in calls)
 
 
-def _is_read(facts: Facts, held: set[int]) -> bool:
-    """Whether the program's own lines look at the gradients: then they may be what it is about."""
-    return any(
-        call.op == GRAD_READ
-        and call.inputs[0].tensor in held
-        and facts.names.syntax.is_direct(facts.trace.sites[call.site], GRAD_READ)
-        for call in facts.calls
-    )
-
-
 def _tell(training: Training, made: Call, passes: list[Backward]) -> Diagnostic:
     facts, last = training.facts, passes[-1]
     held = {access.tensor for access in made.inputs}
-    targets = facts.trace.sites[made.site].targets
-    optimizer = targets[0] if targets else made.op.removeprefix("optim.")
+    optimizer = made_name(facts, made)
     fed = held & {change.tensor for backward in passes for change in backward.gradients}
     filled = "its parameter" if len(held) == 1 else f"{len(fed)} of its {len(held)} parameters"
     kinds = [training.last(number, last.index, "clear") for number in sorted(fed)]
     cleared = next((moment for moment in kinds if moment is not None), None)
     return finding(
         CODE,
-        "note" if _is_read(facts, held) else "warning",
+        "note" if training.read & held else "warning",
         f"`{optimizer}` never made a step: {len(passes)} backward passes computed gradients that changed nothing",
         "a gradient moves a parameter only when something steps; none of the parameters changed after the first one",
         [

@@ -2,7 +2,8 @@
 
 Each round of training has three parts, in this order: reset the gradients, compute them, use them. A reset after
 backward throws away what was just computed; the step then finds None or zeros and changes nothing. No error is raised,
-because a parameter without a gradient is normal: a frozen layer has none.
+because a parameter without a gradient is normal: a frozen layer has none. Where the gradients of several passes are to
+add up, a reset before each of them throws away all but the last.
 
 ## Fails
 
@@ -35,6 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tensorlens.analysis.dropped import Dropped, dropped
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.training import Moment, Training, cleared_at, training_of
 from tensorlens.diagnostics.bookkeeping import optimizer_name, several
@@ -54,6 +56,19 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
             if place not in told:
                 told.add(place)
                 yield _tell(training, step, lost)
+    if not told:
+        yield from _partly(training)
+
+
+def _partly(training: Training) -> Iterator[Diagnostic]:
+    """Updates that used the last of several gradients, the others of the same line having been cleared."""
+    groups: dict[tuple[int | None, int | None], list[Dropped]] = {}
+    for leaf in training.moments:
+        found = dropped(training, leaf)
+        if found is not None and isinstance(found.used.event, Step):
+            groups.setdefault((found.filled.event.site, found.cleared.event.site), []).append(found)
+    for group in groups.values():
+        yield _tell_partly(training, group)
 
 
 def _lost(training: Training, step: Step) -> list[tuple[int, Moment, Moment]]:
@@ -94,4 +109,27 @@ def _tell(training: Training, step: Step, lost: list[tuple[int, Moment, Moment]]
         ],
         fixes=(fix(f"clear the gradients before backward, or after `{optimizer}.step()`"),),
         evidence={"parameters": [facts.name(entry[0]) for entry in lost]},
+    )
+
+
+def _tell_partly(training: Training, group: list[Dropped]) -> Diagnostic:
+    facts, first = training.facts, group[0]
+    step = first.used.event
+    assert isinstance(step, Step)
+    optimizer = optimizer_name(training, step)
+    name = several(facts, [found.leaf for found in group])
+    passes = "backward pass" if first.count == 1 else f"{first.count} backward passes"
+    return finding(
+        "zero-grad-after-backward",
+        "warning",
+        f"the gradients of {passes} before each `{optimizer}.step()` were cleared: it used the last one alone",
+        f"the same line computed them, and nothing had used those of {name} when they were cleared; "
+        f"so it was before {first.updates} steps",
+        [
+            facts.label("cleared_here", first.cleared.event.site, "cleared here, unused"),
+            facts.label("needed_here", first.filled.event.site, f"{op_text(first.filled.event.op)} computes them"),
+            facts.label("rejected_here", step.site, "this step has the gradient of the last pass"),
+        ],
+        fixes=(fix(f"clear the gradients once for each `{optimizer}.step()`, after it"),),
+        evidence={"parameters": [facts.name(found.leaf) for found in group], "passes": first.count},
     )
