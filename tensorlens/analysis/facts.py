@@ -136,13 +136,15 @@ class Facts:
     def _producers(self) -> dict[int, list[Call]]:
         found: dict[int, list[Call]] = defaultdict(list)
         for call in self.calls:
-            told = [access.tensor for access in call.outputs] + [state.tensor for state in call.states]
-            touched = {number for number in told if self._changed(number, call)}
-            touched |= {write.tensor for write in call.writes}
-            for number in touched:
-                found[number].append(call)
-                base = self.tensor(number).base
-                if base is not None and any(write.tensor == number for write in call.writes):
+            told = {access.tensor for access in call.outputs}
+            told.update([state.tensor for state in call.states])
+            written = {write.tensor for write in call.writes}
+            for number in told | written:
+                if number in written or self._changed(number, call):
+                    found[number].append(call)
+            bases = (self.tensor(number).base for number in written)
+            for base in bases:
+                if base is not None:
                     found[base].append(call)
         return found
 

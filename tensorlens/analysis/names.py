@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 
 from tensorlens.analysis.syntax import Syntax, plain_name
-from tensorlens.model import Access, Backward, Binding, Call, Change, Event, Failure, Region, Site, State, Tensor, Trace
+from tensorlens.model import Access, Backward, Binding, Call, Change, Event, Failure, Region, Site, Tensor, Trace
 from tensorlens.source import one_line, text_of
 
 MAX_NAME = 40
@@ -32,7 +32,7 @@ class Names:
         self._assigned: dict[int, dict[int, str]] = defaultdict(dict)  # tensor -> event -> name
         self._used: dict[int, str] = {}
         self._places: dict[int, int] = {}  # tensor -> the storage it was last seen in
-        self._operands: dict[tuple[int, str], list[str | None]] = {}
+        self._operands: dict[tuple[int, str, int], list[str | None]] = {}
         self._latest: dict[tuple[int, str, str], int] = {}  # (site, mode, name) -> the last tensor stored there
         self._read_events()
         self._numbers = _storage_numbers(trace, self._bound.keys() | set(self._latest.values()))
@@ -71,13 +71,15 @@ class Names:
         """The names that the expression of `event` uses for its inputs, in the order of the inputs."""
         if event.site is None or event.op is None:
             return []
-        key = (event.site, event.op)
-        if key not in self._operands:
+        key = (event.site, event.op, len(event.inputs))
+        names = self._operands.get(key)
+        if names is None:
             nodes = self.syntax.operands(self._trace.sites[event.site], event.op)
-            self._operands[key] = [plain_name(node) for node in nodes]
-        names = self._operands[key]
-        # what is indexed comes first, whatever it is indexed with
-        return names[:1] if event.op.endswith("item__") else _paired(names, event.inputs)
+            names = [plain_name(node) for node in nodes]
+            # what is indexed comes first, whatever it is indexed with
+            names = names[:1] if event.op.endswith("item__") else _paired(names, len(event.inputs))
+            self._operands[key] = names
+        return names
 
     def storage(self, tensor: int) -> str:
         """`#1`: the tensor's memory, numbered as named tensors came to lie in it; "" for none. Of the tensors that a
@@ -103,40 +105,37 @@ class Names:
         return None
 
     def _read_events(self) -> None:
-        for event, last in _with_last_of_line(self._trace):
-            if not isinstance(event, Call):
-                continue
-            for access, name in zip(event.inputs, self.operands(event), strict=False):
-                if name:
-                    self._used.setdefault(access.tensor, name)
-            for access, name in self._outputs(event, last):
-                self._assigned[access.tensor][event.index] = name
-                self._latest[event.site, event.mode, name] = access.tensor
-            for state in event.states:
+        calls = list(_with_last_of_line(self._trace))
+        for call, last in calls:
+            for access, name in zip(call.inputs, self.operands(call), strict=False):
+                if name and access.tensor not in self._used:
+                    self._used[access.tensor] = name
+            for access, name in self._outputs(call, last):
+                self._assigned[access.tensor][call.index] = name
+                self._latest[call.site, call.mode, name] = access.tensor
+            for state in call.states:
                 if state.storage is not None:
                     self._places[state.tensor] = state.storage
-        for site, given in _handed_over(self._trace, self.syntax).items():
+        for site, given in _handed_over(self._trace, self.syntax, calls).items():
             if all(self._agrees(tensor, name, site) for tensor, _, name in given):
                 for tensor, event_index, name in given:
                     self._assigned[tensor].setdefault(event_index, name)
                     self._latest[site, "", name] = tensor
         self._places.update({s.tensor: s.storage for s in self._trace.end.states if s.storage is not None})
 
-    def _outputs(self, call: Call, last: bool) -> Iterator[tuple[Access, str]]:
-        site = self._trace.sites[call.site]
+    def _outputs(self, call: Call, last: bool) -> Iterable[tuple[Access, str]]:
+        site, outputs = self._trace.sites[call.site], call.outputs
         if call.op == "Tensor.unbind" and (names := self.syntax.unpacked(site)):
-            names *= len(call.outputs) if len(names) == 1 else 1
-            yield from zip(call.outputs, names, strict=False)
-            return
-        if not site.targets or not call.outputs:
-            return
+            return zip(outputs, names * len(outputs) if len(names) == 1 else names, strict=False)
+        if not site.targets or not outputs:
+            return ()
         if not self.syntax.is_direct(site, call.op) and not (last and self._may_be_value(call, site)):
-            return
-        if len(call.outputs) == len(site.targets):
-            yield from zip(call.outputs, site.targets, strict=True)
-        elif len(site.targets) == 1:
-            for position, access in enumerate(call.outputs):
-                yield access, f"{site.targets[0]}[{position}]"
+            return ()
+        if len(outputs) == len(site.targets):
+            return zip(outputs, site.targets, strict=True)
+        if len(site.targets) == 1:
+            return [(access, f"{site.targets[0]}[{position}]") for position, access in enumerate(outputs)]
+        return ()
 
     def _agrees(self, tensor: int, name: str, site: int) -> bool:
         """Whether nothing says that the tensor got another of the names that its line stores to."""
@@ -193,24 +192,25 @@ def _bound(bindings: Iterable[Binding]) -> dict[int, tuple[str, ...]]:
     return {tensor: tuple(dict.fromkeys(name for _, name in sorted(names))) for tensor, names in found.items()}
 
 
-def _paired(names: list[str | None], inputs: tuple[Access, ...]) -> list[str | None]:
-    """The operands matched to the inputs, where their number leaves no doubt which is which."""
-    if len(names) == len(inputs):
+def _paired(names: list[str | None], inputs: int) -> list[str | None]:
+    """The operands matched to so many inputs, where their number leaves no doubt which is which."""
+    if len(names) == inputs:
         return names
     unique = list(dict.fromkeys(names))
-    if len(unique) == len(inputs):
+    if len(unique) == inputs:
         return unique
-    return names[:1] if len(inputs) == 1 and len(names) == 1 else []
+    return names[:1] if inputs == 1 and len(names) == 1 else []
 
 
-def _with_last_of_line(trace: Trace) -> Iterator[tuple[Event, bool]]:
-    """Each event, and whether its line goes on elsewhere after it, neither there nor in what that called: the last call
+def _with_last_of_line(trace: Trace) -> Iterator[tuple[Call, bool]]:
+    """Each call, and whether its line goes on elsewhere after it, neither there nor in what that called: the last call
     below a line makes its value."""
     events = [event for event in trace.events if not isinstance(event, Region | Change)]
     following = [*(event.site for event in events[1:]), None]
     above = cache(lambda site: frozenset(callers(trace, site)))
     for event, after in zip(events, following, strict=False):
-        yield event, event.site != after and (after is None or event.site not in above(after))
+        if isinstance(event, Call):
+            yield event, event.site != after and (after is None or event.site not in above(after))
 
 
 def callers(trace: Trace, site: int) -> Iterator[int]:
@@ -223,23 +223,32 @@ def callers(trace: Trace, site: int) -> Iterator[int]:
         caller = trace.sites[caller].caller
 
 
-def _handed_over(trace: Trace, syntax: Syntax) -> dict[int, list[tuple[int, int, str]]]:
+def _handed_over(
+    trace: Trace, syntax: Syntax, calls: Iterable[tuple[Call, bool]]
+) -> dict[int, list[tuple[int, int, str]]]:
     """What library code hands over as several values, `for x, y in loader`: site -> (tensor, event, name) of each. The
     tensors that it made and didn't use up itself, where they are as many as the names, in their order."""
     found: dict[int, list[tuple[int, int, str]]] = defaultdict(list)
     left: dict[int, int] = {}  # tensor -> the call that made it
-    for event, last in _with_last_of_line(trace):
-        if not isinstance(event, Call):
-            continue
-        for access in event.inputs:
-            left.pop(access.tensor, None)
-        left |= {a.tensor: event.index for a in event.outputs if trace.tensors[a.tensor].created_by == event.index}
+    for call, last in calls:
+        if left:
+            for access in call.inputs:
+                left.pop(access.tensor, None)
+        for access in call.outputs:
+            if trace.tensors[access.tensor].created_by == call.index:
+                left[access.tensor] = call.index
         if last:
-            site = trace.sites[event.site]
-            if len(left) == len(site.targets) > 1 and not syntax.is_direct(site, event.op):
-                found[event.site] += [(*made, name) for made, name in zip(left.items(), site.targets, strict=True)]
+            site = trace.sites[call.site]
+            if len(left) == len(site.targets) > 1 and not syntax.is_direct(site, call.op):
+                found[call.site] += [(*made, name) for made, name in zip(left.items(), site.targets, strict=True)]
             left = {}
     return found
+
+
+def _touched(event: Event) -> tuple[Access, ...]:
+    if isinstance(event, Call):
+        return event.inputs + event.outputs
+    return event.roots if isinstance(event, Backward) else ()
 
 
 def _storage_numbers(trace: Trace, chosen: set[int]) -> dict[int, int]:
@@ -251,16 +260,10 @@ def _storage_numbers(trace: Trace, chosen: set[int]) -> dict[int, int]:
             numbers.setdefault(storage, len(numbers) + 1)
 
     for event in trace.events:
-        accesses: tuple[Access, ...] = ()
-        states: tuple[State, ...] = ()
-        if isinstance(event, Call):
-            accesses, states = (*event.inputs, *event.outputs), event.states
-        elif isinstance(event, Backward):
-            accesses = event.roots
-        for access in accesses:
+        for access in _touched(event):
             if access.tensor in chosen:
                 meet(trace.tensors[access.tensor].storage)
-        for state in states:
+        for state in event.states if isinstance(event, Call) else ():
             if state.tensor in chosen:
                 meet(state.storage)
     for state in trace.end.states:

@@ -19,6 +19,7 @@ from tensorlens.model import Backward, Call, Gap, Gradient
 GRAD_SET = "Tensor.grad.__set__"
 DATA_SET = "Tensor.data.__set__"
 GRAD_READ = "Tensor.grad.__get__"
+_CHANGING = (GRAD_SET, DATA_SET, "torch._fused_")  # calls that change a leaf or its gradient, seen as writes or not
 MAX_WALK = 12  # calls between a gradient and the update by hand that it goes into
 
 Kind = Literal["fill", "clear", "touch", "update"]
@@ -143,7 +144,7 @@ class Training:
             if isinstance(event, Backward):
                 for change in event.gradients:
                     yield change.tensor, _fill(event, change)
-            elif isinstance(event, Call):
+            elif isinstance(event, Call) and (event.writes or event.op.startswith(_CHANGING)):
                 yield from self._of_call(event)
         for step in self.steps:
             if step.index >= start:
@@ -169,7 +170,7 @@ class Training:
             yield call.inputs[0].tensor, Moment(call.index, kind, call)
         elif call.op == DATA_SET:
             yield from self._update([call.inputs[0].tensor], call)
-        elif call.op.startswith("torch._fused_"):
+        elif call.op.startswith(_CHANGING):
             yield from self._update([access.tensor for access in call.inputs], call)
         else:
             yield from self._of_writes(call)

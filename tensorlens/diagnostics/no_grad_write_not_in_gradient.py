@@ -38,6 +38,7 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import reaches
+from tensorlens.analysis.training import DATA_SET
 from tensorlens.diagnostics.proof import BEYOND_COPIES
 from tensorlens.diagnostics.wording import count_text, finding, fix, named, op_text, source_text
 from tensorlens.model import Backward, Call, Diagnostic, Label
@@ -82,8 +83,9 @@ def _overwriting(facts: Facts, number: int | None) -> tuple[int, ...]:
 
 
 def _changes(facts: Facts) -> Iterator[_Change]:
-    seen = {call.site for call in facts.calls if _only_shifts(facts, call)}
-    for call in facts.calls:
+    changing = [call for call in facts.calls if call.writes or call.op == DATA_SET]
+    seen = {call.site for call in changing if _only_shifts(facts, call)}
+    for call in changing:
         for number in _written(facts, call):
             for activation in _activations(facts, number, call):
                 if not _inside_function(facts, call, activation):
@@ -101,7 +103,7 @@ def _written(facts: Facts, call: Call) -> Iterator[int]:
     for write in () if _only_shifts(facts, call) else call.writes:
         if call.mode != "grad" or not facts.requires_grad(write.tensor, call.index):
             yield write.tensor
-    if call.op == "Tensor.data.__set__":
+    if call.op == DATA_SET:
         number = call.inputs[0].tensor
         if facts.storage_of(number, call.index - 1) != facts.storage_of(number, call.index):
             yield number

@@ -66,7 +66,8 @@ class _Chain:
 
 
 def find(facts: Facts) -> Iterator[Diagnostic]:
-    chains = [chain for calls in _by_line(facts).values() if (chain := _chain(facts, calls)) is not None]
+    lines = {} if _failed_in_backward(facts) else _by_line(facts)
+    chains = [chain for calls in lines.values() if (chain := _chain(facts, calls)) is not None]
     wrong = [chain for chain in chains if _outlives(facts, chain) and not _needed(facts, chain)]
     yield from (_tell(facts, chain) for chain in wrong)
     if not wrong:  # what a total keeps alive needs no holder of its own
@@ -145,12 +146,15 @@ def _outlives(facts: Facts, chain: _Chain) -> bool:
 
 
 def _needed(facts: Facts, chain: _Chain) -> bool:
-    """Whether a backward pass went, or the script failed on its way, through the chain: then it was built for that."""
+    """Whether a backward pass went through the chain: then it was built for that."""
     first = chain.calls[0]
     later = [backward for backward in facts.backwards if backward.index > first.index]
-    return any(reaches(facts, backward, call) for backward in later for call in (chain.calls[1], chain.last)) or any(
-        failure.op is not None and "backward" in failure.op for failure in facts.trace.failures
-    )
+    return any(reaches(facts, backward, call) for backward in later for call in (chain.calls[1], chain.last))
+
+
+def _failed_in_backward(facts: Facts) -> bool:
+    """Whether a backward pass failed, which may have been on its way through any chain."""
+    return any(failure.op is not None and "backward" in failure.op for failure in facts.trace.failures)
 
 
 def _tell(facts: Facts, chain: _Chain) -> Diagnostic:

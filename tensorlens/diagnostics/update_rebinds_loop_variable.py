@@ -53,11 +53,14 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
     used = {access.tensor for call in facts.calls for access in call.inputs}
     used |= {root.tensor for backward in facts.backwards for root in backward.roots}
     asked = _asked(facts)
+    lost = (training.had_gradient | set(asked)) - training.stepped
+    if not lost and not training.stepped:
+        return
     groups: dict[int, list[tuple[int, Call]]] = {}
     for call in facts.calls:
         if call.writes or call.within or not call.outputs or call.outputs[0].tensor in used:
             continue
-        number = _left_alone(training, call, asked)
+        number = _left_alone(training, call, asked, lost)
         number = _not_averaged(training, call) if number is None else number
         if number is not None:
             groups.setdefault(call.site, []).append((number, call))
@@ -65,10 +68,10 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
         yield _tell(facts, group)
 
 
-def _left_alone(training: Training, call: Call, asked: dict[int, int]) -> int | None:
-    """The leaf that `call` computed a new value for, from its gradient, that nobody used: the leaf stayed as it was."""
+def _left_alone(training: Training, call: Call, asked: dict[int, int], lost: set[int]) -> int | None:
+    """The leaf, of those with a gradient that no step took up, that `call` computed a new value for from its gradient,
+    and nobody used that: the leaf stayed as it was."""
     targets = set(training.facts.trace.sites[call.site].targets)
-    lost = (training.had_gradient | set(asked)) - training.stepped
     for number, names in _read(training.facts, call, lost) if targets else ():
         if number in lost and names & targets and not training.is_updated(number):
             if training.uses_gradient(call, number) or asked.get(number, call.index) < call.index < _last_use(
