@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 
 from tensorlens.analysis.names import Names
@@ -18,18 +19,19 @@ class Ledger:
         self.trace = trace
         self.names = names
         self._states: dict[int, State] = {}
-        self._met: dict[int, set[int]] = {}  # storage -> tensors met in it so far
+        self._met: defaultdict[int, set[int]] = defaultdict(set)  # storage -> tensors met in it so far
         self._last_use = _last_uses(trace)
 
     def observe(self, events: Iterable[Event]) -> None:
         """Remember the states that `events` left behind."""
         for event in events:
             if isinstance(event, Call):
-                self._states.update({state.tensor: state for state in event.states})
-                for access in (*event.inputs, *event.outputs):
+                for state in event.states:
+                    self._states[state.tensor] = state
+                for access in event.inputs + event.outputs:
                     storage = self.storage(access.tensor)
                     if storage is not None:
-                        self._met.setdefault(storage, set()).add(access.tensor)
+                        self._met[storage].add(access.tensor)
 
     def state(self, tensor: int) -> State | None:
         return self._states.get(tensor)
@@ -91,7 +93,8 @@ def _last_uses(trace: Trace) -> dict[int, int]:
     last: dict[int, int] = {}
     for event in trace.events:
         if isinstance(event, Call):
-            last.update({access.tensor: event.index for access in (*event.inputs, *event.outputs)})
+            for access in event.inputs + event.outputs:
+                last[access.tensor] = event.index
         elif isinstance(event, Backward):
             last.update({access.tensor: event.index for access in event.roots})
     end = trace.events[-1].index + 1 if trace.events else 0

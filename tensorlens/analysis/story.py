@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from functools import cache
 
 from tensorlens.analysis.names import Names, place_of
 from tensorlens.analysis.phrases import TOLD, Fact, Phrases, failure_fact
@@ -12,7 +13,8 @@ from tensorlens.source import line_at
 
 MAX_FACTS = 6
 _Place = tuple[str, str, int]  # file, function, line
-_Kind = frozenset[tuple[int, str]]  # what a visit did: sites and ops
+_Mark = tuple[int, str, str]  # site, and what was done there
+_Kind = frozenset[_Mark]  # what a visit did
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,19 @@ def story(trace: Trace, names: Names) -> tuple[Section, ...]:
 
 
 @dataclass(slots=True)
+class _Visit:
+    """Events that follow one another at one line, and what they did."""
+
+    place: _Place
+    events: list[Event]
+    marks: set[_Mark]
+
+    @property
+    def kind(self) -> _Kind:
+        return frozenset(self.marks)
+
+
+@dataclass(slots=True)
 class _Line:
     """The visits to one line: those that did the same kind of thing are told once, by the last of them."""
 
@@ -61,10 +76,11 @@ class _Line:
 def _rows(trace: Trace, names: Names) -> dict[_Place, Row]:
     visits = _visits(trace, names)
     lines: dict[_Place, _Line] = defaultdict(_Line)
-    for number, (place, events) in enumerate(visits):
-        line = lines[place]
-        line.visits[_kind(events)] = number
-        line.sites.update({event.site for event in events if event.site is not None})
+    for number, visit in enumerate(visits):
+        line = lines[visit.place]
+        line.visits[visit.kind] = number
+        for site in {mark[0] for mark in visit.marks}:
+            line.sites[site] += 1
     _tell(visits, lines, Phrases(trace, names))
     _add_failures(trace, lines)
     totals = _totals(trace, names)
@@ -78,46 +94,44 @@ def _rows(trace: Trace, names: Names) -> dict[_Place, Row]:
     return rows
 
 
-def _tell(visits: list[tuple[_Place, list[Event]]], lines: dict[_Place, _Line], phrases: Phrases) -> None:
-    for number, (place, events) in enumerate(visits):
-        line, kind = lines[place], _kind(events)
+def _tell(visits: list[_Visit], lines: dict[_Place, _Line], phrases: Phrases) -> None:
+    for number, visit in enumerate(visits):
+        line, kind = lines[visit.place], visit.kind
         if line.visits[kind] == number:
-            line.facts[kind] = phrases.of(events)
-        phrases.observe(events)
+            line.facts[kind] = phrases.of(visit.events)
+        phrases.observe(visit.events)
 
 
-def _visits(trace: Trace, names: Names) -> list[tuple[_Place, list[Event]]]:
+def _visits(trace: Trace, names: Names) -> list[_Visit]:
     """The events in runs at one line. A line whose own expression runs a second time begins a new visit."""
-    visits: list[tuple[_Place, list[Event]]] = []
-    seen: set[tuple[int, str]] = set()
+    visits: list[_Visit] = []
+    visit: _Visit | None = None
+    place = cache(lambda site: place_of(trace.sites[site]))
     for event in trace.events:
         if event.site is None or isinstance(event, Gap | Change) or _is_untold(event):
             continue
-        site = trace.sites[event.site]
-        place, mark = place_of(site), (event.site, _what(event))
-        direct = isinstance(event, Call) and not event.within and names.syntax.is_direct(site, event.op)
-        again = mark in seen and direct
-        if not visits or visits[-1][0] != place or again:
-            visits.append((place, []))
-            seen = set()
-        seen.add(mark)
-        visits[-1][1].append(event)
+        here, mark = place(event.site), (event.site, *_what(event))
+        if visit is None or visit.place != here or (mark in visit.marks and _is_direct(trace, names, event)):
+            visit = _Visit(here, [], set())
+            visits.append(visit)
+        visit.marks.add(mark)
+        visit.events.append(event)
     return visits
+
+
+def _is_direct(trace: Trace, names: Names, event: Event) -> bool:
+    return isinstance(event, Call) and not event.within and names.syntax.is_direct(trace.sites[event.site], event.op)
 
 
 def _is_untold(event: Event) -> bool:
     return isinstance(event, Region) and not (event.entering and event.name in TOLD)
 
 
-def _what(event: Event) -> str:
+def _what(event: Event) -> tuple[str, str]:
     """What kind of thing an event did: visits that did the same things are told once."""
     if isinstance(event, Call):
-        return f"{event.within or event.op} {event.mode}"
-    return f"{type(event).__name__} {getattr(event, 'entering', '')}"
-
-
-def _kind(events: list[Event]) -> _Kind:
-    return frozenset((event.site, _what(event)) for event in events if event.site is not None)
+        return event.within or event.op, event.mode
+    return type(event).__name__, str(getattr(event, "entering", ""))
 
 
 def _add_failures(trace: Trace, lines: dict[_Place, _Line]) -> None:
