@@ -6,6 +6,7 @@ interrupted. No torch is imported here or in anything that this imports: program
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import signal
@@ -209,6 +210,7 @@ def view(
 def main() -> None:
     """The entry point: our own errors are one line, a bug of ours says that it is one. Once all is said, Ctrl-C changes
     the exit code no more."""
+    gc.disable()  # a command ends before cycles could matter, and keeps nearly all that it makes
     try:
         code = commands.guarded(called)
         signal.signal(signal.SIGINT, signal.SIG_IGN)

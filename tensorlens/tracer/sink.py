@@ -1,4 +1,4 @@
-"""Carries rows out of the traced process while it runs, so that a killed process loses half a second at the most."""
+"""Carries rows out of the traced process while it runs, so that a killed process loses a fraction of a second at the most."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from tensorlens.journal import NONE, pack
 from tensorlens.live import scroll_all
 
-INTERVAL = 0.4  # seconds
+INTERVAL = 0.2  # seconds
 
 
 class Sink:
