@@ -1,4 +1,4 @@
-"""Carries rows out of the traced process while it runs, so that a killed process loses a fraction of a second at the most."""
+"""Carries rows out of the traced process while it runs, so that a killed process loses little of them."""
 
 from __future__ import annotations
 
