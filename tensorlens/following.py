@@ -74,7 +74,8 @@ class Follower(Generic[T]):
             self._load()
         while not self._ended.wait(_PAUSE):
             if self._live is not None and self._batches:
-                self._live.show(self._reader.calls)
+                with suppress(Exception):  # there is no line, then
+                    self._live.show(self._reader.calls)
             self._read()
             if self._reader.finished and self._early is None:
                 with suppress(Exception):

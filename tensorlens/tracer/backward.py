@@ -6,7 +6,6 @@ custom backward functions and recomputed checkpoints are seen; when it fails, th
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Container
 from itertools import count
 from typing import Any
@@ -16,6 +15,7 @@ import torch
 from tensorlens.journal import BACKWARD, BACKWARD_START, DEAD_ENDS, NONE
 from tensorlens.tracer.autopsy import autopsy, dead_ends, stopped_at
 from tensorlens.tracer.leftovers import note_leftovers
+from tensorlens.tracer.net import caller
 from tensorlens.tracer.recorder import Recorder, gather, version_of
 from tensorlens.tracer.singular import note_singular, singular_nodes
 from tensorlens.tracer.texts import short_values
@@ -30,7 +30,7 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
     def _engine_run_backward(t_outputs: Any, *args: Any, **kwargs: Any) -> Any:
         if recorder.paused:
             return engine(t_outputs, *args, **kwargs)
-        frame = sys._getframe(1)
+        frame = caller()
         token = next(_tokens)
         roots: list[torch.Tensor] = []
         gather(t_outputs, roots)

@@ -18,6 +18,7 @@ from tensorlens.journal import CALLBACK, NONE
 from tensorlens.tracer.frames import Sites
 from tensorlens.tracer.functions import Function, Functions, watched
 from tensorlens.tracer.identity import Identity
+from tensorlens.tracer.net import guarded
 
 RETURNED, RAISED, REFUSED = 0, 1, 2  # REFUSED: it could not be called as it was
 METHODS = ("forward", "setup_context", "backward", "vjp", "jvp", "vmap")
@@ -133,6 +134,14 @@ class Callbacks:
 
     # --- running ------------------------------------------------------------------------------------------------
 
+    def call(self, kind: str, added: tuple[int, Function], hook: Any, args: Any, kwargs: Any) -> Any:
+        """Run a user's function as `run` does, and in any case."""
+
+        def recording(hook: Any) -> Any:
+            return self.run(kind, added, lambda: hook(*args, **kwargs), args)
+
+        return guarded(self._recorder, "a callback", recording, hook, args, kwargs)
+
     def run(self, kind: str, added: tuple[int, Function], run: Callable[[], Any], given: Iterable[Any]) -> Any:
         """Run a callback and write down how it ended."""
         registration, function = added
@@ -154,7 +163,7 @@ class Callbacks:
                 given = tuple(self._identity.meet(tensor) for tensor, _ in before)
             self._rows.append((CALLBACK, "runs", registration, place, values, given, self.node, ended))
         except Exception as trouble:  # ours, never the user's
-            self._recorder.gap(f"a callback could not be recorded ({type(trouble).__name__}: {trouble})")
+            self._recorder.trouble("a callback", trouble)
 
     def _values(self, result: Any) -> tuple[Any, ...]:
         """(tensor or NONE, name of its type), flat, of each value that was handed back."""
@@ -179,7 +188,7 @@ class Watched:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._callbacks.asleep:
             return self.hook(*args, **kwargs)
-        return self._callbacks.run(self._kind, self._added, lambda: self.hook(*args, **kwargs), args)
+        return self._callbacks.call(self._kind, self._added, self.hook, args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.hook, name)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import torch.autograd.functional
 
+from tensorlens.tracer.net import caller
 from tensorlens.tracer.recorder import Recorder
 
 GIVEN = "given to "
@@ -20,7 +21,7 @@ def takes_function(recorder: Recorder, original: Any) -> Any:
     @functools.wraps(original)
     def taking(func: Any, *args: Any, **kwargs: Any) -> Any:
         if not recorder.paused:
-            recorder.callbacks.add(GIVEN + original.__name__, func, sys._getframe(1))
+            recorder.callbacks.add(GIVEN + original.__name__, func, caller())
         return original(func, *args, **kwargs)
 
     return taking

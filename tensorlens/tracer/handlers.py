@@ -13,6 +13,7 @@ from torch.nn.parameter import is_lazy
 
 from tensorlens.journal import MODE, NONE
 from tensorlens.tracer import ops
+from tensorlens.tracer.net import Net
 from tensorlens.tracer.recorder import Recorder, gather
 from tensorlens.tracer.surroundings import observed_by_program
 
@@ -46,14 +47,18 @@ def switch_site(recorder: Recorder, frame: Any, through: tuple[str, ...] = ("gra
 def _set_grad_enabled(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """`no_grad`, `enable_grad` and `set_grad_enabled` all arrive here; which one, the frame that called says."""
     result = func(*args, **kwargs)
-    frame = sys._getframe(2)
+    with Net(recorder, "a switch of gradient recording", sys._getframe(2)):
+        _note_switch(recorder, sys._getframe(2))
+    return result
+
+
+def _note_switch(recorder: Recorder, frame: Any) -> None:
     cause, _, method = frame.f_code.co_qualname.rpartition(".")
     if method == "__init__" and cause == "set_grad_enabled" and frame.f_back is not None:
         inner, _, inner_method = frame.f_back.f_code.co_qualname.rpartition(".")
         if frame.f_back.f_code.co_filename == frame.f_code.co_filename:
             frame, cause, method = frame.f_back, inner, inner_method
     note_mode(recorder, frame, cause or "set_grad_enabled", method != "__exit__")
-    return result
 
 
 def _sharing(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
@@ -61,8 +66,9 @@ def _sharing(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     frame = sys._getframe(2)
     result = recorder.call(func, args, kwargs, frame)
     recorder.gap(ops.SHARED_WITH_NUMPY, frame)
-    if args and isinstance(args[0], torch.Tensor):
-        recorder.untracked.open(args[0], ops.name_of(func), frame, True, _array(result))
+    with Net(recorder, "shared memory", frame):
+        if args and isinstance(args[0], torch.Tensor):
+            recorder.untracked.open(args[0], ops.name_of(func), frame, True, _array(result))
     return result
 
 
@@ -76,11 +82,11 @@ def _from_array(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     frame = sys._getframe(2)
     result = recorder.call(func, args, kwargs, frame)
     source: Any = args[0] if args else None
-    if type(source).__name__ != "ndarray" or result.device.type != "cpu":
-        return result
-    if source.__array_interface__["data"][0] == result.data_ptr():
-        recorder.gap(ops.SHARED_WITH_NUMPY, frame)
-        recorder.untracked.open(result, ops.name_of(func), frame, True, source)
+    with Net(recorder, "shared memory", frame):
+        shares = type(source).__name__ == "ndarray" and result.device.type == "cpu"
+        if shares and source.__array_interface__["data"][0] == result.data_ptr():
+            recorder.gap(ops.SHARED_WITH_NUMPY, frame)
+            recorder.untracked.open(result, ops.name_of(func), frame, True, source)
     return result
 
 
@@ -88,19 +94,22 @@ def _data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """`.data`: an alias whose version counter is its own."""
     frame = sys._getframe(2)
     result = recorder.call(func, args, kwargs, frame)
-    recorder.untracked.open(result, ops.name_of(func), frame, False)
+    with Net(recorder, "shared memory", frame):
+        recorder.untracked.open(result, ops.name_of(func), frame, False)
     return result
 
 
 def _assign_data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """`.data = ...`: other memory under the nodes that saved the tensor, no version moves."""
     frame = sys._getframe(2)
-    if is_lazy(args[0]) or observed_by_program():  # without values yet, it refuses every question
-        return recorder.call(func, args, kwargs, frame)
-    with torch._C.DisableTorchFunctionSubclass():
-        before = args[0].detach()
+    before = None
+    with Net(recorder, "what was there", frame), torch._C.DisableTorchFunctionSubclass():
+        if not is_lazy(args[0]) and not observed_by_program():  # without values yet, it refuses every question
+            before = args[0].detach()
     result = recorder.call(func, args, kwargs, frame)
-    with torch._C.DisableTorchFunctionSubclass():
+    if before is None:
+        return result
+    with Net(recorder, "other memory", frame), torch._C.DisableTorchFunctionSubclass():
         if torch._C._autograd._get_sequence_nr() and _differ(before, args[0]):
             recorder.untracked.moved(args[0], ops.name_of(func), frame)
     return result
@@ -120,8 +129,9 @@ def _storage(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """A storage that the user's own line asks for can be written past every version counter."""
     frame = sys._getframe(2)
     result = func(*args, **kwargs)
-    if recorder.sites.is_user(frame.f_code.co_filename):
-        recorder.untracked.open(args[0], ops.name_of(func), frame, True)
+    with Net(recorder, "shared memory", frame):
+        if recorder.sites.is_user(frame.f_code.co_filename):
+            recorder.untracked.open(args[0], ops.name_of(func), frame, True)
     return result
 
 
@@ -130,8 +140,9 @@ def _fused(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     frame = sys._getframe(2)
     result = recorder.call(func, args, kwargs, frame)
     recorder.gap(ops.FUSED, frame)
-    for parameter in args[0] if args else kwargs.get("params", ()):
-        recorder.untracked.written(parameter, ops.name_of(func), frame)
+    with Net(recorder, "a fused step", frame):
+        for parameter in args[0] if args else kwargs.get("params", ()):
+            recorder.untracked.written(parameter, ops.name_of(func), frame)
     return result
 
 
@@ -139,6 +150,12 @@ def _normalise(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """Running statistics are saved as they are in `eval()` mode, and moved in `train()` mode without their version."""
     frame = sys._getframe(2)
     result = recorder.call(func, args, kwargs, frame)
+    with Net(recorder, "running statistics", frame):
+        _note_statistics(recorder, func, args, kwargs, frame, result)
+    return result
+
+
+def _note_statistics(recorder: Recorder, func: Any, args: Any, kwargs: Any, frame: Any, result: Any) -> None:
     mean, variance, training, momentum = (
         args[position] if position < len(args) else kwargs.get(name, default)
         for position, name, default in (
@@ -150,7 +167,6 @@ def _normalise(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
             recorder.untracked.keep_statistics(result, mean, variance)
         elif momentum:
             recorder.untracked.move_statistics(ops.name_of(func), frame, mean, variance)
-    return result
 
 
 def _backward(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
@@ -159,20 +175,22 @@ def _backward(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     try:
         return func(*args, **kwargs)
     except BaseException as error:
-        roots: list[torch.Tensor] = []
-        gather((args, kwargs), roots)
-        for root in roots:
-            recorder.training.call_backward(root)
-        recorder.fail(error, ops.name_of(func), recorder.accesses(roots), frame)
+        with Net(recorder, "an exception", frame):
+            roots: list[torch.Tensor] = []
+            gather((args, kwargs), roots)
+            for root in roots:
+                recorder.training.call_backward(root)
+            recorder.fail(error, func, recorder.accesses(roots), frame)
         raise
 
 
 def _user_reads(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """`.grad` and `.grad_fn` read by the user's own line are part of the story; read by an optimizer they are not."""
     frame = sys._getframe(2)
-    if recorder.sites.is_user(frame.f_code.co_filename):
-        return recorder.call(func, args, kwargs, frame)
-    return func(*args, **kwargs)
+    read_by_user = False
+    with Net(recorder, "a read", frame):
+        read_by_user = recorder.sites.is_user(frame.f_code.co_filename)
+    return recorder.call(func, args, kwargs, frame) if read_by_user else func(*args, **kwargs)
 
 
 ops.SPECIAL.update(

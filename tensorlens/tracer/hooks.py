@@ -16,6 +16,7 @@ from tensorlens.journal import NONE
 from tensorlens.tracer import module_hooks
 from tensorlens.tracer.callbacks import Watched
 from tensorlens.tracer.invisible import is_ours
+from tensorlens.tracer.net import Net, caller
 from tensorlens.tracer.packed import following, keeps_tensors
 from tensorlens.tracer.recorder import Recorder
 
@@ -32,9 +33,10 @@ def hook_dictionary(recorder: Recorder, original: Any) -> Any:
             frame = sys._getframe(1)
             kind = _KINDS.get(frame.f_code, "node hook")
             if not callbacks.asleep and isinstance(key, int):
-                tensor = frame.f_locals.get("self")
-                target = recorder.identity.of(tensor) if isinstance(tensor, torch.Tensor) else None
-                hook = callbacks.watch(kind, hook, _caller(frame), NONE if target is None else target)
+                with Net(recorder, f"a {kind}", frame):
+                    tensor = frame.f_locals.get("self")
+                    target = recorder.identity.of(tensor) if isinstance(tensor, torch.Tensor) else None
+                    hook = callbacks.watch(kind, hook, _caller(frame), NONE if target is None else target)
             super().__setitem__(key, hook)
 
         def __getitem__(self, key: Any) -> Any:
@@ -93,7 +95,7 @@ def _node_hook(recorder: Recorder, original: Any) -> Any:
 
     def _register_hook(backward_hooks: Any, hook: Any) -> Any:
         if not recorder.callbacks.asleep:
-            hook = recorder.callbacks.watch("node hook", hook, sys._getframe(1))
+            hook = recorder.callbacks.watch("node hook", hook, caller())
         return register(backward_hooks, hook)
 
     return _register_hook
@@ -102,7 +104,7 @@ def _node_hook(recorder: Recorder, original: Any) -> Any:
 def _saved_tensor_hooks(recorder: Recorder, original: Any) -> Any:
     def push(pack: Any, unpack: Any) -> None:
         if not recorder.callbacks.asleep:
-            frame = recorder.sites.frame(sys._getframe(1))
+            frame = recorder.sites.frame(caller())
             keeps = keeps_tensors(pack)
             pack = _seeing(recorder, recorder.callbacks.watch("pack hook", pack, frame))
             unpack = recorder.callbacks.watch("unpack hook", unpack, frame)
@@ -156,7 +158,7 @@ def _function_object(recorder: Recorder, original: Any) -> Any:
     @functools.wraps(original)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         if not recorder.callbacks.asleep:
-            recorder.callbacks.applied(type(self), sys._getframe(1))
+            recorder.callbacks.applied(type(self), caller())
         original(self, *args, **kwargs)
 
     return __init__
@@ -167,7 +169,7 @@ def _once_differentiable(recorder: Recorder, original: Any) -> Any:
     def once_differentiable(fn: Any) -> Any:
         marked = original(fn)
         if not recorder.callbacks.asleep:
-            recorder.callbacks.add("once differentiable", fn, sys._getframe(1))
+            recorder.callbacks.add("once differentiable", fn, caller())
         return marked
 
     return once_differentiable
@@ -180,7 +182,7 @@ def _op_backward(recorder: Recorder, original: Any) -> Any:
     def register_autograd(self: Any, backward: Any, /, **kwargs: Any) -> None:
         if not recorder.callbacks.asleep:
             kind = f"backward of {self._namespace}.{self._name}"
-            backward = recorder.callbacks.watch(kind, backward, sys._getframe(1))
+            backward = recorder.callbacks.watch(kind, backward, caller())
         original(self, backward, **kwargs)
 
     return register_autograd
@@ -191,7 +193,7 @@ def _op_kernel(recorder: Recorder, original: Any) -> Any:
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         if not recorder.callbacks.asleep:
-            recorder.callbacks.add(f"operator {self._namespace}.{self._name}", self._init_fn, sys._getframe(1))
+            recorder.callbacks.add(f"operator {self._namespace}.{self._name}", self._init_fn, caller())
 
     return __init__
 
@@ -200,7 +202,7 @@ def _library_kernel(recorder: Recorder, original: Any) -> Any:
     @functools.wraps(original)
     def impl(self: Any, op_name: Any, fn: Any, *args: Any, **kwargs: Any) -> Any:
         if not recorder.callbacks.asleep:
-            recorder.callbacks.add(f"operator {self.ns}.{op_name}", fn, sys._getframe(1))
+            recorder.callbacks.add(f"operator {self.ns}.{op_name}", fn, caller())
         return original(self, op_name, fn, *args, **kwargs)
 
     return impl

@@ -79,7 +79,12 @@ class Hot(TorchFunctionMode):
 
     def way_of(self, func: Any) -> int:
         """Which way a function met for the first time takes."""
-        way = self.ways[func] = ops.way_of(func)
+        try:
+            way = ops.way_of(func)
+        except Exception as trouble:  # ours, never the user's
+            self.trouble("what a function does", trouble)
+            way = LONG
+        self.ways[func] = way
         return way
 
     def find_plan(self, frame: Any, key: Key, result: Any, written: bool = False) -> Plan:
@@ -225,7 +230,10 @@ class Hot(TorchFunctionMode):
     def finish(self, called: Called, result: Any, tensors: Any, inputs: Any, before: int) -> None:
         raise NotImplementedError
 
-    def fail(self, error: BaseException, op: str, inputs: Any, frame: Any, saved: tuple[Any, ...] = ()) -> None:
+    def fail(self, error: BaseException, called: Any, inputs: Any, frame: Any, saved: tuple[Any, ...] = ()) -> None:
+        raise NotImplementedError
+
+    def trouble(self, what: str, error: Exception, frame: Any = None) -> None:
         raise NotImplementedError
 
     def state(self, tensor: torch.Tensor, entry: Entry | None = None) -> tuple[Any, ...]:
@@ -276,7 +284,7 @@ def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
                     entry = recorder.met(value)
                 inputs.append(entry[1])
                 inputs.append(value._version)
-        except (LongWayError, RuntimeError):  # RuntimeError: an inference tensor has no version
+        except Exception:  # RuntimeError: an inference tensor has no version
             inputs = None
         if inputs is None:  # not in the handler: what the call raises has no exception of ours as its context
             return recorder.call(func, args, kwargs, _getframe(1))
@@ -284,7 +292,7 @@ def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
         try:
             result = func(*args, **kwargs)
         except BaseException as error:
-            recorder.fail(error, ops.name_of(func), inputs[1:], _getframe(1))
+            recorder.fail(error, func, inputs[1:], _getframe(1))
             raise
         frame: Any = _getframe(1)
         try:
@@ -331,7 +339,7 @@ def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
             if number >= identity.due:
                 identity.sweep(number)
             return result
-        except (LongWayError, RuntimeError):  # RuntimeError: it has no version, no memory or no usable grad_fn
+        except Exception:  # RuntimeError: it has no version, no memory or no usable grad_fn
             pass  # not in the handler: a Ctrl-C has no exception of ours as its context
         ops.note_risk(recorder, func, args, kwargs)
         recorder.finish((func, "", frame, "out" in kwargs, False), result, _tensors(args, more), inputs[1:], first)

@@ -19,6 +19,7 @@ from typing import Any
 import torch.overrides
 
 from tensorlens.journal import NONE, NOTICE, VALUES
+from tensorlens.tracer.net import Net
 from tensorlens.tracer.recorder import Recorder
 from tensorlens.tracer.values import values_read
 
@@ -35,7 +36,7 @@ def is_ours(filename: str) -> bool:
 @contextmanager
 def invisible(recorder: Recorder) -> Iterator[None]:
     """While this lasts, warnings name the user's line and tracebacks leave our frames out."""
-    with _warnings_reattributed(recorder), _frames_hidden():
+    with _warnings_reattributed(recorder), _frames_hidden(recorder):
         yield
 
 
@@ -52,12 +53,17 @@ def _warnings_reattributed(recorder: Recorder) -> Iterator[None]:
     reissued: list[Any] = []  # the warning being given again, which is noted already
 
     def reattribute(message: Any) -> None:
-        if not is_ours(message.filename):
-            if not reissued:
-                _note(recorder, message, sys._getframe(1))
+        here = sys._getframe(1)
+        frame: FrameType | None = here
+        ours = is_ours(message.filename)
+        with Net(recorder, "where a warning is from"):
+            frame = _calling_frame(here) if ours else here
+        if frame is not None and (ours or not reissued):
+            with Net(recorder, "a warning"):
+                _note(recorder, message, frame)
+        if not ours or frame is here:
             show(message)
-        elif (frame := _calling_frame(sys._getframe(1))) is not None:
-            _note(recorder, message, frame)
+        elif frame is not None:
             reissued.append(message)
             try:
                 _reissue(message, frame)
@@ -67,13 +73,14 @@ def _warnings_reattributed(recorder: Recorder) -> Iterator[None]:
     def keeping_ours_first(change: Any) -> Any:
         def changed(*args: Any, **kwargs: Any) -> Any:
             result = change(*args, **kwargs)
-            _put_filter_first()
+            with Net(recorder, "a change of `warnings.filters`"):
+                _put_filter_first()
             return result
 
         return changed
 
     warn = warnings.warn
-    warnings.warn = _counting_visible_frames(warn)
+    warnings.warn = _counting_visible_frames(recorder, warn)
     warnings._showwarnmsg = reattribute  # type: ignore[attr-defined]
     for name, change in changers.items():
         setattr(warnings, name, keeping_ours_first(change))
@@ -93,25 +100,32 @@ def _warnings_reattributed(recorder: Recorder) -> Iterator[None]:
         warnings._filters_mutated()  # type: ignore[attr-defined]
 
 
-def _counting_visible_frames(warn: Any) -> Any:
+def _counting_visible_frames(recorder: Recorder, warn: Any) -> Any:
     """`warnings.warn` whose `stacklevel` counts as it would without our frames."""
 
     def warn_(message: Any, category: Any = None, stacklevel: int = 1, source: Any = None, **more: Any) -> None:
-        frames: list[tuple[FrameType, None]] = []
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None:
-            frames.append((frame, None))
-            frame = frame.f_back
-        visible = {id(entry[0]) for entry in _without_ours(frames, reverse=True)}
-        level = wanted = 0
-        for entry, _ in frames:
-            level += 1
-            wanted += id(entry) in visible
-            if wanted >= stacklevel:
-                break
+        level = stacklevel
+        with Net(recorder, "where a warning points"):
+            level = _level(sys._getframe(1), stacklevel)
         warn(message, category, max(level, 1) + 1, source, **more)
 
     return warn_
+
+
+def _level(frame: FrameType | None, stacklevel: int) -> int:
+    """How many frames, ours included, lead from `frame` to the one that is meant without ours."""
+    frames: list[tuple[FrameType, None]] = []
+    while frame is not None:
+        frames.append((frame, None))
+        frame = frame.f_back
+    visible = {id(entry[0]) for entry in _without_ours(frames, reverse=True)}
+    level = wanted = 0
+    for entry, _ in frames:
+        level += 1
+        wanted += id(entry) in visible
+        if wanted >= stacklevel:
+            break
+    return level
 
 
 def _put_filter_first() -> None:
@@ -171,7 +185,7 @@ def _note(recorder: Recorder, message: Any, frame: FrameType | None) -> None:
 
 
 @contextmanager
-def _frames_hidden() -> Iterator[None]:
+def _frames_hidden(recorder: Recorder) -> Iterator[None]:
     """The traceback module walks over our frames without showing them (anomaly mode uses it for its own text)."""
     names = [name for name in ("walk_tb", "walk_stack", "_walk_tb_with_full_positions") if hasattr(traceback, name)]
     originals = {name: getattr(traceback, name) for name in names}
@@ -180,7 +194,10 @@ def _frames_hidden() -> Iterator[None]:
         def walked(*args: Any) -> Iterator[Any]:
             if args and args[0] is None and walk is originals.get("walk_stack"):
                 args = (sys._getframe(1).f_back.f_back, *args[1:])  # type: ignore[union-attr]
-            return _without_ours(list(walk(*args)), reverse=walk is originals.get("walk_stack"))
+            entries = list(walk(*args))
+            with Net(recorder, "a traceback"):
+                return _without_ours(entries, reverse=walk is originals.get("walk_stack"))
+            return iter(entries)
 
         return walked
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +12,7 @@ from torch.utils.hooks import BackwardHook
 
 from tensorlens.journal import NONE
 from tensorlens.tracer.callbacks import Callbacks, Watched
+from tensorlens.tracer.net import caller
 from tensorlens.tracer.recorder import Recorder
 
 Wrap = Callable[[Recorder, Any], Any]
@@ -24,7 +24,7 @@ def _module_hook(kind: str) -> Wrap:
         def register(self: Any, hook: Any, *args: Any, **kwargs: Any) -> Any:
             if recorder.callbacks.asleep:
                 return original(self, hook, *args, **kwargs)
-            added = recorder.callbacks.add(kind, hook, sys._getframe(1), recorder.callbacks.module(self))
+            added = recorder.callbacks.add(kind, hook, caller(), recorder.callbacks.module(self))
             return _remembered(recorder.callbacks, original(self, hook, *args, **kwargs), added)
 
         return register
@@ -38,7 +38,7 @@ def _global_hook(kind: str) -> Wrap:
         def register(hook: Any, *args: Any, **kwargs: Any) -> Any:
             if recorder.callbacks.asleep:
                 return original(hook, *args, **kwargs)
-            added = recorder.callbacks.add(kind, hook, sys._getframe(1))
+            added = recorder.callbacks.add(kind, hook, caller())
             return _remembered(recorder.callbacks, original(hook, *args, **kwargs), added)
 
         return register
@@ -60,7 +60,7 @@ def _module_made(recorder: Recorder, original: Any) -> Any:
         original(self, *args, **kwargs)
         if not recorder.callbacks.asleep:
             inits = {getattr(vars(kind).get("__init__"), "__code__", None) for kind in type(self).__mro__}
-            frame: Any = sys._getframe(1)
+            frame: Any = caller()
             while frame is not None and frame.f_code in inits:  # those of its own classes
                 frame = frame.f_back
             recorder.callbacks.made(self, frame)
@@ -75,7 +75,7 @@ def _backward_hook(recorder: Recorder, original: Any) -> Any:
         if not recorder.callbacks.asleep:
             user_hooks = _watched_list(recorder, module, "_backward_hooks", user_hooks)
             user_pre_hooks = _watched_list(recorder, module, "_backward_pre_hooks", user_pre_hooks)
-            _note_hooked(recorder, module, sys._getframe(1))
+            _note_hooked(recorder, module, caller())
         original(self, module, user_hooks, user_pre_hooks)
 
     return __init__

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import sys
 import weakref
 from typing import Any
 
 import torch
 
 from tensorlens.journal import ASSIGNMENT
+from tensorlens.tracer.net import caller
 from tensorlens.tracer.recorder import Recorder
 from tensorlens.tracer.refusal import held_by
 
@@ -26,7 +26,7 @@ def scaler_method(name: str) -> Any:
             result = original(self, optimizer, *args, **kwargs)
             if not recorder.paused:
                 held: list[torch.Tensor] = []
-                called = (original, f"GradScaler.{name}", sys._getframe(1), False, True)
+                called = (original, f"GradScaler.{name}", caller(), False, True)
                 sequence = torch._C._autograd._get_sequence_nr()
                 with torch._C.DisableTorchFunction():  # the program's own modes are active
                     held_by(optimizer, held)
@@ -94,7 +94,7 @@ def module_setter(recorder: Recorder, original: Any) -> Any:
     @functools.wraps(original)
     def set_(self: Any, name: Any, value: Any) -> Any:
         if isinstance(value, _HELD) and type(name) is str and not recorder.paused:
-            assignments.note(self, name, value, sys._getframe(1))
+            assignments.note(self, name, value, caller())
         return original(self, name, value)
 
     return set_

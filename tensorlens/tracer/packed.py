@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from tensorlens.journal import NONE, NOTICED
+from tensorlens.tracer.net import Net
 from tensorlens.tracer.recorder import Recorder, version_of
 from tensorlens.tracer.texts import short_text
 
@@ -39,16 +40,16 @@ def following(recorder: Recorder, pack: Any, unpack: Any) -> tuple[Callable[[Any
     def packing(tensor: torch.Tensor) -> Packed:
         if recorder.paused:
             return Packed(pack(tensor), NONE, NONE, NONE, NONE)
-        with torch._C.DisableTorchFunction():
+        known = (NONE, NONE, NONE, NONE)
+        with Net(recorder, "what a hook packs"), torch._C.DisableTorchFunction():
             _, number, _, storage = recorder.identity.entry(tensor)
-            version = version_of(tensor)
-        sequence = torch._C._autograd._get_sequence_nr() - 1
-        return Packed(pack(tensor), number, storage, version, sequence)
+            known = number, storage, version_of(tensor), torch._C._autograd._get_sequence_nr() - 1
+        return Packed(pack(tensor), *known)
 
     def unpacking(packed: Packed) -> Any:
         result = unpack(packed.value)
         if not recorder.paused and isinstance(result, torch.Tensor):
-            with torch._C.DisableTorchFunction():
+            with Net(recorder, "what a hook unpacks"), torch._C.DisableTorchFunction():
                 _compare(recorder, packed, result)
         return result
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from tensorlens.tracer import given, hooks, ops, surroundings
 from tensorlens.tracer.backward import wrap_engine
 from tensorlens.tracer.handlers import note_mode
 from tensorlens.tracer.leftovers import Attributes
+from tensorlens.tracer.net import Net, caller, netted
 from tensorlens.tracer.owners import module_setter, scaler_method
 from tensorlens.tracer.parameters import SPENT, is_spent, owner_of, unregistered
 from tensorlens.tracer.recomputed import PATCHES as RECOMPUTED
@@ -46,7 +46,7 @@ def _on_memory_of(name: str) -> Wrap:
         def call(source: Any, *args: Any, **kwargs: Any) -> Any:
             if recorder.paused:
                 return original(source, *args, **kwargs)
-            frame = sys._getframe(1)
+            frame = caller()
             result = run_unseen(recorder, (original, name, frame), (source, *args), kwargs)
             recorder.gap(ops.SHARED_WITH_NUMPY, frame)
             with torch._C.DisableTorchFunction():
@@ -64,7 +64,7 @@ def _set(recorder: Recorder, original: Any) -> Any:
     def set_(self: Any, *args: Any, **kwargs: Any) -> Any:
         if recorder.paused:
             return original(self, *args, **kwargs)
-        frame = sys._getframe(1)
+        frame = caller()
         result = run_unseen(recorder, (original, "Tensor.set_", frame), (self, *args), kwargs)
         with torch._C.DisableTorchFunction():
             recorder.untracked.open(self, "Tensor.set_", frame, False)
@@ -80,7 +80,7 @@ def _parameter(recorder: Recorder, original: Any) -> Any:
     def __new__(cls: Any, data: Any = None, requires_grad: bool = True) -> Any:
         if recorder.paused or not isinstance(data, torch.Tensor):
             return construct(cls, data, requires_grad)
-        frame = sys._getframe(1)
+        frame = caller()
         with torch._C.DisableTorchFunction():
             inputs = recorder.accesses([data])
         before = torch._C._autograd._get_sequence_nr()
@@ -105,7 +105,7 @@ def _uninitialized(recorder: Recorder, original: Any) -> Any:
         if recorder.paused:
             return construct(cls, *args, **kwargs)
 
-        called = (lambda: construct(cls, *args, **kwargs), "nn.UninitializedParameter", sys._getframe(1))
+        called = (lambda: construct(cls, *args, **kwargs), "nn.UninitializedParameter", caller())
         return run_unseen(recorder, called, (), {})
 
     return __new__
@@ -119,7 +119,7 @@ def _function_apply(recorder: Recorder, original: Any) -> Any:
     def recorded(cls: Any, *args: Any, **kwargs: Any) -> Any:
         if recorder.paused:
             return apply(cls, *args, **kwargs)
-        frame = sys._getframe(1)
+        frame = caller()
         recorder.callbacks.applied(cls, frame)
         result = run_unseen(recorder, (functools.partial(apply, cls), f"{cls.__name__}.apply", frame), args, kwargs)
         with torch._C.DisableTorchFunction():
@@ -139,7 +139,7 @@ def _context_method(name: str) -> Wrap:
             if recorder.paused:
                 return original(self, *tensors)
 
-            called = (functools.partial(original, self), f"ctx.{name}", sys._getframe(1))
+            called = (functools.partial(original, self), f"ctx.{name}", caller())
             return run_unseen(recorder, called, tensors, {})
 
         return declare
@@ -152,7 +152,7 @@ def _optimizer(recorder: Recorder, original: Any) -> Any:
         if recorder.paused:
             original(self, params, *args, **kwargs)
             return
-        frame = sys._getframe(1)
+        frame = caller()
         name = f"optim.{type(self).__name__}"
         module, spent = owner_of(params), is_spent(params)
         try:
@@ -181,7 +181,7 @@ def _inference_mode(entering: bool) -> Wrap:
         def switch(self: Any, *args: Any) -> Any:
             result = original(self, *args)
             if not recorder.paused:
-                note_mode(recorder, sys._getframe(1), "inference_mode", entering)
+                note_mode(recorder, caller(), "inference_mode", entering)
             return result
 
         return switch
@@ -202,7 +202,7 @@ def _swap_tensors(recorder: Recorder, original: Any) -> Any:
                 recorder.identity.resume((first, second), entries)
         with torch._C.DisableTorchFunction():
             old, new = ((recorder.identity.meet(tensor),) for tensor in (first, second))
-        recorder.rows.append((ASSIGNMENT, recorder.sites.of(sys._getframe(1)), "", old, new, False))
+        recorder.rows.append((ASSIGNMENT, recorder.sites.of(caller()), "", old, new, False))
         return result
 
     return swap_tensors
@@ -271,14 +271,15 @@ def installed(recorder: Recorder) -> Iterator[None]:
     recorder.training, recorder.steps = Training(recorder), Steps(recorder)
     try:
         for owner, name, wrap in _PATCHES:
-            own = vars(owner).get(name, _MISSING)
-            undo.append((owner, name, own))
-            original = own if own is not _MISSING else getattr(owner, name)
-            replacement = wrap(recorder, original)
-            surroundings.look_like(replacement, original)
-            if isinstance(original, staticmethod) or name == "__new__":
-                replacement = staticmethod(replacement)
-            setattr(owner, name, replacement)
+            with Net(recorder, f"`{name}`"):  # of another torch, perhaps
+                own = vars(owner).get(name, _MISSING)
+                original = own if own is not _MISSING else getattr(owner, name)
+                replacement = netted(recorder, wrap, original)
+                surroundings.look_like(replacement, original)
+                if isinstance(original, staticmethod) or name == "__new__":
+                    replacement = staticmethod(replacement)
+                undo.append((owner, name, own))
+                setattr(owner, name, replacement)
         ops.read_names()
         yield
     finally:

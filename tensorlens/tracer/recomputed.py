@@ -15,6 +15,7 @@ import torch
 from torch.utils import checkpoint
 
 from tensorlens.journal import NOTICED
+from tensorlens.tracer.net import Net
 from tensorlens.tracer.recorder import Recorder
 from tensorlens.tracer.texts import SHOWN_VALUES, short_text
 
@@ -29,7 +30,7 @@ def _forward_hook(recorder: Recorder, original: Any) -> Any:
         if not recorder.paused:
             samples: list[Any] = []
             setattr(frame, _NOTES, samples)
-            self.pack_hook = _before(self.pack_hook, lambda tensor: samples.append(_sample(tensor)))
+            self.pack_hook = _before(recorder, self.pack_hook, lambda tensor: samples.append(_sample(tensor)))
 
     return __init__
 
@@ -50,19 +51,16 @@ def _recomputation_hook(recorder: Recorder, original: Any) -> Any:
             recorder.rows.append((NOTICED, "recomputed", position, *values, _keeps_random(frame)))
 
         if not recorder.paused:
-            self.pack_hook = _before(self.pack_hook, compare)
+            self.pack_hook = _before(recorder, self.pack_hook, compare)
 
     return __init__
 
 
-def _before(pack: Any, look: Callable[[torch.Tensor], None]) -> Any:
+def _before(recorder: Recorder, pack: Any, look: Callable[[torch.Tensor], None]) -> Any:
     @functools.wraps(pack)
     def packing(tensor: torch.Tensor) -> Any:
-        try:
-            with torch._C.DisableTorchFunction(), torch.no_grad():
-                look(tensor)
-        except Exception:  # ours, never the user's: this tensor goes without comparison
-            pass
+        with Net(recorder, "what a checkpoint saves"), torch._C.DisableTorchFunction(), torch.no_grad():
+            look(tensor)
         return pack(tensor)
 
     return packing

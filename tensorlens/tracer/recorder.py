@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -87,26 +87,28 @@ class Recorder(Hot):
         """Run `func` and write a CALL row; on an exception a FAILURE row, and the exception goes on its way."""
         tensors: list[torch.Tensor] = []
         plain = 0
-        for value in args:
-            if type(value) in PLAIN:
-                tensors.append(value)
-                plain += 1
-            elif type(value) not in ATOMS:
-                gather(value, tensors)
-        if kwargs:
-            gather(kwargs, tensors)
-        odd = len(tensors) > plain
+        inputs: list[int] | None = None
         try:
+            for value in args:
+                if type(value) in PLAIN:
+                    tensors.append(value)
+                    plain += 1
+                elif type(value) not in ATOMS:
+                    gather(value, tensors)
+            if kwargs:
+                gather(kwargs, tensors)
             inputs = self.accesses(tensors)
+            ops.note_risk(self, func, args, kwargs)
         except Exception as trouble:  # ours, never the user's
-            self.gap(f"a call could not be recorded ({type(trouble).__name__}: {trouble})", frame)
+            self.trouble("a call", trouble, frame)
+        if inputs is None:
             return func(*args, **kwargs)
-        ops.note_risk(self, func, args, kwargs)
+        odd = len(tensors) > plain
         before = _next_sequence()
         try:
             result = func(*args, **kwargs)
         except BaseException as error:
-            self.fail(error, name or ops.name_of(func), inputs, frame)
+            self.fail(error, name or func, inputs, frame)
             raise
         self.finish((func, name, frame, "out" in kwargs, odd), result, tensors, inputs, before)
         return result
@@ -122,7 +124,7 @@ class Recorder(Hot):
                 with torch._C.DisableTorchFunctionSubclass():
                     self._record(called, result, tensors, inputs, (before, after))
         except Exception as trouble:  # ours, never the user's: say that the call was not seen
-            self.gap(f"a call could not be recorded ({type(trouble).__name__}: {trouble})", called[2])
+            self.trouble("a call", trouble, called[2])
 
     def _record(self, called: Called, result: Any, tensors: Any, inputs: Any, nodes: Any) -> None:
         func, name, frame, out, _ = called
@@ -227,14 +229,21 @@ class Recorder(Hot):
         sequence = node._sequence_nr()
         return number, version_of(tensor), True, leaf, node.name(), sequence, tensor.retains_grad, storage
 
-    def fail(self, error: BaseException, op: str, inputs: Any, frame: Any, saved: tuple[Any, ...] = ()) -> None:
-        """Write a FAILURE row for an exception on its way to the user's code, once."""
-        if self._has_noted(error) or self.failures >= MAX_FAILURES or isinstance(error, _STOP):
-            return
+    def fail(self, error: BaseException, called: Any, inputs: Any, frame: Any, saved: tuple[Any, ...] = ()) -> None:
+        """Write a FAILURE row for an exception on its way to the user's code, once. `called`: what raised it, or the
+        name of that."""
+        try:
+            if not self._has_noted(error) and self.failures < MAX_FAILURES and not isinstance(error, _STOP):
+                op = called if isinstance(called, str) else ops.name_of(called)
+                self._write_failure(error, op, tuple(inputs), frame, saved)
+        except Exception as trouble:  # ours, never the user's
+            self.trouble("an exception", trouble, frame)
+
+    def _write_failure(self, error: BaseException, op: str, inputs: Any, frame: Any, saved: tuple[Any, ...]) -> None:
         stack = self.sites.stack(frame)
         inside = self.sites.traceback_stack(error.__traceback__)  # user code that the call ran: a hook, a `backward`
         site = stack[-1] if stack else NONE
-        row = (FAILURE, type(error).__name__, safe_text(error), op, tuple(inputs), saved, (*stack, *inside), site)
+        row = (FAILURE, type(error).__name__, safe_text(error), op, inputs, saved, (*stack, *inside), site)
         self.rows.append(row)
         self.failures += 1
         self.last_failure = (id(error), token_of(error))
@@ -287,6 +296,11 @@ class Recorder(Hot):
                 yield
             finally:
                 torch._C._push_on_torch_function_stack(self)
+
+    def trouble(self, what: str, error: Exception, frame: Any = None) -> None:
+        """Say that an error of ours kept us from recording something."""
+        with suppress(Exception):
+            self.gap(f"{what} could not be recorded ({type(error).__name__}: {safe_text(error)})", frame)
 
     def gap(self, reason: str, frame: Any = None) -> None:
         """Say that something can't be seen."""

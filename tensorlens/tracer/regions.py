@@ -11,7 +11,7 @@ import sys
 import types
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import count
 from typing import Any
 
@@ -22,6 +22,7 @@ from tensorlens.journal import CHANGE, NONE, REGION
 from tensorlens.tracer import bytecode
 from tensorlens.tracer.frames import NOWHERE
 from tensorlens.tracer.handlers import switch_site
+from tensorlens.tracer.net import Net, caller
 from tensorlens.tracer.outside import Outside, Reading
 from tensorlens.tracer.recorder import Recorder
 
@@ -43,7 +44,7 @@ def _set_anomaly_enabled(recorder: Recorder, original: Any) -> Any:
     def set_anomaly_enabled(mode: bool, *args: Any, **kwargs: Any) -> None:
         original(mode, *args, **kwargs)
         if not recorder.paused:
-            frame = sys._getframe(1)
+            frame = caller()
             leaving = not mode or frame.f_code.co_name == "__exit__"
             _note(recorder, frame, "detect_anomaly", not leaving)
 
@@ -61,7 +62,7 @@ def _switch(kind: str, entering: bool) -> Wrap:
         def switch(*args: Any, **kwargs: Any) -> Any:
             if recorder.paused:
                 return original(*args, **kwargs)
-            frame = sys._getframe(1)
+            frame = caller()
             name = kind or type(args[0]).__name__
             try:
                 result = original(*args, **kwargs)
@@ -83,7 +84,7 @@ def _transform(fallback: str, entering: bool) -> Wrap:
         def nesting(*args: Any, **kwargs: Any) -> Any:
             result = original(*args, **kwargs)
             if not recorder.paused:
-                site, kind = _transform_called(recorder, sys._getframe(1), fallback)
+                site, kind = _transform_called(recorder, caller(), fallback)
                 if site != NOWHERE:
                     recorder.rows.append((REGION, NONE, site, kind, entering, NONE))
             return result
@@ -108,7 +109,7 @@ def _train(recorder: Recorder, original: Any) -> Any:
     @functools.wraps(original)
     def train(self: Any, mode: bool = True) -> Any:
         if not recorder.paused and getattr(self, "training", mode) != mode:
-            _flags_set[id(self)] = (weakref.ref(self), recorder.sites.of(sys._getframe(1)))
+            _flags_set[id(self)] = (weakref.ref(self), recorder.sites.of(caller()))
         return original(self, mode)
 
     return train
@@ -121,7 +122,7 @@ def _reentrant(recorder: Recorder, original: Any) -> Any:
     def forward(ctx: Any, run_function: Any, *args: Any) -> Any:
         if recorder.paused:
             return original(ctx, run_function, *args)
-        repeated = _Repeated(recorder, run_function, sys._getframe(1))
+        repeated = _Repeated(recorder, run_function, caller())
         with repeated.region():
             return original(ctx, repeated, *args)
 
@@ -135,7 +136,7 @@ def _without_reentrant(recorder: Recorder, original: Any) -> Any:
     def generator(fn: Any, *args: Any, **kwargs: Any) -> Any:
         if recorder.paused:
             return original(fn, *args, **kwargs)
-        repeated = _Repeated(recorder, fn, sys._getframe(1))
+        repeated = _Repeated(recorder, fn, caller())
         repeated.outside = Outside(fn, recorder.sites.is_user)
         return _within(repeated, original(repeated, *args, **kwargs))
 
@@ -143,7 +144,10 @@ def _without_reentrant(recorder: Recorder, original: Any) -> Any:
 
 
 def _within(repeated: _Repeated, generator: Any) -> Iterator[Any]:
-    with repeated.region():
+    entered = ExitStack()
+    with Net(repeated.recorder, "a checkpoint"):
+        entered.enter_context(repeated.region())
+    with entered:
         yield from generator
 
 
@@ -151,7 +155,7 @@ class _Repeated:
     """The function of a checkpoint: its first run is the forward pass, each later one a recomputation in backward."""
 
     def __init__(self, recorder: Recorder, function: Any, frame: Any) -> None:
-        self._recorder = recorder
+        self.recorder = recorder
         self._function = function
         self._token = next(_tokens)
         self.outside: Outside | None = None
@@ -160,18 +164,24 @@ class _Repeated:
         self._called = None if caller is None else (caller.f_code, caller.f_lasti)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._recorder.paused:
+        if self.recorder.paused:
             return self._function(*args, **kwargs)
-        outside = Outside(self._function, self._recorder.sites.is_user)
+        entered = ExitStack()
+        with Net(self.recorder, "a checkpoint"):
+            self._note_run(sys._getframe(1), entered)
+        with entered:
+            return self._function(*args, **kwargs)
+
+    def _note_run(self, frame: Any, entered: ExitStack) -> None:
+        outside = Outside(self._function, self.recorder.sites.is_user)
         if self.outside is None:
             self.outside = outside
-            return self._function(*args, **kwargs)
-        frame = sys._getframe(1)
+            return
         for name, old, new in outside.differences(self.outside):
             site = self._changed_at(frame, old)
-            self._recorder.rows.append((CHANGE, site, name, old.text, new.text, self._token))
-        with self.noted("recomputation", self._recorder.sites.known(frame), NONE, self._token):
-            return self._function(*args, **kwargs)
+            self.recorder.rows.append((CHANGE, site, name, old.text, new.text, self._token))
+        site = self.recorder.sites.known(frame)
+        entered.enter_context(self.noted("recomputation", site, NONE, self._token))
 
     @contextmanager
     def region(self) -> Iterator[None]:
@@ -181,11 +191,11 @@ class _Repeated:
 
     @contextmanager
     def noted(self, kind: str, site: int, token: int, checkpoint: int) -> Iterator[None]:
-        self._recorder.rows.append((REGION, token, site, kind, True, checkpoint))
+        self.recorder.rows.append((REGION, token, site, kind, True, checkpoint))
         try:
             yield
         finally:
-            self._recorder.rows.append((REGION, NONE, site, kind, False, checkpoint))
+            self.recorder.rows.append((REGION, NONE, site, kind, False, checkpoint))
 
     def _changed_at(self, frame: Any, reading: Reading) -> int:
         """The line that changed what the function reads: for a module's mode the call of `train()` or `eval()`, else
@@ -196,17 +206,17 @@ class _Repeated:
         for code, after, before in self._places(frame):
             found = [o for o in bytecode.writes_to(code, reading.root, reading.attribute) if after < o < before]
             if found:
-                return self._recorder.sites.at(code, found[-1], None)
+                return self.recorder.sites.at(code, found[-1], None)
         return NOWHERE
 
     def _places(self, frame: Any) -> Iterator[tuple[types.CodeType, int, int]]:
         """Where to look, the likeliest first: (code, after this offset, before this one)."""
         end = sys.maxsize
         running = []
-        outer = self._recorder.sites.frame(frame)
+        outer = self.recorder.sites.frame(frame)
         while outer is not None:
             running.append((outer.f_code, outer.f_lasti, outer.f_globals))
-            outer = self._recorder.sites.frame(outer.f_back)
+            outer = self.recorder.sites.frame(outer.f_back)
         for code, reached, _ in running:
             if self._called is not None and code is self._called[0]:
                 yield code, self._called[1], reached if reached > self._called[1] else end
@@ -217,7 +227,7 @@ class _Repeated:
         yield from ((code, -1, reached) for code, reached, _ in running)
         for _, _, names in running[-1:]:
             functions = [value for value in names.values() if isinstance(value, types.FunctionType)]
-            user = self._recorder.sites.is_user
+            user = self.recorder.sites.is_user
             yield from ((f.__code__, -1, end) for f in functions if user(f.__code__.co_filename))
 
 

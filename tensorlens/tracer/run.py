@@ -28,6 +28,7 @@ import tensorlens
 from tensorlens.journal import CLAIM, NONE, OUTCOME, VERSIONS
 from tensorlens.tracer.ending import write_end
 from tensorlens.tracer.invisible import invisible, strip
+from tensorlens.tracer.net import Net
 from tensorlens.tracer.patches import installed
 from tensorlens.tracer.recorder import Recorder
 from tensorlens.tracer.sink import Sink
@@ -163,14 +164,13 @@ def _write_outcome(recorder: Recorder, program: _Program, error: BaseException |
         outcome, exit_code = "exit", _exit_code(error)
     elif error is not None:
         outcome, exit_code = ("interrupted", 130) if isinstance(error, KeyboardInterrupt) else ("error", 1)
-        failure = recorder.note_ending(error)
+        with Net(recorder, "the exception that ended the run"):
+            failure = recorder.note_ending(error)
     traceback = None if error is None else error.__traceback__
-    try:
+    with Net(recorder, "the state at the end"):
         write_end(recorder, program.module.__dict__, traceback)
-    except Exception as trouble:  # ours, never the user's: the run is reported without its end state
-        recorder.gap(f"the state at the end could not be read ({type(trouble).__name__}: {trouble})")
-    if program.checker is not None:
-        for claim in program.checker.results():
+    with Net(recorder, "a claim"):
+        for claim in () if program.checker is None else program.checker.results():
             recorder.rows.append((CLAIM, *(getattr(claim, name) for name in claim.__slots__)))
     recorder.rows.append((OUTCOME, outcome, exit_code, failure))
     recorder.paused = False
@@ -187,7 +187,8 @@ def _let_python_show(error: BaseException) -> None:
     show = sys.excepthook
 
     def shown(kind: Any, value: Any, traceback: Any) -> None:
-        strip(value)
+        with suppress(Exception):  # it is shown with our frames, then
+            strip(value)
         first = value.__traceback__
         if first is not None and first.tb_frame.f_code.co_filename == "<string>" and first.tb_frame.f_back is None:
             value.__traceback__ = first.tb_next
@@ -214,10 +215,12 @@ def _after_fork(recorder: Recorder, sink: Sink) -> None:
 
 def _note_fork(recorder: Recorder) -> None:
     if not recorder.paused:
-        recorder.gap(FORKED, sys._getframe(1))
+        with Net(recorder, "a fork"):
+            recorder.gap(FORKED, sys._getframe(1))
 
 
 def _close(stack: ExitStack, sink: Sink) -> None:
     """The last `atexit` callback: the program's own threads and callbacks have run."""
-    stack.close()
+    with suppress(Exception):  # the process is at its end
+        stack.close()
     sink.close()

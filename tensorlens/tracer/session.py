@@ -21,6 +21,7 @@ from tensorlens.journal import NONE, OUTCOME, VERSIONS
 from tensorlens.reader import Reader
 from tensorlens.tracer.ending import write_end
 from tensorlens.tracer.installation import Installation
+from tensorlens.tracer.net import Net
 from tensorlens.tracer.recorder import Recorder
 
 P = ParamSpec("P")
@@ -65,11 +66,12 @@ class Session:
         assert installation is not None
         self._recorder = self._installation = None
         installation.take_out()
-        write_end(recorder, names, None if error is None else error.__traceback__)
-        if error is None:
-            recorder.rows.append((OUTCOME, "ok", 0, NONE))
-        else:
-            recorder.rows.append((OUTCOME, "error", 1, recorder.note_ending(error)))
+        with Net(recorder, "the state at the end"):
+            write_end(recorder, names, None if error is None else error.__traceback__)
+        failure = NONE
+        with Net(recorder, "the exception that ended the run"):
+            failure = NONE if error is None else recorder.note_ending(error)
+        recorder.rows.append((OUTCOME, "ok", 0, NONE) if error is None else (OUTCOME, "error", 1, failure))
         recorder.close()
         self._read(recorder.rows, wait=True)
         self._trace = self._reader.trace()

@@ -45,7 +45,7 @@ def singular_nodes(recorder: Recorder, roots: list[torch.Tensor], frame: Any) ->
             if all(root.device.type == "cpu" and bool(root.isfinite().all()) for root in roots):
                 return list(_examine(roots))
     except Exception as trouble:  # ours: the user's backward goes on
-        recorder.gap(f"derivatives could not be read ({type(trouble).__name__}: {trouble})", frame)
+        recorder.trouble("where derivatives are not finite", trouble, frame)
     return []
 
 

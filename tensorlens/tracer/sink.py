@@ -6,7 +6,7 @@ import _thread
 import os
 from typing import Any
 
-from tensorlens.journal import NONE, pack
+from tensorlens.journal import GAP, NONE, pack
 from tensorlens.live import scroll_all
 
 INTERVAL = 0.2  # seconds
@@ -95,7 +95,11 @@ def _packed(rows: list[Any]) -> bytes:
     try:
         return pack(rows)
     except ValueError:
+        pass
+    try:
         return pack([_plain(item) for item in rows])
+    except Exception as trouble:  # ours: that these are missing is said
+        return pack([(GAP, f"some of the run could not be written down ({type(trouble).__name__})", NONE)])
 
 
 def _plain(item: Any) -> Any:

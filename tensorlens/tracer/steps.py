@@ -21,6 +21,7 @@ from torch.autograd.profiler import record_function
 from tensorlens.journal import NONE, NOTHING, PLAN, WRITTEN
 from tensorlens.tracer import ops
 from tensorlens.tracer.identity import PLAIN
+from tensorlens.tracer.net import caller
 from tensorlens.tracer.recorder import Recorder, version_of
 from tensorlens.tracer.refusal import refused_call
 from tensorlens.tracer.training import Found
@@ -53,9 +54,9 @@ class Steps:
             if not all(map(_is_ordinary, found)):
                 return
             held = [(parameter, number, parameter._version, g, v) for parameter, number, _, g, v in found]
-        torch._C._pop_torch_function_stack()
         name = f"{type(optimizer).__name__}.step"
         self._running[_thread.get_ident()] = (name, self._recorder.sites.frame(frame), held)
+        torch._C._pop_torch_function_stack()
 
     def end(self, error: BaseException | None) -> None:
         """A step of this thread's is over: the mode comes back, and what changed is written down."""
@@ -66,7 +67,8 @@ class Steps:
             with torch._C.DisableTorchFunction():
                 self._tell_step(*running, error)
         finally:
-            torch._C._push_on_torch_function_stack(self._recorder)
+            if not _on_top(self._recorder):  # Ctrl-C may have come before it was taken off
+                torch._C._push_on_torch_function_stack(self._recorder)
 
     def _tell_step(self, op: str, frame: Any, held: list[_Held], error: BaseException | None) -> None:
         recorder = self._recorder
@@ -175,8 +177,10 @@ def _enter(recorder: Recorder, original: Any) -> Any:
 def _leave(recorder: Recorder, original: Any) -> Any:
     def __exit__(self: Any, kind: Any, error: Any, traceback: Any) -> None:
         if type(self.name) is str and self.name.startswith(_STEP):
-            recorder.steps.end(error)
-            recorder.within = ""
+            try:
+                recorder.steps.end(error)
+            finally:
+                recorder.within = ""
         with _off(recorder):
             original(self, kind, error, traceback)
 
@@ -198,7 +202,7 @@ def _zero_grad(parameters_of: Callable[[Any], Iterable[torch.Tensor]]) -> Wrap:
                     held = [p for p in parameters_of(self) if p.is_leaf and p.grad is not None]
                 original(self, *args, **kwargs)
                 with torch._C.DisableTorchFunction():
-                    recorder.steps.dropped(held, sys._getframe(1))
+                    recorder.steps.dropped(held, caller())
 
         return zero_grad
 

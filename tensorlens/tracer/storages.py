@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ import torch
 import torch.utils.dlpack
 
 from tensorlens.tracer import ops
+from tensorlens.tracer.net import caller
 from tensorlens.tracer.recorder import Recorder
 
 Wrap = Callable[[Recorder, Any], Any]
@@ -24,7 +24,7 @@ def _writes(recorder: Recorder, original: Any) -> Any:
 
     @functools.wraps(original)
     def write(self: Any, *args: Any, **kwargs: Any) -> Any:
-        frame = sys._getframe(1)
+        frame = caller()
         if recorder.paused or not recorder.sites.is_user(frame.f_code.co_filename):
             return original(self, *args, **kwargs)
         recorder.untracked.look(frame)
@@ -42,7 +42,7 @@ def _exports(recorder: Recorder, original: Any) -> Any:
     def to_dlpack(tensor: Any) -> Any:
         capsule = original(tensor)
         if not recorder.paused and isinstance(tensor, torch.Tensor):
-            frame = sys._getframe(1)
+            frame = caller()
             recorder.gap(ops.SHARED_WITH_NUMPY, frame)
             recorder.untracked.open(tensor, "torch.to_dlpack", frame, True)
         return capsule

@@ -7,7 +7,7 @@ import functools
 import multiprocessing.process
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FunctionType
 from typing import Any
 
@@ -15,6 +15,7 @@ import torch
 
 from tensorlens.tracer import ops
 from tensorlens.tracer.invisible import strip, strip_traceback
+from tensorlens.tracer.net import Net, caller
 from tensorlens.tracer.recorder import Recorder
 
 JIT = "traced by `torch.jit`: what runs inside is not seen"
@@ -38,7 +39,7 @@ def _tracing(recorder: Recorder, original: Any) -> Any:
 
     def trace(*args: Any, **kwargs: Any) -> Any:
         if not recorder.paused:
-            recorder.gap(JIT, sys._getframe(1))
+            recorder.gap(JIT, caller())
         with recorder.aside():
             return original(*args, **kwargs)
 
@@ -64,8 +65,9 @@ def thread_errors_stripped(thread: Any) -> Iterator[None]:
 
     def stripped(ended: Any) -> None:
         error = sys.exc_info()[1]
-        if error is not None:
-            strip(error)
+        with suppress(Exception):  # it is shown with our frames, then
+            if error is not None:
+                strip(error)
         invoke(ended)
 
     thread._invoke_excepthook = stripped
@@ -93,7 +95,8 @@ def _unseen(recorder: Recorder, compiled: Any) -> Any:
     @functools.wraps(run)
     def stepping_aside(*args: Any, **kwargs: Any) -> Any:
         if not recorder.paused:
-            recorder.gap(ops.COMPILED, sys._getframe(1))
+            with Net(recorder, "compiled code"):
+                recorder.gap(ops.COMPILED, sys._getframe(1))
         with recorder.aside():
             return run(*args, **kwargs)
 
@@ -109,7 +112,7 @@ def _process_start(recorder: Recorder, original: Any) -> Any:
     def start(self: Any) -> None:
         original(self)
         if not recorder.paused and self._popen.method != "fork":
-            recorder.gap(STARTED, sys._getframe(1))
+            recorder.gap(STARTED, caller())
 
     return start
 

@@ -17,6 +17,7 @@ import torch
 
 from tensorlens.journal import NONE, NOTICED
 from tensorlens.tracer.held import Held
+from tensorlens.tracer.net import Net, caller
 from tensorlens.tracer.recorder import Recorder, version_of
 
 Wrap = Callable[[Recorder, Any], Any]
@@ -54,21 +55,25 @@ class Training:
     # --- steps ----------------------------------------------------------------------------------------------------
 
     def before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        if not self._recorder.paused:
+            with Net(self._recorder, "a step", sys._getframe(1)):
+                self._before_step(optimizer, args, kwargs, sys._getframe(1))
+
+    def _before_step(self, optimizer: Any, args: Any, kwargs: Any, frame: Any) -> None:
         """An optimizer is about to step; one that is given a closure finds its gradients later."""
-        if self._recorder.paused:
-            return
         for number, site in self._named.items():
             self._recorder.rows.append((NOTICED, "uncalled", site, number))
         self._named.clear()
         with torch._C.DisableTorchFunction():
             self.held.round_ends(by_step=True)
         if not _closure(args, kwargs):
-            found = self._note_step(optimizer, sys._getframe(1))
-            self._recorder.steps.begin(optimizer, found, sys._getframe(1))
+            self._recorder.steps.begin(optimizer, self._note_step(optimizer, frame), frame)
 
     def after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        if not self._recorder.paused and _closure(args, kwargs):
-            self._note_step(optimizer, sys._getframe(1))
+        if not self._recorder.paused:
+            with Net(self._recorder, "a step", sys._getframe(1)):
+                if _closure(args, kwargs):
+                    self._note_step(optimizer, sys._getframe(1))
 
     def _note_step(self, optimizer: Any, frame: Any) -> list[Found]:
         with torch._C.DisableTorchFunction():
@@ -100,7 +105,8 @@ class Training:
 
     def registered(self, module: Any, _name: str, value: Any) -> None:
         if value is not None and not self._recorder.paused:
-            self._owners[id(value)] = (self._mark(value), weakref.ref(module))
+            with Net(self._recorder, "what a module holds"):
+                self._owners[id(value)] = (self._mark(value), weakref.ref(module))
 
     def _mark(self, value: Any) -> Any:
         """What a later object at the same address doesn't have. No weak reference to a parameter may be left:
@@ -191,7 +197,9 @@ class _NamedBackward:
         if tensor is None:
             return self._function.__get__(None, owner)
         if not self._recorder.paused:
-            self._recorder.training.name_backward(tensor, sys._getframe(1))
+            frame = sys._getframe(1)
+            with Net(self._recorder, "`backward`", frame):
+                self._recorder.training.name_backward(tensor, frame)
         return self._function.__get__(tensor, owner)
 
 
@@ -216,7 +224,7 @@ def _add_param_group(recorder: Recorder, original: Any) -> Any:
     @functools.wraps(original)
     def add_param_group(self: Any, param_group: Any) -> None:
         original(self, param_group)
-        frame = sys._getframe(1)
+        frame = caller()
         if recorder.paused or frame.f_code.co_qualname == "Optimizer.__init__":
             return
         given = list(self.param_groups[-1]["params"])

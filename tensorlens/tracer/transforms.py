@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ import torch._functorch.apis
 import torch._functorch.eager_transforms
 
 from tensorlens.tracer.given import GIVEN
+from tensorlens.tracer.net import caller
 from tensorlens.tracer.recorder import Recorder
 from tensorlens.tracer.unseen import run_unseen
 
@@ -25,7 +25,7 @@ def _transformed(name: str) -> Wrap:
         def call(function: Any, *args: Any, **kwargs: Any) -> Any:
             if recorder.paused:
                 return original(function, *args, **kwargs)
-            frame = recorder.sites.frame(sys._getframe(1))
+            frame = recorder.sites.frame(caller())
             recorder.callbacks.add(GIVEN + name, function, frame)
             return run_unseen(recorder, (original, name, frame), (function, *args), kwargs)
 

@@ -19,7 +19,7 @@ def run_unseen(recorder: Recorder, called: tuple[Any, str, Any], args: Any, kwar
             gather((args, kwargs), tensors, 4)
             inputs = recorder.accesses(tensors)
     except Exception as trouble:  # ours, never the user's
-        recorder.gap(f"a call could not be recorded ({type(trouble).__name__}: {trouble})", frame)
+        recorder.trouble("a call", trouble, frame)
         return func(*args, **kwargs)
     before = torch._C._autograd._get_sequence_nr()
     try:
@@ -28,5 +28,5 @@ def run_unseen(recorder: Recorder, called: tuple[Any, str, Any], args: Any, kwar
         recorder.fail(error, name, inputs, frame)
         raise
     with torch._C.DisableTorchFunction():
-        recorder.finish((func, name, frame, False, True), result, tensors, inputs, before)
+        recorder.finish((getattr(func, "__wrapped__", func), name, frame, False, True), result, tensors, inputs, before)
     return result

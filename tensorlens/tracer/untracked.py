@@ -136,7 +136,7 @@ class Untracked:
             inside = called[1].endswith(".apply")  # the program's own code ran in it, and may have written
             self.look(called[2], tensors, moved, None if inside else before)
         except Exception as trouble:  # ours, never the user's
-            self.recorder.gap(f"memory could not be compared ({type(trouble).__name__}: {trouble})", called[2])
+            self.recorder.trouble("what memory held", trouble, called[2])
         Recorder.finish(self.recorder, called, result, tensors, inputs, before)
 
     def look(self, frame: FrameType, touched: Any = None, written: Any = (), before: int | None = None) -> None:

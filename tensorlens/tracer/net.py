@@ -1,0 +1,139 @@
+"""What catches an error of ours wherever torch or Python calls us: the program goes on as it would without the lens,
+and the report has a gap that says what was missed. What the program raises itself is never caught, nor is Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType, FunctionType, TracebackType
+from typing import Any
+
+Wrap = Callable[[Any, Any], Any]
+
+
+def caller() -> FrameType:
+    """For a function that stands in a patch's place: the frame that called it, past the net."""
+    return sys._getframe(3)
+
+
+class Net:
+    """A context manager for what is ours alone: an error in it becomes a gap."""
+
+    __slots__ = ("_frame", "_recorder", "_what")
+
+    def __init__(self, recorder: Any, what: str, frame: FrameType | None = None) -> None:
+        self._recorder = recorder
+        self._what = what
+        self._frame = frame
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        self._recorder.trouble(self._what, error, self._frame)
+        return True
+
+
+def netted(recorder: Any, wrap: Wrap, original: Any) -> Any:
+    """`wrap(recorder, original)`, a function that calls `original` and records it, with a net below. What is no
+    function (a table, a class, a descriptor) has nets of its own."""
+    function = getattr(original, "__func__", original)
+    if isinstance(function, type) or not callable(function):
+        return wrap(recorder, original)
+    thread = _Thread()
+
+    @functools.wraps(function)
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        runs = thread.runs
+        return runs[-1](*args, **kwargs) if runs else function(*args, **kwargs)
+
+    kind = type(original) if isinstance(original, classmethod | staticmethod) else None
+    replacement = wrap(recorder, noted if kind is None else kind(noted))
+    recording = getattr(replacement, "__func__", replacement)
+    if not isinstance(recording, FunctionType):
+        return wrap(recorder, original)
+    what = f"`{getattr(function, '__qualname__', '')}`"
+
+    def net(*args: Any, **kwargs: Any) -> Any:
+        runs = thread.runs
+        depth = len(runs)
+        run = _Run(function)
+        try:
+            runs.append(run)
+            return recording(*args, **kwargs)
+        except Exception as error:
+            if id(error) == run.raised:
+                raise
+            trouble = error
+        finally:
+            del runs[depth:]
+        try:
+            return run.outcome(recorder, what, trouble, args, kwargs)
+        finally:
+            del trouble  # its traceback leads here
+
+    return classmethod(net) if isinstance(replacement, classmethod) else net
+
+
+def guarded(recorder: Any, what: str, recording: Callable[[Any], Any], function: Any, args: Any, kwargs: Any) -> Any:
+    """`function(*args, **kwargs)`, as `recording` runs it, which is ours and is given a stand-in for `function`."""
+    run = _Run(function)
+    try:
+        return recording(run)
+    except Exception as error:
+        if id(error) == run.raised:
+            raise
+        trouble = error
+    try:
+        return run.outcome(recorder, what, trouble, args, kwargs)
+    finally:
+        del trouble
+
+
+class _Run:
+    """A function of the program's or of torch's in one call of what records it, and how far it came. No exception is
+    held: with its traceback that were a cycle, which kept the program's tensors alive."""
+
+    __slots__ = ("_function", "_result", "_returned", "raised")
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+        self._result: Any = None
+        self._returned = False
+        self.raised = 0  # the id of what it raised, which lives until it has been passed on
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            self._result = self._function(*args, **kwargs)
+        except BaseException as error:
+            self.raised = id(error)
+            raise
+        self._returned = True
+        return self._result
+
+    def outcome(self, recorder: Any, what: str, trouble: Exception, args: Any, kwargs: Any) -> Any:
+        """What the call would have come to without us, who ran into `trouble`."""
+        recorder.trouble(what, trouble)
+        if self._returned:
+            return self._result
+        own: BaseException | None = trouble
+        while own is not None and id(own) != self.raised:
+            own = own.__context__
+        try:
+            if own is None:
+                return self._function(*args, **kwargs)
+            raise own
+        finally:
+            del own, trouble
+
+
+class _Thread(threading.local):
+    """The runs that a thread is in, the innermost last."""
+
+    def __init__(self) -> None:
+        self.runs: list[_Run] = []

@@ -1,0 +1,257 @@
+"""An error of ours reaches no program: the report has a gap instead."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from warm import Warm
+
+import tensorlens
+from tensorlens.model import Gap
+from tensorlens.soundness import check
+from tensorlens.tracer import net, patches
+
+PROGRAM = Path(__file__).parent / "data" / "entrances.py"
+BROKEN = """\
+import importlib
+owner = importlib.import_module("tensorlens.tracer." + {module!r})
+*parts, name = {name!r}.split(".")
+for part in parts:
+    owner = getattr(owner, part)
+
+
+def broken(*args, **kwargs):
+    raise LookupError("ours")
+
+
+setattr(owner, name, broken)
+"""
+"""What a program starts with in which something of ours doesn't work; without the lens it is in nobody's way."""
+
+INNER = """
+    autopsy.nodes_of
+    backward._changes backward._gradients backward.autopsy backward.note_leftovers backward.singular_nodes
+    callbacks.Callbacks.add callbacks.Callbacks.applied callbacks.Callbacks.module callbacks.Callbacks.of_method
+    callbacks.Callbacks.register callbacks.Callbacks.run callbacks.Callbacks.watch callbacks._versions
+    callbacks.watched
+    frames.Sites.known frames.Sites.stack
+    functions.Functions.of
+    handlers._array handlers._differ handlers._note_statistics handlers._note_switch handlers.note_mode
+    hot.Hot.find_plan hot.Hot.met hot.Hot.ordinary
+    identity.Identity.add identity.Identity.meet identity.Identity.moved
+    invisible._note invisible._put_filter_first
+    leftovers.Attributes.note
+    module_hooks._note_hooked module_hooks._watched_list
+    ops.way_of
+    outside.Outside._add_function outside.Outside.differences
+    owners.Assignments.note
+    packed.version_of
+    patches.note_mode
+    recomputed._sample
+    recorder.Recorder._record recorder.Recorder._write_failure recorder.Recorder.accesses
+    recorder.Recorder.note_ending recorder.Recorder.state
+    recorder.gather
+    regions._Repeated.noted regions._note regions._transform_called
+    run.write_end
+    steps.Steps.begin steps.Steps.dropped steps.Steps.end
+    storages.caller
+    training.Training._note_step training.Training._write_step training.Training.call_backward
+    training.Training.name_backward training.Training._mark
+    transforms.caller
+    untracked.Untracked.look untracked.Untracked.open
+    unseen.gather
+""".split()
+LONG_WAY_LEFT = ("hot.Hot.find_plan", "hot.Hot.ordinary")  # what fails there is recorded all the same
+IN_SIGHT = ("invisible._calling_frame", "invisible._level", "invisible._without_ours")
+"""Without these our own frames are seen."""
+EVERYDAY = 8  # one of so many is tried every day
+
+
+@pytest.fixture(scope="module")
+def warm() -> Iterator[Warm]:
+    with Warm() as process:
+        yield process
+
+
+def reasons(trace: Any) -> list[str]:
+    return [event.reason for event in trace.events if isinstance(event, Gap)]
+
+
+def broken(folder: Path, inner: str) -> Path:
+    module, _, name = inner.partition(".")
+    script = folder / "program.py"
+    script.write_text(BROKEN.format(module=module, name=name) + PROGRAM.read_text("utf-8"), "utf-8")
+    return script
+
+
+def sampled(every: list[str]) -> list[Any]:
+    return [pytest.param(one, marks=[pytest.mark.complete] * (n % EVERYDAY > 0)) for n, one in enumerate(every)]
+
+
+@pytest.mark.parametrize("inner", sampled(INNER))
+def test_a_program_is_as_it_is_where_something_of_ours_fails(inner: str, warm: Warm, tmp_path: Path) -> None:
+    script = broken(tmp_path, inner)
+    ran, trace = warm.traced(script)
+    assert ran == warm.plain(script)
+    assert trace.script.outcome == "error"
+    assert check(trace) == []
+    told = any("could not be recorded (LookupError: ours)" in reason for reason in reasons(trace))
+    assert told == (inner not in LONG_WAY_LEFT)
+
+
+@pytest.mark.complete
+@pytest.mark.parametrize("inner", IN_SIGHT)
+def test_a_program_goes_on_where_our_frames_are_seen(inner: str, warm: Warm, tmp_path: Path) -> None:
+    script = broken(tmp_path, inner)
+    ran, trace = warm.traced(script)
+    plain = warm.plain(script)
+    assert (ran.returncode, ran.stdout.count("given"), trace.script.outcome) == (plain.returncode, 3, "error")
+    assert "ours" not in ran.stdout + ran.stderr
+
+
+def test_a_program_of_every_entrance_leaves_no_gap_of_ours(warm: Warm) -> None:
+    ran, trace = warm.traced(PROGRAM)
+    assert ran == warm.plain(PROGRAM)
+    assert not any("could not be" in reason for reason in reasons(trace))
+
+
+def test_every_patch_has_a_net() -> None:
+    own_nets = {"backward", "OrderedDict"}  # a descriptor, a class
+    bare = []
+    with tensorlens.trace():
+        for owner, name, _ in patches._PATCHES:
+            installed = vars(owner)[name]
+            function = getattr(installed, "__func__", installed)
+            if getattr(function, "__code__", None) is not net.netted(None, _same, len).__code__:
+                bare.append(name)
+    assert {name for name in bare if not name.startswith("_global_")} == own_nets
+
+
+def _same(recorder: Any, original: Any) -> Any:
+    def recording(*args: Any, **kwargs: Any) -> Any:
+        return original(*args, **kwargs)
+
+    return recording
+
+
+class Recorder:
+    """What a net asks of one."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def trouble(self, what: str, error: Exception, frame: Any = None) -> None:
+        self.told.append(f"{what}: {error}")
+
+
+class Program(Exception):
+    pass
+
+
+def fails_before(recorder: Any, original: Any) -> Any:
+    def recording(*args: Any) -> Any:
+        raise LookupError("ours")
+
+    return recording
+
+
+def fails_after(recorder: Any, original: Any) -> Any:
+    def recording(*args: Any) -> Any:
+        original(*args)
+        raise LookupError("ours")
+
+    return recording
+
+
+def fails_at_its_failure(recorder: Any, original: Any) -> Any:
+    def recording(*args: Any) -> Any:
+        try:
+            return original(*args)
+        except BaseException:
+            raise LookupError("ours") from None
+
+    return recording
+
+
+def fails_in_the_end(recorder: Any, original: Any) -> Any:
+    def recording(*args: Any) -> Any:
+        try:
+            return original(*args)
+        finally:
+            raise LookupError("ours")
+
+    return recording
+
+
+FAILING = (fails_before, fails_after, fails_at_its_failure, fails_in_the_end)
+
+
+@pytest.mark.parametrize("wrap", [_same, *FAILING])
+def test_the_original_runs_once_and_has_its_own_outcome(wrap: Callable[[Any, Any], Any]) -> None:
+    ran = []
+
+    def original(value: Any) -> Any:
+        ran.append(value)
+        if isinstance(value, BaseException):
+            raise value
+        return [value]
+
+    recorder = Recorder()
+    patched = net.netted(recorder, wrap, original)
+    assert patched(1) == [1]
+    for error in (Program(), KeyboardInterrupt(), SystemExit(3)):
+        context = ValueError()
+        error.__context__ = context
+        with pytest.raises(type(error)) as caught:
+            patched(error)
+        assert caught.value is error
+        assert error.__context__ is context
+    assert len(ran) == 4
+    expected: dict[Any, int] = {_same: 0, fails_before: 4, fails_after: 1, fails_at_its_failure: 3, fails_in_the_end: 4}
+    assert len(recorder.told) == expected[wrap]
+
+
+def test_ctrl_c_in_what_is_ours_is_not_caught() -> None:
+    def wrap(recorder: Any, original: Any) -> Any:
+        def recording() -> None:
+            raise KeyboardInterrupt
+
+        return recording
+
+    recorder = Recorder()
+    with pytest.raises(KeyboardInterrupt):
+        net.netted(recorder, wrap, list)()
+    with pytest.raises(KeyboardInterrupt), net.Net(recorder, "a call"):
+        raise KeyboardInterrupt
+    assert recorder.told == []
+
+
+@pytest.mark.parametrize("wrap", [_same, *FAILING])
+@pytest.mark.parametrize("fails", [False, True])
+def test_nothing_is_kept_alive(wrap: Callable[[Any, Any], Any], fails: bool) -> None:
+    def original(tensor: Any) -> Any:
+        if fails:
+            raise Program
+        return tensor
+
+    patched = net.netted(Recorder(), wrap, original)
+
+    def used() -> weakref.ref[torch.Tensor]:
+        tensor = torch.ones(1)
+        try:
+            patched(tensor)
+        except Program:
+            pass
+        return weakref.ref(tensor)
+
+    gc.disable()
+    try:
+        assert used()() is None
+    finally:
+        gc.enable()
