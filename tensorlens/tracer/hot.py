@@ -28,6 +28,7 @@ from tensorlens.journal import NEW, NONE, PLAN, WRITTEN
 from tensorlens.tracer import compiled, ops
 from tensorlens.tracer.frames import Sites
 from tensorlens.tracer.identity import Entry, Identity, text_of
+from tensorlens.tracer.net import Net
 from tensorlens.tracer.ops import LONG, ORDINARY, SIMPLE, VIEW
 
 Called = tuple[Any, str, Any, bool, bool]
@@ -79,13 +80,9 @@ class Hot(TorchFunctionMode):
 
     def way_of(self, func: Any) -> int:
         """Which way a function met for the first time takes."""
-        try:
-            way = ops.way_of(func)
-        except Exception as trouble:  # ours, never the user's
-            self.trouble("what a function does", trouble)
-            way = LONG
-        self.ways[func] = way
-        return way
+        with Net(self, "what a function does"):
+            self.ways[func] = ops.way_of(func)
+        return self.ways.setdefault(func, LONG)
 
     def find_plan(self, frame: Any, key: Key, result: Any, written: bool = False) -> Plan:
         """The plan of a call at the user's innermost line, which is tried first at that line from now on.
@@ -231,9 +228,6 @@ class Hot(TorchFunctionMode):
         raise NotImplementedError
 
     def fail(self, error: BaseException, called: Any, inputs: Any, frame: Any, saved: tuple[Any, ...] = ()) -> None:
-        raise NotImplementedError
-
-    def trouble(self, what: str, error: Exception, frame: Any = None) -> None:
         raise NotImplementedError
 
     def state(self, tensor: torch.Tensor, entry: Entry | None = None) -> tuple[Any, ...]:
