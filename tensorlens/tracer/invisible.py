@@ -50,6 +50,38 @@ def _warnings_reattributed(recorder: Recorder) -> Iterator[None]:
     enter = warnings.catch_warnings.__enter__
     leave = warnings.catch_warnings.__exit__
 
+    def keeping_ours_first(change: Any) -> Any:
+        def changed(*args: Any, **kwargs: Any) -> Any:
+            result = change(*args, **kwargs)
+            with Net(recorder, "a change of `warnings.filters`"):
+                _put_filter_first()
+            return result
+
+        return changed
+
+    warn = warnings.warn
+    warnings.warn = _counting_visible_frames(recorder, warn)
+    warnings._showwarnmsg = _reattributing(recorder, show)  # type: ignore[attr-defined]
+    for name, change in changers.items():
+        setattr(warnings, name, keeping_ours_first(change))
+    warnings.catch_warnings.__enter__ = keeping_ours_first(enter)  # type: ignore[method-assign]
+    _put_filter_first()
+    try:
+        yield
+    finally:
+        warnings.warn = warn
+        warnings._showwarnmsg = show  # type: ignore[attr-defined]
+        for name, change in changers.items():
+            setattr(warnings, name, change)
+        warnings.catch_warnings.__enter__ = enter  # type: ignore[method-assign]
+        warnings.catch_warnings.__exit__ = leave  # type: ignore[method-assign]
+        while _FILTER in warnings.filters:
+            warnings.filters.remove(_FILTER)  # type: ignore[attr-defined]
+        warnings._filters_mutated()  # type: ignore[attr-defined]
+
+
+def _reattributing(recorder: Recorder, show: Any) -> Any:
+    """`warnings._showwarnmsg` that gives what was warned of at our own line again, at the line that called torch."""
     reissued: list[Any] = []  # the warning being given again, which is noted already
 
     def reattribute(message: Any) -> None:
@@ -70,34 +102,7 @@ def _warnings_reattributed(recorder: Recorder) -> Iterator[None]:
             finally:
                 reissued.pop()
 
-    def keeping_ours_first(change: Any) -> Any:
-        def changed(*args: Any, **kwargs: Any) -> Any:
-            result = change(*args, **kwargs)
-            with Net(recorder, "a change of `warnings.filters`"):
-                _put_filter_first()
-            return result
-
-        return changed
-
-    warn = warnings.warn
-    warnings.warn = _counting_visible_frames(recorder, warn)
-    warnings._showwarnmsg = reattribute  # type: ignore[attr-defined]
-    for name, change in changers.items():
-        setattr(warnings, name, keeping_ours_first(change))
-    warnings.catch_warnings.__enter__ = keeping_ours_first(enter)  # type: ignore[method-assign]
-    _put_filter_first()
-    try:
-        yield
-    finally:
-        warnings.warn = warn
-        warnings._showwarnmsg = show  # type: ignore[attr-defined]
-        for name, change in changers.items():
-            setattr(warnings, name, change)
-        warnings.catch_warnings.__enter__ = enter  # type: ignore[method-assign]
-        warnings.catch_warnings.__exit__ = leave  # type: ignore[method-assign]
-        while _FILTER in warnings.filters:
-            warnings.filters.remove(_FILTER)  # type: ignore[attr-defined]
-        warnings._filters_mutated()  # type: ignore[attr-defined]
+    return reattribute
 
 
 def _counting_visible_frames(recorder: Recorder, warn: Any) -> Any:
