@@ -230,7 +230,7 @@ class Recorder(Hot):
         return number, version_of(tensor), True, leaf, node.name(), sequence, tensor.retains_grad, storage
 
     def fail(self, error: BaseException, called: Any, inputs: Any, frame: Any, saved: tuple[Any, ...] = ()) -> None:
-        """Write a FAILURE row for an exception on its way to the user's code, once. `called` (or its name) raised it."""
+        """Write a FAILURE row for an exception on its way to the user, once. `called`, or its name, raised it."""
         try:
             if not self._has_noted(error) and self.failures < MAX_FAILURES and not isinstance(error, _STOP):
                 op = called if isinstance(called, str) else ops.name_of(called)
