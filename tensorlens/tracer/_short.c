@@ -543,6 +543,8 @@ short_way(PyObject *callable, PyObject *const *arguments, size_t flags, PyObject
         }
         release(&call);
     }
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) /* Ctrl-C */
+        return NULL;
     PyErr_Clear(); /* of a question that has no answer: it is asked again there */
     return PyObject_Vectorcall(self->otherwise, arguments, flags, names);
 }

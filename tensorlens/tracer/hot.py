@@ -219,7 +219,7 @@ class Hot(TorchFunctionMode):
 
     def refuse(self, error: BaseException, func: Any, inputs: list[int], frame: Any) -> None:
         """Note the exception of a call by `ShortWay`."""
-        self.fail(error, ops.name_of(func), inputs, frame)
+        self.fail(error, func, inputs, frame)
 
     def call(self, func: Any, args: Any, kwargs: Any, frame: Any, name: str = "") -> Any:
         raise NotImplementedError
