@@ -15,6 +15,7 @@ from tensorlens.journal import BROKEN, is_read, unpack
 from tensorlens.live import LiveLine
 from tensorlens.model import Script, Trace
 from tensorlens.reader import Reader
+from tensorlens.soundness import check
 
 T = TypeVar("T")
 Load = Callable[[], Callable[[Trace], T]]
@@ -95,7 +96,21 @@ class Follower(Generic[T]):
 
     def _tell(self, tell: Callable[[Trace], T], script: Script) -> T:
         with _uncollected():
-            return tell(replace(self._reader.trace(), script=script))
+            try:
+                return tell(replace(self._reader.trace(), script=script))
+            except Exception:
+                if self._is_sound():
+                    raise
+            empty = Reader(replace(script, failure=None))
+            empty.break_off(BROKEN)
+            return tell(empty.trace())
+
+    def _is_sound(self) -> bool:
+        """Whether a trace can be made of the journal, which the program may have written itself."""
+        try:
+            return not check(self._reader.trace())
+        except Exception:
+            return False
 
 
 @contextmanager

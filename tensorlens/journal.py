@@ -54,6 +54,7 @@ NEW, WRITTEN, NOTHING = range(3)
 BROKEN = "the journal of the run was damaged while it ran: what came after is not known"
 LOST = "the program closed the journal of the run, or became another program: what came after is not known"
 
+MAX_BATCH = 512 * 1024 * 1024  # bytes of rows: many times what half a second of any program takes
 _LENGTH = struct.Struct("<Q")
 
 
@@ -112,7 +113,8 @@ def unpack(stream: IO[bytes]) -> Iterator[list[Any]]:
             stream.seek(start)
             return
         try:
-            rows = marshal.loads(zlib.decompress(stream.read(size)))
+            unpacker = zlib.decompressobj()
+            rows = marshal.loads(unpacker.decompress(stream.read(size), MAX_BATCH))
         except (EOFError, ValueError, TypeError, MemoryError, zlib.error):
             rows = None
         if not isinstance(rows, list):

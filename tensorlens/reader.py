@@ -173,7 +173,7 @@ class Reader:
 
     def _read_plan(self, number: int, *rest: Any) -> None:
         self._plans[number] = plan = Plan(*rest)
-        self._lengths[number] = 1 + 2 * plan.inputs + 4
+        self._lengths[number] = 1 + 2 * max(plan.inputs, 0) + 4
 
     def _read_within(self, step: str) -> None:
         self._within = step

@@ -10,6 +10,7 @@ from tensorlens.render.text import fitting, safe, wrap
 from tensorlens.source import width
 
 _MARGIN = 8  # cells of context kept before a label where a long line is cut
+_LONGEST = 1_000_000  # characters of a line that are looked at: a trace may come from anywhere
 _ROOM = 36  # a text that hangs with less room than this moves to the left
 
 
@@ -34,7 +35,7 @@ class View:
 
 def views(line: str, marks: Sequence[Mark], room: int) -> list[View]:
     """`line` as it fits into `room` cells: whole, or cut round its marks; once more for marks too far apart."""
-    shown = [safe(char) for char in line]
+    shown = [safe(char) for char in line[:_LONGEST]]
     offsets = [0]
     for text in shown:
         offsets.append(offsets[-1] + width(text))

@@ -1,0 +1,107 @@
+"""Journals and saved traces that are well-formed and make no sense: told of in bounded time and memory."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forged_trace import EDITS
+from traces import written_alias
+from warm import Warm
+
+from tensorlens import journal
+from tensorlens.following import Follower
+from tensorlens.journal import BROKEN, CALL, GAP, PLAN, pack, unpack
+from tensorlens.model import Gap, Script, Trace
+from tensorlens.reader import Reader
+from tensorlens.store import dumps
+
+HERE = Path(__file__).parent
+PROGRAM = HERE / "data" / "entrances.py"
+MEMORY = 1536 * 1024 * 1024
+SEEDS = [
+    range(60),
+    *(pytest.param(range(part, part + 250), marks=pytest.mark.complete) for part in range(60, 1560, 250)),
+]
+
+EVERYDAY = {"columns", "bases in a circle", "callers in a circle", "nodes", "versions"}
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("forged") / "journal"
+    with Warm() as warm:
+        path.write_bytes(warm.journal(PROGRAM))
+    return path
+
+
+def limited(*command: str) -> None:
+    done = subprocess.run(
+        [sys.executable, *command],
+        check=False,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=600,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)),
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("seeds", SEEDS)
+def test_a_forged_journal_is_told_of(seeds: range, recorded: Path, tmp_path: Path) -> None:
+    limited(str(HERE / "forged_journal.py"), str(recorded), str(tmp_path), *map(str, seeds))
+
+
+@pytest.mark.parametrize("edits", [EVERYDAY, pytest.param(set(EDITS) - EVERYDAY, marks=pytest.mark.complete)])
+def test_a_forged_trace_is_shown_or_refused(edits: set[str], tmp_path: Path) -> None:
+    source = "a = f()\nout = a.sigmoid()\nc = out.detach()\nc.zero_()\nout.sum().backward()\n"
+    path = tmp_path / "trace.json"
+    path.write_text(dumps(written_alias(source).trace), encoding="utf-8")
+    limited(str(HERE / "forged_trace.py"), str(path), *sorted(edits))
+
+
+def told(path: Path, rows: list[Any]) -> Trace:
+    path.write_bytes(pack(rows))
+    reader = Reader(Script("forged.py", (), "", "killed", None, None))
+    with path.open("rb", buffering=0) as stream, Follower(reader, stream, lambda: _sites) as follower:
+        pass
+    return follower.told(reader.script)
+
+
+def _sites(trace: Trace) -> Trace:
+    for event in trace.events:
+        if getattr(event, "site", None) is not None:
+            trace.sites[event.site]  # type: ignore[index]  # raises where it leads nowhere
+    return trace
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [(CALL, "torch.ones", 10**9, (), (), (), (), 0, 0, 0)],
+        [(PLAN, 7, "torch.ones", 0, (), "", "", 0, False, None, 0, 0, 0, -40, 0), 7, 7, 7, 7],
+        [(PLAN, 7, "torch.ones", 0, (), "", "", 0, False, None, 0, 0, 0, 2**62, 0), 7, 7, 7, 7],
+        [(GAP,)],
+        [(10**9,)],
+        [()],
+        [10**30],
+    ],
+)
+def test_what_makes_no_sense_is_said_to_be_damaged(rows: list[Any], tmp_path: Path) -> None:
+    trace = told(tmp_path / "journal", rows)
+    assert BROKEN in [event.reason for event in trace.events if isinstance(event, Gap)]
+
+
+def test_a_batch_that_unpacks_to_too_much_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "MAX_BATCH", 1 << 20)
+    body = zlib.compress(bytes(1 << 26))
+    path = tmp_path / "journal"
+    path.write_bytes(pack([(GAP, "before", -1)]) + len(body).to_bytes(8, "little") + body)
+    with path.open("rb") as stream:
+        assert list(unpack(stream)) == [[(GAP, "before", -1)]]
+        assert not journal.is_read(stream)
