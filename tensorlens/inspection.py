@@ -118,9 +118,9 @@ class Formula:
     index: int
     function: str  # the name of the class
     argument: str  # the name that `forward` has for an input
-    backward: tuple[float, ...]  # some values of what `backward` gives this argument for the sum of the outputs,
+    backward: tuple[float, ...]  # some values of what `backward` gives this argument for a sum of the outputs,
     differences: tuple[float, ...]  # and the central differences there
-    weighted: bool  # a sum with random weights
+    weights: str  # of that sum: "ones", "random", or "given", the gradient that came to the outputs in the run
 
 
 @dataclass(frozen=True, slots=True)

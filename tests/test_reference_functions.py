@@ -88,6 +88,31 @@ def test_what_is_right_or_meant_is_left_alone(name: str, warm: Warm, tmp_path: P
     assert found(warm, tmp_path, *MEANT[name]) == []
 
 
+@pytest.mark.parametrize(("root", "codes"), [("sum", []), ("mean", ["custom-function-wrong-backward"])])
+def test_a_backward_that_ignores_its_gradient_is_wrong_for_all_but_ones(
+    root: str, codes: list[str], warm: Warm, tmp_path: Path
+) -> None:
+    script = tmp_path / "program.py"
+    program = PROGRAM.format(forward="x * x", backward="2 * x")
+    script.write_text(program.replace(".sum().backward()", f".{root}().backward()"))
+    found = diagnose(warm.compared(script)[1])
+    assert [warning.code for warning in found] == codes
+    for warning in found:
+        assert warning.evidence["backward"] == pytest.approx([0.6, -2.4, 4.0, 1.4])
+        assert warning.evidence["forward"] == pytest.approx([0.15, -0.6, 1.0, 0.35], rel=1e-4)
+
+
+@pytest.mark.parametrize(("factor", "count"), [(1, 0), (2, 1)])
+def test_a_symmetric_matrix_is_moved_as_one(factor: int, count: int, warm: Warm, tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    forward = "(lambda e, v: (v * e.sqrt()) @ v.mT)(*torch.linalg.eigh(x))"
+    inner = "(lambda e, v: v @ ((v.mT @ g @ v) / (e.sqrt()[:, None] + e.sqrt())) @ v.mT)(*torch.linalg.eigh(x))"
+    program = PROGRAM.format(forward=forward, backward=f"{factor} * {inner}")
+    matrix = "x = torch.tensor([[2.0, 0.5], [0.5, 1.0]], requires_grad=True)\n"
+    script.write_text(program.replace(program[program.index("x = torch") : program.index("Custom.apply")], matrix))
+    assert len(diagnose(warm.compared(script)[1])) == count
+
+
 def test_of_several_inputs_the_wrong_one_is_named(warm: Warm, tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     script.write_text(

@@ -65,6 +65,11 @@ from tensorlens.inspection import Formula
 from tensorlens.model import Diagnostic
 
 CODE = "custom-function-wrong-backward"
+_SUMS = {
+    "ones": "the outputs",
+    "random": "the outputs, each times a random weight",
+    "given": "the outputs, each times the gradient that came to it, which `backward` does not look at",
+}
 
 
 def find(facts: Facts) -> Iterator[Diagnostic]:
@@ -78,13 +83,12 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
 def _tell(facts: Facts, run: Run, formula: Formula) -> Diagnostic:
     name, backward = f"`{formula.argument}`", backward_of(facts, run.index)
     got, right = _text(formula.backward), _text(formula.differences)
-    sum_of = "the outputs, each times a random weight" if formula.weighted else "the outputs"
     return finding(
         CODE,
         "warning",
         f"`{formula.function}.backward` gives {name} {got} where its `forward` changes by {right}",
-        f"these are gradients of the sum of {sum_of}, at values of {name} that the program gave it: PyTorch takes what "
-        "`backward` returns for the derivative",
+        f"these are gradients of the sum of {_SUMS[formula.weights]}, at values of {name} that the program gave it: "
+        "PyTorch takes what `backward` returns for the derivative",
         [
             facts.label("returned_here", run.returned, f"not the derivative by {name}"),
             None if backward is None else facts.label("needed_here", backward.site, "backward uses it"),

@@ -121,13 +121,16 @@ class _Copies(threading.local):
         apply = original.__func__
 
         def applied(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            application = None
             if not kwargs and not self._recorder.paused:
                 with self._recorder.quiet(), torch._C.DisableTorchFunction():
-                    self.formulas.keep(cls, args)
+                    application = self.formulas.keep(cls, args)
             result = apply(cls, *args, **kwargs)
             first = result[0] if isinstance(result, tuple) and result else result
             node = first.grad_fn if isinstance(first, torch.Tensor) else None
             with self._recorder.quiet():
+                if node is not None and application is not None:
+                    node.register_prehook(application.take)
                 for name, value in list(getattr(node, "__dict__", {}).items()):
                     if type(value) in _PLAIN:
                         setattr(node, name, value.clone())

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -46,6 +46,12 @@ class _Application:
     kind: Any
     args: tuple[Any, ...]
     wanted: tuple[int, ...]
+    given: list[torch.Tensor] = field(default_factory=list)  # the gradient that came to its only output first
+
+    def take(self, gradients: tuple[Any, ...]) -> None:
+        """A hook, which runs before the `backward`."""
+        if not self.given and len(gradients) == 1 and isinstance(gradients[0], torch.Tensor):
+            self.given.append(gradients[0].detach().clone())
 
     def run(self, moved: dict[int, torch.Tensor], dtype: torch.dtype | None) -> list[torch.Tensor]:
         """The outputs with a gradient of their own, for other inputs in some of the places."""
@@ -63,15 +69,18 @@ class Formulas:
         self._recorder = recorder
         self._kept: dict[type, list[_Application]] = {}
 
-    def keep(self, kind: type, args: tuple[Any, ...]) -> None:
+    def keep(self, kind: type, args: tuple[Any, ...]) -> _Application | None:
         """A custom Function is about to be called."""
         known = self._kept.get(kind, ())
         if len(known) >= APPLICATIONS or not torch.is_grad_enabled() or not self._is_users(kind):
-            return
+            return None
         wanted = tuple(n for n, value in enumerate(args) if isinstance(value, torch.Tensor) and value.requires_grad)
-        if wanted and all(map(_is_ordinary, args)):
-            copies = tuple(value.detach().clone() if isinstance(value, torch.Tensor) else value for value in args)
-            self._kept.setdefault(kind, []).append(_Application(kind, copies, wanted))
+        if not wanted or not all(map(_is_ordinary, args)):
+            return None
+        copies = tuple(value.detach().clone() if isinstance(value, torch.Tensor) else value for value in args)
+        application = _Application(kind, copies, wanted)
+        self._kept.setdefault(kind, []).append(application)
+        return application
 
     def _is_users(self, kind: Any) -> bool:
         code = getattr(inspect.unwrap(kind.forward), "__code__", None)
@@ -136,18 +145,26 @@ class _Examination:
             return None
         weights = [torch.rand(o.shape, generator=self._random, dtype=torch.float64) + 0.5 for o in self._outputs]
         gradients = self._gradients(weights)
-        if not self._is_linear(weights, gradients):
-            return None
+        scaled = self._gradients(weights, -8.0)
+        if not _are(scaled, gradients, -8.0):
+            return self._unlike_given(gradients) if _are(scaled, gradients, 1.0) else None
         found = [(n, list(self._pairs(n, weights, gradients[n]))) for n in gradients]
         if any(_is_estimate(pairs) for _, pairs in found):
             return None
         for place, pairs in found:
-            if self._wrong(pairs):
+            if wrong := self._wrong(pairs):
                 ones = [torch.ones_like(weight) for weight in weights]
                 plain = self._wrong(self._pairs(place, ones, self._gradients(ones)[place]))
-                shown = (plain or self._wrong(pairs))[:SHOWN]
-                return place, tuple(b for b, _ in shown), tuple(n for _, n in shown), not plain
+                return _row(place, plain, "ones") if plain else _row(place, wrong, "random")
         return None
+
+    def _unlike_given(self, gradients: dict[int, torch.Tensor]) -> tuple[Any, ...] | None:
+        """A backward that does not look at the gradient it is given is right for one gradient only: was it that?"""
+        given = [gradient.to(torch.float64) for gradient in self._application.given]
+        if [g.shape for g in given] != [o.shape for o in self._outputs]:
+            return None
+        found = {n: self._wrong(self._pairs(n, given, gradients[n])) for n in gradients}
+        return next((_row(n, wrong, "given") for n, wrong in found.items() if wrong), None)
 
     def _is_deterministic(self) -> bool:
         again = self._application.run({}, self._precision.dtype)
@@ -167,28 +184,24 @@ class _Examination:
         found = torch.autograd.grad(roots, tuple(leaves.values()), given, allow_unused=True)
         return {n: g.detach().to(torch.float64) for n, g in zip(leaves, found, strict=True) if g is not None}
 
-    def _is_linear(self, weights: list[torch.Tensor], gradients: dict[int, torch.Tensor]) -> bool:
-        """A backward that clips, or lets only some signs through, is no derivative and does not mean to be one."""
-        scaled = self._gradients(weights, -8.0)
-        return all(torch.allclose(scaled[n], -8.0 * g, rtol=1e-3, atol=1e-6) for n, g in gradients.items())
-
     def _pairs(self, place: int, weights: list[torch.Tensor], gradient: torch.Tensor) -> Iterator[tuple[float, float]]:
         """(what backward gives, the difference) at some places of an input, where the forward is smooth there."""
         flat = gradient.reshape(-1)
         by_chance = torch.randperm(flat.numel(), generator=self._random)[: PLACES // 2].tolist()
         largest = flat.abs().topk(min(PLACES // 2, flat.numel())).indices.tolist()
         for position in sorted({*by_chance, *largest}):
-            difference = None if time.monotonic() > self._ends else self._difference(place, position, weights)
+            positions = [position, *_mirrored(self._inputs[place], position)]
+            difference = None if time.monotonic() > self._ends else self._difference(place, positions, weights)
             if difference is not None:
-                yield float(flat[position]), difference
+                yield float(flat[positions].sum()), difference
 
-    def _difference(self, place: int, position: int, weights: list[torch.Tensor]) -> float | None:
+    def _difference(self, place: int, positions: list[int], weights: list[torch.Tensor]) -> float | None:
         """The derivative of the weighted sum by one value, if steps of two sizes, forth and back, agree on it."""
         found: list[float] = []
-        step = self._precision.step * max(1.0, abs(float(self._inputs[place].reshape(-1)[position])))
+        step = self._precision.step * max(1.0, abs(float(self._inputs[place].reshape(-1)[positions[0]])))
         for size in (step, -step, 4 * step, -4 * step):
             moved = self._inputs[place].clone(memory_format=torch.contiguous_format)
-            moved.view(-1)[position] += size
+            moved.view(-1)[positions] += size
             with torch.no_grad():
                 outputs = self._application.run({place: moved}, self._precision.dtype)
             pairs = zip(outputs, self._outputs, weights, strict=True)
@@ -205,6 +218,26 @@ class _Examination:
         size = max((max(abs(b), abs(n)) for b, n in found), default=0.0)
         close, least = 2 * self._precision.close, 1e-3 * size + 1e-7
         return [(b, n) for b, n in found if abs(n) > least and abs(b - n) > max(close * max(abs(b), abs(n)), least)]
+
+
+def _row(place: int, wrong: list[tuple[float, float]], weights: str) -> tuple[Any, ...]:
+    shown = wrong[:SHOWN]
+    return place, tuple(b for b, _ in shown), tuple(n for _, n in shown), weights
+
+
+def _are(scaled: dict[int, torch.Tensor], gradients: dict[int, torch.Tensor], factor: float) -> bool:
+    """Whether the gradients for other weights are those, times a factor. A backward that clips, or lets only some
+    signs through, is no derivative and does not mean to be one."""
+    return all(torch.allclose(scaled[n], factor * g, rtol=1e-3, atol=1e-6) for n, g in gradients.items())
+
+
+def _mirrored(value: torch.Tensor, position: int) -> list[int]:
+    """The place across the diagonal of a symmetric matrix, which is to stay one: decompositions read one half."""
+    width = value.shape[-1] if value.dim() >= 2 and value.shape[-1] == value.shape[-2] else 0
+    if width < 2 or not torch.allclose(value, value.mT):
+        return []
+    matrix, row, column = position // (width * width), position // width % width, position % width
+    return [] if row == column else [matrix * width * width + column * width + row]
 
 
 def _is_estimate(pairs: list[tuple[float, float]]) -> bool:
