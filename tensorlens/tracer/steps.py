@@ -34,8 +34,8 @@ NO_GRAD = 1
 _optim: Any = sys.modules[torch.optim.Optimizer.__module__]
 
 
-_Held = tuple[torch.Tensor, int, int, int | None, int]
-"""A parameter before a step: itself, its id and version; the id and the version of its gradient."""
+_Held = tuple[torch.Tensor, int, tuple[int, ...]]
+"""A parameter before a step, its counter, and (id, version) of it and of its gradient, flat."""
 
 
 class Steps:
@@ -50,10 +50,17 @@ class Steps:
         """Take the mode off the stack until the step is over, if nothing can be missed by it."""
         if not _on_top(self._recorder) or not _is_plain(optimizer):
             return
+        held: list[_Held] = []
         with torch._C.DisableTorchFunction():
-            if not all(map(_is_ordinary, found)):
-                return
-            held = [(parameter, number, parameter._version, g, v) for parameter, number, _, g, v in found]
+            for parameter, number, counter, gradient, known, version in found:
+                if type(parameter) not in PLAIN or not parameter.is_leaf or parameter.is_inference():
+                    return
+                if gradient is None or known is None:
+                    held.append((parameter, counter, (number, parameter._version)))
+                elif type(gradient) in PLAIN:
+                    held.append((parameter, counter, (number, parameter._version, known, version)))
+                else:
+                    return
         name = f"{type(optimizer).__name__}.step"
         self._running[_thread.get_ident()] = (name, self._recorder.sites.frame(frame), held)
         torch._C._pop_torch_function_stack()
@@ -74,16 +81,13 @@ class Steps:
         recorder = self._recorder
         plan_of = self._plans_of((op, recorder.sites.known(frame), NO_GRAD), WRITTEN)
         told: set[int] = set()
-        for parameter, number, before, gradient, known in held:
+        sequence = _next_sequence()
+        for parameter, counter, inputs in held:
             version = parameter._version
-            if version == before:
-                continue
-            counter = recorder.identity.entry(parameter)[2]
-            if counter not in told:
+            if version != inputs[1] and counter not in told:
                 told.add(counter)
-                inputs = (number, before) if gradient is None else (number, before, gradient, known)
                 plan = plan_of(len(inputs) // 2, parameter.requires_grad)
-                recorder.rows.extend((plan, *inputs, number, NONE, version, _next_sequence()))
+                recorder.rows.extend((plan, *inputs, inputs[0], NONE, version, sequence))
         if error is not None:
             name, tensors = refused_call(recorder.sites, error.__traceback__)
             recorder.fail(error, name or op, recorder.accesses(tensors), frame)
@@ -124,16 +128,6 @@ def _on_top(recorder: Recorder) -> bool:
         and not recorder.paused
         and not recorder.detours
         and torch._C._get_function_stack_at(depth - 1) is recorder
-    )
-
-
-def _is_ordinary(found: Found) -> bool:
-    parameter, _, gradient, _, _ = found
-    return (
-        type(parameter) in PLAIN
-        and (gradient is None or type(gradient) in PLAIN)
-        and parameter.is_leaf
-        and not parameter.is_inference()
     )
 
 

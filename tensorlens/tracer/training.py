@@ -21,8 +21,8 @@ from tensorlens.tracer.net import Net, caller
 from tensorlens.tracer.recorder import Recorder, version_of
 
 Wrap = Callable[[Recorder, Any], Any]
-Found = tuple[torch.Tensor, int, torch.Tensor | None, int | None, int]
-"""A parameter and its id; its gradient, the id and the version of that."""
+Found = tuple[torch.Tensor, int, int, torch.Tensor | None, int | None, int]
+"""A parameter, its id and its counter; its gradient, the id and the version of that."""
 MAX_NOTED = 20_000  # parameters, over all steps; later ones are noted where a parameter has its first gradient
 MAX_ITEMS = 100
 _TABLES = ("_parameters", "_buffers", "_modules")
@@ -76,24 +76,28 @@ class Training:
                     self._note_step(optimizer, sys._getframe(1))
 
     def _note_step(self, optimizer: Any, frame: Any) -> list[Found]:
+        entry_of = self._recorder.identity.entry
+        found: list[Found] = []
         with torch._C.DisableTorchFunction():
-            found = [self._find(p) for group in optimizer.param_groups for p in group["params"]]
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    _, number, counter, _ = entry_of(parameter)
+                    gradient = parameter.grad
+                    if gradient is None:
+                        found.append((parameter, number, counter, None, None, NONE))
+                    else:
+                        given = entry_of(gradient)[1], version_of(gradient)
+                        found.append((parameter, number, counter, gradient, *given))
             self._write_step(optimizer, found, frame)
         return found
 
-    def _find(self, parameter: torch.Tensor) -> Found:
-        meet, gradient = self._recorder.identity.meet, parameter.grad
-        if gradient is None:
-            return parameter, meet(parameter), None, None, NONE
-        return parameter, meet(parameter), gradient, meet(gradient), version_of(gradient)
-
     def _write_step(self, optimizer: Any, found: list[Found], frame: Any) -> None:
-        fed = {number for _, number, gradient, _, _ in found if gradient is not None}
+        fed = {number for _, number, _, gradient, _, _ in found if gradient is not None}
         if self._left < len(found) and fed <= self._fed:
             return
         self._fed |= fed
         self._left -= len(found)
-        parameters, numbers, _, gradients, versions = zip(*found, strict=True) if found else ((),) * 5
+        parameters, numbers, _, _, gradients, versions = zip(*found, strict=True) if found else ((),) * 6
         name, site = f"{type(optimizer).__name__}.step", self._recorder.sites.known(frame)
         row = (NOTICED, "steps", site, name, numbers, gradients, versions, _carried(optimizer, found))
         self._recorder.rows.append(row)
