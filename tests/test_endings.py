@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
+from daily import first_daily
 
 from tensorlens.model import Call
 from tensorlens.runner import RunOptions, Target, run_script
@@ -71,16 +72,16 @@ def written(folder: Path, text: str) -> Path:
 HOOKED = "z = torch.ones(1, requires_grad=True) * 1\nz.register_hook(lambda g: time.sleep(60))\nz.backward()"
 WAITING = "import threading\nt = threading.Thread(target=time.sleep, args=(60,), daemon=True)\nt.start()\nt.join()"
 BUSY = {
+    "in a loop of calls": "while True: x + y",
+    "in backward": HOOKED,
     "in a sleep": "time.sleep(60)",
     "in a loop of Python": "while True: pass",
-    "in a loop of calls": "while True: x + y",
     "in one long call": "torch.rand(12_000_000).sort()\ntime.sleep(60)",
-    "in backward": HOOKED,
     "waiting for a thread": WAITING,
 }
 
 
-@pytest.mark.parametrize("place", BUSY)
+@pytest.mark.parametrize("place", first_daily(BUSY, 2))
 def test_ctrl_c_ends_the_script_and_the_report_follows(place: str, tmp_path: Path) -> None:
     terminal = Terminal(written(tmp_path, f"print('ready', flush=True)\n{BUSY[place]}\n"))
     terminal.wait_for("ready")
@@ -155,7 +156,7 @@ def test_ctrl_c_before_the_script_has_begun(tmp_path: Path) -> None:
     assert "tensorlens" not in terminal.text
 
 
-@pytest.mark.parametrize("delay", [0, 0.5])
+@pytest.mark.parametrize("delay", first_daily([0, 0.5]))
 def test_ctrl_c_while_the_report_is_made(delay: float, tmp_path: Path) -> None:
     body = """
         x = torch.ones(2, requires_grad=True)
@@ -172,7 +173,7 @@ def test_ctrl_c_while_the_report_is_made(delay: float, tmp_path: Path) -> None:
     assert "tensorlens" not in terminal.text
 
 
-@pytest.mark.parametrize("delay", [0, 0.01, 0.05])
+@pytest.mark.parametrize("delay", first_daily([0, 0.01, 0.05]))
 def test_ctrl_c_once_the_report_is_out(delay: float, tmp_path: Path) -> None:
     terminal = Terminal(written(tmp_path, ""))
     terminal.wait_for("exit code 0")
@@ -205,7 +206,7 @@ def test_sigterm_reaches_the_script(tmp_path: Path) -> None:
     assert "exit code 4" in terminal.text
 
 
-@pytest.mark.parametrize("number", range(2))
+@pytest.mark.parametrize("number", first_daily(range(4)))
 def test_a_killed_process_loses_the_last_second_at_the_most(number: int, tmp_path: Path) -> None:
     log = tmp_path / "log"
     body = f"""

@@ -24,11 +24,11 @@ from tensorlens.store import dumps
 HERE = Path(__file__).parent
 PROGRAM = HERE / "data" / "entrances.py"
 MEMORY = 1536 * 1024 * 1024
+JOURNALS, FIRST, PART = 1560, 60, 250
 SEEDS = [
-    range(60),
-    *(pytest.param(range(part, part + 250), marks=pytest.mark.complete) for part in range(60, 1560, 250)),
+    range(FIRST),
+    *(pytest.param(range(n, n + PART), marks=pytest.mark.complete) for n in range(FIRST, JOURNALS, PART)),
 ]
-
 EVERYDAY = {"columns", "bases in a circle", "callers in a circle", "nodes", "versions"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from daily import first_daily
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from traces import written_alias
@@ -24,6 +26,8 @@ from tensorlens.store import loads
 from tensorlens.tracer.sink import Sink
 
 SOURCE = "a = f()\nout = a.sigmoid()\nc = out.detach()\nc.zero_()\nout.sum().backward()\n"
+GIGABYTES = 2
+PEAK = 600 * 1024  # KiB
 CRASHES = {
     "null pointer": ("import ctypes; ctypes.string_at(0)", signal.SIGSEGV),
     "abort": ("import os; os.abort()", signal.SIGABRT),
@@ -34,7 +38,7 @@ CRASHES = {
 }
 
 
-@pytest.mark.parametrize("crash", CRASHES)
+@pytest.mark.parametrize("crash", first_daily(CRASHES))
 def test_a_crash_leaves_what_was_recorded(crash: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     statement, number = CRASHES[crash]
     path = tmp_path / "program.py"
@@ -71,8 +75,26 @@ def test_bytes_are_passed_through_as_they_come(tmp_path: Path) -> None:
     assert done.stdout == bytes(range(256)) * 4096 * 64
 
 
+@pytest.mark.complete
+def test_gigabytes_are_passed_through(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(f"import sys\nfor _ in range({GIGABYTES} * 1024): sys.stdout.write('x' * (1 << 20))\n")
+    command = [sys.executable, "-m", "tensorlens", "explain", str(path), "-o", str(tmp_path / "report.txt")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    passed, expected = 0, b"x" * (1 << 20)
+    with process.stdout:
+        while piece := process.stdout.read(1 << 20):
+            assert piece == expected[: len(piece)]
+            passed += len(piece)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert (passed, status) == (GIGABYTES << 30, 0)
+    assert used.ru_maxrss < PEAK  # of the command and of the program's process
+
+
 @given(st.lists(st.text(min_size=1, max_size=20), min_size=3, max_size=3), st.text(max_size=60))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_nothing_in_a_report_is_obeyed_by_the_terminal(names: list[str], message: str) -> None:
     hostile = [f"\x1b[31m[bold]{names[0]}", f"\x9b2J\u202e{names[1]}", f"\r\b\x07[/]{names[2]}"]
     report = written_alias(SOURCE, names=(hostile[0], hostile[1], hostile[2]), message=f"\x1b]0;t\x07{message}")

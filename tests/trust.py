@@ -6,7 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from forged_trace import EDITS
 from fuzzing import EVERYDAY, HOLDS, THOROUGH
+from test_forged import JOURNALS
+from test_net import INNER
+from test_survival import GIGABYTES
 from test_unchanged import DATABASES, GAPS, SCRIPTS, comparable
 from unchanged import counts
 from warm import Warm
@@ -60,6 +64,12 @@ FUZZED = """
 | What | Every day | `make fuzz` | What must hold |
 | --- | --- | --- | --- |
 """
+EXTREMES = """
+## Made to go wrong
+
+| What | How many | What must hold |
+| --- | --- | --- |
+"""
 LIMITS = """
 ## Known limits
 
@@ -74,7 +84,8 @@ UNSAID = """
 What a program can see of the lens all the same: the function mode on torch's stack
 (`torch.overrides._get_current_function_mode()`), one more entry in `warnings.filters`, the functions that stand in for
 the patched ones (they have the names and signatures of the originals), and the time that recording takes.
-A process that is killed loses what it recorded in its last second, at the most.
+A process that is killed loses what it recorded in its last second, at the most. Where the command is killed at the same
+moment as the program, with the live line on screen, the terminal scrolls all but its last row until `reset`.
 A crash of torch's own may not happen: `v = (x * 2).view(3); v[0] += 1; v.register_hook(f)` is a segmentation fault
 in torch 2.13 unless `v.grad_fn` is read before the hook is registered, as the lens does.
 """
@@ -95,8 +106,22 @@ def main() -> None:
     limits = [f"| {name.replace('_', ' ')} | {gap} |" for name, gap in (GAPS | ENDINGS).items()]
     fuzzed = [f"| {kind} | {EVERYDAY[kind]} | {THOROUGH[kind]:,} | {held} |" for kind, held in HOLDS.items()]
     samples = list(_compared())
-    tables = ((HEAD, [*rows, total]), (SAMPLES, samples), (ELSEWHERE, suites), (FUZZED, fuzzed), (LIMITS, limits))
+    extremes = [f"| {what} | {count:,} | {held} |" for what, count, held in _made_to_go_wrong()]
+    tables = [(HEAD, [*rows, total]), (SAMPLES, samples), (ELSEWHERE, suites), (FUZZED, fuzzed)]
+    tables += [(EXTREMES, extremes), (LIMITS, limits)]
     PAGE.write_text("".join(head + "\n".join(rows) + "\n" for head, rows in tables) + UNSAID, "utf-8")
+
+
+def _made_to_go_wrong() -> Iterator[tuple[str, int, str]]:
+    """What tests do to the lens: (what, how many, what they hold it to)."""
+    told = "the program's output, exceptions and exit status are the plain run's, and the report has a gap"
+    yield "functions of the lens that fail whenever they are called", len(INNER), told
+    told = "where rows make no sense together the report says that the journal was damaged; 1.5 GB are enough"
+    yield "journals with wrong numbers, in circles, ahead, in another order", JOURNALS, told
+    told = "refused in one line, or shown in every form; 1.5 GB are enough"
+    yield "trace files with gigantic numbers, ids in circles, chains and lines without end", len(EDITS), told
+    told = "the same bytes, and no more memory in either process than a short run takes"
+    yield "gigabytes that a program prints", GIGABYTES, told
 
 
 def _compared() -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 PARTS = 16  # tests that `make fuzz` divides its cases among
 THOROUGH = {"programs": 3_200, "trace files": 9_600, "journals": 6_400, "command lines": 6_400, "sources": 6_400}
-EVERYDAY = {"programs": 25, "trace files": 100, "journals": 60, "command lines": 150, "sources": 40}
+EVERYDAY = {"programs": 15, "trace files": 50, "journals": 30, "command lines": 60, "sources": 20}
 HOLDS = {
     "programs": "some thirty statements each, of every sort that uses autograd: output, exceptions, exit status and "
     "warnings are the plain run's, the trace is sound, every form of the report can be made of it and is plain text",
