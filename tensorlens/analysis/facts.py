@@ -4,7 +4,7 @@ whose answer was not recorded is answered by None or by nothing.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
@@ -160,8 +160,8 @@ class Facts:
     def producers(self, number: int, before: int) -> list[Call]:
         """The calls that made the value of a tensor, the latest first: the one that wrote or returned it, and back
         to the one that created it."""
-        calls = [call for call in self._producers.get(number, ()) if call.index < before]
-        return calls[::-1]
+        calls = self._producers.get(number, [])
+        return calls[: bisect_left(calls, before, key=lambda call: call.index)][::-1]
 
     def maker(self, number: int) -> Call | None:
         """The call that returned a tensor first."""

@@ -118,7 +118,7 @@ def _tell_partly(training: Training, group: list[Dropped]) -> Diagnostic:
     assert isinstance(step, Step)
     optimizer = optimizer_name(training, step)
     name = several(facts, [found.leaf for found in group])
-    passes = "backward pass" if first.count == 1 else f"{first.count} backward passes"
+    passes = "a backward pass" if first.count == 1 else f"{first.count} backward passes"
     return finding(
         "zero-grad-after-backward",
         "warning",
