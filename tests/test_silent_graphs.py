@@ -318,17 +318,19 @@ HARMLESS_LISTS = {
     "a few steps back through time": """
         import torch
         from collections import deque
-        cell = torch.nn.RNNCell(2, 3)
-        optimizer = torch.optim.SGD(cell.parameters(), lr=0.0)
-        h, back = torch.zeros(1, 3), deque(maxlen=8)
+        w = torch.ones(3, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        h, back = torch.zeros(3), deque(maxlen=8)
         for step in range(12):
             before = h.detach().requires_grad_()
-            h = cell(torch.ones(1, 2), before)
+            h = before + w
             back.append((before, h))
-            gradient = torch.ones(1, 3)
+            gradient = torch.ones(3)
+            optimizer.zero_grad()
             for start, end in reversed(back):
-                end.backward(gradient, retain_graph=True)
+                end.backward(gradient)
                 gradient, start.grad = start.grad, None
+            optimizer.step()
         """,
     "inner steps": """
         import torch
