@@ -1,5 +1,5 @@
-"""Ratios that hold on a noisy machine: in each round every observer runs the same workload once, and a round's times
-are divided by the plain one's of the same round."""
+"""Ratios that hold on a noisy machine: in each round every observer, and nothing at all, runs the same workload twice, and
+the better of an observer's times is divided by the better of the plain ones."""
 
 from __future__ import annotations
 
@@ -45,15 +45,21 @@ def measure(make: Callable[[], Workload], observers: dict[str, Observer], rounds
     run()
     found: dict[str, Measured] = {name: Measured([], []) for name in observers}
     for number in range(rounds):
-        plain = min(_seconds(run, observers["plain"]), _seconds(run, observers["plain"]))
+        plain = _best(run, observers["plain"])
         for name, observer in observers.items():
             told = found[name]
-            if number >= FEW and told.ratio > SLOW:
+            slow = bool(told.ratios) and told.ratio > SLOW
+            if number >= FEW and slow:
                 continue
-            took = plain if name == "plain" else _seconds(run, observer)
+            took = plain if name == "plain" else _seconds(run, observer) if slow else _best(run, observer)
             told.ratios.append(took / plain)
             told.added.append(took - plain)
     return found
+
+
+def _best(run: Workload, observer: Observer) -> float:
+    """The better of two runs: one of them may have been disturbed."""
+    return min(_seconds(run, observer), _seconds(run, observer))
 
 
 def _seconds(run: Workload, observer: Observer) -> float:
