@@ -1,5 +1,5 @@
-"""Ratios that hold on a noisy machine: in each round every observer, and nothing at all, runs the same workload twice, and
-the better of an observer's times is divided by the better of the plain ones."""
+"""Ratios that hold on a noisy machine: in each round every observer runs the same workload twice, as the plain run
+does, and the better of its times is divided by the better plain one."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 /* The short way of `hot.py` once more, compiled: the same tables, the same rows, at a fraction of the cost.
 
    `hot.py` says what a short way is and why each fact is asked; this file follows it step by step and knows nothing
-   that is not there. It takes the calls of functions that are written in C, as nearly all of torch's are. Whatever is
-   not as the short way has it is handed on: before the call to `otherwise` (the short way in Python), after it to
-   `Hot.finish_compiled`.
+   that is not there. Whatever is not as the short way has it is handed on: before the call to `otherwise` (the short
+   way in Python), after it to `Hot.finish_compiled`.
 
    Only Python's C API is used, and torch only through its Python attributes: a build works with any release of torch.
    A lens that was installed without a compiler does without this file. `tests/test_short.py` holds the two side by
@@ -27,8 +26,8 @@ static PyObject *none, *zero; /* NONE as in journal.py, and 0 */
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    PyObject *recorder, *otherwise, *identity;                      /* a `Hot`, its short way in Python, its `Identity` */
-    PyObject *ways, *plans, *rows, *detours, *known, *blocks, *numbers; /* their tables */
+    PyObject *recorder, *otherwise, *calling, *identity; /* a `Hot`, functions of hot.py, its `Identity` */
+    PyObject *ways, *plans, *codes, *rows, *detours, *known, *blocks, *numbers; /* their tables */
     PyObject *atoms, *risks, *note_risk, *tensor, *parameter, *next_sequence, *grad_enabled, *only_cpu; /* see hot.py */
 } ShortWay;
 
@@ -219,32 +218,95 @@ stands_for(PyObject *plan, Call *call, PyObject *shared)
            && is_same(PyTuple_GET_ITEM(key, 7), call->dtype) && is_same(PyTuple_GET_ITEM(key, 8), call->device);
 }
 
+/* Where an instruction lies in memory. */
+static PyObject *
+place_of(PyFrameObject *frame)
+{
+    PyCodeObject *code = PyFrame_GetCode(frame);
+    Py_DECREF(code); /* the frame keeps it */
+    return PyLong_FromLongLong((long long)(Py_uintptr_t)code + PyFrame_GetLasti(frame));
+}
+
+/* The user's innermost frame, a new reference; NULL, without an error, where `Hot.find_plan` has to look for it. */
+static PyFrameObject *
+user_frame(ShortWay *self, PyFrameObject *innermost)
+{
+    PyFrameObject *frame = (PyFrameObject *)Py_NewRef((PyObject *)innermost);
+    while (frame != NULL) {
+        PyCodeObject *code = PyFrame_GetCode(frame);
+        PyObject *address = PyLong_FromVoidPtr(code);
+        Py_DECREF(code);
+        PyObject *offsets = address == NULL ? NULL : PyDict_GetItemWithError(self->codes, address);
+        Py_XDECREF(address);
+        if (offsets != NULL && offsets != Py_None)
+            return frame;
+        PyFrameObject *caller = offsets == NULL ? NULL : PyFrame_GetBack(frame);
+        Py_DECREF(frame);
+        frame = caller;
+    }
+    return NULL;
+}
+
+/* What a call is looked up by when code of a library made it: (the user's instruction, the library's). */
+static PyObject *
+outer_place_of(ShortWay *self, PyFrameObject *frame, PyObject *inner)
+{
+    PyFrameObject *outermost = user_frame(self, frame);
+    PyObject *outer = outermost == NULL || outermost == frame ? NULL : place_of(outermost);
+    Py_XDECREF((PyObject *)outermost);
+    PyObject *both = outer == NULL ? NULL : PyTuple_Pack(2, outer, inner);
+    Py_XDECREF(outer);
+    return both;
+}
+
+/* Take the plan at a place, if it stands for the call. */
+static int
+take_plan(ShortWay *self, Call *call, PyObject *place, PyObject *shared)
+{
+    PyObject *plan = PyDict_GetItemWithError(self->plans, place);
+    if (plan == NULL)
+        return 0;
+    call->plan = Py_NewRef(plan); /* comparing may run code that puts another in its place */
+    if (stands_for(plan, call, shared))
+        return 1;
+    Py_CLEAR(call->plan);
+    return 0;
+}
+
+static PyObject *
+key_of(Call *call, PyObject *shared)
+{
+    PyObject *kind = shared == NULL ? kinds_of(call) : Py_NewRef(call->node ? (PyObject *)Py_TYPE(call->node) : Py_None);
+    if (kind == NULL)
+        return NULL;
+    return Py_BuildValue(shared == NULL ? "(ONLLLLOOO)" : "(ONLLLLOOOO)", call->func, kind, call->graph,
+                         (long long)(2 * call->count + 1), call->offset, call->drawn, call->shape, call->dtype, call->device,
+                         shared);
+}
+
 /* Set the plan of a call: the one that was right at its line last, or what `Hot.find_plan` finds. */
 static int
 set_plan(ShortWay *self, Call *call, PyObject *shared, int written)
 {
-    PyCodeObject *code = PyFrame_GetCode(call->frame);
-    PyObject *place = PyLong_FromLongLong((long long)(Py_uintptr_t)code + PyFrame_GetLasti(call->frame));
-    Py_DECREF(code);
-    PyObject *plan = place == NULL ? NULL : PyDict_GetItemWithError(self->plans, place);
-    Py_XDECREF(place);
-    if (plan != NULL) {
-        call->plan = Py_NewRef(plan); /* comparing may run code that puts another in its place */
-        if (stands_for(plan, call, shared))
-            return 0;
-        Py_CLEAR(call->plan);
+    PyObject *key, *outer, *place = place_of(call->frame);
+    if (place == NULL)
+        return -1;
+    if (take_plan(self, call, place, shared)) {
+        Py_DECREF(place);
+        return 0;
     }
-    PyObject *kind = shared == NULL ? kinds_of(call) : Py_NewRef(call->node ? (PyObject *)Py_TYPE(call->node) : Py_None);
-    if (kind == NULL)
-        return -1;
-    PyObject *key = Py_BuildValue(shared == NULL ? "(ONLLLLOOO)" : "(ONLLLLOOOO)", call->func, kind, call->graph,
-                                  (long long)(2 * call->count + 1), call->offset, call->drawn, call->shape, call->dtype,
-                                  call->device, shared);
-    if (key == NULL)
-        return -1;
-    PyObject *arguments[] = {self->recorder, (PyObject *)call->frame, key, call->result, written ? Py_True : Py_False};
-    call->plan = PyObject_VectorcallMethod(s_find_plan, arguments, 5, NULL);
-    Py_DECREF(key);
+    outer = outer_place_of(self, call->frame, place);
+    Py_DECREF(place);
+    if (outer == NULL || !take_plan(self, call, outer, shared)) {
+        if (!PyErr_Occurred() && (key = key_of(call, shared)) != NULL) {
+            PyObject *arguments[] = {self->recorder, (PyObject *)call->frame, key, call->result, written ? Py_True : Py_False};
+            call->plan = PyObject_VectorcallMethod(s_find_plan, arguments, 5, NULL);
+            Py_DECREF(key);
+        }
+        if (call->plan != NULL && outer != NULL && PyDict_SetItem(self->plans, outer, call->plan) < 0)
+            Py_CLEAR(call->plan);
+    }
+    Py_XDECREF(outer);
     return call->plan == NULL ? -1 : 0;
 }
 
@@ -515,6 +577,15 @@ record(ShortWay *self, Call *call, int way)
     return outcome == 1 ? 0 : finish(self, call);
 }
 
+/* Make the call: that of a function written in Python has a frame of ours around it, as `invisible.py` expects. */
+static PyObject *
+make_call(ShortWay *self, Call *call)
+{
+    if (!PyFunction_Check(call->func))
+        return PyObject_Call(call->func, call->args, call->kwargs);
+    return PyObject_CallFunctionObjArgs(self->calling, call->func, call->args, call->kwargs, NULL);
+}
+
 static PyObject *
 short_way(PyObject *callable, PyObject *const *arguments, size_t flags, PyObject *names)
 {
@@ -523,7 +594,7 @@ short_way(PyObject *callable, PyObject *const *arguments, size_t flags, PyObject
     PyObject *found = NULL;
     if (names == NULL && (given == 3 || given == 4) && PyTuple_CheckExact(arguments[2]))
         found = PyDict_GetItemWithError(self->ways, arguments[0]);
-    long way = found == NULL || PyFunction_Check(arguments[0]) ? LONG : PyLong_AsLong(found);
+    long way = found == NULL ? LONG : PyLong_AsLong(found);
     if (way != LONG && truth(PyObject_GetAttr(self->recorder, s_paused)) == 0) {
         Call call = {.func = arguments[0], .args = arguments[2]};
         if (given == 4 && arguments[3] != Py_None)
@@ -533,7 +604,7 @@ short_way(PyObject *callable, PyObject *const *arguments, size_t flags, PyObject
                     && note_arguments(self, &call);
         call.first = ready ? PyObject_CallNoArgs(self->next_sequence) : NULL;
         if (call.first != NULL) {
-            call.result = PyObject_Call(call.func, call.args, call.kwargs);
+            call.result = make_call(self, &call);
             if (call.result == NULL)
                 refuse(self, &call);
             else if (record(self, &call, (int)way) < 0)
@@ -582,14 +653,14 @@ deallocate(PyObject *self)
 static PyObject *
 create(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"recorder", "otherwise", "identity", "ways",  "plans",     "rows",   "detours",   "known",
+    static char *names[] = {"recorder", "otherwise", "calling", "identity", "ways",  "plans",   "codes",  "rows",   "detours",   "known",
                             "blocks",   "numbers",   "atoms",    "risks", "note_risk", "tensor", "parameter", "next_sequence",
                             "grad_enabled", "only_cpu", NULL};
-    PyObject *m[18];
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$OOOO!O!O!O!O!O!OO!O!OOOOOO", names, &m[0], &m[1], &m[2], &PyDict_Type,
-                                     &m[3], &PyDict_Type, &m[4], &PyList_Type, &m[5], &PySet_Type, &m[6], &PyDict_Type, &m[7],
-                                     &PyDict_Type, &m[8], &m[9], &PySet_Type, &m[10], &PyDict_Type, &m[11], &m[12], &m[13],
-                                     &m[14], &m[15], &m[16], &m[17]))
+    PyObject *m[20];
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$OOOOO!O!O!O!O!O!O!OO!O!OOOOOO", names, &m[0], &m[1], &m[2], &m[3],
+                                     &PyDict_Type, &m[4], &PyDict_Type, &m[5], &PyDict_Type, &m[6], &PyList_Type, &m[7],
+                                     &PySet_Type, &m[8], &PyDict_Type, &m[9], &PyDict_Type, &m[10], &m[11], &PySet_Type,
+                                     &m[12], &PyDict_Type, &m[13], &m[14], &m[15], &m[16], &m[17], &m[18], &m[19]))
         return NULL;
     ShortWay *self = (ShortWay *)type->tp_alloc(type, 0);
     if (self == NULL)

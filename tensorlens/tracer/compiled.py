@@ -19,15 +19,20 @@ if not os.environ.get("TENSORLENS_PURE_PYTHON"):
         from tensorlens.tracer._short import ShortWay
 
 
-def short_way(recorder: Any, otherwise: Any, atoms: set[Any]) -> Any:
-    """`__torch_function__` of a `Hot`; what it does not take goes to `otherwise`. `atoms`: types of plain values."""
+def short_way(recorder: Any, otherwise: Any, calling: Any, atoms: set[Any]) -> Any:
+    """`__torch_function__` of a `Hot`; what it does not take goes to `otherwise`.
+
+    `calling` makes the calls of functions written in Python; `atoms` are the types of plain values.
+    """
     identity = recorder.identity
     return ShortWay(
         recorder=recorder,
         otherwise=otherwise,
+        calling=calling,
         identity=identity,
         ways=recorder.ways,
         plans=recorder.plans,
+        codes=recorder.sites.by_id,
         rows=recorder.rows,
         detours=recorder.detours,
         known=identity.known,

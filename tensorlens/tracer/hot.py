@@ -68,7 +68,9 @@ class Hot(TorchFunctionMode):
         self.unwritten: list[Any] = []  # states of tensors first met as inputs, for the next CALL row
         self.detours: set[str] = set()  # why every call takes the long way just now
         in_python = MethodType(_short_way(self), self)
-        self.__torch_function__ = in_python if compiled.ShortWay is None else compiled.short_way(self, in_python, ATOMS)  # type: ignore[method-assign]
+        self.__torch_function__ = (
+            in_python if compiled.ShortWay is None else compiled.short_way(self, in_python, _call, ATOMS)
+        )  # type: ignore[method-assign]
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Each instance has its own; this is for threads that still have the mode when recording is over."""
@@ -232,6 +234,14 @@ class Hot(TorchFunctionMode):
 
     def state(self, tensor: torch.Tensor, entry: Entry | None = None) -> tuple[Any, ...]:
         raise NotImplementedError
+
+
+def __torch_function__(func: Any, args: Any, kwargs: Any = _NOTHING) -> Any:
+    """A call of a function written in Python, by `ShortWay`: with a frame of ours, and of this name, around it."""
+    return func(*args, **kwargs)
+
+
+_call = __torch_function__  # inside a class the name would be that of its own method
 
 
 def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
