@@ -61,16 +61,16 @@ class Hot(TorchFunctionMode):
         self.identity = Identity(self.rows)
         self.paused = False
         self.risky = False  # whether an operation without a derivative everywhere was recorded since the last backward
-        self.plans: dict[int, Plan] = {}  # where an instruction lies in memory -> the plan that was right there last
+        self.plans: dict[Any, Plan] = {}  # where an instruction lies in memory -> the plan that was right there last
         self._every_plan: dict[Any, Plan] = {}
         self.plan_ids = count(1)
         self.ways: dict[Any, int] = {}
         self.unwritten: list[Any] = []  # states of tensors first met as inputs, for the next CALL row
         self.detours: set[str] = set()  # why every call takes the long way just now
-        in_python = MethodType(_short_way(self), self)
-        self.__torch_function__ = (
-            in_python if compiled.ShortWay is None else compiled.short_way(self, in_python, _call, ATOMS)
-        )  # type: ignore[method-assign]
+        way: Any = MethodType(_short_way(self), self)
+        if compiled.ShortWay is not None:
+            way = compiled.short_way(self, way, _call, ATOMS)
+        self.__torch_function__ = way  # type: ignore[method-assign]
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Each instance has its own; this is for threads that still have the mode when recording is over."""
