@@ -26,7 +26,7 @@ static PyObject *none, *zero; /* NONE as in journal.py, and 0 */
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    PyObject *recorder, *otherwise, *calling, *identity; /* a `Hot`, functions of hot.py, its `Identity` */
+    PyObject *recorder, *otherwise, *calling, *identity; /* a `Hot`, what it hands calls to, its `Identity` */
     PyObject *ways, *plans, *codes, *rows, *detours, *known, *blocks, *numbers; /* their tables */
     PyObject *atoms, *risks, *note_risk, *tensor, *parameter, *next_sequence, *grad_enabled, *only_cpu; /* see hot.py */
 } ShortWay;

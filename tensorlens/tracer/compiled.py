@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -19,16 +20,19 @@ if not os.environ.get("TENSORLENS_PURE_PYTHON"):
         from tensorlens.tracer._short import ShortWay
 
 
-def short_way(recorder: Any, otherwise: Any, calling: Any, atoms: set[Any]) -> Any:
-    """`__torch_function__` of a `Hot`; what it does not take goes to `otherwise`.
+def __torch_function__(func: Any, args: Any, kwargs: Any = MappingProxyType({})) -> Any:
+    """Makes a call of a function written in Python: with a frame of ours, and of this name, around it, as `invisible`
+    expects."""
+    return func(*args, **kwargs)
 
-    `calling` makes the calls of functions written in Python; `atoms` are the types of plain values.
-    """
+
+def short_way(recorder: Any, otherwise: Any, atoms: set[Any]) -> Any:
+    """`__torch_function__` of a `Hot`; what it does not take goes to `otherwise`. `atoms`: types of plain values."""
     identity = recorder.identity
     return ShortWay(
         recorder=recorder,
         otherwise=otherwise,
-        calling=calling,
+        calling=__torch_function__,
         identity=identity,
         ways=recorder.ways,
         plans=recorder.plans,

@@ -69,7 +69,7 @@ class Hot(TorchFunctionMode):
         self.detours: set[str] = set()  # why every call takes the long way just now
         way: Any = MethodType(_short_way(self), self)
         if compiled.ShortWay is not None:
-            way = compiled.short_way(self, way, _call, ATOMS)
+            way = compiled.short_way(self, way, ATOMS)
         self.__torch_function__ = way  # type: ignore[method-assign]
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -234,14 +234,6 @@ class Hot(TorchFunctionMode):
 
     def state(self, tensor: torch.Tensor, entry: Entry | None = None) -> tuple[Any, ...]:
         raise NotImplementedError
-
-
-def __torch_function__(func: Any, args: Any, kwargs: Any = _NOTHING) -> Any:
-    """A call of a function written in Python, by `ShortWay`: with a frame of ours, and of this name, around it."""
-    return func(*args, **kwargs)
-
-
-_call = __torch_function__  # inside a class the name would be that of its own method
 
 
 def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
