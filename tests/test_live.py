@@ -198,6 +198,7 @@ def test_the_terminal_is_whole_again_when_the_command_is_killed(
     assert list(files.iterdir()) == []
 
 
+@pytest.mark.complete
 def test_the_terminal_is_whole_while_the_command_is_stopped(terminal: tuple[int, int], script: Path) -> None:
     seen: list[str] = []
 
