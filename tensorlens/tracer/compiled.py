@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from contextlib import suppress
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -15,9 +17,20 @@ import torch
 from tensorlens.tracer import ops
 
 ShortWay: Any = None
+
+
+def _is_current(built: Any) -> bool:
+    """Whether it was built from the source that lies beside it: a checkout may have moved on since."""
+    source = Path(__file__).with_name("_short.c")
+    return not source.exists() or hashlib.sha256(source.read_bytes()).hexdigest() == built.SOURCE
+
+
 if not os.environ.get("TENSORLENS_PURE_PYTHON"):
     with suppress(ImportError):
-        from tensorlens.tracer._short import ShortWay
+        from tensorlens.tracer import _short
+
+        if _is_current(_short):
+            ShortWay = _short.ShortWay
 
 
 def __torch_function__(func: Any, args: Any, kwargs: Any = MappingProxyType({})) -> Any:
