@@ -115,3 +115,25 @@ def test_there_are_enough_programs() -> None:
     assert len(SILENT) >= 10
     assert len(CORRECT) >= 26
     assert all(20 <= len(program.read_text().splitlines()) <= 90 for program in FAILING + CORRECT)
+
+
+def test_what_fails_at_the_same_lines_again_and_again_is_told_once(warm: Warm, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import torch\n"
+        "weight = torch.ones(3, requires_grad=True)\n"
+        "for factor in range(40):\n"
+        "    result = weight.exp()\n"
+        "    result.add_(factor)\n"
+        "    try:\n"
+        "        result.sum().backward()\n"
+        "    except RuntimeError:\n"
+        "        if factor == 39:\n"
+        "            raise\n",
+        encoding="utf-8",
+    )
+    ends, caught = diagnose(warm.traced(script)[1])
+    assert (ends.severity, caught.severity) == ("error", "note")
+    assert ends.code == caught.code == "saved-tensor-modified-inplace"
+    assert not any("recorded" in note for note in ends.notes)
+    assert "the same was recorded 38 more times, at the same lines" in caught.notes

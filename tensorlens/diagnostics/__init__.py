@@ -6,7 +6,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,7 @@ def diagnose(trace: Trace) -> tuple[Diagnostic, ...]:
             found.extend(_findings(module, facts))
     found.extend(_unexplained(facts, {d.code for d in found}))
     found.extend(_proven(facts, found))
-    return tuple(sorted(map(_weighed, found), key=lambda diagnostic: _ORDER[diagnostic.severity]))
+    return tuple(sorted(_once(map(_weighed, found)), key=lambda diagnostic: _ORDER[diagnostic.severity]))
 
 
 def load() -> None:
@@ -83,6 +84,17 @@ def _weighed(diagnostic: Diagnostic) -> Diagnostic:
     from tensorlens.diagnostics.proof import weighed
 
     return weighed(diagnostic)
+
+
+def _once(found: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+    """Each finding once, with how often the same was found at the same lines."""
+    alike: dict[object, list[Diagnostic]] = {}
+    for diagnostic in found:
+        places = tuple((label.role, label.span) for label in diagnostic.labels)
+        alike.setdefault((diagnostic.code, diagnostic.severity, diagnostic.title, places), []).append(diagnostic)
+    for first, *more in alike.values():
+        again = f"{len(more)} more times" if len(more) > 1 else "once more"
+        yield replace(first, notes=(*first.notes, f"the same was recorded {again}, at the same lines")) if more else first
 
 
 def _kinds(message: str) -> set[str]:
