@@ -94,7 +94,8 @@ def _once(found: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
         alike.setdefault((diagnostic.code, diagnostic.severity, diagnostic.title, places), []).append(diagnostic)
     for first, *more in alike.values():
         again = f"{len(more)} more times" if len(more) > 1 else "once more"
-        yield replace(first, notes=(*first.notes, f"the same was recorded {again}, at the same lines")) if more else first
+        told = (f"the same was recorded {again}, at the same lines",) if more else ()
+        yield replace(first, notes=(*first.notes, *told))
 
 
 def _kinds(message: str) -> set[str]:
