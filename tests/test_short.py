@@ -122,6 +122,7 @@ def modes() -> None:
         with torch.inference_mode():
             y = x * 2
             y.view(3, 1).add_(1)
+            torch.zeros(2)
         with torch.enable_grad():
             x.log().sqrt()
         torch.where(x > 5, x / 0, x)
@@ -291,6 +292,74 @@ def test_an_exception_of_ours_in_noting_a_refusal_is_not_lost(monkeypatch: pytes
         with pytest.raises(KeyboardInterrupt):
             x.add_(1)
     recorder.close()
+
+
+class Answering(TorchFunctionMode):
+    """A mode that the recorder is put on top of: it is asked what the recorder asks."""
+
+    def __init__(self, question: str, answer: Callable[[], object]) -> None:
+        super().__init__()
+        self.question = getattr(torch.Tensor, question).__get__
+        self.answer = answer
+        self.active = False
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if self.active and func == self.question:
+            return self.answer()
+        return func(*args, **(kwargs or {}))
+
+
+def computed_under(mode: Answering) -> list[Any]:
+    """What calls of every kind come to when `mode` answers, the plans being there already and not yet."""
+    recorder, results = Recorder((__file__,)), []
+    with mode, recorder:
+        x, y = torch.ones(2, requires_grad=True), torch.zeros(2)
+        for mode.active in (False, True, False, True):
+            results += [x * 2, y.add_(1), y.view(2, 1), (x * 1).view(2, 1), (x * 3).mul_(2), torch.cat([x, y])]
+            results += [F.relu(x), torch.add(input=x, other=y), x.sum(dim=0)]
+        mode.active = False
+    recorder.close()
+    assert recorder.rows
+    return [tensor.tolist() for tensor in results]
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+ANSWERS: list[Callable[[], object]] = [lambda: None, lambda: "x", lambda: 2**100, lambda: -1, object, lambda: {}[0]]
+QUESTIONS = ["_version", "_base", "requires_grad", "grad_fn", "retains_grad", "shape", "dtype", "device"]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_strange_answer_changes_nothing_for_the_program(question: str) -> None:
+    usual = computed_under(Answering(question, object))
+    for answer in ANSWERS:
+        assert computed_under(Answering(question, answer)) == usual
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_an_interrupted_question_interrupts_the_program(question: str) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        computed_under(Answering(question, interrupt))
+
+
+def test_a_list_may_be_emptied_while_it_is_read() -> None:
+    items: list[torch.Tensor] = []
+
+    def empty() -> int:
+        items.clear()
+        return 0
+
+    mode, recorder = Answering("_version", empty), Recorder((__file__,))
+    with mode, recorder:
+        for mode.active in (False, True) * 50:
+            items[:] = [torch.ones(1000) * n for n in range(3)]  # nothing else holds them
+            with suppress(ValueError):  # there is nothing to put together
+                torch.cat(items)
+        mode.active = False
+    recorder.close()
+    assert not items
 
 
 def test_the_lens_does_without_it() -> None:

@@ -43,8 +43,8 @@ typedef struct {
     int mixed;            /* whether a tensor came in a list, or something was given by name */
     PyObject *kinds[MOST]; /* the types of the arguments that are no tensors, borrowed */
     Py_ssize_t kind_count;
-    PyObject *first, *result;                                                /* the sequence number before; what came back */
-    PyObject *node, *base, *shape, *dtype, *device, *address, *owner, *plan; /* of the result, as far as asked */
+    PyObject *first, *result; /* the sequence number before; what came back */
+    PyObject *version, *node, *base, *shape, *dtype, *device, *address, *owner, *plan; /* of the result, as far as asked */
     long long graph, offset, drawn;
 } Call;
 
@@ -54,9 +54,9 @@ release(Call *call)
     for (Py_ssize_t n = 0; n < call->count; n++) {
         Py_DECREF(call->inputs[n].tensor);
         Py_DECREF(call->inputs[n].id);
-        Py_DECREF(call->inputs[n].version);
+        Py_XDECREF(call->inputs[n].version);
     }
-    PyObject *held[] = {(PyObject *)call->frame, call->first, call->node,    call->base,  call->shape,
+    PyObject *held[] = {(PyObject *)call->frame, call->first,  call->version, call->node,  call->base, call->shape,
                         call->dtype,             call->device, call->address, call->owner, call->plan};
     for (size_t n = 0; n < sizeof held / sizeof *held; n++)
         Py_XDECREF(held[n]);
@@ -94,7 +94,7 @@ distance(PyObject *value, PyObject *start, long long *result)
         return -1;
     *result = PyLong_AsLongLong(value) - PyLong_AsLongLong(start);
     Py_DECREF(value);
-    return 0;
+    return PyErr_Occurred() ? -1 : 0;
 }
 
 /* The tensor that an entry is about, to be compared only; NULL when it is dead. */
@@ -128,14 +128,13 @@ static int
 note_tensor(ShortWay *self, Call *call, PyObject *tensor)
 {
     PyObject *entry = call->count < MOST ? entry_of(self, tensor) : NULL;
-    PyObject *id = entry == NULL ? NULL : Py_NewRef(PyTuple_GET_ITEM(entry, 1));
-    PyObject *version = entry == NULL ? NULL : PyObject_GetAttr(tensor, s_version);
-    if (version == NULL) { /* an inference tensor has none */
-        Py_XDECREF(id);
+    if (entry == NULL)
         return 0;
-    }
-    call->inputs[call->count++] = (Input){Py_NewRef(tensor), id, version};
-    return 1;
+    Input *input = &call->inputs[call->count++]; /* held from here on: a mode of the program's may answer the question */
+    input->tensor = Py_NewRef(tensor);
+    input->id = Py_NewRef(PyTuple_GET_ITEM(entry, 1));
+    input->version = PyObject_GetAttr(tensor, s_version); /* an inference tensor has none */
+    return input->version != NULL && PyLong_CheckExact(input->version);
 }
 
 static int
@@ -259,18 +258,15 @@ outer_place_of(ShortWay *self, PyFrameObject *frame, PyObject *inner)
     return both;
 }
 
-/* Take the plan at a place, if it stands for the call. */
+/* Take the plan at a place: 1 if it stands for the call. */
 static int
 take_plan(ShortWay *self, Call *call, PyObject *place, PyObject *shared)
 {
-    PyObject *plan = PyDict_GetItemWithError(self->plans, place);
-    if (plan == NULL)
-        return 0;
-    call->plan = Py_NewRef(plan); /* comparing may run code that puts another in its place */
-    if (stands_for(plan, call, shared))
+    call->plan = Py_XNewRef(PyDict_GetItemWithError(self->plans, place)); /* comparing may run code that replaces it */
+    if (call->plan != NULL && stands_for(call->plan, call, shared))
         return 1;
     Py_CLEAR(call->plan);
-    return 0;
+    return PyErr_Occurred() ? -1 : 0;
 }
 
 static PyObject *
@@ -284,30 +280,36 @@ key_of(Call *call, PyObject *shared)
                          shared);
 }
 
+static int
+find_plan(ShortWay *self, Call *call, PyObject *shared, int written)
+{
+    PyObject *key = key_of(call, shared);
+    if (key == NULL)
+        return -1;
+    PyObject *arguments[] = {self->recorder, (PyObject *)call->frame, key, call->result, written ? Py_True : Py_False};
+    call->plan = PyObject_VectorcallMethod(s_find_plan, arguments, 5, NULL);
+    Py_DECREF(key);
+    return call->plan == NULL ? -1 : 1;
+}
+
 /* Set the plan of a call: the one that was right at its line last, or what `Hot.find_plan` finds. */
 static int
 set_plan(ShortWay *self, Call *call, PyObject *shared, int written)
 {
-    PyObject *key, *outer, *place = place_of(call->frame);
-    if (place == NULL)
-        return -1;
-    if (take_plan(self, call, place, shared)) {
-        Py_DECREF(place);
-        return 0;
+    PyObject *place = place_of(call->frame), *outer = NULL;
+    int found = place == NULL ? -1 : take_plan(self, call, place, shared);
+    if (found == 0) {
+        outer = outer_place_of(self, call->frame, place);
+        found = outer != NULL ? take_plan(self, call, outer, shared) : PyErr_Occurred() ? -1 : 0;
     }
-    outer = outer_place_of(self, call->frame, place);
-    Py_DECREF(place);
-    if (outer == NULL || !take_plan(self, call, outer, shared)) {
-        if (!PyErr_Occurred() && (key = key_of(call, shared)) != NULL) {
-            PyObject *arguments[] = {self->recorder, (PyObject *)call->frame, key, call->result, written ? Py_True : Py_False};
-            call->plan = PyObject_VectorcallMethod(s_find_plan, arguments, 5, NULL);
-            Py_DECREF(key);
-        }
-        if (call->plan != NULL && outer != NULL && PyDict_SetItem(self->plans, outer, call->plan) < 0)
-            Py_CLEAR(call->plan);
+    if (found == 0) {
+        found = find_plan(self, call, shared, written);
+        if (found == 1 && outer != NULL && PyDict_SetItem(self->plans, outer, call->plan) < 0)
+            found = -1;
     }
     Py_XDECREF(outer);
-    return call->plan == NULL ? -1 : 0;
+    Py_XDECREF(place);
+    return found < 0 ? -1 : 0;
 }
 
 /* Give the new tensor its id, a new reference. */
@@ -333,11 +335,14 @@ static int
 write_row(ShortWay *self, Call *call, PyObject *id, PyObject *version)
 {
     PyObject *rows = self->rows, *owner = call->owner == NULL ? none : PyTuple_GET_ITEM(call->owner, 1);
+    Py_ssize_t start = PyList_GET_SIZE(rows);
     int failed = PyList_Append(rows, PyTuple_GET_ITEM(call->plan, 1));
     for (Py_ssize_t n = 0; n < call->count; n++)
         failed |= PyList_Append(rows, call->inputs[n].id) | PyList_Append(rows, call->inputs[n].version);
     failed |= PyList_Append(rows, id) | PyList_Append(rows, owner);
     failed |= PyList_Append(rows, version) | PyList_Append(rows, call->first);
+    if (failed) /* out of memory: half a row can't be read */
+        PyList_SetSlice(rows, start, PyList_GET_SIZE(rows), NULL);
     return failed ? -1 : 1;
 }
 
@@ -396,7 +401,10 @@ record_kernel(ShortWay *self, Call *call, int way)
         return -1;
     call->graph = 2; /* its derivative was recorded, hence the result requires grad */
     if (!call->drawn) {
-        call->graph = !truth(PyObject_CallNoArgs(self->grad_enabled));
+        int enabled = truth(PyObject_CallNoArgs(self->grad_enabled));
+        if (enabled < 0)
+            return -1;
+        call->graph = !enabled;
         if (call->graph && truth(PyObject_GetAttr(call->result, s_version)) < 0) /* an inference tensor has none */
             return -1;
     }
@@ -410,7 +418,8 @@ record_kernel(ShortWay *self, Call *call, int way)
         call->address = PyObject_CallMethodNoArgs(call->result, s_data_ptr);
         if (call->address == NULL)
             return -1;
-        return PyObject_IsTrue(call->address) ? write_new(self, call, zero) : 0;
+        int lies_somewhere = PyObject_IsTrue(call->address);
+        return lies_somewhere == 1 ? write_new(self, call, zero) : lies_somewhere;
     }
     if (call->count == 0)
         return 0;
@@ -442,8 +451,8 @@ static int
 look_at_node(ShortWay *self, Call *call, int written)
 {
     int requires_grad = truth(PyObject_GetAttr(call->result, s_requires_grad));
-    int enabled = truth(PyObject_CallNoArgs(self->grad_enabled));
-    if (requires_grad < 0 || enabled < 0)
+    int enabled = requires_grad < 0 ? -1 : truth(PyObject_CallNoArgs(self->grad_enabled));
+    if (enabled < 0)
         return -1;
     call->graph = requires_grad ? (enabled ? 2 : 3) : !enabled;
     if (!requires_grad)
@@ -455,16 +464,23 @@ look_at_node(ShortWay *self, Call *call, int written)
         return written;
     if (distance(PyObject_CallMethodNoArgs(call->node, s_sequence_nr), call->first, &call->offset) < 0)
         return -1;
-    return !(written && (call->offset < 0 || truth(PyObject_GetAttr(call->result, s_retains_grad))));
+    if (!written || call->offset < 0)
+        return !written;
+    int retains_grad = truth(PyObject_GetAttr(call->result, s_retains_grad));
+    return retains_grad < 0 ? -1 : !retains_grad;
 }
 
 /* A call that returned one plain tensor, new or its first argument, written: `Hot.ordinary`. */
 static int
 record_ordinary(ShortWay *self, Call *call)
 {
-    if (PyDict_Contains(self->risks, call->func) && note_risk(self, call) < 0)
+    int risky = PyDict_Contains(self->risks, call->func);
+    if (risky < 0 || (risky && note_risk(self, call) < 0))
         return -1;
     if (distance(PyObject_CallNoArgs(self->next_sequence), call->first, &call->drawn) < 0)
+        return -1;
+    call->version = PyObject_GetAttr(call->result, s_version);
+    if (call->version == NULL)
         return -1;
     int written = entry_of(self, call->result) != NULL;
     int changed = moved(call);
@@ -494,12 +510,7 @@ record_ordinary(ShortWay *self, Call *call)
     PyObject *shared = written || call->owner != NULL ? Py_True : Py_False;
     if (look_at(self, call, 1) < 0 || set_plan(self, call, shared, written) < 0)
         return -1;
-    PyObject *version = PyObject_GetAttr(call->result, s_version);
-    if (version == NULL)
-        return -1;
-    int outcome = written ? write_row(self, call, call->inputs[0].id, version) : write_new(self, call, version);
-    Py_DECREF(version);
-    return outcome;
+    return written ? write_row(self, call, call->inputs[0].id, call->version) : write_new(self, call, call->version);
 }
 
 /* --- the rest goes the long way ------------------------------------------------------------------------------------- */
@@ -543,11 +554,12 @@ finish(ShortWay *self, Call *call)
 static void
 refuse(ShortWay *self, Call *call)
 {
-    PyObject *kind, *error, *traceback, *accesses = accesses_of(call), *done = NULL;
+    PyObject *kind, *error, *traceback, *done = NULL;
     PyErr_Fetch(&kind, &error, &traceback);
     PyErr_NormalizeException(&kind, &error, &traceback);
     if (traceback != NULL)
         PyException_SetTraceback(error, traceback);
+    PyObject *accesses = accesses_of(call);
     if (accesses != NULL) {
         PyObject *arguments[] = {self->recorder, error, call->func, accesses, (PyObject *)call->frame};
         done = PyObject_VectorcallMethod(s_refuse, arguments, 5, NULL);
@@ -569,7 +581,7 @@ record(ShortWay *self, Call *call, int way)
     int outcome = 0;
     if ((PyObject *)Py_TYPE(call->result) == self->tensor && PySet_GET_SIZE(self->detours) == 0)
         outcome = way == ORDINARY || call->mixed ? record_ordinary(self, call) : record_kernel(self, call, way);
-    if (outcome < 0) { /* it has no version, no memory, no usable grad_fn, or no plan; a Ctrl-C goes on its way */
+    if (PyErr_Occurred()) { /* it has no version, no memory, no usable grad_fn, or no plan; a Ctrl-C goes on its way */
         if (!PyErr_ExceptionMatches(PyExc_Exception))
             return -1;
         PyErr_Clear();
