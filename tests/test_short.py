@@ -327,7 +327,7 @@ def interrupt() -> None:
     raise KeyboardInterrupt
 
 
-ANSWERS: list[Callable[[], object]] = [lambda: None, lambda: "x", lambda: 2**100, lambda: -1, object, lambda: {}[0]]
+ANSWERS: list[Callable[[], object]] = [lambda: None, lambda: "x", lambda: 2**100, lambda: -1, object, lambda: int("no")]
 QUESTIONS = ["_version", "_base", "requires_grad", "grad_fn", "retains_grad", "shape", "dtype", "device"]
 
 
