@@ -111,7 +111,7 @@ def _assign_data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
         return result
     with Net(recorder, "other memory", frame), torch._C.DisableTorchFunctionSubclass():
         if torch._C._autograd._get_sequence_nr() and _differ(before, args[0]):
-            recorder.untracked.moved(args[0], ops.name_of(func), frame)
+            recorder.untracked.moved(before, args[0], ops.name_of(func), frame)
     return result
 
 

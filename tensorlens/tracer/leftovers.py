@@ -136,11 +136,15 @@ def _compare(recorder: Recorder, sequence: int, data: torch.Tensor) -> tuple[int
     if known is None and data._base is not None:
         known = recorder.identity.of(data._base)
     start, size = address_of(data), extent_of(data)
+    moved = False
     for mark in recorder.untracked.marks:  # the first change after the node is the one that did it
         if mark.sequence <= sequence:
             continue
         if mark.moved != NONE:
-            if mark.moved == known:
+            if mark.moved == known and not moved:
+                if mark.storage is not None and mark.storage() is data.untyped_storage():
+                    moved = True  # what the node saved lies where it lay: a view keeps its memory, or it was put back
+                    continue
                 return mark.number, known, "", short_text(data.detach())
         elif mark.start < start + size and start < mark.start + mark.size:
             values = _values(recorder, mark, data)

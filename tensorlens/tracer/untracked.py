@@ -57,7 +57,7 @@ class Mark:
     storage: weakref.ref[Any] | None
     start: int
     size: int
-    moved: int = NONE  # the tensor that `.data = ...` gave other memory
+    moved: int = NONE  # the tensor that `.data = ...` gave other memory; `storage` is then what it left
     content: bytes | None = None  # the memory before the change
 
 
@@ -97,11 +97,11 @@ class Untracked:
         self.recorder.finish = self._finish  # type: ignore[method-assign]
         self.recorder.detours.add(WATCHED)
 
-    def moved(self, tensor: torch.Tensor, way: str, frame: Any) -> None:
-        """`tensor` was given other memory, with other values, under the nodes that saved it."""
+    def moved(self, before: torch.Tensor, tensor: torch.Tensor, way: str, frame: Any) -> None:
+        """`tensor` was given other memory than that of `before`, with other values, under the nodes that saved it."""
         number = self.recorder.identity.meet(tensor)
         site = self.recorder.sites.of(frame)
-        self._note(Mark(0, _next_sequence(), None, 0, 0, moved=number), way, site, (site,), number)
+        self._note(Mark(0, _next_sequence(), _memory_of(before), 0, 0, moved=number), way, site, (site,), number)
 
     def written(self, tensor: torch.Tensor, way: str, frame: Any) -> None:
         """`tensor` was written by a kernel that moves no version; what was there before is not known."""
@@ -198,8 +198,8 @@ class Untracked:
 
     def _forget(self, latest: Mark) -> None:
         """Marks of freed memory go, and those of one memory beyond the last few."""
-        self.marks = [m for m in self.marks if m.storage is None or m.storage() is not None]
-        same = [m for m in self.marks if m.storage == latest.storage and m.moved == latest.moved]
+        self.marks = [m for m in self.marks if m.moved != NONE or m.storage is None or m.storage() is not None]
+        same = [m for m in self.marks if m.moved == latest.moved and (m.moved != NONE or m.storage == latest.storage)]
         for mark in same[:-MANY]:
             self.marks.remove(mark)
 
@@ -222,6 +222,13 @@ def extent_of(tensor: torch.Tensor) -> int:
     """How many bytes lie between the first and the last element of a tensor, both included."""
     last = sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.stride(), strict=True))
     return (last + 1) * tensor.element_size() if tensor.numel() else 0
+
+
+def _memory_of(tensor: torch.Tensor) -> weakref.ref[Any] | None:
+    try:
+        return weakref.ref(tensor.untyped_storage())
+    except (RuntimeError, NotImplementedError):
+        return None
 
 
 def _reference(alias: Any) -> weakref.ref[Any] | None:
