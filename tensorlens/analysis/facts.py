@@ -32,6 +32,9 @@ LEAVING = frozenset(
 )
 """Calls that hand a tensor's values to plain Python or NumPy, where autograd can't follow."""
 
+ENTERING = frozenset(f"torch.{name}" for name in ("tensor", "as_tensor", "asarray", "from_numpy", "from_dlpack"))
+"""Calls that make a tensor of what is none."""
+
 
 class Facts:
     """Indexes over one trace. Cheap to make: each index is built when it is first asked for."""

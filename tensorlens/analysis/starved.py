@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from tensorlens.analysis.facts import LEAVING, Facts
-from tensorlens.analysis.lineage import MAX_CALLS, Cut
+from tensorlens.analysis.facts import ENTERING, LEAVING, Facts
+from tensorlens.analysis.lineage import MAX_CALLS, Cut, ancestry
 from tensorlens.analysis.training import DATA_SET, Training
 from tensorlens.inspection import Step
 from tensorlens.model import Access, Backward, Call
@@ -88,10 +88,40 @@ def lost(training: Training, numbers: set[int]) -> Iterator[Starved]:
         for number in reached:
             if leaves or number not in ends or ends[number][2] == "unused":
                 ends[number] = call, sources[0], "cut" if leaves else "unused"
+    taken = _taken_out(facts, {access.tensor for call, _, kind in ends.values() for access in call.outputs})
     for number, (call, source, kind) in ends.items():
         backward = next((b for b in facts.backwards if b.index > call.index and not b.failed), None)
         if backward is not None and _computed(facts, backward):
-            yield Starved(number, backward, Cut(call, source, number), kind)
+            out = next((taken[a.tensor] for a in call.outputs if a.tensor in taken), None)
+            if kind == "unused" and out is not None and _brought_back(facts, backward, out.left):
+                yield Starved(number, backward, replace(out, leaf=number), "cut")
+            else:
+                yield Starved(number, backward, Cut(call, source, number), kind)
+
+
+def _taken_out(facts: Facts, ends: set[int]) -> dict[int, Cut]:
+    """By tensor with a history: the call that gave its values without it, if these then left torch."""
+    constant: dict[int, Cut] = {}
+    found: dict[int, Cut] = {}
+    for call in facts.calls:
+        source = call.inputs[0].tensor if call.inputs and not call.within else None
+        cut = constant.get(source or 0)
+        if cut is None and source in ends and call.op not in LEAVING:
+            cut = Cut(call, source, None)
+        if cut is None or cut.source is None:
+            continue
+        if call.op in LEAVING:
+            found[cut.source] = replace(cut, left=call)
+        else:
+            made = (access.tensor for access in call.outputs)
+            constant.update((number, cut) for number in made if not facts.requires_grad(number, call.index))
+    return found
+
+
+def _brought_back(facts: Facts, backward: Backward, left: Call | None) -> bool:
+    """Whether a root was computed from what came into torch after some values had left it."""
+    above = (call for root in backward.roots for _, call in ancestry(facts, root.tensor, backward.index))
+    return any(left is not None and call.index > left.index and call.op in ENTERING for call in above)
 
 
 def _followed(training: Training, backward: Backward, numbers: set[int]) -> list[Starved]:

@@ -192,23 +192,36 @@ def kept_at(text: str, made: Span, names: tuple[str, ...]) -> Span | None:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    for node in sorted(_keeping(tree), key=lambda found: (found[0].lineno, found[0].col_offset)):
-        span = span_of(node[0], text, made.file)
+    for node, _, values in _keeping(tree):
+        span = span_of(node, text, made.file)
         holds = (span.line, span.column) <= (made.line, made.column) and made.end_line <= span.end_line
-        if holds or (span.line >= made.line and any(plain_name(value) in names for value in node[1])):
+        if holds or (span.line >= made.line and any(plain_name(value) in names for value in values)):
             return span
     return None
 
 
-def _keeping(tree: ast.Module) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
-    """Each expression that puts values into a container, with the values."""
+def put_into(text: str, file: str, holder: str) -> Span | None:
+    """The only place that puts something into the container `holder`."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    places = [node for node, container, _ in _keeping(tree) if ast.unparse(container) == holder]
+    return span_of(places[0], text, file) if len(places) == 1 else None
+
+
+def _keeping(tree: ast.Module) -> list[tuple[ast.expr, ast.expr, list[ast.expr]]]:
+    """Each expression that puts values into a container, with the container and the values, in the order of the
+    text."""
+    found: list[tuple[ast.expr, ast.expr, list[ast.expr]]] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _KEEPING:
-            yield node, list(_items(node.args))
-        elif (
-            isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript | ast.Attribute)
-        ) or isinstance(node, ast.AugAssign):
-            yield node.value, list(_items([node.value]))
+            found.append((node, node.func.value, list(_items(node.args))))
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript | ast.Attribute):
+            found.append((node.value, node.targets[0].value, list(_items([node.value]))))
+        elif isinstance(node, ast.AugAssign):
+            found.append((node.value, node.target, list(_items([node.value]))))
+    return sorted(found, key=lambda entry: (entry[0].lineno, entry[0].col_offset))
 
 
 def _items(nodes: list[ast.expr]) -> Iterator[ast.expr]:

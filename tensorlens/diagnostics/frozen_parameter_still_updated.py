@@ -39,7 +39,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.training import Moment, Training, cleared_at, training_of
+from tensorlens.analysis.training import GRAD_SET, Moment, Training, cleared_at, training_of
 from tensorlens.diagnostics.bookkeeping import optimizer_name, several
 from tensorlens.diagnostics.wording import finding, fix, op_text
 from tensorlens.inspection import Step
@@ -74,7 +74,7 @@ def _frozen(training: Training, step: Step) -> list[Moved]:
         if gradient is None or facts.requires_grad(number, step.index - 1):
             continue
         switch = _switched_off(facts, number, step.index)
-        filled = None if switch is None else training.last(number, switch.index, "fill")
+        filled = None if switch is None else training.last(number, switch.index, "fill", "touch")
         touched = training.last(number, step.index, "touch")
         if switch is None or filled is None or (touched is not None and touched.index > switch.index):
             continue
@@ -135,11 +135,12 @@ def _tell(training: Training, step: Step, moved: list[Moved], frozen: bool) -> D
         why = "a gradient of zero is a gradient: momentum and weight decay still move the parameter; None is skipped"
         cause = facts.label("cleared_here", first.cause.site, "the gradient is zero from here on, not None")
         cure = "call `zero_grad()` with its default `set_to_none=True`, and step only after a backward pass"
-    source = op_text(first.filled.event.op)
+    event = first.filled.event
+    filled = "its `.grad` is set here" if event.op == GRAD_SET else f"{op_text(event.op)} filled its `.grad`"
     labels: list[Label | None] = [
-        facts.label("needed_here", step.site, f"{name} is changed here"),
+        facts.label("needed_here", step.site, f"this step changes {name}"),
         cause,
-        facts.label("accumulated_here", first.filled.event.site, f"{source} filled its `.grad`"),
+        facts.label("accumulated_here", event.site, filled),
     ]
     evidence: dict[str, object] = {"parameters": [facts.name(entry.number) for entry in moved]}
     return finding(CODE, "warning", title, why, labels, fixes=(fix(cure),), evidence=evidence)

@@ -25,13 +25,9 @@ def find_cut_off(facts: Facts, code: str, chosen: Chosen) -> Iterator[Diagnostic
     training = training_of(facts)
     if facts.trace.script.failure is not None or training.is_hidden:
         return
-    replaced = {found.old for found, _ in replaced_parameters(training)}
-    stepped = {number: step for number, step in starved(training).items() if number not in replaced}
-    wanted = set(stepped) if training.steps else _leaves(training)
+    stepped = _stepped(training)
     told = {f"{returned.evidence['function']}.apply" for returned in custom_function_none_gradient.find(facts)}
-    followed = list(ways(training, wanted))
-    followed += lost(training, set(stepped) - {way.number for way in followed})
-    found = [way for way in followed if chosen(way.cut) and way.cut.call.op not in told]
+    found = [way for way in _ways(training, stepped) if chosen(way.cut) and way.cut.call.op not in told]
     whole = [way for way in found if way.number not in training.had_gradient]
     sites = {way.cut.call.site for way in whole}
     partly = [way for way in found if way not in whole and way.cut.call.site not in sites and _is_partly(facts, way)]
@@ -48,14 +44,15 @@ def find_unused(facts: Facts, code: str) -> Iterator[Diagnostic]:
     folded = len(facts.trace.events) <= facts.events[-1].index if facts.events else True
     if folded or facts.trace.script.failure is not None or training.is_hidden or not training.had_gradient:
         return
-    told = {found.old for found, _ in replaced_parameters(training)}
+    stepped = _stepped(training)
+    told = {way.number for way in _ways(training, stepped)}
     used = {access.tensor for call in facts.calls if call.nodes[1] > call.nodes[0] for access in call.inputs}
     groups: dict[tuple[int, ...], list[int]] = {}
-    for number, step in starved(training).items():
+    for number, step in stepped.items():
         if number not in told | used:
             groups.setdefault(step.parameters, []).append(number)
     for group in groups.values():
-        name, step = several(facts, group), starved(training)[group[0]]
+        name, step = several(facts, group), stepped[group[0]]
         yield finding(
             code,
             "note",
@@ -68,6 +65,18 @@ def find_unused(facts: Facts, code: str) -> Iterator[Diagnostic]:
             ],
             evidence={"parameters": [facts.name(number) for number in group]},
         )
+
+
+def _stepped(training: Training) -> dict[int, Step]:
+    """The parameters that an optimizer steps in vain, each with the last such step; those replaced have their own
+    finding."""
+    replaced = {found.old for found, _ in replaced_parameters(training)}
+    return {number: step for number, step in starved(training).items() if number not in replaced}
+
+
+def _ways(training: Training, stepped: dict[int, Step]) -> list[Starved]:
+    followed = list(ways(training, set(stepped) if training.steps else _leaves(training)))
+    return followed + list(lost(training, set(stepped) - {way.number for way in followed}))
 
 
 def _is_partly(facts: Facts, way: Starved) -> bool:
