@@ -213,6 +213,22 @@ LISTS = {
         print(len([loss.item() for loss in losses]))
         losses.clear()
         """,
+    "of a helper whose other results are dropped": """
+        import torch
+        net = torch.nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        losses = []
+
+        def error(x):
+            return (net(x) - 1).square().mean()  # graph_built_here
+
+        for epoch in range(6):
+            optimizer.zero_grad()
+            loss = error(torch.ones(4, 3))
+            loss.backward()
+            optimizer.step()
+            losses.append(error(torch.zeros(4, 3)))  # shared_here
+        """,
     "never read, and deleted": """
         import torch
         net = torch.nn.Linear(3, 1)
@@ -276,6 +292,11 @@ LISTS = {
 def test_a_list_that_keeps_every_graph_is_found(program: str, run: Run) -> None:  # noqa: F811
     found = expect(run, "running-total-keeps-graph-alive", LISTS[program])
     assert found.evidence["rounds"] in (4, 5, 6)
+
+
+def test_a_list_is_told_by_its_name(run: Run) -> None:  # noqa: F811
+    found = expect(run, "running-total-keeps-graph-alive", LISTS["of a helper whose other results are dropped"])
+    assert found.title == "`losses` keeps the graphs of 5 earlier steps alive"
 
 
 HARMLESS_LISTS = {

@@ -186,6 +186,28 @@ HARMLESS = {
         buffer.data[2:] = 5.0
         loss.backward()
         """,
+    "other memory under a parameter, whose view keeps the old": """
+        import torch
+        layer = torch.nn.Linear(2, 1)
+        other = torch.full((1, 2), 7.0)
+        x = torch.ones(1, 2, requires_grad=True)
+        loss = layer(x).sum()
+        layer.weight.data = other
+        loss.backward()
+        assert not (x.grad == 7.0).any()
+        """,
+    "other memory under a parameter, and its own again": """
+        import torch
+        w = torch.nn.Parameter(torch.ones(2))
+        x = torch.ones(2, requires_grad=True)
+        average = torch.full((2,), 5.0)
+        for step in range(3):
+            loss = (w * x).sum()
+            w.data, average = average, w.data
+            w.data, average = average, w.data
+            loss.backward()
+        assert (x.grad == 3.0).all()
+        """,
     "changed and put back": """
         import torch
         x = torch.ones(3, requires_grad=True)

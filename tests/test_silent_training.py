@@ -196,6 +196,41 @@ HARM = {
         b(a(x)).sum().backward()
         optimizer.step()  # needed_here
         """,
+    ("frozen-parameter-still-updated", "by weight decay, with a gradient set by hand"): """
+        import torch
+        a, b = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.AdamW([*a.parameters(), *b.parameters()], lr=0.1, weight_decay=0.5)
+        for p in a.parameters():
+            p.grad = torch.zeros_like(p)  # accumulated_here
+            p.requires_grad_(False)  # flag_changed_here
+        b(a(torch.ones(1, 2))).sum().backward()
+        optimizer.step()  # needed_here
+        """,
+    ("branch-detached", "through a constant to NumPy and back"): """
+        import torch
+        encoder, decoder = torch.nn.Linear(4, 4), torch.nn.Linear(2, 1)  # leaf_made_here
+        optimizer = torch.optim.SGD([*encoder.parameters(), *decoder.parameters()], lr=0.1)  # optimizer_made_here
+        for step in range(2):
+            code = torch.relu(encoder(torch.ones(3, 4)))
+            array = code.detach().numpy()  # graph_cut_here
+            pooled = (array[:, :2] + array[:, 2:]) / 2
+            loss = decoder(torch.from_numpy(pooled)).square().sum()
+            loss.backward()  # needed_here
+            optimizer.step()
+            optimizer.zero_grad()
+        """,
+    ("branch-detached", "its values logged, and not in the loss"): """
+        import torch
+        trunk, head = torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)  # leaf_made_here
+        optimizer = torch.optim.SGD([*trunk.parameters(), *head.parameters()], lr=0.1)  # optimizer_made_here
+        for step in range(2):
+            h = trunk(torch.ones(3, 4))
+            extra = head(h).sigmoid()  # graph_cut_here
+            print(extra.detach().numpy().mean())
+            h.square().sum().backward()  # needed_here
+            optimizer.step()
+            optimizer.zero_grad()
+        """,
     ("detached-loss-made-to-require-grad", "a loss made under no_grad"): """
         import torch
         net = torch.nn.Linear(2, 1)  # leaf_made_here
@@ -473,6 +508,24 @@ def test_harm_is_found(code: str, text: str, run: Run) -> None:  # noqa: F811
 @pytest.mark.parametrize("text", HARMLESS.values(), ids=HARMLESS)
 def test_what_may_be_meant_is_left_alone(text: str, run: Run) -> None:  # noqa: F811
     expect_nothing(run, text)
+
+
+def test_what_was_computed_without_a_record_is_told_once(run: Run) -> None:  # noqa: F811
+    _, trace = run(
+        """
+        import torch
+        encoder, head = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.Adam([*encoder.parameters(), *head.parameters()])
+        for step in range(2):
+            with torch.no_grad():
+                code = encoder(torch.ones(1, 2))
+            optimizer.zero_grad()
+            head(code).square().sum().backward()
+            optimizer.step()
+        """
+    )
+    (found,) = diagnose(trace)
+    assert (found.code, found.severity) == ("branch-detached", "warning")
 
 
 def test_a_parameter_that_nothing_was_computed_from_is_a_note(run: Run) -> None:  # noqa: F811

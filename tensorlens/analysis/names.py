@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 
 from tensorlens.analysis.syntax import Syntax, plain_name
-from tensorlens.model import Access, Backward, Binding, Call, Change, Event, Failure, Region, Site, Tensor, Trace
+from tensorlens.model import Access, Backward, Call, Change, Event, Failure, Region, Site, Tensor, Trace
 from tensorlens.source import one_line, text_of
 
 MAX_NAME = 40
@@ -26,7 +26,7 @@ class Names:
     def __init__(self, trace: Trace) -> None:
         self.syntax = Syntax(trace.sources)
         self._trace = trace
-        self._bound = _bound(trace.end.bindings)
+        self._bound = _bound(trace, self.syntax)
         names = [binding.name for binding in trace.end.bindings if "." in binding.name]
         self._holders = {name.partition(".")[0].partition("[")[0] for name in names}
         self._assigned: dict[int, dict[int, str]] = defaultdict(dict)  # tensor -> event -> name
@@ -182,12 +182,18 @@ def place_of(site: Site) -> _Place:
     return site.span.file, "<module>" if function in inner else function, site.span.line
 
 
-def _bound(bindings: Iterable[Binding]) -> dict[int, tuple[str, ...]]:
-    """The names of each tensor: those of the module before a function's, short paths before long ones."""
+def _bound(trace: Trace, syntax: Syntax) -> dict[int, tuple[str, ...]]:
+    """The names of each tensor: those of the module before a function's, short paths before long ones. That a loop over
+    parameters ended with one is no name for it, where there is another."""
     found: dict[int, list[tuple[tuple[bool, bool, int, int], str]]] = defaultdict(list)
-    for position, binding in enumerate(bindings):
+    passing: frozenset[str] | None = None
+    for position, binding in enumerate(trace.end.bindings):
         depth = binding.name.count(".") + binding.name.count("[")
-        rank = (binding.scope != "<module>", binding.name == "_", depth, position)
+        left = binding.name == "_"
+        if trace.tensors[binding.tensor].type == "Parameter":
+            passing = syntax.loop_names() if passing is None else passing
+            left = binding.name.partition(".")[0] in passing
+        rank = (binding.scope != "<module>", left, depth, position)
         found[binding.tensor].append((rank, binding.name))
     return {tensor: tuple(dict.fromkeys(name for _, name in sorted(names))) for tensor, names in found.items()}
 

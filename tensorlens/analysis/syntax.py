@@ -30,9 +30,18 @@ class Syntax:
 
     def node(self, span: Span) -> ast.AST | None:
         """The node that covers exactly `span`; None where there is none, or the file is not Python."""
-        if span.file not in self._files:
-            self._files[span.file] = _index(self._sources.get(span.file, ""))
-        return self._files[span.file].get((span.line, span.column, span.end_line, span.end_column))
+        return self._nodes(span.file).get((span.line, span.column, span.end_line, span.end_column))
+
+    def _nodes(self, file: str) -> dict[_Key, ast.AST]:
+        if file not in self._files:
+            self._files[file] = _index(self._sources.get(file, ""))
+        return self._files[file]
+
+    def loop_names(self) -> frozenset[str]:
+        """The names that `for` statements give to one item after another."""
+        nodes = (node for file in self._sources for node in self._nodes(file).values())
+        targets = (node.target for node in nodes if isinstance(node, ast.For | ast.AsyncFor))
+        return frozenset(part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name))
 
     def is_direct(self, site: Site, op: str) -> bool:
         """Whether the expression at `site` is `op` itself, and not a module or library code that calls it."""

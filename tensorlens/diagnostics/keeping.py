@@ -49,7 +49,7 @@ def _tell_held(facts: Facts, code: str, group: Kept, holder: _Holder) -> Diagnos
     return finding(
         code,
         "warning",
-        f"`{holder.name}` keeps the graphs of {len(holder.calls)} earlier steps alive",
+        f"`{holder.name}` keeps the graphs of {group.alive} earlier steps alive",
         _why(group),
         [
             _put(facts, call.site, holder.name),
