@@ -79,9 +79,9 @@ def reference(trace: Trace) -> str:
         wrong = f"{number} wrong {'gradient' if number == 1 else 'gradients'}"
         return f"reference: {wrong} in the pass{where}; nothing is claimed of later passes"
     agree = f"every gradient of {_passes(len(found.compared))} agrees with a run that keeps copies"
-    wrong = dict.fromkeys(f"`{formula.function}.backward`" for formula in trace.inspection.formulas)
-    if wrong:
-        agree += f"; both used {', '.join(wrong)}, which is not the derivative of its `forward`"
+    custom = dict.fromkeys(f"`{formula.function}.backward`" for formula in trace.inspection.formulas)
+    if custom:
+        agree += f"; both used {', '.join(custom)}, measured to be wrong"
     if found.reason:
         return f"reference: {agree + '; of later ones ' if found.compared else ''}nothing is claimed: {found.reason}"
     return f"reference: {agree}" if found.compared else "reference: there was no backward pass to compare"
