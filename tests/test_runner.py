@@ -106,6 +106,33 @@ def test_threads_and_exit_callbacks_run_to_their_end(tmp_path: Path, capfd: pyte
     assert "torch.full" in ops(trace)
 
 
+@pytest.mark.parametrize("pure", ["", "1"])
+def test_exit_callbacks_may_be_torch_functions(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, pure: str
+) -> None:
+    """No Python code calls torch then: there is no frame."""
+    monkeypatch.setenv("TENSORLENS_PURE_PYTHON", pure)
+    body = """
+        import atexit, torch
+        x, leaf = torch.ones(2), torch.ones(2, requires_grad=True)
+        x.exp(), torch.relu(x)
+        atexit.register(lambda: print(x.tolist(), leaf.grad.tolist()))
+        for function, *arguments in [
+            (x.add_, 1), (torch.exp, x), (torch.relu, x), (torch.cat, [x, x]), (torch.ones, 2), (torch.as_tensor, x),
+            (x.numpy,), (x.tolist,), (leaf.sum().backward,), (torch.max, x, 0), (leaf.zero_,)
+        ]:
+            atexit.register(function, *arguments)
+    """
+    trace = run(written(tmp_path, body))
+    out, err = capfd.readouterr()
+    assert out == "[2.0, 2.0] [1.0, 1.0]\n"
+    refused, reason = err.splitlines()
+    assert refused.startswith("Exception ignored in atexit callback: <built-in method zero_ ")
+    assert reason == "RuntimeError: a leaf Variable that requires grad is being used in an in-place operation."
+    assert [ops(trace).count(op) for op in ("torch.exp", "torch.cat", "torch.max", "Tensor.add_")] == [1, 1, 1, 1]
+    assert [failure.op for failure in trace.failures] == ["Tensor.zero_"]
+
+
 def test_forked_processes_go_their_own_way(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     body = """
         import os, torch

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dis
 import os
 import re
+import sys
 import sysconfig
 import tokenize
 from collections.abc import Callable
@@ -34,6 +35,14 @@ def _library_folders() -> tuple[str, ...]:
 
     paths = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     return tuple(sorted({str(Path(p).resolve()) for p in paths if p} | {str(Path(torch.__file__).resolve().parent)}))
+
+
+def frame_at(depth: int) -> FrameType | None:
+    """The frame so many calls out from here; None where no Python code called: at exit, in a thread of torch's own."""
+    try:
+        return sys._getframe(depth + 1)
+    except ValueError:
+        return None
 
 
 Offsets = dict[int, int] | None

@@ -5,7 +5,6 @@ Importing this module fills `ops.SPECIAL`.
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import torch
@@ -13,6 +12,7 @@ from torch.nn.parameter import is_lazy
 
 from tensorlens.journal import MODE, NONE
 from tensorlens.tracer import ops
+from tensorlens.tracer.frames import frame_at
 from tensorlens.tracer.net import Net
 from tensorlens.tracer.recorder import Recorder, gather
 from tensorlens.tracer.surroundings import observed_by_program
@@ -47,8 +47,8 @@ def switch_site(recorder: Recorder, frame: Any, through: tuple[str, ...] = ("gra
 def _set_grad_enabled(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """`no_grad`, `enable_grad` and `set_grad_enabled` all arrive here; which one, the frame that called says."""
     result = func(*args, **kwargs)
-    with Net(recorder, "a switch of gradient recording", sys._getframe(2)):
-        _note_switch(recorder, sys._getframe(2))
+    with Net(recorder, "a switch of gradient recording", frame_at(2)):
+        _note_switch(recorder, frame_at(2))
     return result
 
 
@@ -63,7 +63,7 @@ def _note_switch(recorder: Recorder, frame: Any) -> None:
 
 def _sharing(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """An array or capsule on the tensor's memory leaves torch's sight: writes through it are not seen."""
-    frame = sys._getframe(2)
+    frame = frame_at(2)
     result = recorder.call(func, args, kwargs, frame)
     recorder.gap(ops.SHARED_WITH_NUMPY, frame)
     with Net(recorder, "shared memory", frame):
@@ -79,7 +79,7 @@ def _array(value: Any) -> Any:
 
 def _from_array(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """`as_tensor` and `asarray` put a tensor on an array's memory where they can."""
-    frame = sys._getframe(2)
+    frame = frame_at(2)
     result = recorder.call(func, args, kwargs, frame)
     source: Any = args[0] if args else None
     with Net(recorder, "shared memory", frame):
@@ -92,7 +92,7 @@ def _from_array(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
 
 def _data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """`.data`: an alias whose version counter is its own."""
-    frame = sys._getframe(2)
+    frame = frame_at(2)
     result = recorder.call(func, args, kwargs, frame)
     with Net(recorder, "shared memory", frame):
         recorder.untracked.open(result, ops.name_of(func), frame, False)
@@ -101,7 +101,7 @@ def _data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
 
 def _assign_data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """`.data = ...`: other memory under the nodes that saved the tensor, no version moves."""
-    frame = sys._getframe(2)
+    frame = frame_at(2)
     before = None
     with Net(recorder, "what was there", frame), torch._C.DisableTorchFunctionSubclass():
         if not is_lazy(args[0]) and not observed_by_program():  # without values yet, it refuses every question
@@ -127,17 +127,17 @@ def _differ(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 def _storage(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """A storage that the user's own line asks for can be written past every version counter."""
-    frame = sys._getframe(2)
+    frame = frame_at(2)
     result = func(*args, **kwargs)
     with Net(recorder, "shared memory", frame):
-        if recorder.sites.is_user(frame.f_code.co_filename):
+        if frame is not None and recorder.sites.is_user(frame.f_code.co_filename):
             recorder.untracked.open(args[0], ops.name_of(func), frame, True)
     return result
 
 
 def _fused(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """The kernels of fused optimizers write their arguments and move no version: seen as a call, told as a gap."""
-    frame = sys._getframe(2)
+    frame = frame_at(2)
     result = recorder.call(func, args, kwargs, frame)
     recorder.gap(ops.FUSED, frame)
     with Net(recorder, "a fused step", frame):
@@ -148,7 +148,7 @@ def _fused(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
 
 def _normalise(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """Running statistics are saved as they are in `eval()` mode, and moved in `train()` mode without their version."""
-    frame = sys._getframe(2)
+    frame = frame_at(2)
     result = recorder.call(func, args, kwargs, frame)
     with Net(recorder, "running statistics", frame):
         _note_statistics(recorder, func, args, kwargs, frame, result)
@@ -171,7 +171,7 @@ def _note_statistics(recorder: Recorder, func: Any, args: Any, kwargs: Any, fram
 
 def _backward(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """`Tensor.backward` is recorded where it reaches the engine; here only what is refused before that."""
-    frame = sys._getframe(2)
+    frame = frame_at(2)
     try:
         return func(*args, **kwargs)
     except BaseException as error:
@@ -186,10 +186,10 @@ def _backward(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
 
 def _user_reads(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """`.grad` and `.grad_fn` read by the user's own line are part of the story; read by an optimizer they are not."""
-    frame = sys._getframe(2)
+    frame = frame_at(2)
     read_by_user = False
     with Net(recorder, "a read", frame):
-        read_by_user = recorder.sites.is_user(frame.f_code.co_filename)
+        read_by_user = frame is not None and recorder.sites.is_user(frame.f_code.co_filename)
     return recorder.call(func, args, kwargs, frame) if read_by_user else func(*args, **kwargs)
 
 

@@ -26,7 +26,7 @@ from torch.overrides import TorchFunctionMode
 
 from tensorlens.journal import NEW, NONE, PLAN, WRITTEN
 from tensorlens.tracer import compiled, ops
-from tensorlens.tracer.frames import Sites
+from tensorlens.tracer.frames import Sites, frame_at
 from tensorlens.tracer.identity import Entry, Identity, text_of
 from tensorlens.tracer.net import Net
 from tensorlens.tracer.ops import LONG, ORDINARY, SIMPLE, VIEW
@@ -255,7 +255,7 @@ def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
             special = ops.SPECIAL.get(func)
             if special is not None:
                 return special(recorder, func, args, kwargs)
-            return recorder.call(func, args, kwargs, _getframe(1))
+            return recorder.call(func, args, kwargs, frame_at(1))
         inputs: Any = [0]
         others: Any = ()  # the types of the arguments that are no tensors
         more: Any = ()  # tensors in lists and among the keyword arguments
@@ -283,15 +283,16 @@ def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
         except Exception:  # RuntimeError: an inference tensor has no version
             inputs = None
         if inputs is None:  # not in the handler: what the call raises has no exception of ours as its context
-            return recorder.call(func, args, kwargs, _getframe(1))
+            return recorder.call(func, args, kwargs, frame_at(1))
         first = _next_sequence()
         try:
             result = func(*args, **kwargs)
         except BaseException as error:
-            recorder.fail(error, func, inputs[1:], _getframe(1))
+            recorder.fail(error, func, inputs[1:], frame_at(1))
             raise
-        frame: Any = _getframe(1)
+        frame: Any = None
         try:
+            frame = _getframe(1)
             if type(result) is not _Tensor or detours:
                 raise LongWayError
             if way == ORDINARY or kwargs or more:
@@ -335,7 +336,7 @@ def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
             if number >= identity.due:
                 identity.sweep(number)
             return result
-        except Exception:  # RuntimeError: it has no version, no memory or no usable grad_fn
+        except Exception:  # RuntimeError: it has no version, no memory or no usable grad_fn; ValueError: no frame
             pass  # not in the handler: a Ctrl-C has no exception of ours as its context
         ops.note_risk(recorder, func, args, kwargs)
         recorder.finish((func, "", frame, "out" in kwargs, False), result, _tensors(args, more), inputs[1:], first)

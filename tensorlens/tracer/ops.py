@@ -5,13 +5,14 @@ Everything else about an op is measured when it runs.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, WrapperDescriptorType
 from typing import Any
 
 import torch
 from torch.overrides import resolve_name
+
+from tensorlens.tracer.frames import frame_at
 
 _QUIET_PROPERTIES = (
     "shape dtype device layout ndim requires_grad is_leaf _version names is_cuda is_cpu is_sparse is_sparse_csr is_mps"
@@ -129,7 +130,7 @@ def _run_original(recorder: Any, func: Any, args: Any, kwargs: Any) -> Any:
     special = SPECIAL.get(original)
     if special is not None:
         return special(recorder, original, args, kwargs)
-    return recorder.call(original, args, kwargs, sys._getframe(2))
+    return recorder.call(original, args, kwargs, frame_at(2))
 
 
 def way_of(func: Any) -> int:
