@@ -126,6 +126,17 @@ TOTALS = {
 
         print(train(torch.nn.Linear(3, 1), 4) > 0)
         """,
+    "of an evaluation that records": """
+        import torch
+        net = torch.nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        net(torch.ones(1, 3)).square().sum().backward()
+        optimizer.step()
+        total = 0.0
+        for batch in torch.ones(5, 4, 3):
+            total += net(batch).square().mean()  # graph_built_here, shared_here
+        print((total / 5).item())
+        """,
     "an average": """
         import torch
         w = torch.ones(3, requires_grad=True)
@@ -153,6 +164,34 @@ HARMLESS_TOTALS = {
             loss = (w * w).sum()
             loss.backward()
             total += loss.item()
+        """,
+    "a norm of all parameters": """
+        import torch
+        net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 1))
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for step in range(2):
+            net(torch.ones(1, 3)).square().sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            print(sum((p**2).sum() for p in net.parameters()).item() > 0)
+        total = 0
+        for p in net.parameters():
+            norm = p.norm()
+            total = total + norm**2
+        print(total.sqrt().item() > 0)
+        """,
+    "a state, run once after training": """
+        import torch
+        cell, head = torch.nn.RNNCell(2, 3), torch.nn.Linear(3, 1)
+        xs = torch.ones(5, 1, 2)
+        h = torch.zeros(1, 3)
+        for x in xs:
+            h = cell(x, h)
+        head(h).sum().backward()
+        h = torch.zeros(1, 3)
+        for x in xs:
+            h = torch.tanh(cell(x, h))
+        print(head(h).item() < 1e9)
         """,
     "for one backward": """
         import torch

@@ -36,9 +36,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tensorlens.analysis.facts import LEAVING, Facts
-from tensorlens.analysis.lineage import reaches
+from tensorlens.analysis.lineage import ancestry, leaves_above, reaches
 from tensorlens.analysis.names import place_of
 from tensorlens.diagnostics.keeping import find_kept
 from tensorlens.diagnostics.wording import finding, fix, named
@@ -46,6 +47,7 @@ from tensorlens.model import Call, Diagnostic, Label
 
 CODE = "running-total-keeps-graph-alive"
 FEWEST = 3  # rounds that hang on one another
+_ADDING = ("add", "sub", "lerp")
 MAX_STEPS = 200  # calls followed back from one round to the one before it
 
 
@@ -68,7 +70,8 @@ class _Chain:
 def find(facts: Facts) -> Iterator[Diagnostic]:
     lines = {} if _failed_in_backward(facts) else _by_line(facts)
     chains = [chain for calls in lines.values() if (chain := _chain(facts, calls)) is not None]
-    wrong = [chain for chain in chains if _outlives(facts, chain) and not _needed(facts, chain)]
+    kept = [chain for chain in chains if _outlives(facts, chain) and not _needed(facts, chain)]
+    wrong = [chain for chain in kept if _over_passes(facts, chain) or _is_repeated(facts, chain)]
     yield from (_tell(facts, chain) for chain in wrong)
     if not wrong:  # what a total keeps alive needs no holder of its own
         yield from find_kept(facts, CODE)
@@ -132,6 +135,50 @@ def _added(facts: Facts, last: Call, before: Call) -> int | None:
                 return access.tensor
             waiting += made
     return None
+
+
+def _over_passes(facts: Facts, chain: _Chain) -> bool:
+    """Whether backward passes lie between the rounds: they are those of a training loop."""
+    return any(chain.calls[0].index < backward.index < chain.last.index for backward in facts.backwards)
+
+
+def _is_repeated(facts: Facts, chain: _Chain) -> bool:
+    """Whether each round computed anew from the same leaves, which a sum over different parameters does not. Where the
+    run goes backward elsewhere, it must be a total as well: a state that a net carries on is one value."""
+    rounds = list(pairwise(chain.calls[-3:]))
+    if facts.backwards and not all(_adds(call) for _, call in rounds):
+        return False
+    of_rounds = [_leaves_used(facts, call, before) for before, call in rounds]
+    return bool(set.intersection(*of_rounds))
+
+
+def _adds(call: Call) -> bool:
+    name = call.op.rpartition(".")[2].strip("_")
+    return name in _ADDING or name[1:] in _ADDING  # `__iadd__`, `__radd__`
+
+
+def _leaves_used(facts: Facts, call: Call, before: Call) -> set[int]:
+    """The leaves behind what a round took in besides what the one before had made."""
+    carried, found = set(_made(before)), set[int]()
+    waiting, seen = [(access.tensor, call.index) for access in call.inputs], 0
+    while waiting and seen < MAX_STEPS:
+        number, at = waiting.pop()
+        seen += 1
+        if number in carried:
+            continue
+        if _is_leaf(facts, number, at):
+            found.add(number)
+        elif carried.isdisjoint(tensor for tensor, _ in ancestry(facts, number, at)):
+            found.update(leaves_above(facts, number, at))
+        else:
+            made = facts.producers(number, at)[:1]
+            waiting += [(access.tensor, producer.index) for producer in made for access in producer.inputs]
+    return found
+
+
+def _is_leaf(facts: Facts, number: int, at: int) -> bool:
+    state = facts.state(number, at)
+    return state is not None and state.is_leaf and state.requires_grad
 
 
 def _outlives(facts: Facts, chain: _Chain) -> bool:
