@@ -268,6 +268,20 @@ LISTS = {
             optimizer.step()
             losses.append(error(torch.zeros(4, 3)))  # shared_here
         """,
+    "of records": """
+        import torch
+        net = torch.nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        memory = []
+        for step in range(6):
+            scores = []
+            for x in torch.ones(2, 3):
+                scores.append(net(x).sigmoid())  # graph_built_here
+                memory.append({"input": x, "score": scores[-1]})  # shared_here
+            optimizer.zero_grad()
+            torch.cat(scores).sum().backward()
+            optimizer.step()
+        """,
     "never read, and deleted": """
         import torch
         net = torch.nn.Linear(3, 1)

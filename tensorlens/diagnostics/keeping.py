@@ -71,12 +71,17 @@ def _why(group: Kept) -> str:
 def _holder(facts: Facts, group: Kept) -> _Holder | None:
     """The container that most of it was found in at the end."""
     names = [facts.names.given(call.outputs[0].tensor) or "" for call in group.calls]
-    found = Counter(name.rpartition("[")[0] for name in names if name.endswith("]"))
-    holder, count = found.most_common(1)[0] if found else ("", 0)
-    if count < FEWEST or 2 * count < len(names):
+    found = Counter(outer for name in names for outer in _containers(name))
+    holder = max(found, key=lambda outer: (found[outer], len(outer)), default="")  # `log` and `log["loss"]`: the inner
+    if found[holder] < FEWEST or 2 * found[holder] < len(names):
         return None
-    inside = (call for call, name in zip(group.calls, names, strict=True) if name.rpartition("[")[0] == holder)
+    inside = (call for call, name in zip(group.calls, names, strict=True) if holder in _containers(name))
     return _Holder(holder, tuple(inside))
+
+
+def _containers(name: str) -> list[str]:
+    """Of `log['loss'][3]`: `log` and `log['loss']`."""
+    return [name[:at] for at, character in enumerate(name) if character == "["]
 
 
 def _put(facts: Facts, made: int, holder: str) -> Label | None:
