@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 PARTS = 16  # tests that `make fuzz` divides its cases among
-THOROUGH = {"programs": 3_200, "trace files": 9_600, "journals": 6_400, "command lines": 6_400, "sources": 6_400}
+THOROUGH = {"programs": 1_200, "trace files": 3_200, "journals": 3_200, "command lines": 3_200, "sources": 3_200}
 EVERYDAY = {"programs": 15, "trace files": 50, "journals": 30, "command lines": 60, "sources": 20}
 HOLDS = {
     "programs": "some thirty statements each, of every sort that uses autograd: output, exceptions, exit status and "
