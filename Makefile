@@ -20,7 +20,7 @@ test: $(READY)
 
 unchanged: $(READY)  # all of PyTorch's sample inputs, every program: an hour; `make trust` writes the counts down
 	rm -f tests/unchanged/counts.txt
-	UNCHANGED_COUNTS=tests/unchanged/counts.txt $(BIN)/python -m pytest -n 2 -m 'complete or not complete' tests/test_unchanged.py tests/test_hot.py
+	UNCHANGED_COUNTS=tests/unchanged/counts.txt $(BIN)/python -m pytest -n 2 -m 'complete or not complete' tests/test_unchanged.py tests/test_hot.py tests/test_short.py tests/test_programs.py
 
 fuzz: $(READY)  # thousands of programs, trace files, journals and texts, and every way to go wrong
 	$(BIN)/python -m pytest -n 2 -m complete tests/test_fuzzing.py tests/test_forged.py tests/test_net.py tests/test_survival.py tests/test_endings.py tests/test_live.py tests/test_runner.py

@@ -24,7 +24,7 @@ from tensorlens.tracer.recorder import Recorder
 ShortWay = compiled.ShortWay
 pytestmark = pytest.mark.skipif(ShortWay is None, reason="not built from this source: python hatch_build.py")
 
-EVERYDAY = 24  # one operation of so many is tried every day, the others by `make unchanged`
+EVERYDAY = 60  # one operation of so many is tried every day, the others by `make unchanged`
 
 
 def rows_of(program: Callable[[], object], short_way: Any, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
