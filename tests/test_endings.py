@@ -105,6 +105,7 @@ def test_a_second_ctrl_c_ends_the_cleaning_up(tmp_path: Path) -> None:
     terminal = Terminal(written(tmp_path, body))
     for word in ("ready", "cleaning"):
         terminal.wait_for(word)
+        time.sleep(0.3)  # python sleeps on where a signal comes between its last look for one and the system call
         terminal.interrupt()
     assert terminal.end() == 130
     assert "During handling of the above exception" in terminal.text
