@@ -43,7 +43,7 @@ def runs(warm: Warm) -> Runs:
 
 def _parameters(programs: list[Path], known: dict[str, str], one_in: int = 1) -> list[object]:
     """Programs to run a test with: one in so many every day, the others by `make unchanged`."""
-    found = []
+    found: list[object] = []
     for number, program in enumerate(programs):
         marks = [pytest.mark.xfail(reason=known[program.stem], strict=True)] if program.stem in known else []
         found.append(
