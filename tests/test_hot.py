@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from daily import one_in
 from torch.testing._internal.common_methods_invocations import op_db
 
 from tensorlens.tracer.ops import SIMPLE, VIEW, way_of
@@ -38,7 +39,7 @@ def _requiring_grad(value: Any) -> Any:
 
 SHORT = [op for op in op_db if functions(op)]
 EVERYDAY = 8  # one of so many is checked every day, the others by `make unchanged`
-CASES = [pytest.param(op, marks=[pytest.mark.complete] if n % EVERYDAY else []) for n, op in enumerate(SHORT)]
+CASES = one_in(EVERYDAY, SHORT)
 
 
 def test_many_functions_go_the_short_way() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from daily import one_in
 from warm import Warm
 
 import tensorlens
@@ -90,11 +91,7 @@ def broken(folder: Path, inner: str) -> Path:
     return script
 
 
-def sampled(every: list[str]) -> list[Any]:
-    return [pytest.param(one, marks=[pytest.mark.complete] * (n % EVERYDAY > 0)) for n, one in enumerate(every)]
-
-
-@pytest.mark.parametrize("inner", sampled(INNER))
+@pytest.mark.parametrize("inner", one_in(EVERYDAY, INNER))
 def test_a_program_is_as_it_is_where_something_of_ours_fails(inner: str, warm: Warm, tmp_path: Path) -> None:
     script = broken(tmp_path, inner)
     ran, trace = warm.traced(script)

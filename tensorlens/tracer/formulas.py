@@ -25,7 +25,6 @@ MAX_VALUES = 200_000  # of an application
 PLACES = 16  # of an input, that are moved
 SECONDS = 2.0  # for a class
 SHOWN = 6
-_TYPES = {*ATOMS, torch.dtype, torch.device, torch.Size}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,7 @@ def _is_ordinary(value: Any) -> bool:
     if isinstance(value, torch.Tensor):
         plain = type(value) in PLAIN and not torch._C._functorch.is_functorch_wrapped_tensor(value)
         return plain and value.layout is torch.strided and not value.is_complex() and value.numel() <= MAX_VALUES
-    return type(value) in _TYPES or (type(value) in (tuple, list) and all(type(item) in _TYPES for item in value))
+    return type(value) in ATOMS or (type(value) in (tuple, list) and all(type(item) in ATOMS for item in value))
 
 
 def _name(kind: Any, place: int) -> str:
