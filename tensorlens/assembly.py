@@ -54,6 +54,17 @@ def optional(number: int) -> int | None:
     return None if number == NONE else number
 
 
+def accesses(flat: tuple[int, ...]) -> tuple[Access, ...]:
+    pairs = zip(flat[::2], flat[1::2], strict=True)
+    return tuple(Access(tensor, optional(version)) for tensor, version in pairs)
+
+
+def state_of(raw: tuple[Any, ...], grad: str | None = None) -> State:
+    tensor, version, requires_grad, is_leaf, grad_fn, node, retains_grad, storage = raw
+    at = optional(storage)
+    return State(tensor, optional(version), requires_grad, is_leaf, grad_fn, optional(node), retains_grad, grad, at)
+
+
 class Assembly:
     """`items` and `records` in the numbers of a trace. `nbytes` is known for the storages that no short row made."""
 

@@ -44,7 +44,8 @@ from typing import IO, Any
     WITHIN,  # the optimizer step that is running from here on, or ""
     ALIVE,  # ids of the tensors that are alive
     PASS,  # samples of roots, (place, tensor, sample, sample of its gradient) of each, failed
-) = range(27)
+    UNCOMPARED,  # `reference.PASSES` or `reference.FORMULAS`, why they could not be checked
+) = range(28)
 
 NONE = -1  # in place of a number, where there is none
 

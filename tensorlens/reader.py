@@ -9,23 +9,12 @@ from itertools import count, repeat
 from typing import Any
 
 from tensorlens import callbacks, circumstances, inspection, model, reference, verdicts
-from tensorlens.assembly import MODES, Assembly, Info, Plan, optional
+from tensorlens.assembly import MODES, Assembly, Info, Plan, accesses, optional, state_of
 from tensorlens.journal import BROKEN, CALL, NONE, rows_of, values_text
 from tensorlens.messages import classify
-from tensorlens.model import Access, Gradient, State, Write
+from tensorlens.model import Gradient, Write
 from tensorlens.source import column_of
 from tensorlens.window import WINDOW, Window
-
-
-def _accesses(flat: tuple[int, ...]) -> tuple[Access, ...]:
-    pairs = zip(flat[::2], flat[1::2], strict=True)
-    return tuple(Access(tensor, optional(version)) for tensor, version in pairs)
-
-
-def _state(raw: tuple[Any, ...], grad: str | None = None) -> State:
-    tensor, version, requires_grad, is_leaf, grad_fn, node, retains_grad, storage = raw
-    at = optional(storage)
-    return State(tensor, optional(version), requires_grad, is_leaf, grad_fn, optional(node), retains_grad, grad, at)
 
 
 def _shown(values: Any) -> str | None:
@@ -60,6 +49,7 @@ class Reader:
         self.noticed: dict[str, list[Any]] = {name: [] for name in inspection.KINDS}
         self._callbacks: dict[str, Any] = {"functions": [], "registrations": [], "runs": deque(maxlen=window)}
         self.passes: list[reference.Pass] = []
+        self.unchecked: dict[str, str] = {}  # what of the comparison with a second run went wrong -> why
         self.reference: reference.Reference | None = None  # what comparing them came to, for the trace
         self.finished = False
         self._is_broken = False
@@ -78,6 +68,10 @@ class Reader:
         if not self._is_broken:
             self._is_broken = True
             self._read_gap(reason, NONE)
+
+    def note_gap(self, reason: str) -> None:
+        """Say that something of the run is not known."""
+        self._read_gap(reason, NONE)
 
     def _take_in(self, batch: list[Any]) -> None:
         for row in rows_of(batch, self._lengths):
@@ -196,7 +190,7 @@ class Reader:
             self._totals[site, op] += 1
         self._add(
             model.Backward(
-                self._count, op, site, _accesses(roots), changes, start, retain_graph, create_graph, failed, inputs
+                self._count, op, site, accesses(roots), changes, start, retain_graph, create_graph, failed, inputs
             )
         )
 
@@ -231,7 +225,7 @@ class Reader:
                 message=message,
                 site=optional(site),
                 op=op or None,
-                inputs=_accesses(inputs),
+                inputs=accesses(inputs),
                 saved=tuple(model.SavedTensor(*s) for s in saved),
                 stack=stack,
                 caught=True,
@@ -269,7 +263,7 @@ class Reader:
 
     def _read_end(self, states: Any, bindings: Any) -> None:
         self._end = model.End(
-            tuple(_state(state, grad) for *state, grad in states),
+            tuple(state_of(state, grad) for *state, grad in states),
             tuple(model.Binding(*b) for b in bindings),
         )
 
@@ -287,7 +281,11 @@ class Reader:
         self._callbacks[name].append(callbacks.record(self._count, name, fields))
 
     def _read_pass(self, roots: Any, gradients: Any, failed: bool) -> None:
-        self.passes.append(reference.passed(self._count - 1, roots, gradients, failed))
+        if reference.PASSES not in self.unchecked:
+            self.passes.append(reference.passed(self._count - 1, roots, gradients, failed))
+
+    def _read_uncompared(self, what: str, why: str) -> None:
+        self.unchecked.setdefault(what, why)
 
     _READERS = (
         _read_versions,
@@ -317,4 +315,5 @@ class Reader:
         _read_within,
         _read_alive,
         _read_pass,
+        _read_uncompared,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, isfinite, isnan, nan, prod
 from typing import Any
 
@@ -14,6 +14,8 @@ CLOSE = {"float64": 1e-8, "float32": 1e-4, "complex128": 1e-8, "complex64": 1e-4
 STRICT = 0.02  # of that, where two passes start: rounding grows on its way through a graph
 FLOOR = 1e-5  # of gradients that are next to nothing
 COARSE = 2e-2  # in types of half precision
+PASSES, FORMULAS = "the gradients of two runs", "the `backward` of custom Functions"
+"""What `--reference` checks, and may be unable to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +106,14 @@ def compare(first: Sequence[Pass], second: Sequence[Pass]) -> Reference:
 
 def attach(first: Any, second: Any) -> None:
     """Give the reader of a run what that of its repetition with copies knows."""
-    first.reference = compare(first.passes, second.passes)
+    unchecked = second.unchecked | first.unchecked
+    compared = compare(first.passes, second.passes)
+    if PASSES in unchecked and not compared.differences:
+        compared = replace(compared, reason=unchecked[PASSES])
+    first.reference = compared
     first.noticed["formulas"] = second.noticed["formulas"]
+    if FORMULAS in unchecked:
+        first.note_gap(unchecked[FORMULAS])
 
 
 def _apart(one: Pass, other: Pass) -> str:

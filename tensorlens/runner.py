@@ -93,8 +93,11 @@ def _compared_trace(target: Target, options: RunOptions) -> Trace:
         if ended.timed_out or ended.interrupted:
             first.reference = Reference(reason="the first run was stopped")
         else:
-            second, _, _ = _recorded(target, replace(next(children), stdin=rewind()), _nothing)
-            attach(first, second)
+            try:
+                second, _, _ = _recorded(target, replace(next(children), stdin=rewind()), _nothing)
+                attach(first, second)
+            except Exception as error:  # ours; the report of the first run is there all the same
+                first.reference = Reference(reason=f"the check itself failed ({type(error).__name__}: {error})")
     return replace(first.trace(), script=_outcome(first, ended))
 
 

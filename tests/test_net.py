@@ -15,10 +15,13 @@ from warm import Warm
 
 import tensorlens
 from tensorlens.model import Gap
+from tensorlens.reference import Reference, attach
+from tensorlens.runner import RunOptions, Target, run_script
 from tensorlens.soundness import check
 from tensorlens.tracer import net, patches
 
-PROGRAM = Path(__file__).parent / "data" / "entrances.py"
+DATA = Path(__file__).parent / "data"
+PROGRAM, COMPARED, CLAIMED = DATA / "entrances.py", DATA / "compared.py", DATA / "claimed.py"
 BROKEN = """\
 import importlib
 owner = importlib.import_module("tensorlens.tracer." + {module!r})
@@ -71,6 +74,17 @@ INNER = """
 LONG_WAY_LEFT = ("hot.Hot.find_plan", "hot.Hot.ordinary")  # what fails there is recorded all the same
 IN_SIGHT = ("invisible._calling_frame", "invisible._level", "invisible._without_ours")
 """Without these our own frames are seen."""
+REFERENCE = """
+    copies._Copies._packed copies._Copies.begin copies._Copies.copy
+    copies._own
+    formulas.Formulas._is_users formulas.Formulas.check formulas.Formulas.keep formulas._is_ordinary
+    formulas._Application.take
+    samples.Samples._gradients samples.Samples._leaves samples.Samples._sample samples._values
+""".split()
+"""What only a run for `--reference` calls."""
+CLAIMS = """
+    claims.ClaimChecker._checked claims.ClaimChecker._evaluate claims._exception_claim claims._unchanged
+""".split()
 EVERYDAY = 8  # one of so many is tried every day
 
 
@@ -84,10 +98,10 @@ def reasons(trace: Any) -> list[str]:
     return [event.reason for event in trace.events if isinstance(event, Gap)]
 
 
-def broken(folder: Path, inner: str) -> Path:
+def broken(folder: Path, inner: str, program: Path = PROGRAM) -> Path:
     module, _, name = inner.partition(".")
     script = folder / "program.py"
-    script.write_text(BROKEN.format(module=module, name=name) + PROGRAM.read_text("utf-8"), "utf-8")
+    script.write_text(BROKEN.format(module=module, name=name) + program.read_text("utf-8"), "utf-8")
     return script
 
 
@@ -110,6 +124,59 @@ def test_a_program_goes_on_where_our_frames_are_seen(inner: str, warm: Warm, tmp
     plain = warm.plain(script)
     assert (ran.returncode, ran.stdout.count("given"), trace.script.outcome) == (plain.returncode, 3, "error")
     assert "ours" not in ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize("inner", one_in(EVERYDAY, REFERENCE))
+def test_both_runs_of_a_comparison_are_as_they_are_where_something_of_ours_fails(
+    inner: str, warm: Warm, tmp_path: Path
+) -> None:
+    script = broken(tmp_path, inner, COMPARED)
+    (ran, first), (again, second) = warm.twice(script)
+    assert ran == again == warm.plain(script)
+    attach(first, second)
+    trace = first.trace()
+    assert check(trace) == []
+    assert trace.reference is not None
+    assert trace.reference.differences == ()
+    told = [trace.reference.reason, *reasons(trace)]
+    assert [text for text in told if "the check itself failed" in text and text.endswith("(LookupError: ours)")]
+    assert bool(trace.reference.reason) == (not inner.startswith("formulas."))
+
+
+@pytest.mark.parametrize("copies", [False, True])
+def test_a_program_is_as_it_is_where_a_comparison_cannot_begin(copies: bool, warm: Warm, tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text("print(1)")
+    ran, reader = warm.read(script, {"seed": "no number", "hash_seed": False, "copies": copies})
+    assert ran == warm.plain(script)
+    attach(reader, reader)
+    assert str(reader.reference.reason if reader.reference else "").startswith(
+        "the check itself failed at its beginning (RuntimeError: "
+    )
+
+
+def test_a_comparison_that_fails_in_the_command_leaves_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*args: Any) -> None:
+        raise LookupError("ours")
+
+    script = tmp_path / "program.py"
+    script.write_text("print(1)")
+    monkeypatch.setattr("tensorlens.reference.compare", fails)
+    trace = run_script(Target("file", str(script)), RunOptions(reference=True))
+    assert trace.script.outcome == "ok"
+    assert trace.reference == Reference(reason="the check itself failed (LookupError: ours)")
+
+
+@pytest.mark.parametrize("inner", one_in(EVERYDAY, CLAIMS))
+def test_a_script_is_as_it_is_where_its_claims_cannot_be_checked(inner: str, warm: Warm, tmp_path: Path) -> None:
+    script = broken(tmp_path, inner, CLAIMED)
+    ran, trace = warm.traced(script)
+    assert ran == warm.plain(script)
+    assert check(trace) == []
+    failed = [claim.error for claim in trace.claims if not claim.as_expected]
+    assert set(failed) == {"LookupError: ours, in the checker itself"}
 
 
 def test_a_program_of_every_entrance_leaves_no_gap_of_ours(warm: Warm) -> None:

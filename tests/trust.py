@@ -9,7 +9,7 @@ from pathlib import Path
 from forged_trace import EDITS
 from fuzzing import EVERYDAY, HOLDS, THOROUGH
 from test_forged import JOURNALS
-from test_net import INNER
+from test_net import CLAIMS, INNER, REFERENCE
 from test_survival import GIGABYTES
 from test_unchanged import DATABASES, GAPS, SCRIPTS, comparable
 from unchanged import counts
@@ -117,7 +117,7 @@ def main() -> None:
 def _made_to_go_wrong() -> Iterator[tuple[str, int, str]]:
     """What tests do to the lens: (what, how many, what they hold it to)."""
     told = "the program's output, exceptions and exit status are the plain run's, and the report has a gap"
-    yield "functions of the lens that fail whenever they are called", len(INNER), told
+    yield "functions of the lens that fail whenever they are called", len(INNER + REFERENCE + CLAIMS), told
     told = "where rows make no sense together the report says that the journal was damaged; 1.5 GB are enough"
     yield "journals with wrong numbers, in circles, ahead, in another order", JOURNALS, told
     told = "refused in one line, or shown in every form; 1.5 GB are enough"

@@ -48,16 +48,19 @@ class Warm:
 
     def traced(self, script: Path) -> tuple[Ran, Trace]:
         """The script under the tracer, its claims checked."""
-        ran, reader = self._read(script, {})
+        ran, reader = self.read(script, {})
         return ran, reader.trace()
 
     def compared(self, script: Path) -> tuple[Ran, Trace]:
         """The script under the tracer with `--reference`."""
-        config: dict[str, object] = {"seed": 7, "hash_seed": False}
-        ran, first = self._read(script, config | {"copies": False})
-        _, second = self._read(script, config | {"copies": True})
+        (ran, first), (_, second) = self.twice(script)
         attach(first, second)
         return ran, first.trace()
+
+    def twice(self, script: Path) -> tuple[tuple[Ran, Reader], tuple[Ran, Reader]]:
+        """The two runs of `--reference`."""
+        config: dict[str, object] = {"seed": 7, "hash_seed": False}
+        return self.read(script, config | {"copies": False}), self.read(script, config | {"copies": True})
 
     def journal(self, script: Path) -> bytes:
         """What the tracer writes while the script runs."""
@@ -65,7 +68,8 @@ class Warm:
             self._ask(script, journal.name)
             return journal.read()
 
-    def _read(self, script: Path, comparison: dict[str, object]) -> tuple[Ran, Reader]:
+    def read(self, script: Path, comparison: dict[str, object]) -> tuple[Ran, Reader]:
+        """The script under the tracer as the configuration of `--reference` says."""
         with tempfile.NamedTemporaryFile(prefix="journal-") as journal:
             ran = self._ask(script, journal.name, comparison)
             reader = Reader(Script(str(script), (), str(script.parent), "killed", None, None))

@@ -16,6 +16,7 @@ import torch
 
 from tensorlens import claims
 from tensorlens.source import one_line
+from tensorlens.tracer.recorder import safe_text
 from tensorlens.verdicts import Claim
 
 _CALL = "__tensorlens_check_claim__"
@@ -34,6 +35,7 @@ class ClaimChecker:
         self._specs = specs
         self._quiet = quiet
         self._found: dict[int, Claim] = {}
+        self._unchecked: dict[int, str] = {}  # why
         self._addresses: dict[int, int] = {}
 
     def instrument(self, source: str | bytes, filename: str) -> types.CodeType:
@@ -45,7 +47,12 @@ class ClaimChecker:
     def results(self) -> tuple[Claim, ...]:
         """The claims in order, once the script has ended; what ended it was seen by the claims at that place."""
         vars(builtins).pop(_CALL, None)
-        return tuple(self._found.get(number) or _claim(spec, "not reached") for number, spec in enumerate(self._specs))
+        return tuple(self._result(number, spec) for number, spec in enumerate(self._specs))
+
+    def _result(self, number: int, spec: claims.ClaimSpec) -> Claim:
+        unchecked = one_line(self._unchecked.get(number, ""))
+        found = None if unchecked else self._found.get(number)
+        return found or _claim(spec, "not reached", error=unchecked)
 
     def _check(self, number: int, raised: bool = False) -> None:
         """Called from the instrumented script. In a loop the first pass that fails is the one that is kept."""
@@ -53,14 +60,18 @@ class ClaimChecker:
         if known is not None and not known.as_expected:
             return
         spec = self._specs[number]
+        try:
+            self._found[number] = self._checked(spec, sys.exception() if raised else None, sys._getframe(1))
+        except Exception as trouble:  # ours: the script goes on
+            self._unchecked[number] = f"{type(trouble).__name__}: {safe_text(trouble)}, in the checker itself"
+
+    def _checked(self, spec: claims.ClaimSpec, raised: BaseException | None, frame: types.FrameType) -> Claim:
         if spec.raises is not None:
-            self._found[number] = _exception_claim(spec, sys.exception() if raised else None)
-            return
-        frame = sys._getframe(1)
+            return _exception_claim(spec, raised)
         names = {**frame.f_globals, **frame.f_locals}
         names.pop("__warningregistry__", None)
         with self._quiet(), _unchanged():
-            self._found[number] = self._evaluate(spec, names)
+            return self._evaluate(spec, names)
 
     def _evaluate(self, spec: claims.ClaimSpec, names: dict[str, Any]) -> Claim:
         values: Values = []

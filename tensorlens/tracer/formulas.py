@@ -16,9 +16,12 @@ from typing import Any
 import torch
 
 from tensorlens.journal import NOTICED
+from tensorlens.reference import FORMULAS
 from tensorlens.tracer.hot import ATOMS
 from tensorlens.tracer.identity import PLAIN
+from tensorlens.tracer.net import Net
 from tensorlens.tracer.recorder import Recorder, gather
+from tensorlens.tracer.samples import Comparison
 
 APPLICATIONS = 3  # of a class, that are kept
 MAX_VALUES = 200_000  # of an application
@@ -66,6 +69,7 @@ class Formulas:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
+        self.net = Net(Comparison(recorder.rows, FORMULAS), "the `backward` of a custom Function")
         self._kept: dict[type, list[_Application]] = {}
 
     def keep(self, kind: type, args: tuple[Any, ...]) -> _Application | None:

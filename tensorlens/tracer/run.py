@@ -74,8 +74,18 @@ def main(interrupts: Any = None) -> None:
 
 def _prepare_comparison(recorder: Recorder, config: dict[str, Any], stack: ExitStack) -> None:
     """Of `--reference`: both runs start from the same random state, which a plain run would draw for itself."""
-    from tensorlens.tracer.samples import Samples
+    from tensorlens.tracer.samples import Comparison, Samples
 
+    with Net(Comparison(recorder.rows), "its beginning"):
+        recorder.samples = Samples(recorder)
+        _seed(config)
+        if config["copies"]:
+            from tensorlens.tracer.copies import copying
+
+            stack.enter_context(copying(recorder))
+
+
+def _seed(config: dict[str, Any]) -> None:
     if config["hash_seed"]:  # ours; the program's own environment has none
         os.environ.pop("PYTHONHASHSEED", None)
     random.seed(config["seed"])
@@ -84,11 +94,6 @@ def _prepare_comparison(recorder: Recorder, config: dict[str, Any], stack: ExitS
         import numpy
 
         numpy.random.seed(config["seed"])
-    recorder.samples = Samples(recorder)
-    if config["copies"]:
-        from tensorlens.tracer.copies import copying
-
-        stack.enter_context(copying(recorder))
 
 
 class _Program:
@@ -128,12 +133,19 @@ class _Program:
         recorder.sites.remember(self.filename, text)
         code = compile(source, self.filename, "exec", dont_inherit=True)
         if self.wants_claims:
-            from tensorlens import claims
-            from tensorlens.tracer.claims import ClaimChecker
-
-            self.checker = ClaimChecker(claims.parse(text), recorder.quiet)
-            code = self.checker.instrument(source, self.filename)
+            with Net(recorder, "its claims"):
+                code = self._checked(source, text, recorder)
         assert isinstance(code, types.CodeType)
+        return code
+
+    def _checked(self, source: bytes, text: str, recorder: Recorder) -> types.CodeType:
+        """The code with its claims checked on the way."""
+        from tensorlens import claims
+        from tensorlens.tracer.claims import ClaimChecker
+
+        checker = ClaimChecker(claims.parse(text), recorder.quiet)
+        code = checker.instrument(source, self.filename)
+        self.checker = checker
         return code
 
     def _load_module(self) -> types.CodeType:

@@ -12,8 +12,10 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import PASS
-from tensorlens.tracer.recorder import Recorder
+from tensorlens import reference
+from tensorlens.journal import PASS, UNCOMPARED
+from tensorlens.tracer.net import Net
+from tensorlens.tracer.recorder import Recorder, safe_text
 
 WHOLE = 4096  # values of a gradient or root that are kept; of a leaf, FEW
 FEW = 64
@@ -21,6 +23,19 @@ BUDGET = 4_000_000  # values kept of a run; beyond, FEW of each tensor
 PASSES = 1000  # passes of a run that are compared
 
 Sample = tuple[tuple[int, ...], str, bytes]  # shape, dtype, values as doubles
+Ended = Callable[[Any, list[torch.Tensor], bool], None]
+
+
+class Comparison:
+    """What the nets below the parts of `--reference` tell of an error of ours: it is no gap in what was recorded."""
+
+    def __init__(self, rows: list[Any], checks: str = reference.PASSES) -> None:
+        self._rows = rows
+        self._checks = checks
+
+    def trouble(self, what: str, error: Exception, _frame: Any = None) -> None:
+        why = f"the check itself failed at {what} ({type(error).__name__}: {safe_text(error)})"
+        self._rows.append((UNCOMPARED, self._checks, why))
 
 
 class Samples:
@@ -28,21 +43,25 @@ class Samples:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
+        self._net = Net(Comparison(recorder.rows), "the values of a backward pass")
         self._left = BUDGET
         self._passes = 0
         self._numbers: dict[int, int] = {}  # tensor id -> place among all that had a gradient, the same in both runs
 
-    def start(self, roots: list[torch.Tensor]) -> Callable[[Any, list[torch.Tensor], bool], None]:
+    def start(self, roots: list[torch.Tensor]) -> Ended:
         """Sample what a pass starts from; the function returned is called when it has ended."""
         if self._passes >= PASSES:
-            return lambda result, asked, failed: None
+            return _unsampled
         self._passes += 1
-        with self._recorder.quiet(), torch.no_grad():
+        with self._net, self._recorder.quiet(), torch.no_grad():
             begins = tuple(self._sample(root, WHOLE) for root in roots)
             leaves = {number: self._sample(leaf, FEW) for number, leaf in self._leaves()}
+            return self._end(begins, leaves)
+        return _unsampled
 
+    def _end(self, begins: tuple[Sample | None, ...], leaves: dict[int, Sample | None]) -> Ended:
         def end(result: Any, asked: list[torch.Tensor], failed: bool) -> None:
-            with self._recorder.quiet(), torch.no_grad():
+            with self._net, self._recorder.quiet(), torch.no_grad():
                 self._recorder.rows.append((PASS, begins, self._gradients(leaves, result, asked), failed))
 
         return end
@@ -76,6 +95,10 @@ class Samples:
             return None
         self._left -= len(values)
         return tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), array("d", values).tobytes()
+
+
+def _unsampled(result: Any, asked: list[torch.Tensor], failed: bool) -> None:
+    """What is called at the end of a pass that is not compared."""
 
 
 def _values(tensor: torch.Tensor, most: int) -> list[float]:
