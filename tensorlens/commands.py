@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorlens import __version__
 from tensorlens.errors import TensorLensError, UsageError
+from tensorlens.paths import is_folder
 from tensorlens.render import RENDERERS
 
 if TYPE_CHECKING:
@@ -36,9 +37,9 @@ class Output:
     def __post_init__(self) -> None:
         if self.format not in RENDERERS:
             raise UsageError(f"no such format: {self.format} (there are {', '.join(RENDERERS)})")
-        if self.path is not None and self.path.is_dir():
+        if self.path is not None and is_folder(self.path):
             raise UsageError(f"can't write {self.path}: it is a directory")
-        if self.path is not None and not self.path.parent.is_dir():
+        if self.path is not None and not is_folder(self.path.parent):
             raise UsageError(f"can't write {self.path}: there is no folder {self.path.parent}")
 
     @property

@@ -115,7 +115,9 @@ def unpack(stream: IO[bytes]) -> Iterator[list[Any]]:
             return
         try:
             unpacker = zlib.decompressobj()
-            rows = marshal.loads(unpacker.decompress(stream.read(size), MAX_BATCH))
+            content = unpacker.decompress(stream.read(size), MAX_BATCH)
+            whole = unpacker.eof and not unpacker.unused_data  # or the checksum was not reached
+            rows = marshal.loads(content) if whole else None
         except (EOFError, ValueError, TypeError, MemoryError, zlib.error):
             rows = None
         if not isinstance(rows, list):

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeVar
 
 from tensorlens.errors import UsageError
+from tensorlens.paths import is_folder
 from tensorlens.streams import repeatable_stdin
 
 if TYPE_CHECKING:  # imported when the program has been started
@@ -154,7 +155,7 @@ def _journal() -> Iterator[tuple[int, IO[bytes]]]:
 
 
 def _check_file(path: Path) -> None:
-    if path.is_dir():
+    if is_folder(path):
         raise UsageError(f"{path} is a directory, not a script")
     try:
         with path.open("rb") as file:

@@ -64,6 +64,11 @@ def wide(trace: Trace) -> None:
     spans(trace, line=1, end_line=1, column=500_000, end_column=2_000_000)
 
 
+def kinds(trace: Trace, *names: str) -> None:
+    failures = trace["failures"]
+    trace["failures"] = [{**failure, "kind": name} for name in names for failure in failures]
+
+
 EDITS: dict[str, Callable[[Trace], object]] = {
     "lines": lambda trace: spans(trace, line=HUGE, end_line=HUGE),
     "columns": lambda trace: spans(trace, column=0, end_column=HUGE),
@@ -85,6 +90,9 @@ EDITS: dict[str, Callable[[Trace], object]] = {
     "indices": lambda trace: [event.update(index=n * 10**15) for n, event in enumerate(trace["events"])],
     "lines of source": lambda trace: sources(trace, "x\n" * 500_000),
     "a wide line": wide,
+    "codes that name no finding": lambda trace: kinds(
+        trace, "no.such", "..", "proof", "wording", "a" * 10_000, "\u202e"
+    ),
 }
 
 

@@ -176,6 +176,11 @@ def test_a_missing_file() -> None:
     assert bad_input("explain", "nowhere.py") == "tensorlens: no such file: nowhere.py\n"
 
 
+@pytest.mark.parametrize("command", ["explain", "view"])
+def test_a_path_longer_than_a_path_can_be(command: str) -> None:
+    assert "File name too long" in bad_input(command, "long" * 1_000)
+
+
 def test_a_directory(tmp_path: Path) -> None:
     assert "is a directory" in bad_input("explain", str(tmp_path))
 

@@ -29,7 +29,7 @@ SEEDS = [
     range(FIRST),
     *(pytest.param(range(n, n + PART), marks=pytest.mark.complete) for n in range(FIRST, JOURNALS, PART)),
 ]
-EVERYDAY = {"columns", "bases in a circle", "callers in a circle", "nodes", "versions"}
+EVERYDAY = {"columns", "bases in a circle", "callers in a circle", "nodes", "versions", "codes that name no finding"}
 
 
 @pytest.fixture(scope="module")

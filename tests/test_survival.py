@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import random
 import signal
+import struct
 import subprocess
 import sys
 import unicodedata
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +119,18 @@ def test_a_journal_with_wrong_bytes_yields_batches_or_ends(
     path.write_bytes(data)
     with path.open("rb") as stream:
         assert len(list(unpack(stream))) <= 2
+
+
+@pytest.mark.parametrize("damage", [lambda body: body[:-1], lambda body: body + b"x"])
+def test_a_batch_whose_checksum_is_not_reached_is_no_batch(damage: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    whole = pack([1, 2, ("row", "text")])
+    size = struct.Struct("<Q")
+    body = damage(whole[size.size :])
+    path = tmp_path / "journal"
+    path.write_bytes(whole + size.pack(len(body)) + body)
+    with path.open("rb") as stream:
+        assert list(unpack(stream)) == [[1, 2, ("row", "text")]]
+        assert stream.tell() == len(whole)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from tensorlens.messages import classify, entries, find
+from tensorlens.messages import classify, entries, entry, find
 
 if TYPE_CHECKING:
     from tensorlens.analysis.facts import Facts
@@ -103,5 +103,8 @@ def _kinds(message: str) -> set[str]:
 
 
 def _module(code: str) -> ModuleType | None:
+    """The module that finds what a code names; a trace file may name any."""
+    if entry(code) is None:
+        return None
     name = f"{__name__}.{code.replace('-', '_')}"
     return importlib.import_module(name) if importlib.util.find_spec(name) else None

@@ -16,6 +16,7 @@ import torch
 
 from tensorlens.compare.records import Operand
 from tensorlens.errors import UsageError
+from tensorlens.paths import is_file
 from tensorlens.probe import arguments
 from tensorlens.probe.code import Code, loaded
 from tensorlens.probe.inputs import Subject
@@ -167,7 +168,7 @@ def _unpacked(given: str) -> str:
 
 
 def _script_function(text: str, path: Path, name: str) -> Iterator[Resolved]:
-    if not path.is_file():
+    if not is_file(path):
         raise UsageError(f"no such file: {path}")
     try:
         yield read(text, f"{name}(x)", "file")
