@@ -43,7 +43,7 @@ INNER = """
     backward._changes backward._gradients backward.autopsy backward.note_leftovers backward.singular_nodes
     callbacks.Callbacks.add callbacks.Callbacks.applied callbacks.Callbacks.module callbacks.Callbacks.of_method
     callbacks.Callbacks.register callbacks.Callbacks.run callbacks.Callbacks.watch callbacks._versions
-    callbacks.watched
+    callbacks.Run callbacks.Watch
     frames.Sites.known frames.Sites.stack
     functions.Functions.of
     handlers._array handlers._differ handlers._note_statistics handlers._note_switch handlers.note_mode
@@ -177,6 +177,59 @@ def test_a_script_is_as_it_is_where_its_claims_cannot_be_checked(inner: str, war
     assert check(trace) == []
     failed = [claim.error for claim in trace.claims if not claim.as_expected]
     assert set(failed) == {"LookupError: ours, in the checker itself"}
+
+
+NESTED = """
+import sys
+import torch
+
+
+class Nested(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, depth):
+        ctx.depth = depth
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        if ctx.depth < 70:  # from the 60th on torch uses other threads
+            with torch.enable_grad():
+                x = torch.ones(1, requires_grad=True)
+                loss = Nested.apply(x, ctx.depth + 1).sum()
+            {passes}
+            return gradient + x.grad, None
+        print("deep enough")
+        return gradient, None
+
+
+def watch(frame, event, value):
+    pass
+
+
+def hook(gradient):
+    sys.setprofile(watch)
+    if gradient.numel() == 1:
+        return gradient * 2
+    return gradient
+
+
+x = torch.ones(1, requires_grad=True)
+Nested.apply(x, 0).sum().backward()
+print(x.grad)
+x.register_hook(hook)
+x.sum().backward()
+print(sys.getprofile() is watch)
+"""
+
+
+@pytest.mark.parametrize("passes", ["(x.grad,) = torch.autograd.grad(loss, x)", "loss.backward()"])
+def test_backward_passes_inside_each_other_find_room_on_the_stack(passes: str, warm: Warm, tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(NESTED.format(passes=passes), "utf-8")
+    ran, trace = warm.traced(script)
+    assert "deep enough" in ran.stdout
+    assert ran == warm.plain(script)
+    assert check(trace) == []
 
 
 def test_a_program_of_every_entrance_leaves_no_gap_of_ours(warm: Warm) -> None:

@@ -84,8 +84,8 @@ UNSAID = """
 What a program can see of the lens all the same: the function mode on torch's stack
 (`torch.overrides._get_current_function_mode()`), one more entry in `warnings.filters`, the functions that stand in for
 the patched ones (they have the names and signatures of the originals), that what `import torch` made is out of the
-garbage collector's sight (`gc.get_freeze_count()`; collections come at other moments), a deeper stack (of backward
-passes that run inside each other, half as many fit into the recursion limit), and the time that recording takes.
+garbage collector's sight (`gc.get_freeze_count()`; collections come at other moments), a deeper stack (by some ten
+frames for each backward pass that runs inside another), and the time that recording takes.
 A process that is killed loses what it recorded in its last second, at the most. Where the command is killed at the same
 moment as the program, with the live line on screen, the terminal scrolls all but its last row until `reset`.
 A crash of torch's own may not happen: `v = (x * 2).view(3); v[0] += 1; v.register_hook(f)` is a segmentation fault

@@ -7,16 +7,17 @@ a module's hook node keeps, on the stack of saved-tensor hooks. Nothing here kee
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Iterable
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any
 
 import torch
 
 from tensorlens.journal import CALLBACK, NONE
 from tensorlens.tracer.frames import Sites
-from tensorlens.tracer.functions import Function, Functions, watched
+from tensorlens.tracer.functions import Function, Functions, Watch
 from tensorlens.tracer.identity import Identity
 from tensorlens.tracer.net import guarded
 
@@ -138,25 +139,17 @@ class Callbacks:
         """Run a user's function as `run` does, and in any case."""
 
         def recording(hook: Any) -> Any:
-            return self.run(kind, added, lambda: hook(*args, **kwargs), args)
+            return self.run(kind, added, functools.partial(hook, *args, **kwargs), args)
 
         return guarded(self._recorder, "a callback", recording, hook, args, kwargs)
 
     def run(self, kind: str, added: tuple[int, Function], run: Callable[[], Any], given: Iterable[Any]) -> Any:
         """Run a callback and write down how it ended."""
-        registration, function = added
-        before = _versions(given)
-        try:
-            result, place = watched(function, run)
-        except BaseException as error:
-            ended = RAISED if _entered(function, error) else REFUSED
-            self._write(registration, NONE, None, before, ended)
-            raise
-        if kind not in QUIET_KINDS or _amiss(kind, result, before):
-            self._write(registration, self.functions.site(place), (result,), before, RETURNED)
-        return result
+        with Run(self, kind, added, given) as ran:
+            ran.result = run()
+        return ran.result
 
-    def _write(self, registration: int, place: int, result: Any, before: Any, ended: int) -> None:
+    def write(self, registration: int, place: int, result: Any, before: Any, ended: int) -> None:
         try:
             with torch._C.DisableTorchFunction():
                 values = () if result is None else self._values(result[0])
@@ -172,6 +165,33 @@ class Callbacks:
             number = self._identity.meet(value) if isinstance(value, torch.Tensor) else NONE
             flat += (number, type(value).__name__)
         return tuple(flat)
+
+
+class Run:
+    """A context manager round a call of a callback, which writes down how it ended. It has no frame on the stack
+    meanwhile: backward passes run inside each other."""
+
+    __slots__ = ("_added", "_before", "_callbacks", "_kind", "_watch", "result")
+
+    def __init__(self, callbacks: Callbacks, kind: str, added: tuple[int, Function], given: Iterable[Any]) -> None:
+        self._callbacks, self._kind, self._added = callbacks, kind, added
+        self._before = _versions(given)
+        self._watch = Watch(added[1])
+        self.result: Any = None
+
+    def __enter__(self) -> Run:
+        self._watch.begin()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self._watch.end()
+        callbacks, (registration, function), result = self._callbacks, self._added, self.result
+        if error is not None:
+            ended = RAISED if _entered(function, error) else REFUSED
+            callbacks.write(registration, NONE, None, self._before, ended)
+        elif self._kind not in QUIET_KINDS or _amiss(self._kind, result, self._before):
+            place = callbacks.functions.site(self._watch.place(result))
+            callbacks.write(registration, place, (result,), self._before, RETURNED)
 
 
 class Watched:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dis
 import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any
@@ -146,27 +146,40 @@ def _accepts(called: Any) -> tuple[int, int]:
     return 0, ANY_NUMBER
 
 
-def watched(function: Function, run: Callable[[], Any]) -> tuple[Any, tuple[CodeType, int] | None]:
-    """What `run` returns, and the instruction of `function` that handed it back.
+class Watch:
+    """From before a call to its end: `place` tells which instruction of `function` handed back its result.
 
     With one such instruction in its code there is nothing to look for; with several a profile function watches them
-    return, for the time of this call, unless the program has one of its own.
+    return, unless the program has one of its own.
     """
-    if len(function.returns) < 2 or sys.getprofile() is not None:
-        result = run()
-        return result, function.returns[0] if len(function.returns) == 1 else None
-    seen: dict[CodeType, tuple[int, Any]] = {}
 
-    def profile(frame: FrameType, event: str, value: Any) -> None:
-        if event == "return" and frame.f_code in function.layers:
-            seen[frame.f_code] = (frame.f_lasti, value)
+    __slots__ = ("_function", "_profile", "_seen")
 
-    sys.setprofile(profile)
-    try:
-        result = run()
-    finally:
-        sys.setprofile(None)
-    for code in reversed(function.layers):  # the innermost that handed back the very object
-        if code in seen and seen[code][1] is result:
-            return result, (code, seen[code][0])
-    return result, None
+    def __init__(self, function: Function) -> None:
+        self._function = function
+        self._seen: dict[CodeType, tuple[int, Any]] = {}
+        self._profile: Any = None
+
+    def begin(self) -> None:
+        if len(self._function.returns) < 2 or sys.getprofile() is not None:
+            return
+        layers, seen = self._function.layers, self._seen
+
+        def profile(frame: FrameType, event: str, value: Any) -> None:
+            if event == "return" and frame.f_code in layers:
+                seen[frame.f_code] = (frame.f_lasti, value)
+
+        self._profile = profile
+        sys.setprofile(profile)
+
+    def end(self) -> None:
+        if self._profile is not None and sys.getprofile() is self._profile:  # the program may have set its own
+            sys.setprofile(None)
+
+    def place(self, result: Any) -> tuple[CodeType, int] | None:
+        if self._profile is None:
+            return self._function.returns[0] if len(self._function.returns) == 1 else None
+        for code in reversed(self._function.layers):  # the innermost that handed back the very object
+            if code in self._seen and self._seen[code][1] is result:
+                return code, self._seen[code][0]
+        return None

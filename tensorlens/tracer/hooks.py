@@ -14,7 +14,7 @@ from torch.autograd.function import BackwardCFunction, Function, _HookMixin
 
 from tensorlens.journal import NONE
 from tensorlens.tracer import module_hooks
-from tensorlens.tracer.callbacks import Watched
+from tensorlens.tracer.callbacks import Run, Watched
 from tensorlens.tracer.invisible import is_ours
 from tensorlens.tracer.net import Net, caller
 from tensorlens.tracer.packed import following, keeps_tensors
@@ -145,7 +145,9 @@ def _backward_apply(recorder: Recorder, original: Any) -> Any:
         try:
             if added is None:
                 return original(self, *args)
-            return callbacks.run(name, added, lambda: original(self, *args), args)
+            with Run(callbacks, name, added, args) as ran:
+                ran.result = original(self, *args)
+            return ran.result
         finally:
             callbacks.node = outer
 

@@ -50,7 +50,16 @@ def netted(recorder: Any, wrap: Wrap, original: Any) -> Any:
     @functools.wraps(function)
     def noted(*args: Any, **kwargs: Any) -> Any:
         runs = thread.runs
-        return runs[-1](*args, **kwargs) if runs else function(*args, **kwargs)
+        if not runs:
+            return function(*args, **kwargs)
+        run = runs[-1]
+        try:
+            run.result = result = function(*args, **kwargs)
+        except BaseException as error:
+            run.raised = id(error)
+            raise
+        run.returned = True
+        return result
 
     kind = type(original) if isinstance(original, classmethod | staticmethod) else None
     replacement = wrap(recorder, noted if kind is None else kind(noted))
@@ -99,28 +108,28 @@ class _Run:
     """A function of the program's or of torch's in one call of what records it, and how far it came. No exception is
     held: with its traceback that were a cycle, which kept the program's tensors alive."""
 
-    __slots__ = ("_function", "_result", "_returned", "raised")
+    __slots__ = ("_function", "raised", "result", "returned")
 
     def __init__(self, function: Any) -> None:
         self._function = function
-        self._result: Any = None
-        self._returned = False
+        self.result: Any = None
+        self.returned = False
         self.raised = 0  # the id of what it raised, which lives until it has been passed on
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            self._result = self._function(*args, **kwargs)
+            self.result = self._function(*args, **kwargs)
         except BaseException as error:
             self.raised = id(error)
             raise
-        self._returned = True
-        return self._result
+        self.returned = True
+        return self.result
 
     def outcome(self, recorder: Any, what: str, trouble: Exception, args: Any, kwargs: Any) -> Any:
         """What the call would have come to without us, who ran into `trouble`."""
         recorder.trouble(what, trouble)
-        if self._returned:
-            return self._result
+        if self.returned:
+            return self.result
         own: BaseException | None = trouble
         while own is not None and id(own) != self.raised:
             own = own.__context__
