@@ -8,10 +8,9 @@ from io import StringIO
 from itertools import combinations
 
 from rich.style import Style
-from rich.table import Table
 from rich.text import Text
 
-from tensorlens.render.text import wrap
+from tensorlens.render.text import fitting, wrap
 from tensorlens.render.theme import console
 from tensorlens.source import width
 
@@ -127,14 +126,16 @@ def _total(sizes: Sequence[int], chosen: Sequence[int]) -> int:
 
 
 def _grid(rows: Sequence[Sequence[tuple[str, str]]], sizes: Sequence[int]) -> list[Line]:
-    """Rows of (cell, style) side by side in columns of these sizes, one line a row, laid out by Rich."""
-    grid = Table.grid(padding=(0, len(GAP), 0, 0))
-    for size in sizes:
-        grid.add_column(width=size, no_wrap=True, overflow="crop")
+    """Rows of (cell, style) side by side in columns of these sizes, one line a row."""
+    lines: list[Line] = []
     for row in rows:
-        grid.add_row(*(Text(text, style=style) for text, style in row))
-    printer = console(sum(sizes) + len(GAP) * len(sizes), color=True)
-    return [
-        [(segment.text, segment.style or "plain") for segment in line]
-        for line in printer.render_lines(grid, printer.options.update(no_wrap=True), pad=False)
-    ]
+        line: Line = []
+        blanks = 0
+        for (text, style), size in zip(row, sizes, strict=True):
+            shown = fitting(text, size)
+            if shown:
+                line += [(" " * blanks, "plain"), (shown, style)]
+                blanks = 0
+            blanks += size - width(shown) + len(GAP)
+        lines.append(line)
+    return lines

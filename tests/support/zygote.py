@@ -14,6 +14,7 @@ import sys
 import tempfile
 import traceback
 import types
+import weakref
 from typing import Any
 
 SECONDS = 60
@@ -23,12 +24,22 @@ def serve() -> None:
     import torch
     import torch._dynamo  # noqa: F401 - the point of this process; an optimizer's first step imports dynamo
 
-    import tensorlens.tracer.run  # noqa: F401
+    import tensorlens.tracer.claims
+    import tensorlens.tracer.copies
+    import tensorlens.tracer.run
+    import tensorlens.tracer.samples  # noqa: F401
 
+    _leave_libraries()
     gc.collect()  # what importing leaves behind is not what a script's own `gc.collect()` counts
     for line in sys.stdin:
         request = json.loads(line)
         print(json.dumps(_run(request)), flush=True)
+
+
+def _leave_libraries() -> None:
+    """At its end torch takes back every operator that it has registered: longer than most scripts run."""
+    for finalizer in list(weakref.finalize._registry):  # type: ignore[attr-defined]
+        finalizer.atexit = False
 
 
 def _run(request: dict[str, Any]) -> dict[str, Any]:
