@@ -23,7 +23,7 @@ unchanged: $(READY)  # all of PyTorch's sample inputs, every program: an hour; `
 	UNCHANGED_COUNTS=tests/unchanged/counts.txt $(BIN)/python -m pytest -n 2 -m 'complete or not complete' tests/test_unchanged.py tests/test_hot.py tests/test_short.py tests/test_programs.py
 
 fuzz: $(READY)  # thousands of programs, trace files, journals and texts, and every way to go wrong
-	$(BIN)/python -m pytest -n 2 -m complete tests/test_fuzzing.py tests/test_forged.py tests/test_net.py tests/test_survival.py tests/test_endings.py tests/test_live.py tests/test_runner.py
+	$(BIN)/python -m pytest -n 2 -m complete tests/test_fuzzing.py tests/test_forged.py tests/test_net.py tests/test_survival.py tests/test_endings.py tests/test_live.py tests/test_runner.py tests/test_cli.py
 
 trust: $(READY)  # docs/trust.md: what was tried, with the outcome
 	$(BIN)/python tests/trust.py

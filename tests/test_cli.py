@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -11,8 +12,11 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from daily import first_daily
+from fuzzing.texts import said_by
+from traces import written_alias
 
-from tensorlens import load
+from tensorlens import load, store
 
 WITHOUT_TORCH = "import sys; sys.modules['torch'] = None; from tensorlens.cli import main; main()"
 
@@ -53,14 +57,25 @@ def tensorlens(
     )
 
 
+def printed(*arguments: str) -> str:
+    """What a command that runs no program prints, in this process."""
+    code, out, err = said_by(list(arguments))
+    assert (code, err) == (0, "")
+    return out
+
+
 def bad_input(*arguments: str, cwd: Path | None = None) -> str:
-    """The one line that a wrong use gets."""
-    ended = tensorlens(*arguments, cwd=cwd)
-    assert ended.returncode == 2, ended.stderr
-    assert ended.stdout == ""
-    assert ended.stderr.startswith("tensorlens: ")
-    assert len(ended.stderr.splitlines()) == 1
-    return ended.stderr
+    """The one line that a wrong use gets, in this process."""
+    with contextlib.chdir(cwd or "."):
+        code, out, err = said_by(list(arguments))
+    assert (code, out) == (2, ""), err
+    return one_line(err)
+
+
+def one_line(stderr: str) -> str:
+    assert stderr.startswith("tensorlens: ")
+    assert len(stderr.splitlines()) == 1
+    return stderr
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["list"], ["errors", "detach-view-inplace"]])
@@ -105,7 +120,7 @@ def test_every_command_has_help_that_is_whole_at_80_columns() -> None:
 
 
 def test_lessons_are_listed() -> None:
-    lines = tensorlens("list").stdout.splitlines()
+    lines = printed("list").splitlines()
     names = [line.split()[0] for line in lines]
     assert len(names) >= 21
     assert names == sorted(set(names), key=names.index)
@@ -113,7 +128,7 @@ def test_lessons_are_listed() -> None:
 
 
 def test_long_titles_of_lessons_hang_below_their_column() -> None:
-    lines = tensorlens("list", "--width", "60").stdout.splitlines()
+    lines = printed("list", "--width", "60").splitlines()
     assert max(map(len, lines)) <= 60
     hung = [line for line in lines if line.startswith(" ")]
     title = lines[0].index("detach():")
@@ -121,7 +136,7 @@ def test_long_titles_of_lessons_hang_below_their_column() -> None:
 
 
 def test_page_of_a_pasted_message() -> None:
-    page = tensorlens("errors", "RuntimeError: grad can be implicitly created only for scalar outputs").stdout
+    page = printed("errors", "RuntimeError: grad can be implicitly created only for scalar outputs")
     assert page.startswith("non-scalar-implicit-grad ")
 
 
@@ -132,10 +147,10 @@ def test_a_message_on_standard_input_may_be_wrapped() -> None:
 
 
 def test_lists_and_pages_as_json() -> None:
-    lessons = json.loads(tensorlens("list", "-f", "json").stdout)
+    lessons = json.loads(printed("list", "-f", "json"))
     assert (lessons["format"], lessons["version"]) == ("tensorlens.lessons", 1)
     assert "detach" in [lesson["name"] for lesson in lessons["lessons"]]
-    page = json.loads(tensorlens("errors", "anomaly-nan", "-f", "json").stdout)
+    page = json.loads(printed("errors", "anomaly-nan", "-f", "json"))
     assert page["format"] == "tensorlens.errors"
     assert [entry["code"] for entry in page["errors"]] == ["anomaly-nan"]
     assert "## Fails" in page["errors"][0]["page"]
@@ -145,12 +160,12 @@ def test_lists_and_pages_as_markdown(tmp_path: Path) -> None:
     assert tensorlens("list", "-o", "lessons.md", cwd=tmp_path).stdout == ""
     rows = (tmp_path / "lessons.md").read_text(encoding="utf-8").splitlines()
     assert rows[:2] == ["| Lesson | Title |", "| --- | --- |"]
-    assert tensorlens("errors", "anomaly-nan", "-f", "markdown").stdout.startswith("# anomaly-nan\n\n")
+    assert printed("errors", "anomaly-nan", "-f", "markdown").startswith("# anomaly-nan\n\n")
 
 
 def test_pages_keep_to_the_width() -> None:
     for width in (60, 100):
-        lines = tensorlens("errors", "--width", str(width)).stdout.splitlines()
+        lines = printed("errors", "--width", str(width)).splitlines()
         assert width - 10 < max(map(len, lines)) <= width
 
 
@@ -173,7 +188,9 @@ def test_shells_complete_commands_lessons_and_codes(line: str, answer: str) -> N
 
 
 def test_a_missing_file() -> None:
-    assert bad_input("explain", "nowhere.py") == "tensorlens: no such file: nowhere.py\n"
+    ended = tensorlens("explain", "nowhere.py")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert one_line(ended.stderr) == "tensorlens: no such file: nowhere.py\n"
 
 
 @pytest.mark.parametrize("command", ["explain", "view"])
@@ -278,12 +295,12 @@ def test_a_syntax_error_is_shown_as_python_shows_it(tmp_path: Path) -> None:
     assert ended.stderr.splitlines()[-1] == plain.stderr.splitlines()[-1]
 
 
-def test_exit_codes_of_the_script(tmp_path: Path) -> None:
+@pytest.mark.parametrize("status", first_daily([7, 0]))
+def test_exit_codes_of_the_script(tmp_path: Path, status: int) -> None:
     (tmp_path / "leaves.py").write_text("import sys\nsys.exit(int(sys.argv[1]))\n", encoding="utf-8")
-    assert tensorlens("explain", "leaves.py", "0", cwd=tmp_path).returncode == 0
-    ended = tensorlens("explain", "-f", "json", "leaves.py", "7", cwd=tmp_path)
-    assert ended.returncode == 1
-    assert json.loads(ended.stdout)["script"]["exit_code"] == 7
+    ended = tensorlens("explain", "-f", "json", "leaves.py", str(status), cwd=tmp_path)
+    assert ended.returncode == (status != 0)
+    assert json.loads(ended.stdout)["script"]["exit_code"] == status
 
 
 def test_nothing_is_lost_when_the_process_goes_away(tmp_path: Path) -> None:
@@ -323,8 +340,11 @@ def test_the_report_goes_to_a_file_by_its_suffix(script: Path) -> None:
 
 def test_colour_where_it_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "fine.py").write_text(FINE, encoding="utf-8")
+    source = "a = f()\nout = a.sigmoid()\nc = out.detach()\nc.zero_()\nout.sum().backward()\n"
+    (tmp_path / "trace.json").write_text(store.dumps(written_alias(source).trace), encoding="utf-8")
     assert "\x1b[" in tensorlens("explain", "fine.py", cwd=tmp_path, FORCE_COLOR="1").stdout
-    assert "\x1b" not in tensorlens("explain", "fine.py", cwd=tmp_path, FORCE_COLOR="1", NO_COLOR="1").stdout
+    assert "\x1b[" in tensorlens("view", "trace.json", cwd=tmp_path, FORCE_COLOR="1").stdout
+    assert "\x1b" not in tensorlens("view", "trace.json", cwd=tmp_path, FORCE_COLOR="1", NO_COLOR="1").stdout
 
 
 def test_a_timeout(tmp_path: Path) -> None:
@@ -358,7 +378,7 @@ def test_a_full_disk_is_no_bug_of_ours() -> None:
     assert ended.stderr == "tensorlens: can't write to standard output: No space left on device\n"
 
 
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("closed", first_daily(["<&- >&- 2>&-", "<&-", ">&-", "2>&-"]))
 def test_closed_streams(tmp_path: Path, closed: str) -> None:
     (tmp_path / "fine.py").write_text(FINE, encoding="utf-8")
     command = f"{sys.executable} -m tensorlens explain -o trace.json fine.py {closed}"
@@ -422,16 +442,17 @@ def test_a_lesson() -> None:
     assert "claims   12 of 12 as recorded" in ended.stdout
 
 
-def test_a_lesson_of_ones_own_with_another_verdict(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("verdict", "name"), [("refuted", "mine.py"), pytest.param("holds", "./mine.py", marks=pytest.mark.complete)]
+)
+def test_a_lesson_of_ones_own_is_held_to_its_verdict(tmp_path: Path, verdict: str, name: str) -> None:
     lesson = textwrap.dedent('''\
         """A lesson."""
 
         import torch
 
         x = torch.ones(2)
-        #: refuted: x.sum().item() == 2.0
+        #: VERDICT: x.sum().item() == 2.0
     ''')
-    (tmp_path / "mine.py").write_text(lesson, encoding="utf-8")
-    assert tensorlens("run", "mine.py", cwd=tmp_path).returncode == 1
-    (tmp_path / "mine.py").write_text(lesson.replace("refuted", "holds"), encoding="utf-8")
-    assert tensorlens("run", "./mine.py", cwd=tmp_path).returncode == 0
+    (tmp_path / "mine.py").write_text(lesson.replace("VERDICT", verdict), encoding="utf-8")
+    assert tensorlens("run", name, cwd=tmp_path).returncode == (verdict == "refuted")
