@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from unchanged import modules, optimizers
-from unchanged.counts import Counts, kept, tell
-from unchanged.operations import DTYPES, compare
+from unchanged.counts import kept, tell
+from unchanged.groups import GROUPS, Group, op_db
+from unchanged.observing import MANY, Observed, settled
+from unchanged.operations import compare
 from warm import Ran, Warm
 
 import tensorlens
@@ -28,8 +30,6 @@ SLOW = {
     "hundred_thousand_live_tensors",
     "dataloader_kinds_of_workers",
 }  # several seconds each
-PARTS = 16  # the everyday suite takes every so many-th operation
-SAMPLED_AND_COMPLETE = [1, pytest.param(None, marks=pytest.mark.complete)]  # samples of each
 GAPS = {
     "script_and_jit_trace": "traced by `torch.jit`: what runs inside is not seen",
     "compile_eager_backend": "compiled by `torch.compile`: what runs inside is not seen",
@@ -48,98 +48,23 @@ _ADDRESS = re.compile(r"0x[0-9a-f]+")
 _OWN_FRAME = re.compile(r'  File "[^"]*zygote\.py".*\n.*\n')
 
 
-def op_db() -> list[Any]:
-    from torch.testing._internal.common_methods_invocations import op_db
-
-    return list(op_db)
-
-
-def custom_db() -> list[Any]:
-    """Custom Functions, custom operators and higher-order operators."""
-    from torch.testing._internal.autograd_function_db import autograd_function_db
-    from torch.testing._internal.custom_op_db import custom_op_db
-    from torch.testing._internal.hop_db import hop_db
-
-    return [*autograd_function_db, *custom_op_db, *hop_db]
-
-
-def module_db() -> list[Any]:
-    from torch.testing._internal.common_modules import module_db
-
-    return list(module_db)
-
-
-def optim_db() -> list[Any]:
-    from torch.testing._internal.common_optimizers import optim_db
-
-    return list(optim_db)
-
-
-DATABASES = {
-    "operations": op_db,
-    "custom functions and operators": custom_db,
-    "modules": module_db,
-    "optimizers": optim_db,
-}
-
-
-def _operations(tried: list[Any], limit: int | None, dtypes: Any = DTYPES) -> tuple[Counts, list[str]]:
-    found = [compare(op, dtype, limit) for op in tried for dtype in dtypes if dtype in op.dtypes]
-    return _sum(len(tried), found)
-
-
-def _sum(tried: int, found: list[tuple[int, int, list[str]]]) -> tuple[Counts, list[str]]:
-    samples, random = (sum(part) for part in zip(*((n, undetermined) for n, undetermined, _ in found), strict=True))
-    different = [text for _, _, wrong in found for text in wrong]
-    return (tried, samples, random, len(different)), different
+def _parts() -> Iterator[Any]:
+    for group in GROUPS:
+        yield pytest.param(group, None, id=group.name)
+        for part in range(group.parts):
+            yield pytest.param(group, part, id=f"{group.name} {part}", marks=pytest.mark.complete)
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    ("part", "step", "limit"),
-    [(0, PARTS, 1), *(pytest.param(part, PARTS, None, marks=pytest.mark.complete) for part in range(PARTS))],
-)
-def test_operations_are_bit_identical(
-    part: int, step: int, limit: int | None, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("group", "part"), list(_parts()))
+def test_what_pytorch_tests_is_bit_identical(
+    group: Group, part: int | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    counts, wrong = _operations(op_db()[part::step], limit)
+    tried, (samples, random, wrong) = group.daily_outcome() if part is None else group.outcome(part)
     with capsys.disabled():
-        print("\n" + tell("operations", counts, limit is None))
+        print("\n" + tell(group.name, (tried, samples, random, len(wrong)), part is not None))
     assert wrong == []
-    assert counts[1] > 100
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("limit", SAMPLED_AND_COMPLETE)
-def test_custom_functions_and_operators_are_bit_identical(
-    limit: int | None, capsys: pytest.CaptureFixture[str]
-) -> None:
-    tried = custom_db()[:: 1 if limit is None else 3]
-    counts, wrong = _operations(tried, limit, (torch.float64, torch.float32))
-    with capsys.disabled():
-        print("\n" + tell("custom functions and operators", counts, limit is None))
-    assert wrong == []
-    assert counts[1] >= counts[0] > 10
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("limit", SAMPLED_AND_COMPLETE)
-def test_modules_are_bit_identical(limit: int | None, capsys: pytest.CaptureFixture[str]) -> None:
-    tried = module_db()[:: 1 if limit is None else 8]
-    counts, wrong = _sum(len(tried), [modules.compare(info, limit) for info in tried])
-    with capsys.disabled():
-        print("\n" + tell("modules", counts, limit is None))
-    assert wrong == []
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("limit", SAMPLED_AND_COMPLETE)
-def test_optimizers_are_bit_identical(limit: int | None, capsys: pytest.CaptureFixture[str]) -> None:
-    tried = optim_db()[:: 1 if limit is None else 2]
-    counts, wrong = _sum(len(tried), [optimizers.compare(info, limit) for info in tried])
-    with capsys.disabled():
-        print("\n" + tell("optimizers", counts, limit is None))
-    assert wrong == []
+    assert samples > 0
 
 
 def test_a_difference_would_be_seen() -> None:
@@ -151,6 +76,17 @@ def test_a_difference_would_be_seen() -> None:
     op = next(op for op in op_db() if op.name == "view")
     _, _, wrong = compare(op, torch.float32, 1, Spoiling)
     assert {text.rpartition(": ")[2] for text in wrong} >= {"sharing", "tensors"}
+
+
+@pytest.mark.parametrize("varies_at", [1, MANY, MANY + 1])
+def test_what_varies_by_itself_is_no_difference(varies_at: int) -> None:
+    def seen(value: int, layout: str = "strided") -> Observed:
+        return {"tensors": [{"values": value, "layout": layout}], "other": None}
+
+    runs = iter([0] * (varies_at - 1) + [2])
+    expected = (True, []) if varies_at <= MANY else (False, ["tensors"])
+    assert settled(seen(0), seen(1), lambda: seen(next(runs))) == expected
+    assert settled(seen(0), seen(1, "sparse"), lambda: seen(2)) == (True, ["tensors"])
 
 
 def _marks(script: Path) -> list[pytest.MarkDecorator]:

@@ -11,8 +11,9 @@ from fuzzing import EVERYDAY, HOLDS, THOROUGH
 from test_forged import JOURNALS
 from test_net import CLAIMS, INNER, REFERENCE
 from test_survival import GIGABYTES
-from test_unchanged import DATABASES, GAPS, SCRIPTS, comparable
+from test_unchanged import GAPS, SCRIPTS, comparable
 from unchanged import counts
+from unchanged.groups import FEW, GROUPS, SOME
 from warm import Warm
 
 from tensorlens.journal import BROKEN, LOST
@@ -28,16 +29,18 @@ error and exit status.
 | Group | Programs | Unchanged | Which |
 | --- | --- | --- | --- |
 """
-SAMPLES = """
-## PyTorch's own sample inputs
+SAMPLES = f"""
+## PyTorch's own tests, as far as its wheel carries them
 
 What `make unchanged` got through: where not all was tried, it was stopped before its end. It runs what PyTorch's own
 tests are made of, plainly and under the lens, and compares values bit by bit, strides, versions, storage sharing,
 gradients, warnings, exceptions with their text, and the state of the random generator. Operations go forward and
-backward in float64, float32, complex128 and int64; modules forward, backward, and backward through the backward, in
-training and evaluation; optimizers in each implementation (loop, foreach, fused, differentiable) through steps and a
-round trip of their state. "Undetermined" are samples for which two plain runs already give different values
-(`torch.empty`): all but the values is compared.
+backward in float64, float32, complex128 and int64: as functions on all sample inputs, in every other way that they can
+be called on {SOME} of them in each dtype. Modules go forward, backward, and backward through the backward, in training
+and evaluation; optimizers in each implementation (loop, foreach, fused, differentiable) through steps and a round trip
+of their state. Of the cases of `test_nn.py` and the checks (float64, {FEW} samples of each operation) the end is
+compared: passed, or the same error with the same text. "Undetermined" are those that plain runs already give different
+values for (`torch.empty`): all but the values is compared.
 
 | What | How many | Samples | Undetermined | Differences |
 | --- | --- | --- | --- | --- |
@@ -129,9 +132,9 @@ def _made_to_go_wrong() -> Iterator[tuple[str, int, str]]:
 def _compared() -> Iterator[str]:
     """A row for each database: how much of it the last run of `make unchanged` got through."""
     done = counts.kept(counts.KEPT.read_text("utf-8")) if counts.KEPT.exists() else {}
-    for name, database in DATABASES.items():
-        tried, samples, random, wrong = done.get(name, (0, 0, 0, 0))
-        yield f"| {name} | {tried} of {len(database())} | {samples:,} | {random:,} | {wrong:,} |"
+    for group in GROUPS:
+        tried, samples, random, wrong = done.get(group.name, (0, 0, 0, 0))
+        yield f"| {group.name} | {tried} of {len(group.database())} | {samples:,} | {random:,} | {wrong:,} |"
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 
 KEPT = Path(__file__).parent / "counts.txt"
 _LINE = re.compile(r"(\d+) (.+), (\d+) samples, (\d+) without determined values, (\d+) differences")
-Counts = tuple[int, ...]  # tried, samples, those whose values two plain runs don't agree on, differences
+Counts = tuple[int, ...]  # tried, samples, those whose values plain runs don't agree on, differences
 
 
 def tell(group: str, counts: Counts, complete: bool) -> str:

@@ -4,15 +4,14 @@ trip through another optimizer."""
 from __future__ import annotations
 
 import copy
-import warnings
-from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import torch
 from torch.testing._internal.common_optimizers import OptimizerInfo
 
 import tensorlens
-from unchanged.operations import Lens, Observed, attempt, compared, facts, sharing, tensors_in
+from unchanged.observing import Lens, Observed, Outcome, added, attempt, compared, facts, sharing, tensors_in, watched
 
 IMPLEMENTATIONS: dict[str, dict[str, bool]] = {
     "for loop": {"foreach": False},
@@ -92,11 +91,8 @@ def observe(info: OptimizerInfo, settings: dict[str, Any], lens: Lens) -> Observ
         second.load_state_dict(copy.deepcopy(optimizer.state_dict()))
         keep["losses"] += _train(second, model, 1)
 
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        with lens():
-            attempt(run, seen, "run")
-    seen["warnings"] = [(entry.category, str(entry.message), entry.filename, entry.lineno) for entry in caught]
+    with watched(seen), lens():
+        attempt(run, seen, "run")
     parameters = keep.get("parameters", [])
     states = [keep[name].state_dict() for name in ("optimizer", "second") if name in keep]
     seen["states"] = [_plain(state) for state in states]
@@ -107,7 +103,6 @@ def observe(info: OptimizerInfo, settings: dict[str, Any], lens: Lens) -> Observ
     ]
     everything += tensors_in(keep.get("losses", []))
     seen["sharing"] = sharing(everything)
-    seen["random"] = torch.get_rng_state().numpy().tobytes()
     with torch.no_grad():
         seen["tensors"] = [facts(tensor) for tensor in everything]
     return seen
@@ -122,14 +117,14 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else repr(value)
 
 
-def compare(info: OptimizerInfo, limit: int | None, lens: Lens = tensorlens.trace) -> tuple[int, int, list[str]]:
-    """(settings, those that two plain runs give different numbers for, what differs under the lens)."""
-    count, random, wrong = 0, 0, []
-    for sample in info.optim_inputs_func(device="cpu")[:limit]:
-        for name in implementations(info):
-            settings = [{**copy.deepcopy(sample.kwargs), **IMPLEMENTATIONS[name]} for _ in range(3)]
-            plain, again = (observe(info, one, nullcontext) for one in settings[:2])
-            differs, parts = compared(plain, again, observe(info, settings[2], lens))
-            count, random = count + 1, random + differs
-            wrong += [f"{info.name} {sample.desc} {name}: {part}" for part in parts]
-    return count, random, wrong
+def compare(info: OptimizerInfo, limit: int | None, lens: Lens = tensorlens.trace) -> Outcome:
+    """An optimizer with each of its settings, in each implementation."""
+
+    def settings(name: str) -> list[dict[str, Any]]:
+        samples = info.optim_inputs_func(device="cpu")[:limit]
+        return [{**copy.deepcopy(sample.kwargs), **IMPLEMENTATIONS[name]} for sample in samples]
+
+    return added(
+        compared(partial(settings, name), partial(observe, info), f"{info.name} {name}", lens)
+        for name in implementations(info)
+    )
