@@ -4,7 +4,7 @@ from __future__ import annotations
 
 PARTS = 16  # tests that `make fuzz` divides its cases among
 THOROUGH = {"programs": 1_200, "trace files": 3_200, "journals": 3_200, "command lines": 3_200, "sources": 3_200}
-EVERYDAY = {"programs": 40, "trace files": 120, "journals": 100, "command lines": 150, "sources": 100}
+EVERYDAY = {"programs": 40, "trace files": 100, "journals": 100, "command lines": 120, "sources": 100}
 HOLDS = {
     "programs": "some thirty statements each, of every sort that uses autograd: output, exceptions, exit status and "
     "warnings are the plain run's, the trace is sound, every form of the report can be made of it and is plain text",
