@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,20 +19,19 @@ Lines = dict[str, list[int]]
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+def run(warm: Warm, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Runs a program under the lens, and plainly as well: it must do the same."""
     folder = tmp_path_factory.mktemp("programs")
-    with Warm() as warm:
 
-        def traced(text: str) -> tuple[Ran, Trace]:
-            script = Path(folder) / "program.py"
-            script.write_text(textwrap.dedent(text).lstrip("\n"))
-            ran, trace = warm.traced(script)
-            assert ran == warm.plain(script)
-            assert check(trace) == []
-            return ran, trace
+    def traced(text: str) -> tuple[Ran, Trace]:
+        script = Path(folder) / "program.py"
+        script.write_text(textwrap.dedent(text).lstrip("\n"))
+        ran, trace = warm.traced(script)
+        assert ran == warm.plain(script)
+        assert check(trace) == []
+        return ran, trace
 
-        yield traced
+    return traced
 
 
 def warnings(trace: Trace) -> list[Diagnostic]:

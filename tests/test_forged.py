@@ -33,10 +33,9 @@ EVERYDAY = {"columns", "bases in a circle", "callers in a circle", "nodes", "ver
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recorded(warm: Warm, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("forged") / "journal"
-    with Warm() as warm:
-        path.write_bytes(warm.journal(PROGRAM))
+    path.write_bytes(warm.journal(PROGRAM))
     return path
 
 

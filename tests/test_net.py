@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -86,12 +86,6 @@ CLAIMS = """
     claims.ClaimChecker._checked claims.ClaimChecker._evaluate claims._exception_claim claims._unchanged
 """.split()
 EVERYDAY = 8  # one of so many is tried every day
-
-
-@pytest.fixture(scope="module")
-def warm() -> Iterator[Warm]:
-    with Warm() as process:
-        yield process
 
 
 def reasons(trace: Any) -> list[str]:

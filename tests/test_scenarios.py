@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from warm import Ran, Warm
 from tensorlens import claims
 from tensorlens.checking import check_documented, claimed, summed_up
 from tensorlens.lessons import Lesson, lessons
+from tensorlens.model import Trace
 from tensorlens.soundness import check
 from tensorlens.statements import STATEMENTS
 
@@ -35,6 +38,8 @@ CONDITIONS = {
     "002-4": "a value with history is carried from step to step",
 }
 
+Traced = Callable[[Path], tuple[Ran, Trace]]
+
 each_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
 
 
@@ -42,6 +47,12 @@ def ended_as_expected(lesson: Lesson, ran: Ran) -> bool:
     if lesson.name in ENDS_IN:
         return ran.returncode == 1 and ENDS_IN[lesson.name] in ran.stderr.splitlines()[-1]
     return ran.returncode == 0
+
+
+@pytest.fixture(scope="module")
+def traced(warm: Warm) -> Traced:
+    """Each lesson run once under the lens."""
+    return cache(warm.traced)
 
 
 @each_lesson
@@ -56,8 +67,8 @@ def test_under_plain_python(lesson: Lesson, warm: Warm) -> None:
 
 
 @each_lesson
-def test_claims_are_as_recorded(lesson: Lesson, warm: Warm) -> None:
-    ran, trace = warm.traced(lesson.path)
+def test_claims_are_as_recorded(lesson: Lesson, warm: Warm, traced: Traced) -> None:
+    ran, trace = traced(lesson.path)
     assert ended_as_expected(lesson, ran), ran.stderr
     assert ran.stdout == warm.plain(lesson.path).stdout
     assert trace.claims
@@ -77,8 +88,8 @@ def test_another_recorded_verdict_is_noticed(lesson: Lesson, warm: Warm, tmp_pat
     assert count == len([claim for claim in trace.claims if claim.id and not claim.as_expected])
 
 
-def test_verdicts(warm: Warm) -> None:
-    checked = summed_up(STATEMENTS, [(lesson.name, warm.traced(lesson.path)[1].claims) for lesson in LESSONS], "2.13")
+def test_verdicts(traced: Traced) -> None:
+    checked = summed_up(STATEMENTS, [(lesson.name, traced(lesson.path)[1].claims) for lesson in LESSONS], "2.13")
     assert checked.as_recorded
     found = {finding.statement.id: (finding.verdict, finding.condition) for finding in checked.findings}
     assert found == {
@@ -91,10 +102,10 @@ def test_verdicts(warm: Warm) -> None:
     }
 
 
-def test_the_lens_changes_no_verdict(warm: Warm) -> None:
+def test_the_lens_changes_no_verdict(traced: Traced) -> None:
     untraced = {finding.statement.id: finding for finding in check_documented(None).findings}
-    traced = summed_up(STATEMENTS, [(lesson.name, warm.traced(lesson.path)[1].claims) for lesson in LESSONS], "")
-    assert untraced == {finding.statement.id: finding for finding in traced.findings}
+    seen = summed_up(STATEMENTS, [(lesson.name, traced(lesson.path)[1].claims) for lesson in LESSONS], "")
+    assert untraced == {finding.statement.id: finding for finding in seen.findings}
 
 
 def test_every_statement_is_checked_somewhere() -> None:
