@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tensorlens.errors import UsageError
+from tensorlens.source import tree_of
 
 _TAG = re.compile(
     r"(?:\[(?P<id>[\w.-]+)\]\s*)?(?P<verdict>holds|refuted)\b(?:\s+(?:only\s+)?if\s+(?P<when>[^:]+?))?\s*:\s*"
@@ -57,9 +58,8 @@ def parse(source: str) -> tuple[ClaimSpec, ...]:
     Raises:
         UsageError: a claim that is not a Python expression, or that follows no statement of its block.
     """
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = tree_of(source)
+    if tree is None:
         return ()
     specs = tuple(_spec(line, column, text) for line, column, text in _joined(_comments(source)))
     for spec in specs:

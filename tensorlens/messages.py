@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Literal
 
 _VARIES = "\0"
+_LONG_WORD = re.compile(r"\w{200,}")  # none of PyTorch's, and slow to search
+_LONG_TEXT = 50_000  # characters: its messages stand at the beginning or at the end of what is longer than two of these
 _FILE = Path(__file__).parent / "diagnostics" / "catalogue.json"
 
 
@@ -60,7 +62,9 @@ def classify(message: str) -> str:
 
 def find(text: str) -> list[str]:
     """The codes whose messages occur in `text`, which may hold a whole traceback; the most specific first."""
-    flat = " ".join(text.split())  # a terminal or an issue tracker may have wrapped it
+    if len(text) > 2 * _LONG_TEXT:
+        text = f"{text[:_LONG_TEXT]} {text[-_LONG_TEXT:]}"
+    flat = " ".join(_LONG_WORD.sub(lambda word: word[0][-100:], text).split())  # it may have been wrapped on its way
     hits = [item for item in entries() if any(_compiled(pattern).search(flat) for pattern in item.patterns)]
     return [item.code for item in sorted(hits, key=lambda item: item.generic)]
 

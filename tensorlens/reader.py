@@ -13,7 +13,7 @@ from tensorlens.assembly import MODES, Assembly, Info, Plan, accesses, optional,
 from tensorlens.journal import BROKEN, CALL, NONE, rows_of, values_text
 from tensorlens.messages import classify
 from tensorlens.model import Gradient, Write
-from tensorlens.source import column_of
+from tensorlens.source import column_of, line_at
 from tensorlens.window import WINDOW, Window
 
 
@@ -142,14 +142,9 @@ class Reader:
         self, number: int, file: str, function: str, position: tuple[int, ...], targets: Any, caller: int
     ) -> None:
         line, end_line, column, end_column = position
-        lines = self._sources.get(file, "").splitlines()
-        span = model.Span(
-            file,
-            line,
-            column_of(lines[line - 1] if line <= len(lines) else "", column),
-            end_line,
-            column_of(lines[end_line - 1] if end_line <= len(lines) else "", end_column),
-        )
+        text = self._sources.get(file, "")
+        start, end = column_of(line_at(text, line), column), column_of(line_at(text, end_line), end_column)
+        span = model.Span(file, line, start, end_line, end)
         self._sites[number : number + 1] = [model.Site(number, span, function, optional(caller), targets)]
 
     def _read_source(self, file: str, text: str) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import unicodedata
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 
 from tensorlens.model import Span
 
 _ZERO_WIDTH = {"Mn", "Me"}
+_IGNORE = ("ignore", None, Warning, None, 0)
 
 
 @lru_cache(maxsize=64)
@@ -20,6 +25,31 @@ def line_at(text: str, line: int) -> str:
     """Line `line` (from 1) of `text`; empty where there is none."""
     lines = lines_of(text)
     return lines[line - 1] if 1 <= line <= len(lines) else ""
+
+
+@contextmanager
+def unwarned() -> Iterator[None]:
+    """Warnings go nowhere meanwhile.
+
+    `warnings.catch_warnings` would make python repeat what it shows a program once, so the filter is set by hand.
+    """
+    filters: list[object] = warnings.filters  # type: ignore[assignment]
+    filters.insert(0, _IGNORE)
+    try:
+        yield
+    finally:
+        filters.remove(_IGNORE)
+
+
+@lru_cache(maxsize=8)
+def tree_of(text: str) -> ast.Module | None:
+    """The syntax of `text`, not to be changed; None if it is not Python. What python warns of as it
+    compiles it has been said to the program."""
+    try:
+        with unwarned():
+            return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def text_of(text: str, span: Span) -> str:

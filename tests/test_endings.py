@@ -1,4 +1,5 @@
-"""Programs that someone stops: Ctrl-C at a terminal, once and more often, SIGTERM, and a kill at any moment."""
+"""Programs that go wrong (`endings.py`), and those that someone stops: Ctrl-C at a terminal, once and more
+often, SIGTERM, and a kill at any moment."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from daily import first_daily
+from endings import CALLS, FOLDER, PROGRAMS, read, try_out
 
 from tensorlens.model import Call
 from tensorlens.runner import RunOptions, Target, run_script
@@ -69,21 +71,42 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
-HOOKED = "z = torch.ones(1, requires_grad=True) * 1\nz.register_hook(lambda g: time.sleep(60))\nz.backward()"
-WAITING = "import threading\nt = threading.Thread(target=time.sleep, args=(60,), daemon=True)\nt.start()\nt.join()"
-BUSY = {
-    "in a loop of calls": "while True: x + y",
-    "in backward": HOOKED,
-    "in a sleep": "time.sleep(60)",
-    "in a loop of Python": "while True: pass",
-    "in one long call": "torch.rand(12_000_000).sort()\ntime.sleep(60)",
-    "waiting for a thread": WAITING,
-}
+DAILY = {"raises/chained", "exits/os_exit", "crashes/a_null_pointer", "forks/the_child_raises", "itself/is_changed"}
 
 
-@pytest.mark.parametrize("place", first_daily(BUSY, 2))
+def _marks(path: Path) -> list[pytest.MarkDecorator]:
+    return [] if _name(path) in DAILY else [pytest.mark.complete]
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(FOLDER).with_suffix("").as_posix()
+
+
+@pytest.mark.parametrize("program", [pytest.param(path, id=_name(path), marks=_marks(path)) for path in PROGRAMS])
+def test_a_program_ends_as_it_does_without_the_lens_and_the_report_tells(program: Path, tmp_path: Path) -> None:
+    ending = read(program)
+    came = try_out(ending, tmp_path)
+    assert came.comparable(came.under_lens) == came.comparable(came.plain)
+    assert came.told == ending.told
+    assert came.recorded == CALLS
+    assert came.gaps == ([] if not ending.gap else [gap for gap in came.gaps if ending.gap in gap] or [ending.gap])
+    assert check(came.trace) == []
+
+
+def test_every_program_that_goes_wrong_is_described() -> None:
+    assert {name for name in map(_name, PROGRAMS) if name in DAILY} == DAILY
+    kinds = re.compile(r"(ended|ran|was) .*(exit code -?\d+|by SIG\w+)")
+    assert [path for path in PROGRAMS if not kinds.fullmatch(read(path).told)] == []
+
+
+BUSY = ["in_backward", "in_a_sleep", "in_a_loop_of_calls", "in_a_loop_of_python", "waiting_for_a_thread"]
+
+
+@pytest.mark.parametrize("place", first_daily(BUSY))
 def test_ctrl_c_ends_the_script_and_the_report_follows(place: str, tmp_path: Path) -> None:
-    terminal = Terminal(written(tmp_path, f"print('ready', flush=True)\n{BUSY[place]}\n"))
+    path = tmp_path / "program.py"
+    path.write_text(read(FOLDER / "interrupted" / f"{place}.py").source)
+    terminal = Terminal(path)
     terminal.wait_for("ready")
     terminal.interrupt()
     assert terminal.end() == 130
@@ -182,14 +205,6 @@ def test_ctrl_c_once_the_report_is_out(delay: float, tmp_path: Path) -> None:
     terminal.interrupt()
     assert terminal.end() in (0, 130)
     assert "Traceback" not in terminal.text
-
-
-@pytest.mark.complete
-def test_a_script_that_ignores_sigterm_is_stopped_by_its_time(tmp_path: Path) -> None:
-    body = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(60)\n"
-    trace = run_script(Target("file", str(written(tmp_path, body))), RunOptions(timeout=15))
-    assert (trace.script.outcome, trace.script.exit_code) == ("timeout", -signal.SIGKILL)
-    assert [event.op for event in trace.events if isinstance(event, Call)] == ["torch.ones", "Tensor.mul"]
 
 
 def test_sigterm_reaches_the_script(tmp_path: Path) -> None:

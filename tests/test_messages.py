@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,13 @@ def test_a_piece_of_a_message_is_enough(piece: str, code: str) -> None:
 
 def test_two_words_are_no_piece_of_a_message() -> None:
     assert messages.find_by_piece("require grad") == []
+
+
+@pytest.mark.parametrize("noise", ["x", "x ", "a_1: [2, 3] ", "(", "'"])
+def test_a_gigantic_message_takes_no_longer_than_a_long_one(noise: str) -> None:
+    began = time.process_time()
+    text = noise * 3_000_000
+    message = "element 0 of tensors does not require grad and does not have a grad_fn"
+    find = messages.find
+    assert find(f"{message} {text}") == find(f"{text} {message}") == find(message) != []
+    assert time.process_time() - began < 5

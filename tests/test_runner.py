@@ -45,31 +45,6 @@ def test_plain_end_and_arguments(tmp_path: Path, capfd: pytest.CaptureFixture[st
     assert ops(trace) == ["torch.ones", "Tensor.mul"]
 
 
-@pytest.mark.parametrize(
-    ("ending", "outcome", "code"),
-    [
-        ("import sys; sys.exit(3)", "exit", 3),
-        ("raise SystemExit('a message')", "exit", 1),
-        ("import os; os._exit(7)", "exit", 7),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "killed", -signal.SIGKILL),
-        ("raise KeyboardInterrupt", "interrupted", 130),
-        ("1 / 0", "error", 1),
-    ],
-)
-def test_every_ending_keeps_what_was_recorded(tmp_path: Path, ending: str, outcome: str, code: int) -> None:
-    wait = "import time\ntime.sleep(1)\n" if outcome == "killed" else ""
-    trace = run(written(tmp_path, PRELUDE + wait + ending + "\n"))
-    assert (trace.script.outcome, trace.script.exit_code) == (outcome, code)
-    assert ops(trace) == ["torch.ones", "Tensor.mul"]
-
-
-@pytest.mark.complete
-def test_a_program_that_hangs_is_stopped_and_reported(tmp_path: Path) -> None:
-    trace = run(written(tmp_path, PRELUDE + "import time\ntime.sleep(60)\n"), timeout=12)
-    assert trace.script.outcome == "timeout"
-    assert ops(trace) == ["torch.ones", "Tensor.mul"]
-
-
 def test_the_traceback_is_pythons_own(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path, PRELUDE + "def f():\n    (y @ torch.ones(3)).sum()\n\nf()\n")
     run(path)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tensorlens.model import Site, Span
-from tensorlens.source import column_of, line_at
+from tensorlens.source import column_of, line_at, tree_of
 
 _Key = tuple[int, int, int, int]
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -143,15 +142,11 @@ def _parts(nodes: list[ast.expr]) -> Iterator[ast.expr]:
 
 
 def _index(text: str) -> dict[_Key, ast.AST]:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(text)
-        nodes = list(ast.walk(tree))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = tree_of(text)
+    if tree is None:
         return {}
     index: dict[_Key, ast.AST] = {}
-    for node in nodes:
+    for node in ast.walk(tree):
         if isinstance(node, ast.expr | ast.stmt):
             for key in _keys(node, text):
                 if isinstance(node, ast.expr) or key not in index:
@@ -181,9 +176,8 @@ class Assigned:
 
 def assigned_to(text: str, made: Span) -> str | None:
     """The name or attribute that the expression `made` is assigned to: `self.optimizer`."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = tree_of(text)
+    if tree is None:
         return None
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and node.lineno <= made.line and span_of(node.value, text, made.file) == made:
@@ -197,9 +191,8 @@ _KEEPING = {"append", "appendleft", "add", "extend", "insert", "put", "setdefaul
 def kept_at(text: str, made: Span, names: tuple[str, ...]) -> Span | None:
     """The nearest place, from the expression `made` on, that puts its value, which the `names` stand for, into a
     container: `losses.append(loss)`, `history[step] = loss`."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = tree_of(text)
+    if tree is None:
         return None
     for node, _, values in _keeping(tree):
         span = span_of(node, text, made.file)
@@ -211,9 +204,8 @@ def kept_at(text: str, made: Span, names: tuple[str, ...]) -> Span | None:
 
 def put_into(text: str, file: str, holder: str) -> Span | None:
     """The only place that puts something into the container `holder`."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = tree_of(text)
+    if tree is None:
         return None
     places = [node for node, container, _ in _keeping(tree) if ast.unparse(container) == holder]
     return span_of(places[0], text, file) if len(places) == 1 else None
@@ -252,12 +244,12 @@ def receiver(text: str, span: Span) -> str | None:
 
 def assigned_before(text: str, span: Span) -> Assigned | None:
     """The nearest assignment above `span` to the plain name whose attribute is taken there."""
-    node = _attribute(text, span)
-    if node is None or not isinstance(node.value, ast.Name):
+    node, tree = _attribute(text, span), tree_of(text)
+    if node is None or tree is None or not isinstance(node.value, ast.Name):
         return None
     name = node.value.id
     best: ast.stmt | None = None
-    for statement in ast.walk(ast.parse(text)):
+    for statement in ast.walk(tree):
         if isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign) and statement.lineno < span.line:
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
             bound = {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
@@ -275,9 +267,8 @@ def span_of(node: ast.expr | ast.stmt, text: str, file: str) -> Span:
 
 def _attribute(text: str, span: Span) -> ast.Attribute | None:
     """The attribute access at `span`: the node itself, or what it calls."""
-    try:
-        tree = ast.parse(text)
-    except SyntaxError:
+    tree = tree_of(text)
+    if tree is None:
         return None
     for node in ast.walk(tree):
         if not isinstance(node, ast.Attribute) or node.lineno != span.line:

@@ -8,7 +8,7 @@ import signal
 from collections import Counter
 
 from tensorlens.model import Backward, Call, Diagnostic, Failure, Gap, Notice, Report, Site, Trace
-from tensorlens.source import one_line, shown_path
+from tensorlens.source import one_line, shown_path, tree_of
 from tensorlens.verdicts import Claim
 
 _INTERNAL = re.compile(r"\s*\(Triggered internally at [^)]*\)")
@@ -139,10 +139,8 @@ def gaps(trace: Trace) -> list[tuple[str, str, int]]:
 
 def docstring(trace: Trace) -> tuple[str, list[str]]:
     """The title and the paragraphs of the script's docstring; ("", []) if it has none."""
-    try:
-        text = ast.get_docstring(ast.parse(script_source(trace))) or ""
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        text = ""
+    tree = tree_of(script_source(trace))
+    text = (ast.get_docstring(tree) if tree else "") or ""
     title, _, rest = text.strip().partition("\n")
     paragraphs = [one_line(part) for part in rest.strip().split("\n\n")]
     return title.strip(), [part for part in paragraphs if part]
@@ -150,12 +148,10 @@ def docstring(trace: Trace) -> tuple[str, list[str]]:
 
 def docstring_lines(trace: Trace) -> range:
     """The lines that the docstring takes in the script."""
-    try:
-        body = ast.parse(script_source(trace)).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = tree_of(script_source(trace))
+    if tree is None or not docstring(trace)[0]:
         return range(0)
-    if not docstring(trace)[0]:
-        return range(0)
+    body = tree.body
     return range(body[0].lineno, (body[0].end_lineno or body[0].lineno) + 1)
 
 

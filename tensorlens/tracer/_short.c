@@ -565,14 +565,14 @@ refuse(ShortWay *self, Call *call)
         done = PyObject_VectorcallMethod(s_refuse, arguments, 5, NULL);
     }
     Py_XDECREF(accesses);
-    if (done == NULL) { /* a Ctrl-C while it was being noted */
+    if (done == NULL && !PyErr_ExceptionMatches(PyExc_Exception)) { /* a Ctrl-C while it was being noted */
         Py_XDECREF(kind);
         Py_XDECREF(error);
         Py_XDECREF(traceback);
         return;
     }
-    Py_DECREF(done);
-    PyErr_Restore(kind, error, traceback);
+    Py_XDECREF(done);
+    PyErr_Restore(kind, error, traceback); /* in place of an error of ours: the stack may be full */
 }
 
 static int

@@ -7,7 +7,6 @@ import builtins
 import re
 import sys
 import types
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -15,14 +14,13 @@ from typing import Any
 import torch
 
 from tensorlens import claims
-from tensorlens.source import one_line
+from tensorlens.source import one_line, unwarned
 from tensorlens.tracer.recorder import safe_text
 from tensorlens.verdicts import Claim
 
 _CALL = "__tensorlens_check_claim__"
 _SHOWN = 120
 _AT = re.compile(r" object at 0x[0-9a-fA-F]+")  # says nothing, and differs in every run
-_IGNORE = ("ignore", None, Warning, None, 0)
 Values = list[tuple[str, str]]
 
 
@@ -40,9 +38,11 @@ class ClaimChecker:
 
     def instrument(self, source: str | bytes, filename: str) -> types.CodeType:
         """The script's code with its claims checked on the way. SyntaxError is the script's own."""
-        tree = claims.instrument(source, filename, self._specs, _CALL)
+        with unwarned():  # python has told the program what it thinks of its source
+            tree = claims.instrument(source, filename, self._specs, _CALL)
+            code: types.CodeType = compile(tree, filename, "exec", dont_inherit=True)
         setattr(builtins, _CALL, self._check)
-        return compile(tree, filename, "exec", dont_inherit=True)
+        return code
 
     def results(self) -> tuple[Claim, ...]:
         """The claims in order, once the script has ended; what ended it was seen by the claims at that place."""
@@ -124,18 +124,13 @@ class ClaimChecker:
 
 @contextmanager
 def _unchanged() -> Iterator[None]:
-    """Puts back what a check may change: the grad mode and the random numbers. Its warnings go nowhere.
-
-    `warnings.catch_warnings` would make python repeat what it shows the script once, so the filter is set by hand.
-    """
+    """Puts back what a check may change: the grad mode and the random numbers. Its warnings go nowhere."""
     grad = torch.is_grad_enabled()
     devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
-    warnings.filters.insert(0, _IGNORE)  # type: ignore[attr-defined]
     try:
-        with torch.random.fork_rng(devices):
+        with unwarned(), torch.random.fork_rng(devices):
             yield
     finally:
-        warnings.filters.remove(_IGNORE)  # type: ignore[attr-defined]
         torch._C._set_grad_enabled(grad)
 
 

@@ -18,6 +18,7 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from tensorlens.journal import SITE, SOURCE
+from tensorlens.source import lines_of
 
 NOWHERE = -1
 OUTSIDE = "<outside the script>"
@@ -177,9 +178,9 @@ class Sites:
             self._kept.append(code)
         return offsets
 
-    def _lines(self, code: CodeType) -> list[str]:
+    def _lines(self, code: CodeType) -> tuple[str, ...]:
         self.remember(code.co_filename)
-        return self._sources[code.co_filename].splitlines()
+        return lines_of(self._sources[code.co_filename])
 
     def of_syntax_error(self, error: SyntaxError) -> int:
         """A site for what the parser pointed at."""
@@ -243,7 +244,7 @@ _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _CLASS = re.compile(r"\s*class\s+(\w+)")
 
 
-def _line(lines: list[str], number: int) -> tuple[int, int, int, int]:
+def _line(lines: tuple[str, ...], number: int) -> tuple[int, int, int, int]:
     """All of a line but its indentation and a comment after it."""
     text = lines[number - 1].partition("  #")[0].rstrip() if number <= len(lines) else ""
     indent = len(text) - len(text.lstrip())

@@ -288,7 +288,10 @@ def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
         try:
             result = func(*args, **kwargs)
         except BaseException as error:
-            recorder.fail(error, func, inputs[1:], frame_at(1))
+            try:
+                recorder.fail(error, func, inputs[1:], frame_at(1))
+            except RecursionError:  # ours: there is no room left to note it
+                pass
             raise
         frame: Any = None
         try:

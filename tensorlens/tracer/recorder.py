@@ -27,6 +27,7 @@ _grad_enabled = torch.is_grad_enabled
 _inference = torch.is_inference_mode_enabled
 _getframe = sys._getframe
 MAX_FAILURES = 200
+LONGEST_TEXT = 20_000  # characters of a message
 _STOP = torch.utils.checkpoint._StopRecomputationError  # how a recomputation ends early: no failure
 
 
@@ -108,7 +109,10 @@ class Recorder(Hot):
         try:
             result = func(*args, **kwargs)
         except BaseException as error:
-            self.fail(error, name or func, inputs, frame)
+            try:
+                self.fail(error, name or func, inputs, frame)
+            except RecursionError:  # ours: there is no room left to note it
+                pass
             raise
         self.finish((func, name, frame, "out" in kwargs, odd), result, tensors, inputs, before)
         return result
@@ -313,8 +317,9 @@ def token_of(error: BaseException) -> object:
 
 
 def safe_text(error: BaseException) -> str:
-    """`str(error)`, also where the user's own `__str__` raises."""
+    """`str(error)`, also where the user's own `__str__` raises; without its middle where it is gigantic."""
     try:
-        return str(error)
+        text = str(error)
     except Exception:
         return f"<{type(error).__name__} whose text can't be read>"
+    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT // 2]} … {text[-LONGEST_TEXT // 2 :]}"

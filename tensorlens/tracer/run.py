@@ -206,9 +206,24 @@ def _let_python_show(error: BaseException) -> None:
             value.__traceback__ = first.tb_next
         sys.excepthook = show
         sys.last_traceback = value.__traceback__
-        show(kind, value, value.__traceback__)
+        try:
+            show(kind, value, value.__traceback__)
+        except SystemExit:
+            raise
+        except BaseException as failed:
+            _show_failed_hook(failed, value)
 
     sys.excepthook = shown
+
+
+def _show_failed_hook(failed: BaseException, value: BaseException) -> None:
+    """What python shows when the program's `sys.excepthook` raises."""
+    first = failed.__traceback__
+    failed.__traceback__ = None if first is None else first.tb_next
+    for title, error in (("Error in sys.excepthook:\n", failed), ("\nOriginal exception was:\n", value)):
+        if sys.stderr is not None:
+            sys.stderr.write(title)
+        sys.__excepthook__(type(error), error, error.__traceback__)
 
 
 def _leave(recorder: Recorder, sink: Sink, status: int) -> None:

@@ -1,0 +1,3 @@
+# was killed by SIGSEGV
+time.sleep(1)
+ctypes.string_at(0)

@@ -1,0 +1,3 @@
+# was killed by SIGABRT
+time.sleep(1)
+os.abort()

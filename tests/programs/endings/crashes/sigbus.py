@@ -1,0 +1,3 @@
+# was killed by SIGBUS
+time.sleep(1)
+os.kill(os.getpid(), signal.SIGBUS)

@@ -1,0 +1,3 @@
+# was killed by SIGFPE
+time.sleep(1)
+os.kill(os.getpid(), signal.SIGFPE)

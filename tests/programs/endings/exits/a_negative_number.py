@@ -1,0 +1,2 @@
+# ended itself, exit code 255
+sys.exit(-1)

@@ -1,0 +1,3 @@
+# was stopped at its time limit, exit code -15
+# --timeout 12
+while True: pass

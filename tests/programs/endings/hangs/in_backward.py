@@ -1,0 +1,5 @@
+# was stopped at its time limit, exit code -15
+# --timeout 12
+z = x * 1
+z.register_hook(lambda g: time.sleep(60))
+z.sum().backward()

@@ -1,0 +1,5 @@
+# was stopped at its time limit, exit code -15
+# --timeout 12
+thread = threading.Thread(target=time.sleep, args=(60,), daemon=True)
+thread.start()
+thread.join()

@@ -1,0 +1,4 @@
+# ended with RuntimeError, exit code 1
+os.remove(__file__)
+os.mkdir(__file__)
+torch.ones(2) @ torch.ones(3)

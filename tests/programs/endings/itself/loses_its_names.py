@@ -1,0 +1,3 @@
+# ended with NameError, exit code 1
+globals().clear()
+x

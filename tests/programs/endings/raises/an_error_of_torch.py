@@ -1,0 +1,2 @@
+# ended with RuntimeError, exit code 1
+torch.ones(2) @ torch.ones(3)

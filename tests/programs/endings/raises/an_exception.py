@@ -1,0 +1,2 @@
+# ended with ZeroDivisionError, exit code 1
+1 / 0

@@ -1,0 +1,2 @@
+# ended with BaseException, exit code 1
+raise BaseException('odd')

@@ -1,0 +1,2 @@
+# ended with BaseExceptionGroup, exit code 1
+raise BaseExceptionGroup('all', [KeyboardInterrupt(), ValueError(1)])

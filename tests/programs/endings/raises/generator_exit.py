@@ -1,0 +1,2 @@
+# ended with GeneratorExit, exit code 1
+raise GeneratorExit

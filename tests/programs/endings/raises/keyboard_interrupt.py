@@ -1,0 +1,2 @@
+# was interrupted, exit code 130
+raise KeyboardInterrupt

@@ -1,0 +1,2 @@
+# ended with RuntimeError, exit code 1
+torch.empty(1 << 60)

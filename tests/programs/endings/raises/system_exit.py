@@ -1,0 +1,2 @@
+# ended itself, exit code 3
+raise SystemExit(3)

@@ -1,0 +1,4 @@
+# ended with ZeroDivisionError, exit code 1
+def hook(*_): sys.exit(3)
+sys.excepthook = hook
+1 / 0

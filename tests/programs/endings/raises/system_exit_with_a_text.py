@@ -1,0 +1,2 @@
+# ended itself, exit code 1
+raise SystemExit('a message')

@@ -1,0 +1,2 @@
+# ran to its end, exit code 0
+print('x' * 10_000_000)

@@ -1,0 +1,2 @@
+# ran to its end, exit code 0
+sys.stdout.write('no newline')

@@ -1,0 +1,3 @@
+# ran to its end, exit code 0
+print('unseen')
+os.close(1)
