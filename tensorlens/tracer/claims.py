@@ -15,7 +15,7 @@ import torch
 
 from tensorlens import claims
 from tensorlens.source import one_line, unwarned
-from tensorlens.tracer.recorder import safe_text
+from tensorlens.tracer.net import safe_text
 from tensorlens.verdicts import Claim
 
 _CALL = "__tensorlens_check_claim__"

@@ -12,6 +12,7 @@ from types import FrameType, FunctionType, TracebackType
 from typing import Any
 
 Wrap = Callable[[Any, Any], Any]
+LONGEST_TEXT = 20_000  # characters of a message
 
 
 def caller() -> FrameType:
@@ -146,3 +147,12 @@ class _Thread(threading.local):
 
     def __init__(self) -> None:
         self.runs: list[_Run] = []
+
+
+def safe_text(error: BaseException) -> str:
+    """`str(error)`, also where the user's own `__str__` raises; without its middle where it is gigantic."""
+    try:
+        text = str(error)
+    except Exception:
+        return f"<{type(error).__name__} whose text can't be read>"
+    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT // 2]} … {text[-LONGEST_TEXT // 2 :]}"

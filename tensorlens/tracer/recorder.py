@@ -19,6 +19,7 @@ from tensorlens.tracer import ops
 from tensorlens.tracer.callbacks import Callbacks
 from tensorlens.tracer.hot import ATOMS, UNWRITTEN, Called, Hot
 from tensorlens.tracer.identity import PLAIN, Entry
+from tensorlens.tracer.net import safe_text
 from tensorlens.tracer.refusal import named_arguments, refused_call
 from tensorlens.tracer.values import plain_values, tensors_read
 
@@ -27,7 +28,6 @@ _grad_enabled = torch.is_grad_enabled
 _inference = torch.is_inference_mode_enabled
 _getframe = sys._getframe
 MAX_FAILURES = 200
-LONGEST_TEXT = 20_000  # characters of a message
 _STOP = torch.utils.checkpoint._StopRecomputationError  # how a recomputation ends early: no failure
 
 
@@ -314,12 +314,3 @@ def token_of(error: BaseException) -> object:
     """What a later exception at the same address doesn't have; held, it keeps no tensor alive."""
     arguments: tuple[object, ...] = BaseException.__dict__["args"].__get__(error)
     return arguments if arguments and all(isinstance(value, str | int) for value in arguments) else type(error)
-
-
-def safe_text(error: BaseException) -> str:
-    """`str(error)`, also where the user's own `__str__` raises; without its middle where it is gigantic."""
-    try:
-        text = str(error)
-    except Exception:
-        return f"<{type(error).__name__} whose text can't be read>"
-    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT // 2]} … {text[-LONGEST_TEXT // 2 :]}"

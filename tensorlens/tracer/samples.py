@@ -14,8 +14,8 @@ import torch
 
 from tensorlens import reference
 from tensorlens.journal import PASS, UNCOMPARED
-from tensorlens.tracer.net import Net
-from tensorlens.tracer.recorder import Recorder, safe_text
+from tensorlens.tracer.net import Net, safe_text
+from tensorlens.tracer.recorder import Recorder
 
 WHOLE = 4096  # values of a gradient or root that are kept; of a leaf, FEW
 FEW = 64
