@@ -38,7 +38,7 @@ def _bytes(tensor: torch.Tensor) -> Any:
         return str(plain)
     if plain.dtype in (torch.bfloat16, torch.complex32):
         plain = plain.to(torch.complex64 if plain.is_complex() else torch.float32)
-    return plain.resolve_conj().resolve_neg().numpy().tobytes()
+    return plain.resolve_conj().resolve_neg().reshape(-1).numpy().tobytes()  # numpy has fewer dimensions
 
 
 def facts(tensor: torch.Tensor) -> Observed:
