@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import is_dataclass
+from functools import cache
+from typing import Any, get_args, get_type_hints
 
 from tensorlens.callbacks import Function, Handed, Registration, Run
 from tensorlens.circumstances import Argument, Assignment, Value
@@ -95,12 +97,12 @@ def check(trace: Trace) -> list[str]:
     sizes["overwrites"] = len(trace.inspection.overwrites)
     for record in _records(trace):
         for name, kind in REFERENCES.get(type(record), {}).items():
-            held = getattr(record, name)
-            unknown = [
-                n for n in (held if isinstance(held, tuple) else (held,)) if n is not None and not 0 <= n < sizes[kind]
-            ]
-            problems += [f"{type(record).__name__}.{name} is unknown {kind[:-1]} {n}" for n in unknown]
-        problems += _too_small(record)
+            held, size = getattr(record, name), sizes[kind]
+            for n in held if type(held) is tuple else (held,):
+                if n is not None and not 0 <= n < size:
+                    problems.append(f"{type(record).__name__}.{name} is unknown {kind[:-1]} {n}")
+        if type(record) in LEAST:
+            problems += _too_small(record)
     for site in trace.sites:
         problems += _too_small(site.span)
     for before, event in zip((None, *trace.events), trace.events, strict=False):
@@ -111,13 +113,28 @@ def check(trace: Trace) -> list[str]:
 
 
 def _records(record: Any) -> Iterator[Any]:
-    """Every record in `record`, itself first."""
-    yield record
-    for name in record.__dataclass_fields__:
-        value = getattr(record, name)
-        for item in value if type(value) is tuple else (value,):
-            if hasattr(item, "__dataclass_fields__") and type(item) is not Span:
-                yield from _records(item)
+    """Every record in `record`, itself first, but for places in the source."""
+    waiting = [record]
+    while waiting:
+        found = waiting.pop()
+        yield found
+        for name in _holding(found.__class__):
+            value = getattr(found, name)
+            if type(value) is tuple:
+                waiting.extend([item for item in value if is_dataclass(item)])
+            elif value is not None:
+                waiting.append(value)
+
+
+@cache
+def _holding(kind: Any) -> tuple[str, ...]:
+    """The fields of a record that hold others."""
+    hints = get_type_hints(kind)
+    return tuple(name for name, hint in hints.items() if hint is not Span and _names_record(hint))
+
+
+def _names_record(hint: Any) -> bool:
+    return is_dataclass(hint) or any(map(_names_record, get_args(hint)))
 
 
 def _too_small(record: Any) -> list[str]:

@@ -112,10 +112,10 @@ def _decoder(hint: Any) -> Decoder:
 
 
 def _event(value: Any) -> Any:
-    kind = _KINDS.get(value.get("kind", "")) if isinstance(value, dict) else None
+    kind = _KINDS.get(value.pop("kind", "")) if isinstance(value, dict) else None
     if kind is None:
         raise TypeError("an event of an unknown kind")
-    return _decoder(kind)({key: item for key, item in value.items() if key != "kind"})
+    return _decoder(kind)(value)
 
 
 def _optional(decode: Decoder) -> Decoder:
@@ -132,17 +132,20 @@ def _one_of(allowed: tuple[Any, ...]) -> Decoder:
 
 
 def _tuple(arguments: tuple[Any, ...]) -> Decoder:
-    def decode(value: Any) -> tuple[Any, ...]:
-        if not isinstance(value, list):
-            raise TypeError("a list is missing")
-        if len(arguments) == 2 and arguments[1] is Ellipsis:
-            each = _decoder(arguments[0])
-            return tuple([each(item) for item in value])
-        if len(value) != len(arguments):
-            raise TypeError(f"a list of {len(arguments)} is missing")
-        return tuple(_decoder(hint)(item) for hint, item in zip(arguments, value, strict=True))
+    decoders = tuple(_decoder(hint) for hint in arguments if hint is not Ellipsis)
+    each = decoders[0]
 
-    return decode
+    def several(value: Any) -> tuple[Any, ...]:
+        if type(value) is not list:
+            raise TypeError("a list is missing")
+        return tuple([each(item) for item in value]) if value else ()
+
+    def decode(value: Any) -> tuple[Any, ...]:
+        if type(value) is not list or len(value) != len(decoders):
+            raise TypeError(f"a list of {len(decoders)} is missing")
+        return tuple([one(item) for one, item in zip(decoders, value, strict=True)])
+
+    return several if arguments[1:] == (Ellipsis,) else decode
 
 
 def _mapping(decode: Decoder) -> Decoder:
@@ -158,10 +161,13 @@ def _record(kind: Any) -> Decoder:
     hints = get_type_hints(kind)
     decoders = {field.name: _decoder(hints[field.name]) for field in fields(kind)}
     needed = {f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING}
+    names, in_order = list(decoders), tuple(decoders.values())
 
     def decode(value: Any) -> Any:
         if not isinstance(value, dict):
             raise TypeError(f"a {kind.__name__} is missing")
+        if list(value) == names:  # as this version writes it
+            return kind(*[decode_(item) for decode_, item in zip(in_order, value.values(), strict=True)])
         missing = needed - value.keys()
         if missing:
             raise TypeError(f"a {kind.__name__} without {sorted(missing)[0]}")
@@ -171,11 +177,20 @@ def _record(kind: Any) -> Decoder:
 
 
 def _plain(kind: Any) -> Decoder:
+    if kind is int:
+        return _whole
+
     def decode(value: Any) -> Any:
         if type(value) is not kind and not (kind is float and type(value) is int):
             raise TypeError(f"{value!r} is not {kind.__name__}")
-        if kind is int and not -_LARGEST < value < _LARGEST:
-            raise TypeError("a number is too large")
         return value
 
     return decode
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError(f"{value!r} is not int")
+    if not -_LARGEST < value < _LARGEST:
+        raise TypeError("a number is too large")
+    return value

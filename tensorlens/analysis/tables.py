@@ -46,12 +46,13 @@ def tensor_table(trace: Trace, names: Names) -> TensorTable:
     if not trace.end.states:
         named = list({names.of(state.tensor): state for state in named}.values())
     named.sort(key=lambda state: (_nested(names, state.tensor), state.tensor))
+    groups = _groups(trace, names, named)
     rows: list[TensorRow] = []
-    for group in _groups(trace, names, named):
+    for group in groups[:MAX_ROWS]:
         rows.append(_row(trace, names, group[0]) if len(group) == 1 else _group_row(names, group))
     return TensorTable(
-        tuple(rows[:MAX_ROWS]),
-        more=max(len(rows) - MAX_ROWS, 0),
+        tuple(rows),
+        more=max(len(groups) - MAX_ROWS, 0),
         unnamed=len(states) - len(named),
         stale=_stale(trace),
     )
