@@ -226,6 +226,55 @@ def test_backward_passes_inside_each_other_find_room_on_the_stack(passes: str, w
     assert check(trace) == []
 
 
+UNHASHABLE = """
+import torch
+from torch.overrides import handle_torch_function, has_torch_function
+
+
+class Own(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        print("own", type(function).__name__)
+        with torch._C.DisableTorchFunctionSubclass():
+            return function(*args, **(kwargs or {}))
+
+
+class Api:
+    __hash__ = None
+
+    def __call__(self, x):
+        if has_torch_function((x,)):
+            return handle_torch_function(self, (x,), x)
+        print("called", x)
+        if len(x) == 3:
+            raise KeyError("the program's own")
+        return x * 2
+
+
+class Refused(Api):
+    def __hash__(self):
+        raise OSError("no hash")
+
+
+for api in (Api(), Refused()):
+    for x in (torch.ones(2), torch.ones(3), torch.ones(2).as_subclass(Own)):
+        try:
+            print(api(x))
+        except Exception as error:
+            print(repr(error), repr(error.__context__))
+"""
+
+
+def test_a_callable_without_a_hash_is_called(warm: Warm, tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(UNHASHABLE, "utf-8")
+    ran, trace = warm.traced(script)
+    assert ran == warm.plain(script)
+    expected = ("a call could not be recorded (TypeError: unhashable type: 'Api')", "(OSError: no hash)")
+    assert all(any(text in reason for reason in reasons(trace)) for text in expected)
+    assert check(trace) == []
+
+
 def test_a_program_of_every_entrance_leaves_no_gap_of_ours(warm: Warm) -> None:
     ran, trace = warm.traced(PROGRAM)
     assert ran == warm.plain(PROGRAM)

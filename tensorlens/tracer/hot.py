@@ -22,7 +22,7 @@ from types import MethodType
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
+from torch.overrides import TorchFunctionMode, handle_torch_function, has_torch_function
 
 from tensorlens.journal import NEW, NONE, PLAN, WRITTEN
 from tensorlens.tracer import compiled, ops
@@ -44,7 +44,14 @@ _Parameter = torch.nn.Parameter
 _NOTHING: dict[str, Any] = {}
 ATOMS = {int, float, str, bool, slice, type(None), type(...), torch.dtype, torch.device, torch.Size}
 MAX_PLANS = 50_000  # shapes that differ at every turn of a loop are not worth one each
+UNKNOWN = 0  # the way of what can't be looked up; `LONG` is the next
 UNWRITTEN, WATCHED = "a tensor first met is not written down yet", "memory is watched"
+
+
+def _dispatched(func: Any, args: Any, kwargs: Any) -> Any:
+    """What becomes of a call without our mode, which is off the stack here."""
+    values = (*args, *kwargs.values())
+    return handle_torch_function(func, values, *args, **kwargs) if has_torch_function(values) else func(*args, **kwargs)
 
 
 class LongWayError(Exception):
@@ -229,6 +236,9 @@ class Hot(TorchFunctionMode):
     def finish(self, called: Called, result: Any, tensors: Any, inputs: Any, before: int) -> None:
         raise NotImplementedError
 
+    def trouble(self, what: str, error: Exception, frame: Any = None) -> None:
+        raise NotImplementedError
+
     def fail(self, error: BaseException, called: Any, inputs: Any, frame: Any, saved: tuple[Any, ...] = ()) -> None:
         raise NotImplementedError
 
@@ -248,8 +258,14 @@ def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
     ) -> Any:
         if kwargs is None:
             kwargs = _NOTHING
-        way = ways.get(func) or recorder.way_of(func)
-        if way == LONG or recorder.paused:
+        try:
+            way = ways.get(func) or recorder.way_of(func)
+        except Exception as trouble:  # a callable of the program's that has no hash, or no equal
+            way = UNKNOWN
+            recorder.trouble("a call", trouble, frame_at(1))
+        if way <= LONG or recorder.paused:
+            if way == UNKNOWN:
+                return _dispatched(func, args, kwargs)
             if recorder.paused or func in ops.QUIET:
                 return func(*args, **kwargs)
             special = ops.SPECIAL.get(func)
