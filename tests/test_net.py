@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -273,6 +275,96 @@ def test_a_callable_without_a_hash_is_called(warm: Warm, tmp_path: Path) -> None
     expected = ("a call could not be recorded (TypeError: unhashable type: 'Api')", "(OSError: no hash)")
     assert all(any(text in reason for reason in reasons(trace)) for text in expected)
     assert check(trace) == []
+
+
+SIGNALS = """
+import functools
+import signal
+import torch
+
+
+class Late(Exception):
+    pass
+
+
+class Handler:
+    def handle(self, number, frame):
+        late(number, frame)
+
+
+def late(number, frame):
+    global raised
+    raised += 1
+    raise Late
+
+
+def step():
+    y = (x * 2).sum()
+    y.backward()
+    x.grad = None
+    x.detach().numpy()
+    torch.nn.Parameter(x.detach())
+    list(torch.ones(3))
+
+
+def attempt():
+    global caught
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.0005 + (turn % 37) * 0.0001)
+        before = raised
+        while raised == before:
+            step()
+    except Late:
+        caught += 1
+
+
+x = torch.ones(2, requires_grad=True)
+step()
+raised = caught = 0
+handlers = (late, lambda *given: late(*given), Handler().handle, functools.partial(late))
+for turn in range(200):
+    signal.signal(signal.SIGALRM, handlers[turn % len(handlers)])
+    attempt()
+print(raised - caught)
+"""
+HOOKLESS = """
+import sys
+import torch
+
+del sys.excepthook
+torch.ones(2, requires_grad=True).add_(1)
+"""
+SPOILT = """
+import builtins
+
+
+def isinstance(*args):
+    raise OSError
+
+
+builtins.isinstance = isinstance
+1 / 0
+"""
+
+
+def test_what_a_signal_handler_raises_in_the_midst_of_ours_is_the_programs(warm: Warm, tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(SIGNALS, "utf-8")
+    ran, trace = warm.traced(script)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "0\n", "")
+    assert not any("Late" in reason for reason in reasons(trace))
+
+
+@pytest.mark.parametrize("program", [HOOKLESS, SPOILT], ids=["without an exception hook", "spoilt"])
+def test_how_a_program_ends_is_shown_without_a_frame_of_ours(program: str, tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(program, "utf-8")
+    plain, traced = (
+        subprocess.run([sys.executable, *command, str(script)], capture_output=True, text=True, check=False)
+        for command in ([], ["-m", "tensorlens", "explain", "-o", str(tmp_path / "trace.json")])
+    )
+    assert plain.stderr == traced.stderr
+    assert "Traceback" in plain.stderr
 
 
 def test_a_program_of_every_entrance_leaves_no_gap_of_ours(warm: Warm) -> None:

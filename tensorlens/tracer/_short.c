@@ -575,6 +575,29 @@ refuse(ShortWay *self, Call *call)
     PyErr_Restore(kind, error, traceback); /* in place of an error of ours: the stack may be full */
 }
 
+/* Whether the exception that is set is the program's: Ctrl-C, or what a handler of signals raised in Python code of
+   ours. Only what has a traceback may be. */
+static int
+is_programs(void)
+{
+    PyObject *kind, *error, *traceback, *net, *answer = NULL;
+    if (!PyErr_Occurred() || !PyErr_ExceptionMatches(PyExc_Exception))
+        return PyErr_Occurred() != NULL;
+    PyErr_Fetch(&kind, &error, &traceback);
+    if (traceback != NULL) {
+        PyErr_NormalizeException(&kind, &error, &traceback);
+        PyException_SetTraceback(error, traceback);
+        net = PyImport_ImportModule("tensorlens.tracer.net");
+        answer = net == NULL ? NULL : PyObject_CallMethod(net, "raised_by_handler", "O", error);
+        Py_XDECREF(net);
+        PyErr_Clear();
+    }
+    int programs = answer == Py_True;
+    Py_XDECREF(answer);
+    PyErr_Restore(kind, error, traceback);
+    return programs;
+}
+
 static int
 record(ShortWay *self, Call *call, int way)
 {
@@ -582,7 +605,7 @@ record(ShortWay *self, Call *call, int way)
     if ((PyObject *)Py_TYPE(call->result) == self->tensor && PySet_GET_SIZE(self->detours) == 0)
         outcome = way == ORDINARY || call->mixed ? record_ordinary(self, call) : record_kernel(self, call, way);
     if (PyErr_Occurred()) { /* it has no version, no memory, no usable grad_fn, or no plan; a Ctrl-C goes on its way */
-        if (!PyErr_ExceptionMatches(PyExc_Exception))
+        if (is_programs())
             return -1;
         PyErr_Clear();
     }
@@ -626,7 +649,7 @@ short_way(PyObject *callable, PyObject *const *arguments, size_t flags, PyObject
         }
         release(&call);
     }
-    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) /* Ctrl-C */
+    if (is_programs())
         return NULL;
     PyErr_Clear(); /* of a question that has no answer: it is asked again there */
     return PyObject_Vectorcall(self->otherwise, arguments, flags, names);

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from tensorlens.journal import NONE
+from tensorlens.tracer.net import pass_over
 
 MAX_NODES = 20_000
 MAX_FOUND = 50
@@ -38,6 +39,7 @@ def autopsy(recorder: Any, roots: list[torch.Tensor], message: str) -> tuple[Any
             return _of_nan(recorder, roots, not_a_number, message)
         _collect(recorder, roots, found)
     except Exception as trouble:  # ours: the user's own exception is on its way and must not be replaced
+        pass_over(trouble)
         recorder.gap(f"the failed graph could not be read to its end ({type(trouble).__name__}: {trouble})")
     found.sort(key=lambda row: (row[-1] != message, -row[1]))
     if not any(row[-1] == message for row in found):

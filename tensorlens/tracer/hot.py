@@ -22,13 +22,13 @@ from types import MethodType
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode, handle_torch_function, has_torch_function
+from torch.overrides import TorchFunctionMode
 
 from tensorlens.journal import NEW, NONE, PLAN, WRITTEN
 from tensorlens.tracer import compiled, ops
 from tensorlens.tracer.frames import Sites, frame_at
 from tensorlens.tracer.identity import Entry, Identity, text_of
-from tensorlens.tracer.net import Net
+from tensorlens.tracer.net import Net, pass_over
 from tensorlens.tracer.ops import LONG, ORDINARY, SIMPLE, VIEW
 
 Called = tuple[Any, str, Any, bool, bool]
@@ -44,14 +44,7 @@ _Parameter = torch.nn.Parameter
 _NOTHING: dict[str, Any] = {}
 ATOMS = {int, float, str, bool, slice, type(None), type(...), torch.dtype, torch.device, torch.Size}
 MAX_PLANS = 50_000  # shapes that differ at every turn of a loop are not worth one each
-UNKNOWN = 0  # the way of what can't be looked up; `LONG` is the next
 UNWRITTEN, WATCHED = "a tensor first met is not written down yet", "memory is watched"
-
-
-def _dispatched(func: Any, args: Any, kwargs: Any) -> Any:
-    """What becomes of a call without our mode, which is off the stack here."""
-    values = (*args, *kwargs.values())
-    return handle_torch_function(func, values, *args, **kwargs) if has_torch_function(values) else func(*args, **kwargs)
 
 
 class LongWayError(Exception):
@@ -236,9 +229,6 @@ class Hot(TorchFunctionMode):
     def finish(self, called: Called, result: Any, tensors: Any, inputs: Any, before: int) -> None:
         raise NotImplementedError
 
-    def trouble(self, what: str, error: Exception, frame: Any = None) -> None:
-        raise NotImplementedError
-
     def fail(self, error: BaseException, called: Any, inputs: Any, frame: Any, saved: tuple[Any, ...] = ()) -> None:
         raise NotImplementedError
 
@@ -260,12 +250,11 @@ def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
             kwargs = _NOTHING
         try:
             way = ways.get(func) or recorder.way_of(func)
-        except Exception as trouble:  # a callable of the program's that has no hash, or no equal
-            way = UNKNOWN
-            recorder.trouble("a call", trouble, frame_at(1))
+        except Exception as error:  # a callable of the program's that has no hash, or no equal
+            way = ops.unknown(recorder, error, frame_at(1))
         if way <= LONG or recorder.paused:
-            if way == UNKNOWN:
-                return _dispatched(func, args, kwargs)
+            if way == ops.UNKNOWN:
+                return ops.dispatched(func, args, kwargs)
             if recorder.paused or func in ops.QUIET:
                 return func(*args, **kwargs)
             special = ops.SPECIAL.get(func)
@@ -296,8 +285,8 @@ def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
                     entry = recorder.met(value)
                 inputs.append(entry[1])
                 inputs.append(value._version)
-        except Exception:  # RuntimeError: an inference tensor has no version
-            inputs = None
+        except Exception as error:  # RuntimeError: an inference tensor has no version
+            inputs = pass_over(error)
         if inputs is None:  # not in the handler: what the call raises has no exception of ours as its context
             return recorder.call(func, args, kwargs, frame_at(1))
         first = _next_sequence()
@@ -355,8 +344,8 @@ def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
             if number >= identity.due:
                 identity.sweep(number)
             return result
-        except Exception:  # RuntimeError: it has no version, no memory or no usable grad_fn; ValueError: no frame
-            pass  # not in the handler: a Ctrl-C has no exception of ours as its context
+        except Exception as error:  # RuntimeError: no version, no memory or no usable grad_fn; ValueError: no frame
+            pass_over(error)  # no more in the handler: a Ctrl-C has no exception of ours as its context
         ops.note_risk(recorder, func, args, kwargs)
         recorder.finish((func, "", frame, "out" in kwargs, False), result, _tensors(args, more), inputs[1:], first)
         return result

@@ -16,6 +16,7 @@ import torch
 
 from tensorlens.journal import NONE, NOTICED
 from tensorlens.tracer.autopsy import LEAF_SEQUENCE, check_of, nodes_of, raw_saved_of
+from tensorlens.tracer.net import pass_over
 from tensorlens.tracer.recorder import Recorder, gather, version_of
 from tensorlens.tracer.texts import SHOWN_VALUES, short_text
 from tensorlens.tracer.untracked import Mark, Untracked, address_of, extent_of
@@ -83,6 +84,7 @@ def note_leftovers(recorder: Recorder, roots: list[torch.Tensor], frame: Any) ->
             if found >= MAX_STALE:
                 return
     except Exception as trouble:  # ours: the user's backward goes on
+        pass_over(trouble)
         recorder.gap(f"the graph could not be read before backward ({type(trouble).__name__}: {trouble})", frame)
 
 

@@ -142,6 +142,26 @@ class _Run:
             del own, trouble
 
 
+def raised_by_handler(error: BaseException) -> bool:
+    """Whether a signal handler of the program's raised an exception, wherever the signal found us: in the traceback it
+    is a function that was given the very frame which it stands above."""
+    place = error.__traceback__
+    while place is not None:
+        frame = place.tb_frame
+        given = frame.f_code.co_varnames[: frame.f_code.co_argcount + 1]  # and `*args`
+        for value in (frame.f_locals.get(name) for name in given if frame.f_back is not None):
+            if value is frame.f_back or (type(value) is tuple and len(value) == 2 and value[1] is frame.f_back):
+                return True
+        place = place.tb_next
+    return False
+
+
+def pass_over(error: BaseException) -> Any:
+    """Go on after an error that was to be expected of ours, unless it is the program's."""
+    if raised_by_handler(error):
+        raise error
+
+
 class _Thread(threading.local):
     """The runs that a thread is in, the innermost last."""
 

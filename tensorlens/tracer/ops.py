@@ -10,7 +10,7 @@ from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, Wrapp
 from typing import Any
 
 import torch
-from torch.overrides import resolve_name
+from torch.overrides import handle_torch_function, has_torch_function, resolve_name
 
 from tensorlens.tracer.frames import frame_at
 
@@ -101,7 +101,7 @@ _REFUSING = {
 }
 """Functions whose results may require grad by a node that only raises, and that draws no sequence number."""
 
-LONG, ORDINARY, SIMPLE, VIEW = 1, 2, 3, 4
+UNKNOWN, LONG, ORDINARY, SIMPLE, VIEW = range(5)
 """The ways through the recorder (see `hot`)."""
 
 
@@ -177,6 +177,18 @@ def _returns_view(schema: Any) -> bool:
         and aliases[0].before_set == aliases[1].before_set
         and all(argument.alias_info is None for argument in others)
     )
+
+
+def unknown(recorder: Any, error: Exception, frame: Any) -> int:
+    """The way of what can't be looked up."""
+    recorder.trouble("a call", error, frame)
+    return UNKNOWN
+
+
+def dispatched(func: Any, args: Any, kwargs: Any) -> Any:
+    """What becomes of a call without our mode, which is off the stack."""
+    values = (*args, *kwargs.values())
+    return handle_torch_function(func, values, *args, **kwargs) if has_torch_function(values) else func(*args, **kwargs)
 
 
 def _is_kernel(schema: Any) -> bool:

@@ -19,8 +19,9 @@ from tensorlens.tracer import ops
 from tensorlens.tracer.callbacks import Callbacks
 from tensorlens.tracer.hot import ATOMS, UNWRITTEN, Called, Hot
 from tensorlens.tracer.identity import PLAIN, Entry
-from tensorlens.tracer.net import safe_text
+from tensorlens.tracer.net import pass_over, safe_text
 from tensorlens.tracer.refusal import named_arguments, refused_call
+from tensorlens.tracer.texts import token_of
 from tensorlens.tracer.values import plain_values, tensors_read
 
 _next_sequence = torch._C._autograd._get_sequence_nr
@@ -301,16 +302,11 @@ class Recorder(Hot):
                 torch._C._push_on_torch_function_stack(self)
 
     def trouble(self, what: str, error: Exception, frame: Any = None) -> None:
-        """Say that an error of ours kept us from recording something."""
+        """Say that an error of ours kept us from recording something. What a signal handler raises is none of ours."""
+        pass_over(error)
         with suppress(Exception):
             self.gap(f"{what} could not be recorded ({type(error).__name__}: {safe_text(error)})", frame)
 
     def gap(self, reason: str, frame: Any = None) -> None:
         """Say that something can't be seen."""
         self.rows.append((GAP, reason, self.sites.of(frame or _getframe(1))))
-
-
-def token_of(error: BaseException) -> object:
-    """What a later exception at the same address doesn't have; held, it keeps no tensor alive."""
-    arguments: tuple[object, ...] = BaseException.__dict__["args"].__get__(error)
-    return arguments if arguments and all(isinstance(value, str | int) for value in arguments) else type(error)

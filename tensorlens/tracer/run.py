@@ -65,8 +65,9 @@ def main(interrupts: Any = None) -> None:
         exec(code, program.module.__dict__)
     except BaseException as raised:
         error = raised
-    _write_outcome(recorder, program, error)
-    sink.flush()
+    with suppress(Exception):  # of a program that has spoilt what we need: the command is told no outcome
+        _write_outcome(recorder, program, error)
+        sink.flush()
     if error is not None:
         _let_python_show(error)
         raise error
@@ -196,7 +197,7 @@ def _exit_code(error: SystemExit) -> int:
 
 def _let_python_show(error: BaseException) -> None:
     """The interpreter is about to show `error`; what it shows starts at the program's first frame."""
-    show = sys.excepthook
+    show = getattr(sys, "excepthook", None)
 
     def shown(kind: Any, value: Any, traceback: Any) -> None:
         with suppress(Exception):  # it is shown with our frames, then
@@ -204,8 +205,13 @@ def _let_python_show(error: BaseException) -> None:
         first = value.__traceback__
         if first is not None and first.tb_frame.f_code.co_filename == "<string>" and first.tb_frame.f_back is None:
             value.__traceback__ = first.tb_next
-        sys.excepthook = show
         sys.last_traceback = value.__traceback__
+        if show is None:  # as python does where there is none
+            del sys.excepthook
+            print("sys.excepthook is missing", file=sys.stderr)
+            sys.__excepthook__(kind, value, value.__traceback__)
+            return
+        sys.excepthook = show
         try:
             show(kind, value, value.__traceback__)
         except SystemExit:

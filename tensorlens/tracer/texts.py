@@ -35,3 +35,9 @@ def _kind_text(shape: torch.Size, dtype: torch.dtype) -> str:
 
 def _shape_text(shape: torch.Size) -> str:
     return "x".join(map(str, shape)) or "scalar"
+
+
+def token_of(error: BaseException) -> object:
+    """What a later exception at the same address doesn't have; held, it keeps no tensor alive."""
+    arguments: tuple[object, ...] = BaseException.__dict__["args"].__get__(error)
+    return arguments if arguments and all(isinstance(value, str | int) for value in arguments) else type(error)
