@@ -349,7 +349,7 @@ def test_colour_where_it_is_asked_for(tmp_path: Path) -> None:
 
 def test_a_timeout(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(FINE + "import time\ntime.sleep(100)\n", encoding="utf-8")
-    ended = tensorlens("explain", "--timeout", "6", "-f", "json", "slow.py", cwd=tmp_path)
+    ended = tensorlens("explain", "--timeout", "4", "-f", "json", "slow.py", cwd=tmp_path)
     assert ended.returncode == 1
     assert json.loads(ended.stdout)["script"]["outcome"] == "timeout"
 
