@@ -73,7 +73,7 @@ def wrong_bytes(draw: st.DrawFn, content: bytes) -> bytes:
     """`content` with some of its bytes changed, missing, or in between."""
     made = bytearray(content)
     chance = random.Random(draw(st.integers(0, 2**32)))
-    for _ in range(draw(st.integers(1, 5))):
+    for _ in range(draw(st.sampled_from((1, 1, 1, 4)))):
         start = chance.randrange(max(len(made), 1))
         how = draw(st.sampled_from(("flip", "cut", "drop", "insert", "repeat")))
         stop = start + draw(st.integers(1, 200))
