@@ -26,13 +26,15 @@ if TYPE_CHECKING:  # imported when the program has been started
     from tensorlens.reader import Reader
 
 _BOOTSTRAP = """\
-import signal, sys
+import sys
+first = frozenset(sys.modules)
+import signal
 sys.path[0] = {folder!r}
 handler = signal.getsignal(signal.SIGINT)
 if handler is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 from tensorlens.tracer.run import main
-main(handler)
+main(handler, first)
 """  # Ctrl-C while torch is imported ends the process without a traceback of ours
 _GRACE = 2.0  # seconds between asking a program that ran out of time to stop and killing it
 

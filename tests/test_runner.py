@@ -192,3 +192,20 @@ def test_a_journal_that_was_damaged_gives_what_stands_before(tmp_path: Path) -> 
         path.write_bytes(damage)
         with path.open("rb") as stream:
             assert next(unpack(stream)) == [(GAP, "one", -1)]
+
+
+def test_a_module_of_the_programs_own_may_have_the_name_of_one_of_pythons(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "termios.py").write_text("value = 'its own'\n")
+    package = tmp_path / "unicodedata"
+    package.mkdir()
+    (package / "__init__.py").write_text("value = 'its own package'\n")
+    script = tmp_path / "program.py"
+    script.write_text("import torch\nimport termios\nprint(termios.value)\nprint(torch.ones(1))\n")
+    trace = run_script(Target("file", str(script)))
+    assert capfd.readouterr() == ("its own\ntensor([1.])\n", "")
+    assert trace.script.outcome == "ok"
+    reasons = [event.reason for event in trace.events if isinstance(event, Gap)]
+    told = "a module `{}` lies beside the program: where PyTorch imports one of that name, it has python's own"
+    assert reasons == [told.format("termios"), told.format("unicodedata")]

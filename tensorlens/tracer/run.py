@@ -19,6 +19,7 @@ import signal
 import sys
 import tokenize
 import types
+from collections.abc import Collection
 from contextlib import ExitStack, suppress
 from typing import Any
 
@@ -31,14 +32,15 @@ from tensorlens.tracer.invisible import invisible, strip
 from tensorlens.tracer.net import Net
 from tensorlens.tracer.patches import installed
 from tensorlens.tracer.recorder import Recorder
+from tensorlens.tracer.shadowed import SHADOWED, make_way
 from tensorlens.tracer.sink import Sink
 
 FORKED = "a process was forked: what runs in it is not traced"
 
 
-def main(interrupts: Any = None) -> None:
+def main(interrupts: Any = None, first: Collection[str] | None = None) -> None:
     """`python -c ... FD CONFIG`: FD takes the journal, CONFIG is JSON with kind, name, argv and claims. `interrupts`
-    handles Ctrl-C from here on."""
+    handles Ctrl-C from here on; `first` are the modules that python itself has imported."""
     gc.freeze()  # torch's own objects are no garbage: looking through them is most of what a process's end takes
     descriptor, config = int(sys.argv[1]), json.loads(sys.argv[2])
     program = _Program(config)
@@ -61,6 +63,9 @@ def main(interrupts: Any = None) -> None:
         stack.enter_context(installed(recorder))
         if config.get("seed") is not None:
             _prepare_comparison(recorder, config, stack)
+        with Net(recorder, "what lies beside the program"):
+            for name in () if first is None else make_way(first):
+                recorder.gap(SHADOWED.format(f"`{name}`"))
         stack.enter_context(recorder)
         exec(code, program.module.__dict__)
     except BaseException as raised:
