@@ -81,10 +81,6 @@ class Came:
         return ran.returncode, texts[0], texts[1]
 
     @property
-    def told(self) -> str:
-        return outcome(self.trace).removeprefix("the script ").partition(";")[0]
-
-    @property
     def recorded(self) -> int:
         """Calls of the prelude that the report has, folded or not."""
         last = len(PRELUDE.splitlines())
@@ -92,9 +88,14 @@ class Came:
         prelude = {n for n, span in spans.items() if span.file.endswith(SCRIPT) and span.line <= last}
         return sum(total.count for total in self.trace.totals if total.site in prelude)
 
-    @property
-    def gaps(self) -> list[str]:
-        return [event.reason for event in self.trace.events if isinstance(event, Gap)]
+
+def told(trace: Trace) -> str:
+    """What the report says of the end: "was killed by SIGSEGV"."""
+    return outcome(trace).removeprefix("the script ").partition(";")[0]
+
+
+def gaps(trace: Trace) -> list[str]:
+    return [event.reason for event in trace.events if isinstance(event, Gap)]
 
 
 def try_out(ending: Ending, folder: Path) -> Came:

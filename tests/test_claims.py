@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from tensorlens import claims
 from tensorlens.errors import UsageError
 from tensorlens.lessons import find, lessons
+from tensorlens.source import tree_of
 from tensorlens.tracer.claims import ClaimChecker
 from tensorlens.verdicts import Claim
 
@@ -393,3 +394,10 @@ def test_what_else_is_wrong_with_a_script_is_left_to_running_it(content: bytes, 
 def test_no_name_is_no_lesson() -> None:
     with pytest.raises(UsageError, match=r"^no lesson named ''; tensorlens list shows them all$"):
         find("")
+
+
+def test_what_python_warns_of_in_a_source_is_not_told_again() -> None:
+    """Warnings are errors here: a source that could not be read for one would be no source."""
+    tree = tree_of("x = '\\d'")
+    assert tree is not None
+    assert [type(statement).__name__ for statement in tree.body] == ["Assign"]

@@ -1,22 +1,28 @@
-"""`make trust`: runs every program of `programs/unchanged` plainly and under the lens, and writes docs/trust.md."""
+"""`make trust`: runs the programs of `programs/unchanged` and `programs/endings`, and odd sources, plainly and under
+the lens, and writes docs/trust.md."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from endings import CALLS, PROGRAMS, Came, gaps, read, told, try_out
 from forged_trace import EDITS
 from fuzzing import EVERYDAY, HOLDS, THOROUGH
+from odd_sources import SOURCES
 from test_forged import JOURNALS
 from test_net import CLAIMS, INNER, REFERENCE
 from test_survival import GIGABYTES
-from test_unchanged import GAPS, SCRIPTS, comparable
+from test_unchanged import SCRIPTS, comparable
 from unchanged import counts
 from unchanged.groups import FEW, GROUPS, SOME
 from warm import Warm
 
-from tensorlens.journal import BROKEN, LOST
+from tensorlens.journal import BROKEN
+from tensorlens.model import Trace
 
 PAGE = Path(__file__).parent.parent / "docs" / "trust.md"
 HEAD = """# What was tried, to see that the lens changes nothing
@@ -27,6 +33,28 @@ Written by `make trust`, which runs each program plainly and under the lens and 
 error and exit status.
 
 | Group | Programs | Unchanged | Which |
+| --- | --- | --- | --- |
+"""
+WRONG = f"""
+## Programs that go wrong
+
+Each calls torch {CALLS} times, then goes wrong, or is stopped (`tests/programs/endings`). "Unchanged" are those whose
+output, error output and exit status under `tensorlens explain` are what they are under `python`; crashes come a second
+after the last of the calls.
+
+| Group | Programs | Unchanged | Calls in the report |
+| --- | --- | --- | --- |
+"""
+TOLD = """
+What the reports said of them:
+
+| The script | Programs | Which |
+| --- | --- | --- |
+"""
+ODD = """
+## Odd sources
+
+| What the report says: the script | Sources | Unchanged | Which |
 | --- | --- | --- | --- |
 """
 SAMPLES = f"""
@@ -76,45 +104,113 @@ EXTREMES = """
 LIMITS = """
 ## Known limits
 
-| What | What the report says of it |
-| --- | --- |
+What the reports of the programs above say that they don't know:
+
+| Gap | Programs | Which |
+| --- | --- | --- |
 """
-ENDINGS = {
-    "a program that closes all descriptors, or becomes another": LOST,
-    "one that writes into the journal": BROKEN,
-}
+DAMAGED = (BROKEN, "one that writes into its journal (`tests/test_survival.py`)")
 UNSAID = """
-What a program can see of the lens all the same: the function mode on torch's stack
+Of what follows no gap tells. What a program can see of the lens all the same: the function mode on torch's stack
 (`torch.overrides._get_current_function_mode()`), one more entry in `warnings.filters`, the functions that stand in for
 the patched ones (they have the names and signatures of the originals), that what `import torch` made is out of the
 garbage collector's sight (`gc.get_freeze_count()`; collections come at other moments), a deeper stack (by some ten
-frames for each backward pass that runs inside another), and the time that recording takes.
-A process that is killed loses what it recorded in its last second, at the most. Where the command is killed at the same
-moment as the program, with the live line on screen, the terminal scrolls all but its last row until `reset`.
+frames for each backward pass that runs inside another; a few calls less fit into the recursion limit; `faulthandler`
+shows these frames, and the thread that writes the journal), and the time that recording takes.
+What runs inside `torch._C.DisableTorchFunction()`, or in C++ that calls no Python, is not recorded.
+A process that is killed loses what it recorded in its last second, at the most; its report says that it covers what was
+recorded until then. Where the command is killed at the same moment as the program, with the live line on screen, the
+terminal scrolls all but its last row until `reset`.
 A crash of torch's own may not happen: `v = (x * 2).view(3); v[0] += 1; v.register_hook(f)` is a segmentation fault
 in torch 2.13 unless `v.grad_fn` is read before the hook is registered, as the lens does.
 """
 
 
+Table = tuple[str, list[str]]
+
+
+class Named:
+    """Names in groups, with how many of them were unchanged."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, list[str]] = defaultdict(list)
+        self._unchanged: dict[str, int] = defaultdict(int)
+
+    def add(self, group: str, name: str, same: bool = True) -> None:
+        self._names[group].append(name.replace("_", " ") + ("" if same else " (differs)"))
+        self._unchanged[group] += same
+
+    def rows(self, unchanged: bool = True) -> Iterator[str]:
+        for group, names in self._names.items():
+            same = f" {self._unchanged[group]} |" if unchanged else ""
+            yield f"| {group} | {len(names)} |{same} {', '.join(names)} |"
+
+    def total(self) -> str:
+        return f"| all | {sum(map(len, self._names.values()))} | {sum(self._unchanged.values())} | |"
+
+
 def main() -> None:
-    groups: dict[str, list[str]] = defaultdict(list)
-    unchanged: dict[str, int] = defaultdict(int)
+    limits = Named()
     with Warm() as warm:
-        for script in SCRIPTS:
-            group = script.parent.name
-            same = comparable(warm.plain(script)) == comparable(warm.traced(script)[0])
-            groups[group].append(script.stem.replace("_", " ") + ("" if same else " (differs)"))
-            unchanged[group] += same
-    rows = [f"| {g} | {len(names)} | {unchanged[g]} | {', '.join(names)} |" for g, names in groups.items()]
-    total = f"| all | {sum(map(len, groups.values()))} | {sum(unchanged.values())} | |"
+        tables = [(HEAD, _unchanged(warm, limits))]
+        odd = (ODD, _odd(warm))
+    tables += [*_gone_wrong(limits), odd, (SAMPLES, list(_compared()))]
+    limits.add(*DAMAGED)
     suites = [f"| {name} | {tests:,} | {differ} |" for name, tests, differ in SUITES]
-    limits = [f"| {name.replace('_', ' ')} | {gap} |" for name, gap in (GAPS | ENDINGS).items()]
     fuzzed = [f"| {kind} | {EVERYDAY[kind]} | {THOROUGH[kind]:,} | {held} |" for kind, held in HOLDS.items()]
-    samples = list(_compared())
     extremes = [f"| {what} | {count:,} | {held} |" for what, count, held in _made_to_go_wrong()]
-    tables = [(HEAD, [*rows, total]), (SAMPLES, samples), (ELSEWHERE, suites), (FUZZED, fuzzed)]
-    tables += [(EXTREMES, extremes), (LIMITS, limits)]
+    tables += [(ELSEWHERE, suites), (FUZZED, fuzzed), (EXTREMES, extremes), (LIMITS, list(limits.rows(False)))]
     PAGE.write_text("".join(head + "\n".join(rows) + "\n" for head, rows in tables) + UNSAID, "utf-8")
+
+
+def _unchanged(warm: Warm, limits: Named) -> list[str]:
+    groups = Named()
+    for script in SCRIPTS:
+        plain, (under_lens, trace) = warm.plain(script), warm.traced(script)
+        groups.add(script.parent.name, script.stem, comparable(plain) == comparable(under_lens))
+        _note_gaps(limits, trace, script.stem)
+    return [*groups.rows(), groups.total()]
+
+
+def _note_gaps(limits: Named, trace: Trace, name: str) -> None:
+    for reason in dict.fromkeys(gaps(trace)):
+        limits.add(reason, name)
+
+
+def _gone_wrong(limits: Named) -> list[Table]:
+    """Two tables: the groups, and what their reports said."""
+    with ThreadPoolExecutor(2) as pool:
+        came = list(pool.map(_try_out, PROGRAMS))
+    groups: dict[str, list[Came]] = defaultdict(list)
+    ends = Named()
+    for path, one in zip(PROGRAMS, came, strict=True):
+        name = f"{path.parent.name}: {path.stem}"
+        groups[path.parent.name].append(one)
+        ends.add(told(one.trace), name, one.is_unchanged)
+        _note_gaps(limits, one.trace, name)
+    rows = [_group(name, members) for name, members in [*groups.items(), ("all", came)]]
+    return [(WRONG, rows), (TOLD, sorted(ends.rows(False)))]
+
+
+def _try_out(path: Path) -> Came:
+    with TemporaryDirectory() as folder:
+        return try_out(read(path), Path(folder))
+
+
+def _group(name: str, members: list[Came]) -> str:
+    unchanged, recorded = sum(one.is_unchanged for one in members), sum(one.recorded for one in members)
+    return f"| {name} | {len(members)} | {unchanged} | {recorded:,} of {CALLS * len(members):,} |"
+
+
+def _odd(warm: Warm) -> list[str]:
+    groups = Named()
+    with TemporaryDirectory() as folder:
+        script = Path(folder) / "odd.py"
+        for name, source in SOURCES.items():
+            script.write_bytes(source)
+            plain, (under_lens, trace) = warm.plain(script), warm.traced(script)
+            groups.add(told(trace), name, comparable(plain) == comparable(under_lens))
+    return [*groups.rows(), groups.total()]
 
 
 def _made_to_go_wrong() -> Iterator[tuple[str, int, str]]:
