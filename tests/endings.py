@@ -123,6 +123,7 @@ def _written(ending: Ending, folder: Path) -> Path:
 
 def _run(command: list[str], ending: Ending, seconds: float | None) -> Ran:
     streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    streams["preexec_fn"] = _hear_interrupts
     with subprocess.Popen(command, start_new_session=True, **streams) as process:
         assert process.stdout is not None
         first = b""
@@ -133,6 +134,11 @@ def _run(command: list[str], ending: Ending, seconds: float | None) -> Ran:
             os.killpg(process.pid, signal.SIGINT)  # as a terminal does
         out, err = _stopped(process, seconds or SECONDS)
     return Ran(process.returncode, (first + out).decode("utf-8", "replace"), err.decode("utf-8", "replace"))
+
+
+def _hear_interrupts() -> None:
+    """A shell starts what runs in the background deaf to Ctrl-C, and so is all that is started there."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _stopped(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, bytes]:
