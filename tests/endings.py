@@ -38,6 +38,9 @@ _ADDRESS = re.compile(r"0x[0-9a-f]+")
 _REPEATED = re.compile(r"Previous line repeated \d+ more times")  # a few less: our frames are on the stack too
 
 
+_POINTER = re.compile(r"^ *[~^]+\n", re.MULTILINE)  # Ctrl-C falls anywhere in a line
+
+
 @dataclass(frozen=True, slots=True)
 class Ending:
     """A program as its first lines describe it."""
@@ -78,6 +81,8 @@ class Came:
     @staticmethod
     def comparable(ran: Ran) -> tuple[int, str, str]:
         texts = [_REPEATED.sub("", _ADDRESS.sub("0x", text)) for text in (ran.stdout, ran.stderr)]
+        if "KeyboardInterrupt" in texts[1]:
+            texts[1] = _POINTER.sub("", texts[1])
         return ran.returncode, texts[0], texts[1]
 
     @property

@@ -179,7 +179,7 @@ def _note_gaps(limits: Named, trace: Trace, name: str) -> None:
 
 def _gone_wrong(limits: Named) -> list[Table]:
     """Two tables: the groups, and what their reports said."""
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(4) as pool:
         came = list(pool.map(_try_out, PROGRAMS))
     groups: dict[str, list[Came]] = defaultdict(list)
     ends = Named()
