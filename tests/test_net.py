@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 import weakref
@@ -365,6 +366,33 @@ def test_how_a_program_ends_is_shown_without_a_frame_of_ours(program: str, tmp_p
     )
     assert plain.stderr == traced.stderr
     assert "Traceback" in plain.stderr
+
+
+LIFETIMES = """
+import weakref
+import torch
+
+for make in (lambda: torch.ones(2, requires_grad=True), lambda: torch.ones(2) * 2, lambda: torch.ones(2).split(1)[0]):
+    x = make()
+    seen = weakref.ref(x)
+    del x
+    print(seen() is None)
+with torch.inference_mode():
+    x = torch.ones(2) + 1
+    seen = weakref.ref(x)
+    del x
+    print(seen() is None)
+"""
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_an_error_that_is_passed_over_keeps_nothing_alive(compiled: bool, tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(LIFETIMES, "utf-8")
+    environment = {**os.environ, "TENSORLENS_PURE_PYTHON": "" if compiled else "1"}
+    command = [sys.executable, "-m", "tensorlens", "explain", "-o", str(tmp_path / "trace.json"), str(script)]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (ran.stdout, ran.stderr) == ("True\n" * 4, "")
 
 
 def test_a_program_of_every_entrance_leaves_no_gap_of_ours(warm: Warm) -> None:

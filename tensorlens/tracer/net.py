@@ -5,13 +5,16 @@ and the report has a gap that says what was missed. What the program raises itse
 from __future__ import annotations
 
 import functools
+import os
+import signal
 import sys
 import threading
 from collections.abc import Callable
-from types import FrameType, FunctionType, TracebackType
+from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any
 
 Wrap = Callable[[Any, Any], Any]
+_OURS = os.path.dirname(os.path.dirname(__file__)) + os.sep
 LONGEST_TEXT = 20_000  # characters of a message
 
 
@@ -143,17 +146,26 @@ class _Run:
 
 
 def raised_by_handler(error: BaseException) -> bool:
-    """Whether a signal handler of the program's raised an exception, wherever the signal found us: in the traceback it
-    is a function that was given the very frame which it stands above."""
+    """Whether a signal handler of the program's raised an exception, wherever the signal found us. The locals of the
+    frames are not looked at: a frame would keep what it has shown."""
+    codes: list[CodeType] = []
     place = error.__traceback__
     while place is not None:
-        frame = place.tb_frame
-        given = frame.f_code.co_varnames[: frame.f_code.co_argcount + 1]  # and `*args`
-        for value in (frame.f_locals.get(name) for name in given if frame.f_back is not None):
-            if value is frame.f_back or (type(value) is tuple and len(value) == 2 and value[1] is frame.f_back):
-                return True
+        if not place.tb_frame.f_code.co_filename.startswith(_OURS):
+            codes.append(place.tb_frame.f_code)
         place = place.tb_next
-    return False
+    return bool(codes) and any(
+        code is found for code in map(_code_of_handler, signal.valid_signals()) for found in codes
+    )
+
+
+def _code_of_handler(number: int) -> CodeType | None:
+    called: Any = signal.getsignal(number)
+    while isinstance(called, functools.partial):
+        called = called.func
+    function = getattr(called, "__func__", called)
+    code = getattr(function, "__code__", None) or getattr(type(called).__call__, "__code__", None)
+    return code if isinstance(code, CodeType) else None
 
 
 def pass_over(error: BaseException) -> Any:
