@@ -141,7 +141,8 @@ def test_a_damaged_journal_keeps_what_came_before(
 ) -> None:
     path = tmp_path / "journal"
     path.write_bytes(journal)
-    whole = [event.op for event in read(path).trace().events if isinstance(event, Call)]
+    undamaged = read(path).trace()
+    whole = [event.op for event in undamaged.events if isinstance(event, Call)]
 
     def try_one(content: bytes) -> str:
         path.write_bytes(content)
@@ -149,7 +150,7 @@ def test_a_damaged_journal_keeps_what_came_before(
         calls = [event.op for event in trace.events if isinstance(event, Call)]
         assert calls == whole[: len(calls)]
         assert wrong_with(trace) == []
-        if content != journal:
+        if trace != undamaged:  # other bytes may unpack to the same rows
             assert BROKEN in reasons(trace) or journal.startswith(content)
         return "all was read" if calls == whole else "the beginning was read" if calls else "nothing was read"
 

@@ -48,7 +48,9 @@ GAPS = {
 """What the report of a program must say that it has not seen."""
 
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
-_OWN_FRAME = re.compile(r'  File "[^"]*zygote\.py".*\n.*\n')
+_ZYGOTE = r'  File "[^"]*zygote\.py"'
+_OWN_FRAME = re.compile(rf'  File "<string>", line 1, in <module>\n(?={_ZYGOTE})|{_ZYGOTE}.*\n.*\n')
+_REPEATED = re.compile(r"Previous line repeated \d+ more times")  # a few less: our frames are on the stack too
 
 
 def _parts() -> Iterator[Any]:
@@ -98,6 +100,7 @@ def _marks(script: Path) -> list[pytest.MarkDecorator]:
 
 def comparable(ran: Ran) -> tuple[int, str, str]:
     texts = [_OWN_FRAME.sub("", _ADDRESS.sub("0x", text)) for text in (ran.stdout, ran.stderr)]
+    texts = [_REPEATED.sub("", text) for text in texts]
     return ran.returncode, texts[0], texts[1]
 
 

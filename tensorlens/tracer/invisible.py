@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 import torch.overrides
@@ -26,11 +26,17 @@ from tensorlens.tracer.values import values_read
 _OURS = str(Path(__file__).resolve().parent)
 _OVERRIDES = torch.overrides.__file__
 _REACH = 4  # frames between a torch function and the handler that it leads to, at the most
+_started_by: list[CodeType] = []  # what the process runs that we start: `python -c`, without a file of ours
 _FILTER = ("always", None, Warning, re.compile(r"tensorlens\.tracer\."), 0)
 
 
 def is_ours(filename: str) -> bool:
     return filename.startswith(_OURS)
+
+
+def hide(code: CodeType) -> None:
+    """Count frames that run `code` as ours, too."""
+    _started_by.append(code)
 
 
 @contextmanager
@@ -224,6 +230,8 @@ def _without_ours(entries: list[Any], reverse: bool) -> Iterator[Any]:
     came_through = False
     for entry in entries:
         code = entry[0].f_code
+        if code in _started_by:
+            continue
         if is_ours(code.co_filename):
             came_through = came_through or code.co_name == "__torch_function__"
             continue

@@ -15,6 +15,7 @@ import torch
 from tensorlens.journal import NONE, NOTICED
 from tensorlens.tracer.net import Net
 from tensorlens.tracer.recorder import Recorder, version_of
+from tensorlens.tracer.surroundings import out_of_sight
 from tensorlens.tracer.texts import short_text
 
 
@@ -49,7 +50,7 @@ def following(recorder: Recorder, pack: Any, unpack: Any) -> tuple[Callable[[Any
     def unpacking(packed: Packed) -> Any:
         result = unpack(packed.value)
         if not recorder.paused and isinstance(result, torch.Tensor):
-            with Net(recorder, "what a hook unpacks"), torch._C.DisableTorchFunction():
+            with Net(recorder, "what a hook unpacks"), torch._C.DisableTorchFunction(), out_of_sight():
                 _compare(recorder, packed, result)
         return result
 

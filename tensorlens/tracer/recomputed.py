@@ -17,6 +17,7 @@ from torch.utils import checkpoint
 from tensorlens.journal import NOTICED
 from tensorlens.tracer.net import Net
 from tensorlens.tracer.recorder import Recorder
+from tensorlens.tracer.surroundings import out_of_sight
 from tensorlens.tracer.texts import SHOWN_VALUES, short_text
 
 SAMPLES = 64
@@ -59,7 +60,7 @@ def _recomputation_hook(recorder: Recorder, original: Any) -> Any:
 def _before(recorder: Recorder, pack: Any, look: Callable[[torch.Tensor], None]) -> Any:
     @functools.wraps(pack)
     def packing(tensor: torch.Tensor) -> Any:
-        with Net(recorder, "what a checkpoint saves"), torch._C.DisableTorchFunction(), torch.no_grad():
+        with Net(recorder, "what a checkpoint saves"), torch._C.DisableTorchFunction(), torch.no_grad(), out_of_sight():
             look(tensor)
         return pack(tensor)
 

@@ -28,7 +28,7 @@ import torch
 import tensorlens
 from tensorlens.journal import CLAIM, NONE, OUTCOME, VERSIONS
 from tensorlens.tracer.ending import write_end
-from tensorlens.tracer.invisible import invisible, strip
+from tensorlens.tracer.invisible import hide, invisible, strip
 from tensorlens.tracer.net import Net
 from tensorlens.tracer.patches import installed
 from tensorlens.tracer.recorder import Recorder
@@ -41,6 +41,7 @@ FORKED = "a process was forked: what runs in it is not traced"
 def main(interrupts: Any = None, first: Collection[str] | None = None) -> None:
     """`python -c ... FD CONFIG`: FD takes the journal, CONFIG is JSON with kind, name, argv and claims. `interrupts`
     handles Ctrl-C from here on; `first` are the modules that python itself has imported."""
+    hide(sys._getframe(1).f_code)
     gc.freeze()  # torch's own objects are no garbage: looking through them is most of what a process's end takes
     descriptor, config = int(sys.argv[1]), json.loads(sys.argv[2])
     program = _Program(config)
@@ -207,9 +208,6 @@ def _let_python_show(error: BaseException) -> None:
     def shown(kind: Any, value: Any, traceback: Any) -> None:
         with suppress(Exception):  # it is shown with our frames, then
             strip(value)
-        first = value.__traceback__
-        if first is not None and first.tb_frame.f_code.co_filename == "<string>" and first.tb_frame.f_back is None:
-            value.__traceback__ = first.tb_next
         sys.last_traceback = value.__traceback__
         if show is None:  # as python does where there is none
             del sys.excepthook

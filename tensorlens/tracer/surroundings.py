@@ -12,6 +12,7 @@ from types import FunctionType
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _pop_mode, _push_mode
 
 from tensorlens.tracer import ops
 from tensorlens.tracer.invisible import strip, strip_traceback
@@ -25,6 +26,17 @@ STARTED = "a process was started: what runs in it is not traced"
 def observed_by_program() -> bool:
     """Whether a dispatch mode of the program's own would see the operations that the lens computes with."""
     return torch._C._len_torch_dispatch_stack() > 0
+
+
+@contextmanager
+def out_of_sight() -> Iterator[None]:
+    """The operations that the lens computes with are not those of the program: its dispatch modes don't see them."""
+    modes = [_pop_mode() for _ in range(torch._C._len_torch_dispatch_stack())]
+    try:
+        yield
+    finally:
+        for mode in reversed(modes):
+            _push_mode(mode)
 
 
 def look_like(replacement: Any, original: Any) -> None:

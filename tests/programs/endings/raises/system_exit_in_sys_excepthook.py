@@ -1,4 +1,4 @@
-# ended with ZeroDivisionError, exit code 1
+# ended with ZeroDivisionError, exit code 3
 def hook(*_): sys.exit(3)
 sys.excepthook = hook
 1 / 0
