@@ -94,8 +94,16 @@ def test_what_varies_by_itself_is_no_difference(varies_at: int) -> None:
     assert settled(seen(0), seen(1, "sparse"), lambda: seen(2)) == (True, ["tensors"])
 
 
-def _marks(script: Path) -> list[pytest.MarkDecorator]:
-    return [pytest.mark.complete] if script.stem in SLOW else []
+def _scripts(*daily: str) -> list[Any]:
+    """Those of the named groups every day, or of all, less the slow ones."""
+    return [
+        pytest.param(
+            script,
+            id=f"{script.parent.name}-{script.stem}",
+            marks=[pytest.mark.complete] * (script.stem in SLOW or bool(daily and script.parent.name not in daily)),
+        )
+        for script in SCRIPTS
+    ]
 
 
 def comparable(ran: Ran) -> tuple[int, str, str]:
@@ -108,7 +116,7 @@ def reasons(trace: Trace) -> str:
     return "\n".join(event.reason for event in trace.events if isinstance(event, Gap))
 
 
-@pytest.mark.parametrize("script", [pytest.param(s, id=f"{s.parent.name}-{s.stem}", marks=_marks(s)) for s in SCRIPTS])
+@pytest.mark.parametrize("script", _scripts())
 def test_a_program_is_what_it_is_without_the_lens(script: Path, warm: Warm) -> None:
     plain = warm.plain(script)
     under, trace = warm.traced(script)
@@ -116,6 +124,15 @@ def test_a_program_is_what_it_is_without_the_lens(script: Path, warm: Warm) -> N
     assert check(trace) == []
     assert trace.script.outcome != "killed"
     assert GAPS.get(script.stem, "") in reasons(trace)
+    assert "could not be recorded" not in reasons(trace)
+
+
+@pytest.mark.parametrize("script", _scripts("modes", "subclasses"))
+def test_a_program_is_what_it_is_where_it_is_compared_with_a_repetition(script: Path, warm: Warm) -> None:
+    under, trace = warm.compared(script)
+    assert comparable(under) == comparable(warm.plain(script))
+    assert trace.reference is not None
+    assert "itself failed" not in (trace.reference.reason or "")
     assert "could not be recorded" not in reasons(trace)
 
 

@@ -15,6 +15,7 @@ import torch
 
 from tensorlens.journal import NONE
 from tensorlens.tracer.net import pass_over
+from tensorlens.tracer.unheard import hears
 
 MAX_NODES = 20_000
 MAX_FOUND = 50
@@ -83,7 +84,7 @@ def _given(node: Any) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def _odd_values(recorder: Any, node: Any, slot: str, data: torch.Tensor) -> tuple[Any, ...] | None:
-    if data.layout is not torch.strided or data.numel() > MAX_VALUES:
+    if data.layout is not torch.strided or data.numel() > MAX_VALUES or hears(data):
         return None
     with torch.no_grad():
         counts = {"0": int((data == 0).sum()), "infinite": int(data.isinf().sum()), "NaN": int(data.isnan().sum())}

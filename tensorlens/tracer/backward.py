@@ -18,8 +18,8 @@ from tensorlens.tracer.leftovers import note_leftovers
 from tensorlens.tracer.net import caller
 from tensorlens.tracer.recorder import Recorder, gather, version_of
 from tensorlens.tracer.singular import note_singular, singular_nodes
-from tensorlens.tracer.surroundings import out_of_sight
 from tensorlens.tracer.texts import short_values
+from tensorlens.tracer.unheard import unheard
 
 _Gradients = dict[int, tuple[Any, int, int]]  # leaf -> values, id and version of its gradient
 _tokens = count()
@@ -41,7 +41,7 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
             for root in roots:
                 recorder.training.call_backward(root)
             with recorder.quiet():
-                with out_of_sight():
+                with unheard():
                     note_leftovers(recorder, roots, frame)
                 singular = singular_nodes(recorder, roots, frame)
             sampled = None if recorder.samples is None else recorder.samples.start(roots)
@@ -52,11 +52,11 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
                 result = engine(t_outputs, *args, **kwargs)
             failed = False
             if singular:
-                with torch._C.DisableTorchFunction(), out_of_sight():
+                with torch._C.DisableTorchFunction(), unheard():
                     note_singular(recorder, singular, result)
             return result
         except BaseException as error:
-            with torch._C.DisableTorchFunction(), out_of_sight():
+            with torch._C.DisableTorchFunction(), unheard():
                 _note_failure(recorder, error, roots, flat, frame, len(args) > 1 and args[1])
             raise
         finally:

@@ -15,7 +15,7 @@ from tensorlens.tracer import ops
 from tensorlens.tracer.frames import frame_at
 from tensorlens.tracer.net import Net
 from tensorlens.tracer.recorder import Recorder, gather
-from tensorlens.tracer.surroundings import observed_by_program
+from tensorlens.tracer.unheard import hears, observed_by_program
 
 
 def note_mode(recorder: Recorder, frame: Any, cause: str, entering: bool) -> None:
@@ -104,7 +104,7 @@ def _assign_data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     frame = frame_at(2)
     before = None
     with Net(recorder, "what was there", frame), torch._C.DisableTorchFunctionSubclass():
-        if not is_lazy(args[0]) and not observed_by_program():  # without values yet, it refuses every question
+        if not (is_lazy(args[0]) or hears(args[0]) or observed_by_program()):  # a lazy one refuses every question
             before = args[0].detach()
     result = recorder.call(func, args, kwargs, frame)
     if before is None:

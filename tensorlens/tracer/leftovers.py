@@ -19,6 +19,7 @@ from tensorlens.tracer.autopsy import LEAF_SEQUENCE, check_of, nodes_of, raw_sav
 from tensorlens.tracer.net import pass_over
 from tensorlens.tracer.recorder import Recorder, gather, version_of
 from tensorlens.tracer.texts import SHOWN_VALUES, short_text
+from tensorlens.tracer.unheard import hears
 from tensorlens.tracer.untracked import Mark, Untracked, address_of, extent_of
 
 MAX_STALE = 50
@@ -96,7 +97,7 @@ def _of_node(recorder: Recorder, node: Any, attributes: Any, saved_before: bool)
         versions = (version, version_of(tensor))
         known = recorder.identity.meet(tensor)
         site = _kept_at(recorder, node, name)
-        yield None, node.name(), sequence, f"ctx.{name}", known, versions, "", short_text(tensor.detach()), site
+        yield None, node.name(), sequence, f"ctx.{name}", known, versions, "", short_text(tensor), site
     if not saved_before:
         return
     held = [(f"ctx.{name}", value) for name, value in getattr(node, "__dict__", {}).items()]
@@ -104,7 +105,7 @@ def _of_node(recorder: Recorder, node: Any, attributes: Any, saved_before: bool)
         if slot.startswith("running_") and node._saved_training:
             continue  # saved, and not used: it normalised with the statistics of its batch
         data = raw if isinstance(raw, torch.Tensor) else _data(raw)
-        if data is not None and (isinstance(raw, torch.Tensor) or check_of(node, slot) is None):
+        if data is not None and not hears(data) and (isinstance(raw, torch.Tensor) or check_of(node, slot) is None):
             row = _compare(recorder, sequence, data)
             if row is not None:
                 version = version_of(data)
@@ -147,7 +148,7 @@ def _compare(recorder: Recorder, sequence: int, data: torch.Tensor) -> tuple[int
                 if mark.storage is not None and mark.storage() is data.untyped_storage():
                     moved = True  # what the node saved lies where it lay: a view keeps its memory, or it was put back
                     continue
-                return mark.number, known, "", short_text(data.detach())
+                return mark.number, known, "", short_text(data)
         elif mark.start < start + size and start < mark.start + mark.size:
             values = _values(recorder, mark, data)
             if values is not None:

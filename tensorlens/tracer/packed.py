@@ -15,8 +15,8 @@ import torch
 from tensorlens.journal import NONE, NOTICED
 from tensorlens.tracer.net import Net
 from tensorlens.tracer.recorder import Recorder, version_of
-from tensorlens.tracer.surroundings import out_of_sight
 from tensorlens.tracer.texts import short_text
+from tensorlens.tracer.unheard import unheard
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ def following(recorder: Recorder, pack: Any, unpack: Any) -> tuple[Callable[[Any
     def unpacking(packed: Packed) -> Any:
         result = unpack(packed.value)
         if not recorder.paused and isinstance(result, torch.Tensor):
-            with Net(recorder, "what a hook unpacks"), torch._C.DisableTorchFunction(), out_of_sight():
+            with Net(recorder, "what a hook unpacks"), torch._C.DisableTorchFunction(), unheard():
                 _compare(recorder, packed, result)
         return result
 
@@ -63,5 +63,5 @@ def _compare(recorder: Recorder, packed: Packed, result: torch.Tensor) -> None:
         return
     if recorder.identity.entry(result)[3] == packed.storage:
         versions = (packed.version, version)
-        values = ("", short_text(result.detach()))
+        values = ("", short_text(result))
         recorder.rows.append((NOTICED, "stale", None, "", packed.sequence, "", packed.tensor, versions, *values, None))

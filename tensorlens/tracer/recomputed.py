@@ -17,8 +17,8 @@ from torch.utils import checkpoint
 from tensorlens.journal import NOTICED
 from tensorlens.tracer.net import Net
 from tensorlens.tracer.recorder import Recorder
-from tensorlens.tracer.surroundings import out_of_sight
 from tensorlens.tracer.texts import SHOWN_VALUES, short_text
+from tensorlens.tracer.unheard import hears, unheard
 
 SAMPLES = 64
 CLOSE = 1e-3  # two runs on other hardware paths may round differently
@@ -60,7 +60,7 @@ def _recomputation_hook(recorder: Recorder, original: Any) -> Any:
 def _before(recorder: Recorder, pack: Any, look: Callable[[torch.Tensor], None]) -> Any:
     @functools.wraps(pack)
     def packing(tensor: torch.Tensor) -> Any:
-        with Net(recorder, "what a checkpoint saves"), torch._C.DisableTorchFunction(), torch.no_grad(), out_of_sight():
+        with Net(recorder, "what a checkpoint saves"), torch._C.DisableTorchFunction(), torch.no_grad(), unheard():
             look(tensor)
         return pack(tensor)
 
@@ -69,7 +69,7 @@ def _before(recorder: Recorder, pack: Any, look: Callable[[torch.Tensor], None])
 
 def _sample(tensor: torch.Tensor) -> torch.Tensor | None:
     """A copy of some of a tensor's values, evenly spread; None where reading them would cost."""
-    if tensor.device.type != "cpu" or tensor.layout is not torch.strided:
+    if tensor.device.type != "cpu" or tensor.layout is not torch.strided or hears(tensor):
         return None
     flat = tensor.detach().reshape(-1) if tensor.is_contiguous() else tensor.detach()[..., :SAMPLES].reshape(-1)
     return flat[:: max(1, math.ceil(flat.numel() / SAMPLES))].clone()

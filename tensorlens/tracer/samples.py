@@ -16,6 +16,7 @@ from tensorlens import reference
 from tensorlens.journal import PASS, UNCOMPARED
 from tensorlens.tracer.net import Net, safe_text
 from tensorlens.tracer.recorder import Recorder
+from tensorlens.tracer.unheard import hears, unheard
 
 WHOLE = 4096  # values of a gradient or root that are kept; of a leaf, FEW
 FEW = 64
@@ -53,7 +54,7 @@ class Samples:
         if self._passes >= PASSES:
             return _unsampled
         self._passes += 1
-        with self._net, self._recorder.quiet(), torch.no_grad():
+        with self._net, self._recorder.quiet(), torch.no_grad(), unheard():
             begins = tuple(self._sample(root, WHOLE) for root in roots)
             leaves = {number: self._sample(leaf, FEW) for number, leaf in self._leaves()}
             return self._end(begins, leaves)
@@ -61,7 +62,7 @@ class Samples:
 
     def _end(self, begins: tuple[Sample | None, ...], leaves: dict[int, Sample | None]) -> Ended:
         def end(result: Any, asked: list[torch.Tensor], failed: bool) -> None:
-            with self._net, self._recorder.quiet(), torch.no_grad():
+            with self._net, self._recorder.quiet(), torch.no_grad(), unheard():
                 self._recorder.rows.append((PASS, begins, self._gradients(leaves, result, asked), failed))
 
         return end
@@ -88,6 +89,8 @@ class Samples:
 
     def _sample(self, tensor: torch.Tensor, most: int) -> Sample | None:
         """The values of a tensor; None for one whose values can't be read."""
+        if hears(tensor):
+            return None
         most = most if self._left > 0 else FEW
         try:
             values = _values(tensor.detach(), most)

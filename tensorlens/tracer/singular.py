@@ -17,8 +17,8 @@ from tensorlens.journal import NOTICED
 from tensorlens.tracer import ops
 from tensorlens.tracer.autopsy import LEAF_SEQUENCE, nodes_of, raw_saved_of
 from tensorlens.tracer.recorder import Recorder, gather
-from tensorlens.tracer.surroundings import observed_by_program
 from tensorlens.tracer.texts import SHOWN_VALUES, short_text
+from tensorlens.tracer.unheard import hears, observed_by_program
 
 MAX_ELEMENTS = 1_000_000
 MAX_NODES = 100
@@ -38,7 +38,7 @@ def singular_nodes(recorder: Recorder, roots: list[torch.Tensor], frame: Any) ->
     if not recorder.risky:
         return []
     recorder.risky = False
-    if observed_by_program():
+    if observed_by_program() or any(map(hears, roots)):
         return []
     try:
         with torch.no_grad():
@@ -72,7 +72,7 @@ def _text(gradient: torch.Tensor) -> str:
 
 
 def _is_spoiled(gradient: torch.Tensor) -> bool:
-    return gradient.layout is torch.strided and gradient.device.type == "cpu" and not bool(gradient.isfinite().all())
+    return gradient.layout is torch.strided and _is_read(gradient) and not bool(gradient.isfinite().all())
 
 
 def _examine(roots: list[torch.Tensor]) -> Iterator[Found]:
@@ -107,13 +107,13 @@ def _derivative(node: Any) -> tuple[int, int]:
 def _is_plain(raw: Any) -> bool:
     """Whether a saved tensor is there as it is: what hooks have packed is the program's to unpack."""
     try:
-        return raw is None or (isinstance(raw.data, torch.Tensor | None) and _on_cpu(raw.data))
+        return raw is None or (isinstance(raw.data, torch.Tensor | None) and _is_read(raw.data))
     except (RuntimeError, AttributeError):
         return False
 
 
-def _on_cpu(data: torch.Tensor | None) -> bool:
-    return data is None or data.device.type == "cpu"
+def _is_read(data: torch.Tensor | None) -> bool:
+    return data is None or (data.device.type == "cpu" and not hears(data))
 
 
 def _selections(node: Any, above: dict[Any, list[Any]]) -> Iterator[int]:

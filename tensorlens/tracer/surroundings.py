@@ -1,5 +1,5 @@
 """Where the lens steps out of the way of what surrounds it: `torch.jit` while it traces, the exceptions that threads
-and finalizers end with, other processes, the program's own dispatch modes, and whoever looks at what is patched."""
+and finalizers end with, other processes, and whoever looks at what is patched."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from types import FunctionType
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import _pop_mode, _push_mode
 
 from tensorlens.tracer import ops
 from tensorlens.tracer.invisible import strip, strip_traceback
@@ -21,22 +20,6 @@ from tensorlens.tracer.recorder import Recorder
 
 JIT = "traced by `torch.jit`: what runs inside is not seen"
 STARTED = "a process was started: what runs in it is not traced"
-
-
-def observed_by_program() -> bool:
-    """Whether a dispatch mode of the program's own would see the operations that the lens computes with."""
-    return torch._C._len_torch_dispatch_stack() > 0
-
-
-@contextmanager
-def out_of_sight() -> Iterator[None]:
-    """The operations that the lens computes with are not those of the program: its dispatch modes don't see them."""
-    modes = [_pop_mode() for _ in range(torch._C._len_torch_dispatch_stack())]
-    try:
-        yield
-    finally:
-        for mode in reversed(modes):
-            _push_mode(mode)
 
 
 def look_like(replacement: Any, original: Any) -> None:
