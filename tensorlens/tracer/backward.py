@@ -19,7 +19,7 @@ from tensorlens.tracer.net import caller
 from tensorlens.tracer.recorder import Recorder, gather, version_of
 from tensorlens.tracer.singular import note_singular, singular_nodes
 from tensorlens.tracer.texts import short_values
-from tensorlens.tracer.unheard import unheard
+from tensorlens.tracer.unheard import Unheard
 
 _Gradients = dict[int, tuple[Any, int, int]]  # leaf -> values, id and version of its gradient
 _tokens = count()
@@ -41,7 +41,7 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
             for root in roots:
                 recorder.training.call_backward(root)
             with recorder.quiet():
-                with unheard():
+                with Unheard():
                     note_leftovers(recorder, roots, frame)
                 singular = singular_nodes(recorder, roots, frame)
             sampled = None if recorder.samples is None else recorder.samples.start(roots)
@@ -52,11 +52,11 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
                 result = engine(t_outputs, *args, **kwargs)
             failed = False
             if singular:
-                with torch._C.DisableTorchFunction(), unheard():
+                with torch._C.DisableTorchFunction(), Unheard():
                     note_singular(recorder, singular, result)
             return result
         except BaseException as error:
-            with torch._C.DisableTorchFunction(), unheard():
+            with torch._C.DisableTorchFunction(), Unheard():
                 _note_failure(recorder, error, roots, flat, frame, len(args) > 1 and args[1])
             raise
         finally:

@@ -16,7 +16,7 @@ from tensorlens.journal import NONE, NOTICED
 from tensorlens.tracer.net import Net
 from tensorlens.tracer.recorder import Recorder, version_of
 from tensorlens.tracer.texts import short_text
-from tensorlens.tracer.unheard import unheard
+from tensorlens.tracer.unheard import Unheard
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ def following(recorder: Recorder, pack: Any, unpack: Any) -> tuple[Callable[[Any
     def unpacking(packed: Packed) -> Any:
         result = unpack(packed.value)
         if not recorder.paused and isinstance(result, torch.Tensor):
-            with Net(recorder, "what a hook unpacks"), torch._C.DisableTorchFunction(), unheard():
+            with Net(recorder, "what a hook unpacks"), torch._C.DisableTorchFunction(), Unheard():
                 _compare(recorder, packed, result)
         return result
 

@@ -18,7 +18,7 @@ from tensorlens.journal import NOTICED
 from tensorlens.tracer.net import Net
 from tensorlens.tracer.recorder import Recorder
 from tensorlens.tracer.texts import SHOWN_VALUES, short_text
-from tensorlens.tracer.unheard import hears, unheard
+from tensorlens.tracer.unheard import Unheard, hears
 
 SAMPLES = 64
 CLOSE = 1e-3  # two runs on other hardware paths may round differently
@@ -60,7 +60,7 @@ def _recomputation_hook(recorder: Recorder, original: Any) -> Any:
 def _before(recorder: Recorder, pack: Any, look: Callable[[torch.Tensor], None]) -> Any:
     @functools.wraps(pack)
     def packing(tensor: torch.Tensor) -> Any:
-        with Net(recorder, "what a checkpoint saves"), torch._C.DisableTorchFunction(), torch.no_grad(), unheard():
+        with Net(recorder, "what a checkpoint saves"), torch._C.DisableTorchFunction(), torch.no_grad(), Unheard():
             look(tensor)
         return pack(tensor)
 

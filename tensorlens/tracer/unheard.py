@@ -3,8 +3,7 @@ operations must hear nothing of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch.utils._python_dispatch import _pop_mode, _push_mode
@@ -22,12 +21,16 @@ def hears(tensor: torch.Tensor) -> bool:
     return type(tensor).__torch_dispatch__ is not _SILENT
 
 
-@contextmanager
-def unheard() -> Iterator[None]:
-    """Meanwhile the program's dispatch modes see no operation."""
-    modes = [_pop_mode() for _ in range(torch._C._len_torch_dispatch_stack())]
-    try:
-        yield
-    finally:
-        for mode in reversed(modes):
-            _push_mode(mode)
+class Unheard:
+    """A context manager: meanwhile the program's dispatch modes see no operation. It takes one frame of the stack."""
+
+    __slots__ = ("_modes",)
+
+    def __enter__(self) -> None:
+        self._modes: list[Any] = []
+        for _ in range(torch._C._len_torch_dispatch_stack()):
+            self._modes.append(_pop_mode())
+
+    def __exit__(self, *_: object) -> None:
+        while self._modes:
+            _push_mode(self._modes.pop())
