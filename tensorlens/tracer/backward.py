@@ -35,14 +35,13 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
         token = next(_tokens)
         roots: list[torch.Tensor] = []
         gather(t_outputs, roots)
-        with torch._C.DisableTorchFunction():
+        with torch._C.DisableTorchFunction(), Unheard():
             flat = recorder.accesses(roots)
             before = _gradients(recorder, {})
             for root in roots:
                 recorder.training.call_backward(root)
             with recorder.quiet():
-                with Unheard():
-                    note_leftovers(recorder, roots, frame)
+                note_leftovers(recorder, roots, frame)
                 singular = singular_nodes(recorder, roots, frame)
             sampled = None if recorder.samples is None else recorder.samples.start(roots)
         recorder.rows.append((BACKWARD_START, token))
@@ -60,7 +59,7 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
                 _note_failure(recorder, error, roots, flat, frame, len(args) > 1 and args[1])
             raise
         finally:
-            with torch._C.DisableTorchFunction():
+            with torch._C.DisableTorchFunction(), Unheard():
                 changes = _changes(before, _gradients(recorder, before), recorder.leaves)
                 _, retain, create, inputs = (*args, None, False, False, ())[:4] if len(args) >= 4 else (0, 0, 0, ())
                 asked: list[torch.Tensor] = []
@@ -71,7 +70,7 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
             row = (BACKWARD, token, _op(frame), recorder.sites.known(frame), tuple(flat), changes, wanted)
             recorder.rows.append((*row, bool(retain), bool(create), failed))
             if sampled is not None:
-                with torch._C.DisableTorchFunction():
+                with torch._C.DisableTorchFunction(), Unheard():
                     sampled(result, asked, failed)
 
     return _engine_run_backward

@@ -15,7 +15,7 @@ from tensorlens.tracer import ops
 from tensorlens.tracer.frames import frame_at
 from tensorlens.tracer.net import Net
 from tensorlens.tracer.recorder import Recorder, gather
-from tensorlens.tracer.unheard import hears, observed_by_program
+from tensorlens.tracer.unheard import Unheard, hears
 
 
 def note_mode(recorder: Recorder, frame: Any, cause: str, entering: bool) -> None:
@@ -103,13 +103,13 @@ def _assign_data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """`.data = ...`: other memory under the nodes that saved the tensor, no version moves."""
     frame = frame_at(2)
     before = None
-    with Net(recorder, "what was there", frame), torch._C.DisableTorchFunctionSubclass():
-        if not (is_lazy(args[0]) or hears(args[0]) or observed_by_program()):  # a lazy one refuses every question
+    with Net(recorder, "what was there", frame), torch._C.DisableTorchFunctionSubclass(), Unheard():
+        if not (is_lazy(args[0]) or hears(args[0])):  # a lazy one refuses every question
             before = args[0].detach()
     result = recorder.call(func, args, kwargs, frame)
     if before is None:
         return result
-    with Net(recorder, "other memory", frame), torch._C.DisableTorchFunctionSubclass():
+    with Net(recorder, "other memory", frame), torch._C.DisableTorchFunctionSubclass(), Unheard():
         if torch._C._autograd._get_sequence_nr() and _differ(before, args[0]):
             recorder.untracked.moved(before, args[0], ops.name_of(func), frame)
     return result

@@ -16,7 +16,7 @@ from tensorlens import reference
 from tensorlens.journal import PASS, UNCOMPARED
 from tensorlens.tracer.net import Net, safe_text
 from tensorlens.tracer.recorder import Recorder
-from tensorlens.tracer.unheard import Unheard, hears
+from tensorlens.tracer.unheard import hears
 
 WHOLE = 4096  # values of a gradient or root that are kept; of a leaf, FEW
 FEW = 64
@@ -54,7 +54,7 @@ class Samples:
         if self._passes >= PASSES:
             return _unsampled
         self._passes += 1
-        with self._net, self._recorder.quiet(), torch.no_grad(), Unheard():
+        with self._net, self._recorder.quiet(), torch.no_grad():
             begins = tuple(self._sample(root, WHOLE) for root in roots)
             leaves = {number: self._sample(leaf, FEW) for number, leaf in self._leaves()}
             return self._end(begins, leaves)
@@ -62,7 +62,7 @@ class Samples:
 
     def _end(self, begins: tuple[Sample | None, ...], leaves: dict[int, Sample | None]) -> Ended:
         def end(result: Any, asked: list[torch.Tensor], failed: bool) -> None:
-            with self._net, self._recorder.quiet(), torch.no_grad(), Unheard():
+            with self._net, self._recorder.quiet(), torch.no_grad():
                 self._recorder.rows.append((PASS, begins, self._gradients(leaves, result, asked), failed))
 
         return end
