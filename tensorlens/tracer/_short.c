@@ -20,8 +20,9 @@ enum { LONG = 1, ORDINARY, SIMPLE, VIEW }; /* the ways, as in ops.py */
 enum { MOST = 16 };                        /* tensors, and other arguments, of a call that is taken here */
 
 static PyObject *s_version, *s_base, *s_requires_grad, *s_grad_fn, *s_retains_grad, *s_sequence_nr, *s_shape, *s_dtype,
-    *s_device, *s_data_ptr, *s_paused, *s_due, *s_sweep, *s_find_plan, *s_entry, *s_finish_compiled, *s_refuse;
+    *s_device, *s_paused, *s_due, *s_sweep, *s_find_plan, *s_entry, *s_finish_compiled, *s_refuse;
 static PyObject *none, *zero; /* NONE as in journal.py, and 0 */
+static PyObject *data_ptr;    /* of tensors, as PyTorch made it */
 
 typedef struct {
     PyObject_HEAD
@@ -415,7 +416,7 @@ record_kernel(ShortWay *self, Call *call, int way)
     if (call->graph == 2 && PyTuple_GET_ITEM(call->plan, 2) == Py_True && note_risk(self, call) < 0)
         return -1;
     if (way == SIMPLE) {
-        call->address = PyObject_CallMethodNoArgs(call->result, s_data_ptr);
+        call->address = PyObject_CallOneArg(data_ptr, call->result);
         if (call->address == NULL)
             return -1;
         int lies_somewhere = PyObject_IsTrue(call->address);
@@ -502,7 +503,7 @@ record_ordinary(ShortWay *self, Call *call)
             return -1;
     }
     else if (!written) {
-        call->address = PyObject_CallMethodNoArgs(call->result, s_data_ptr);
+        call->address = PyObject_CallOneArg(data_ptr, call->result);
         PyObject *lies_there = call->address == NULL ? NULL : PyDict_GetItemWithError(self->blocks, call->address);
         if (call->address == NULL || (lies_there != NULL && tensor_of(lies_there) != NULL))
             return call->address == NULL ? -1 : 0;
@@ -742,7 +743,6 @@ PyInit__short(void)
                  {&s_shape, "shape"},
                  {&s_dtype, "dtype"},
                  {&s_device, "device"},
-                 {&s_data_ptr, "data_ptr"},
                  {&s_paused, "paused"},
                  {&s_due, "due"},
                  {&s_sweep, "sweep"},
@@ -753,6 +753,13 @@ PyInit__short(void)
     for (size_t n = 0; n < sizeof texts / sizeof *texts; n++)
         if ((*texts[n].place = PyUnicode_InternFromString(texts[n].text)) == NULL)
             return NULL;
+    PyObject *torch = PyImport_ImportModule("torch._C");
+    PyObject *base = torch == NULL ? NULL : PyObject_GetAttrString(torch, "TensorBase");
+    data_ptr = base == NULL ? NULL : PyObject_GetAttrString(base, "data_ptr"); /* not one that the program has put there */
+    Py_XDECREF(base);
+    Py_XDECREF(torch);
+    if (data_ptr == NULL)
+        return NULL;
     none = PyLong_FromLong(-1);
     zero = PyLong_FromLong(0);
     PyObject *made = none == NULL || zero == NULL || PyType_Ready(&ShortWayType) < 0 ? NULL : PyModule_Create(&module);

@@ -15,6 +15,7 @@ import torch
 
 from tensorlens.journal import NONE
 from tensorlens.tracer.net import pass_over
+from tensorlens.tracer.originals import isinf, isnan, numel, total
 from tensorlens.tracer.unheard import hears
 
 MAX_NODES = 20_000
@@ -84,11 +85,11 @@ def _given(node: Any) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def _odd_values(recorder: Any, node: Any, slot: str, data: torch.Tensor) -> tuple[Any, ...] | None:
-    if data.layout is not torch.strided or data.numel() > MAX_VALUES or hears(data):
+    if data.layout is not torch.strided or numel(data) > MAX_VALUES or hears(data):
         return None
     with torch.no_grad():
-        counts = {"0": int((data == 0).sum()), "infinite": int(data.isinf().sum()), "NaN": int(data.isnan().sum())}
-    text = ", ".join(f"{count} of its {data.numel()} values are {what}" for what, count in counts.items() if count)
+        counts = {"0": int(total(data == 0)), "infinite": int(total(isinf(data))), "NaN": int(total(isnan(data)))}
+    text = ", ".join(f"{count} of its {numel(data)} values are {what}" for what, count in counts.items() if count)
     row = _row(node, node._sequence_nr(), slot, data, text, recorder)
     return None if row is None or not text else (*row[:8], "nan", text)
 

@@ -14,6 +14,7 @@ from tensorlens.journal import MODE, NONE
 from tensorlens.tracer import ops
 from tensorlens.tracer.frames import frame_at
 from tensorlens.tracer.net import Net
+from tensorlens.tracer.originals import data_ptr, detach, equal
 from tensorlens.tracer.recorder import Recorder, gather
 from tensorlens.tracer.unheard import Unheard, hears
 
@@ -84,7 +85,7 @@ def _from_array(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     source: Any = args[0] if args else None
     with Net(recorder, "shared memory", frame):
         shares = type(source).__name__ == "ndarray" and result.device.type == "cpu"
-        if shares and source.__array_interface__["data"][0] == result.data_ptr():
+        if shares and source.__array_interface__["data"][0] == data_ptr(result):
             recorder.gap(ops.SHARED_WITH_NUMPY, frame)
             recorder.untracked.open(result, ops.name_of(func), frame, True, source)
     return result
@@ -105,7 +106,7 @@ def _assign_data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     before = None
     with Net(recorder, "what was there", frame), torch._C.DisableTorchFunctionSubclass(), Unheard():
         if not (is_lazy(args[0]) or hears(args[0])):  # a lazy one refuses every question
-            before = args[0].detach()
+            before = detach(args[0])
     result = recorder.call(func, args, kwargs, frame)
     if before is None:
         return result
@@ -120,7 +121,7 @@ def _differ(one: torch.Tensor, other: torch.Tensor) -> bool:
     if one.shape != other.shape or one.dtype != other.dtype or one.device.type != "cpu":
         return True
     try:
-        return one.data_ptr() != other.data_ptr() and not torch.equal(one, other.detach())
+        return data_ptr(one) != data_ptr(other) and not equal(one, detach(other))
     except (RuntimeError, NotImplementedError):  # tensors without plain memory
         return True
 

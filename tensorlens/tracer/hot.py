@@ -30,6 +30,7 @@ from tensorlens.tracer.frames import Sites, frame_at
 from tensorlens.tracer.identity import Entry, Identity, text_of
 from tensorlens.tracer.net import Net, pass_over
 from tensorlens.tracer.ops import LONG, ORDINARY, SIMPLE, VIEW
+from tensorlens.tracer.originals import data_ptr, untyped_storage
 
 Called = tuple[Any, str, Any, bool, bool]
 Key = tuple[Any, ...]  # all that a plan stands for
@@ -126,7 +127,7 @@ class Hot(TorchFunctionMode):
         if strange or (way == VIEW and base is None):
             self.ways[func] = ORDINARY  # torch has changed: believe nothing about this function
             raise LongWayError
-        made = (tuple(result.shape), text_of(result.dtype), text_of(result.device), result.untyped_storage().nbytes())
+        made = (tuple(result.shape), text_of(result.dtype), text_of(result.device), untyped_storage(result).nbytes())
         number, name = next(self.plan_ids), None if node is None else node.name()
         plan = (
             PLAN,
@@ -145,7 +146,7 @@ class Hot(TorchFunctionMode):
 
     def _is_held(self, result: Any) -> bool:
         """Whether a tensor that is alive was met at the address of this one: they share memory, perhaps."""
-        entry = self.identity.blocks.get(result.data_ptr())
+        entry = self.identity.blocks.get(data_ptr(result))
         return entry is not None and entry[0]() is not None
 
     def ordinary(self, func: Any, result: Any, tensors: list[Any], inputs: list[int], first: int, frame: Any) -> None:
@@ -199,7 +200,7 @@ class Hot(TorchFunctionMode):
         counter, storage = (number, number) if owner is None else owner[2:]
         entry = self.identity.known[id(result)] = (_ref(result), number, counter, storage)
         if owner is None:
-            self.identity.blocks[result.data_ptr()] = entry
+            self.identity.blocks[data_ptr(result)] = entry
         if number >= self.identity.due:
             self.identity.sweep(number)
         return number
@@ -325,7 +326,7 @@ def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
             if plan[2] and graph == 2 and not recorder.risky:
                 recorder.risky = ops.RISKS[func](args, kwargs)
             if way == SIMPLE:
-                address = result.data_ptr()
+                address = data_ptr(result)
                 if not address:
                     raise LongWayError
                 number = next(numbers)

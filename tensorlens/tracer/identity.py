@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from tensorlens.journal import ALIVE, NONE, STORAGE, TENSOR
+from tensorlens.tracer.originals import untyped_storage
 
 SWEEP = 1024  # new tensors, at the least, between two sweeps: few entries stay near the processor
 CENSUS = 32_768  # likewise between two counts of those that are alive
@@ -159,7 +160,7 @@ def _memory(tensor: torch.Tensor) -> tuple[int, int, int]:
     """(address, identity, bytes) of the storage; the address is 0 where it has no memory, all are 0 where the tensor
     has no storage."""
     try:
-        storage = tensor.untyped_storage()
+        storage = untyped_storage(tensor)
         return 0 if is_fake(tensor) else storage.data_ptr(), storage._cdata, storage.nbytes()
     except (RuntimeError, NotImplementedError, AttributeError, ValueError):
         return 0, 0, 0

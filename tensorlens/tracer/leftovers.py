@@ -17,6 +17,17 @@ import torch
 from tensorlens.journal import NONE, NOTICED
 from tensorlens.tracer.autopsy import LEAF_SEQUENCE, check_of, nodes_of, raw_saved_of
 from tensorlens.tracer.net import pass_over
+from tensorlens.tracer.originals import (
+    as_strided,
+    detach,
+    frombuffer,
+    isclose,
+    numel,
+    some,
+    storage_offset,
+    stride,
+    untyped_storage,
+)
 from tensorlens.tracer.recorder import Recorder, gather, version_of
 from tensorlens.tracer.texts import SHOWN_VALUES, short_text
 from tensorlens.tracer.unheard import hears
@@ -145,7 +156,7 @@ def _compare(recorder: Recorder, sequence: int, data: torch.Tensor) -> tuple[int
             continue
         if mark.moved != NONE:
             if mark.moved == known and not moved:
-                if mark.storage is not None and mark.storage() is data.untyped_storage():
+                if mark.storage is not None and mark.storage() is untyped_storage(data):
                     moved = True  # what the node saved lies where it lay: a view keeps its memory, or it was put back
                     continue
                 return mark.number, known, "", short_text(data)
@@ -160,17 +171,17 @@ def _compare(recorder: Recorder, sequence: int, data: torch.Tensor) -> tuple[int
 
 def _values(recorder: Recorder, mark: Mark, data: torch.Tensor) -> tuple[str, str] | None:
     """The first values that differ, then and now; None where none does. ("", now) where the old ones were not kept."""
-    now = data.detach()
+    now = detach(data)
     watch = recorder.untracked.watch_of(mark)
     if mark.content is None or watch is None:
         return "", short_text(now)
-    memory = torch.frombuffer(bytearray(mark.content), dtype=now.dtype)
-    then = memory.as_strided(now.shape, now.stride(), now.storage_offset())
-    differs = ~torch.isclose(then, now, rtol=CLOSE, atol=0.0, equal_nan=True)
-    if not differs.any():
+    memory = frombuffer(bytearray(mark.content), dtype=now.dtype)
+    then = as_strided(memory, now.shape, stride(now), storage_offset(now))
+    differs = ~isclose(then, now, rtol=CLOSE, atol=0.0, equal_nan=True)
+    if not some(differs):
         return None
     return _shown(then, differs), _shown(now, differs)
 
 
 def _shown(tensor: torch.Tensor, differs: torch.Tensor) -> str:
-    return short_text(tensor if tensor.numel() <= SHOWN_VALUES else tensor[differs][:SHOWN_VALUES])
+    return short_text(tensor if numel(tensor) <= SHOWN_VALUES else tensor[differs][:SHOWN_VALUES])

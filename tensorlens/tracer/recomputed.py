@@ -16,6 +16,7 @@ from torch.utils import checkpoint
 
 from tensorlens.journal import NOTICED
 from tensorlens.tracer.net import Net
+from tensorlens.tracer.originals import clone, detach, every, is_contiguous, isclose, numel, reshape
 from tensorlens.tracer.recorder import Recorder
 from tensorlens.tracer.texts import SHOWN_VALUES, short_text
 from tensorlens.tracer.unheard import Unheard, hears
@@ -71,14 +72,14 @@ def _sample(tensor: torch.Tensor) -> torch.Tensor | None:
     """A copy of some of a tensor's values, evenly spread; None where reading them would cost."""
     if tensor.device.type != "cpu" or tensor.layout is not torch.strided or hears(tensor):
         return None
-    flat = tensor.detach().reshape(-1) if tensor.is_contiguous() else tensor.detach()[..., :SAMPLES].reshape(-1)
-    return flat[:: max(1, math.ceil(flat.numel() / SAMPLES))].clone()
+    flat = reshape(detach(tensor) if is_contiguous(tensor) else detach(tensor)[..., :SAMPLES], (-1,))
+    return clone(flat[:: max(1, math.ceil(numel(flat) / SAMPLES))])
 
 
 def _close(one: torch.Tensor | None, other: torch.Tensor | None) -> bool:
     if one is None or other is None or one.shape != other.shape or one.dtype != other.dtype:
         return True  # not compared, or PyTorch's own to refuse
-    return bool(torch.isclose(one, other, rtol=CLOSE, atol=1e-6, equal_nan=True).all())
+    return bool(every(isclose(one, other, rtol=CLOSE, atol=1e-6, equal_nan=True)))
 
 
 def _text(sample: torch.Tensor | None) -> str:

@@ -15,6 +15,20 @@ import torch
 from tensorlens import reference
 from tensorlens.journal import PASS, UNCOMPARED
 from tensorlens.tracer.net import Net, safe_text
+from tensorlens.tracer.originals import (
+    absolute,
+    arange,
+    cat,
+    detach,
+    is_complex,
+    numel,
+    reshape,
+    stack,
+    to,
+    tolist,
+    total,
+    view_as_real,
+)
 from tensorlens.tracer.recorder import Recorder
 from tensorlens.tracer.unheard import hears
 
@@ -93,7 +107,7 @@ class Samples:
             return None
         most = most if self._left > 0 else FEW
         try:
-            values = _values(tensor.detach(), most)
+            values = _values(detach(tensor), most)
         except (RuntimeError, NotImplementedError, TypeError):
             return None
         self._left -= len(values)
@@ -107,13 +121,13 @@ def _unsampled(result: Any, asked: list[torch.Tensor], failed: bool) -> None:
 def _values(tensor: torch.Tensor, most: int) -> list[float]:
     if tensor.layout is not torch.strided:
         tensor = tensor.to_dense()
-    if tensor.is_complex():
-        tensor = torch.view_as_real(tensor.resolve_conj())
-    flat = tensor.reshape(-1)
-    if flat.numel() <= most:
-        values: list[float] = flat.to("cpu", torch.float64).tolist()
+    if is_complex(tensor):
+        tensor = view_as_real(tensor.resolve_conj())
+    flat = reshape(tensor, (-1,))
+    if numel(flat) <= most:
+        values: list[float] = tolist(to(flat, "cpu", torch.float64))
         return values
-    places = torch.arange(most, device=flat.device) * flat.numel() // most
-    sums = torch.stack([flat.sum(dtype=torch.float64), flat.abs().sum(dtype=torch.float64)])
-    picked: list[float] = torch.cat([flat[places].to(torch.float64), sums]).tolist()
+    places = arange(most, device=flat.device) * numel(flat) // most
+    sums = stack([total(flat, dtype=torch.float64), total(absolute(flat), dtype=torch.float64)])
+    picked: list[float] = tolist(cat([to(flat[places], torch.float64), sums]))
     return picked

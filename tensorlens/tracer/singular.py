@@ -16,6 +16,7 @@ import torch
 from tensorlens.journal import NOTICED
 from tensorlens.tracer import ops
 from tensorlens.tracer.autopsy import LEAF_SEQUENCE, nodes_of, raw_saved_of
+from tensorlens.tracer.originals import detach, every, isfinite, isnan, numel, ones, some, total
 from tensorlens.tracer.recorder import Recorder, gather
 from tensorlens.tracer.texts import SHOWN_VALUES, short_text
 from tensorlens.tracer.unheard import hears
@@ -42,7 +43,7 @@ def singular_nodes(recorder: Recorder, roots: list[torch.Tensor], frame: Any) ->
         return []
     try:
         with torch.no_grad():
-            if all(root.device.type == "cpu" and bool(root.isfinite().all()) for root in roots):
+            if all(root.device.type == "cpu" and bool(every(isfinite(root))) for root in roots):
                 return list(_examine(roots))
     except Exception as trouble:  # ours: the user's backward goes on
         recorder.trouble("where derivatives are not finite", trouble, frame)
@@ -59,20 +60,20 @@ def note_singular(recorder: Recorder, found: list[Found], result: Any) -> None:
     returned: list[torch.Tensor] = []
     gather(result, returned)
     gradients += [(recorder.identity.meet(gradient), gradient) for gradient in returned]
-    spoiled = [(number, _text(gradient.detach())) for number, gradient in gradients if _is_spoiled(gradient)]
+    spoiled = [(number, _text(detach(gradient))) for number, gradient in gradients if _is_spoiled(gradient)]
     if spoiled:
         recorder.rows.extend((NOTICED, "singular", *node, *spoiled[0]) for node in found)
 
 
 def _text(gradient: torch.Tensor) -> str:
-    if gradient.numel() <= SHOWN_VALUES:
+    if numel(gradient) <= SHOWN_VALUES:
         return short_text(gradient)
-    what = "nan" if bool(gradient.isnan().any()) else "inf"
-    return f"{what} in {int((~gradient.isfinite()).sum())} of {gradient.numel()} elements"
+    what = "nan" if bool(some(isnan(gradient))) else "inf"
+    return f"{what} in {int(total(~isfinite(gradient)))} of {numel(gradient)} elements"
 
 
 def _is_spoiled(gradient: torch.Tensor) -> bool:
-    return gradient.layout is torch.strided and _is_read(gradient) and not bool(gradient.isfinite().all())
+    return gradient.layout is torch.strided and _is_read(gradient) and not bool(every(isfinite(gradient)))
 
 
 def _examine(roots: list[torch.Tensor]) -> Iterator[Found]:
@@ -96,12 +97,12 @@ def _derivative(node: Any) -> tuple[int, int]:
     if not all(_is_plain(raw) for _, raw in raw_saved_of(node)):
         return 0, 0
     try:
-        given = [torch.ones(list(entry.shape), dtype=entry.dtype) for entry in node._input_metadata]
+        given = [ones(list(entry.shape), dtype=entry.dtype) for entry in node._input_metadata]
         found: list[torch.Tensor] = []
         gather(node(*given), found)
     except (RuntimeError, TypeError, AttributeError):
         return 0, 0
-    return sum(int((~g.isfinite()).sum()) for g in found), sum(g.numel() for g in found)
+    return sum(int(total(~isfinite(g))) for g in found), sum(numel(g) for g in found)
 
 
 def _is_plain(raw: Any) -> bool:
@@ -132,7 +133,7 @@ def _selections(node: Any, above: dict[Any, list[Any]]) -> Iterator[int]:
 def _masks(product: Any) -> bool:
     """Whether a factor of a product is zero somewhere: a mask."""
     for _, raw in raw_saved_of(product):
-        if raw is not None and _is_plain(raw) and raw.data is not None and bool((raw.data == 0).any()):
+        if raw is not None and _is_plain(raw) and raw.data is not None and bool(some(raw.data == 0)):
             return True
     return False
 

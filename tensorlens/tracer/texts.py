@@ -9,6 +9,7 @@ import torch
 
 from tensorlens.journal import values_text
 from tensorlens.tracer.identity import text_of
+from tensorlens.tracer.originals import numel, tolist
 from tensorlens.tracer.unheard import hears
 
 SHOWN_VALUES = 6
@@ -22,10 +23,10 @@ def short_text(tensor: torch.Tensor) -> str:
 def short_values(tensor: torch.Tensor) -> Any:
     """What `short_text` says, before it is made into text: nested lists of numbers, a number, or text."""
     dense = tensor.layout is torch.strided and tensor.device.type == "cpu"
-    if tensor.numel() > SHOWN_VALUES or not dense or hears(tensor):
+    if numel(tensor) > SHOWN_VALUES or not dense or hears(tensor):
         return _kind_text(tensor.shape, tensor.dtype)
     try:
-        return tensor.tolist()
+        return tolist(tensor)
     except (RuntimeError, NotImplementedError):
         return _shape_text(tensor.shape)
 

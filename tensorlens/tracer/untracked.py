@@ -20,6 +20,7 @@ from tensorlens.journal import NONE, NOTICED
 from tensorlens.tracer.between import Place, changed_between, place_of
 from tensorlens.tracer.hot import WATCHED
 from tensorlens.tracer.identity import is_fake
+from tensorlens.tracer.originals import data_ptr, element_size, numel, stride, untyped_storage
 from tensorlens.tracer.recorder import Recorder
 
 SMALL = 16 * 1024  # bytes compared at every call; larger memory is compared where a call touches it, and at backward
@@ -77,7 +78,7 @@ class Untracked:
         if is_fake(tensor):
             return
         try:
-            storage = tensor.untyped_storage()
+            storage = untyped_storage(tensor)
             if tensor.device.type != "cpu" or not storage.nbytes() or storage.data_ptr() == 0:
                 return
             watch = Watch(
@@ -105,9 +106,9 @@ class Untracked:
 
     def written(self, tensor: torch.Tensor, way: str, frame: Any) -> None:
         """`tensor` was written by a kernel that moves no version; what was there before is not known."""
-        storage = tensor.untyped_storage()
+        storage = untyped_storage(tensor)
         site, number = self.recorder.sites.of(frame), self.recorder.identity.meet(tensor)
-        mark = Mark(0, _next_sequence(), weakref.ref(storage), tensor.data_ptr(), extent_of(tensor))
+        mark = Mark(0, _next_sequence(), weakref.ref(storage), data_ptr(tensor), extent_of(tensor))
         self._note(mark, way, site, (site,), number)
 
     def stored(self, frame: FrameType) -> None:
@@ -179,7 +180,7 @@ class Untracked:
             first, last = _difference(watch.content, now)
             start, size = watch.start + first, last - first
         elif writer is not None:
-            start, size = writer.data_ptr(), extent_of(writer)
+            start, size = data_ptr(writer), extent_of(writer)
         else:
             return
         sequence = _next_sequence() if before is None or writer is not None else before
@@ -213,20 +214,20 @@ def _moved(tensor: torch.Tensor, version: int) -> bool:
 
 def address_of(tensor: torch.Tensor) -> int:
     try:
-        return 0 if is_fake(tensor) else tensor.data_ptr()
+        return 0 if is_fake(tensor) else data_ptr(tensor)
     except (RuntimeError, ValueError, NotImplementedError):
         return 0
 
 
 def extent_of(tensor: torch.Tensor) -> int:
     """How many bytes lie between the first and the last element of a tensor, both included."""
-    last = sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.stride(), strict=True))
-    return (last + 1) * tensor.element_size() if tensor.numel() else 0
+    last = sum((n - 1) * step for n, step in zip(tensor.shape, stride(tensor), strict=True))
+    return (last + 1) * element_size(tensor) if numel(tensor) else 0
 
 
 def _memory_of(tensor: torch.Tensor) -> weakref.ref[Any] | None:
     try:
-        return weakref.ref(tensor.untyped_storage())
+        return weakref.ref(untyped_storage(tensor))
     except (RuntimeError, NotImplementedError):
         return None
 

@@ -1,0 +1,49 @@
+"""What can be done with tensors, as PyTorch made it.
+
+The program may have put functions of its own on `torch.Tensor` and in `torch`, which are not for the lens to call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+Tensor = torch.Tensor
+Making = Callable[..., Tensor]
+Counting = Callable[[Tensor], int]
+_methods: Any = torch._C.TensorBase
+_functions: Any = torch._C._VariableFunctions
+
+data_ptr: Counting = _methods.data_ptr
+numel: Counting = _methods.numel
+element_size: Counting = _methods.element_size
+storage_offset: Counting = _methods.storage_offset
+stride: Callable[[Tensor], tuple[int, ...]] = _methods.stride
+untyped_storage: Callable[[Tensor], torch.UntypedStorage] = _methods.untyped_storage
+is_contiguous: Callable[[Tensor], bool] = _methods.is_contiguous
+is_complex: Callable[[Tensor], bool] = _methods.is_complex
+tolist: Callable[[Tensor], Any] = _methods.tolist
+
+detach: Making = _methods.detach
+clone: Making = _methods.clone
+reshape: Making = _methods.reshape
+as_strided: Making = _methods.as_strided
+to: Making = _methods.to
+absolute: Making = _methods.abs
+total: Making = _methods.sum
+every: Making = _methods.all
+some: Making = _methods.any
+isfinite: Making = _methods.isfinite
+isinf: Making = _methods.isinf
+isnan: Making = _methods.isnan
+
+equal: Callable[[Tensor, Tensor], bool] = _functions.equal
+isclose: Making = _functions.isclose
+frombuffer: Making = _functions.frombuffer
+ones: Making = _functions.ones
+arange: Making = _functions.arange
+stack: Making = _functions.stack
+cat: Making = _functions.cat
+view_as_real: Making = _functions.view_as_real
