@@ -8,8 +8,10 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from tensorlens.model import Span
+if TYPE_CHECKING:  # `list` and the program's process import no records
+    from tensorlens.model import Span
 
 _ZERO_WIDTH = {"Mn", "Me"}
 _IGNORE = ("ignore", None, Warning, None, 0)
