@@ -62,7 +62,8 @@ def outcome(trace: Trace) -> str:
     if script.outcome == "exit":
         return f"the script ended itself{code}"
     if script.outcome == "timeout":
-        return f"the script was stopped at its time limit{code}; the report covers what ran until then"
+        ended = _signal(script.exit_code)
+        return f"the script was stopped at its time limit{ended}; the report covers what ran until then"
     if script.outcome == "interrupted":
         return f"the script was interrupted{code}; the report covers what ran until then"
     return f"the script was killed{_signal(script.exit_code)}; the report covers what was recorded until then"

@@ -1,3 +1,3 @@
-# was stopped at its time limit, exit code -15
+# was stopped at its time limit by SIGTERM
 # --timeout 12
 while True: x + y

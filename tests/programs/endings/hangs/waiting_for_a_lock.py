@@ -1,4 +1,4 @@
-# was stopped at its time limit, exit code -15
+# was stopped at its time limit by SIGTERM
 # --timeout 12
 lock = threading.Lock()
 lock.acquire(); lock.acquire()

@@ -1,4 +1,4 @@
-# was stopped at its time limit, exit code -15
+# was stopped at its time limit by SIGTERM
 # --timeout 12
 thread = threading.Thread(target=time.sleep, args=(60,), daemon=True)
 thread.start()
