@@ -17,8 +17,8 @@ from fuzzing.texts import command_lines, said_by, sources
 from fuzzing.verdict import obeyed, wrong_with, wrong_with_report
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from test_unchanged import comparable, reasons
-from warm import Warm
+from test_unchanged import reasons
+from warm import Warm, comparable
 
 from tensorlens import store
 from tensorlens.errors import TraceFileError

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from warm import Ran, Warm
+from warm import Warm, comparable
 
 from tensorlens.diagnostics import diagnose
 from tensorlens.model import Diagnostic
@@ -19,8 +19,6 @@ CORRECT = sorted((_PROGRAMS / "correct").glob("[!_]*.py"))
 
 _EXPECT = re.compile(r"expect: ([a-z0-9-]+)")
 _ROLES = re.compile(r"# role: (.+)$")
-_ADDRESS = re.compile(r"0x[0-9a-f]+")
-_OWN_FRAME = re.compile(r'  File "[^"]*zygote\.py".*\n.*\n')
 
 MISSED: dict[str, str] = {}  # program: what the lens gets wrong about it
 UNEQUAL: dict[str, str] = {}  # program: how its output differs under the lens
@@ -106,12 +104,7 @@ def test_a_correct_program_is_left_in_peace(program: Path, runs: Runs) -> None:
 
 @pytest.mark.parametrize("program", _parameters(FAILING + SILENT + CORRECT, UNEQUAL, one_in=4))
 def test_output_and_status_are_those_of_plain_python(program: Path, runs: Runs) -> None:
-    assert _comparable(runs.traced(program)[0]) == _comparable(runs.plain(program))
-
-
-def _comparable(ran: Ran) -> tuple[int, str, str]:
-    plain = [_OWN_FRAME.sub("", _ADDRESS.sub("0x", text)) for text in (ran.stdout, ran.stderr)]
-    return ran.returncode, plain[0], plain[1]
+    assert comparable(runs.traced(program)[0]) == comparable(runs.plain(program))
 
 
 def test_there_are_enough_programs() -> None:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from unchanged.counts import kept, tell
 from unchanged.groups import GROUPS, Group, op_db
 from unchanged.observing import MANY, Observed, settled
 from unchanged.operations import compare
-from warm import Ran, Warm
+from warm import Warm, comparable
 
 import tensorlens
 from tensorlens.model import Gap, Trace
@@ -46,11 +45,6 @@ GAPS = {
     "numpy_and_dlpack": "memory is shared with an array outside torch: writes through it are not seen",
 }
 """What the report of a program must say that it has not seen."""
-
-_ADDRESS = re.compile(r"0x[0-9a-f]+")
-_ZYGOTE = r'  File "[^"]*zygote\.py"'
-_OWN_FRAME = re.compile(rf'  File "<string>", line 1, in <module>\n(?={_ZYGOTE})|{_ZYGOTE}.*\n.*\n')
-_REPEATED = re.compile(r"Previous line repeated \d+ more times")  # a few less: our frames are on the stack too
 
 
 def _parts() -> Iterator[Any]:
@@ -104,12 +98,6 @@ def _scripts(*daily: str) -> list[Any]:
         )
         for script in SCRIPTS
     ]
-
-
-def comparable(ran: Ran) -> tuple[int, str, str]:
-    texts = [_OWN_FRAME.sub("", _ADDRESS.sub("0x", text)) for text in (ran.stdout, ran.stderr)]
-    texts = [_REPEATED.sub("", text) for text in texts]
-    return ran.returncode, texts[0], texts[1]
 
 
 def reasons(trace: Trace) -> str:

@@ -16,10 +16,10 @@ from odd_sources import SOURCES
 from test_forged import JOURNALS
 from test_net import CLAIMS, INNER, REFERENCE
 from test_survival import GIGABYTES
-from test_unchanged import SCRIPTS, comparable
+from test_unchanged import SCRIPTS
 from unchanged import counts
 from unchanged.groups import FEW, GROUPS, SOME
-from warm import Warm
+from warm import Warm, comparable
 
 from tensorlens.journal import BROKEN
 from tensorlens.model import Trace

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,12 @@ from tensorlens.reader import Reader
 from tensorlens.reference import attach
 
 _ZYGOTE = Path(__file__).parent / "support" / "zygote.py"
+_FRAME = r'  File "[^"]*zygote\.py"'
+_VARYING = re.compile(
+    r"(?<=0x)[0-9a-f]+"
+    r"|Previous line repeated \d+ more times"  # a few less: frames of the lens are on the stack too
+    rf'|  File "<string>", line 1, in <module>\n(?={_FRAME})|{_FRAME}.*\n.*\n'  # what runs the script here
+)
 
 
 @dataclass(frozen=True)
@@ -23,6 +30,11 @@ class Ran:
     returncode: int
     stdout: str
     stderr: str
+
+
+def comparable(ran: Ran) -> tuple[int, str, str]:
+    """What a run came to, less what differs from run to run."""
+    return ran.returncode, _VARYING.sub("", ran.stdout), _VARYING.sub("", ran.stderr)
 
 
 class Warm:
