@@ -18,6 +18,7 @@ from daily import one_in
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 from torch.testing._internal.common_methods_invocations import op_db
+from unchanged.operations import samples
 
 from tensorlens.tracer import compiled
 from tensorlens.tracer.recorder import Recorder
@@ -212,16 +213,15 @@ def test_operations_leave_the_same_rows(op: Any, monkeypatch: pytest.MonkeyPatch
     functions = [f for f in (op.op, op.method_variant, op.inplace_variant) if f is not None]
 
     def program(short_way: Any) -> list[Any]:
-        torch.manual_seed(0)
-        samples = list(op.sample_inputs("cpu", dtype, requires_grad=op.supports_autograd))[:3]
-        return rows_of(lambda: attempt(functions, samples), short_way, monkeypatch)
+        made = samples(op, dtype, 3)
+        return rows_of(lambda: attempt(functions, made), short_way, monkeypatch)
 
     program(None)  # some functions do more the first time
     assert program(ShortWay) == program(None)
 
 
-def attempt(functions: list[Any], samples: list[Any]) -> None:
-    for sample in samples:
+def attempt(functions: list[Any], made: list[Any]) -> None:
+    for sample in made:
         for function in functions:
             for _ in range(3):  # from the second time on there is a plan
                 with suppress(Exception):
