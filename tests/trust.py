@@ -18,6 +18,7 @@ from test_net import CLAIMS, INNER, REFERENCE
 from test_survival import GIGABYTES
 from test_unchanged import SCRIPTS
 from unchanged import counts
+from unchanged.checks import MOST_TENSORS
 from unchanged.groups import FEW, GROUPS, SOME
 from warm import Warm, comparable
 
@@ -66,9 +67,9 @@ gradients, warnings, exceptions with their text, and the state of the random gen
 backward in float64, float32, complex128 and int64: as functions on all sample inputs, in every other way that they can
 be called on {SOME} of them in each dtype. Modules go forward, backward, and backward through the backward, in training
 and evaluation; optimizers in each implementation (loop, foreach, fused, differentiable) through steps and a round trip
-of their state. Of the cases of `test_nn.py` and the checks (float64, {FEW} samples of each operation) the end is
-compared: passed, or the same error with the same text. "Undetermined" are those that plain runs already give different
-values for (`torch.empty`): all but the values is compared.
+of their state. Of the cases of `test_nn.py` and the checks (float64, {FEW} samples of each operation, with no more than
+{MOST_TENSORS} tensors) the end is compared: passed, or the same error with the same text. "Undetermined" are those that
+plain runs already give different values for (`torch.empty`): all but the values is compared.
 
 | What | How many | Samples | Undetermined | Differences |
 | --- | --- | --- | --- | --- |
