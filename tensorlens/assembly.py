@@ -11,10 +11,10 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from tensorlens import model
-from tensorlens.journal import NEW, NONE, NOTHING, WRITTEN
+from tensorlens.journal import NEW, NONE, NOTHING, SAME, WRITTEN
 from tensorlens.model import Access, Mode, State, Write
 from tensorlens.soundness import REFERENCES
-from tensorlens.window import Item, Raw, is_short, tensors_of
+from tensorlens.window import Raw, Window, is_short, tensors_of
 
 MODES: tuple[Mode, ...] = ("grad", "no_grad", "inference")
 
@@ -66,12 +66,15 @@ def state_of(raw: tuple[Any, ...], grad: str | None = None) -> State:
 
 
 class Assembly:
-    """`items` and `records` in the numbers of a trace. `nbytes` is known for the storages that no short row made."""
+    """The items of a `Window` and `records` in the numbers of a trace. `nbytes` is known for the storages that no
+    short row made."""
 
     def __init__(
-        self, items: list[Item], plans: dict[int, Plan], infos: dict[int, Info], nbytes: dict[int, int], records: Any
+        self, window: Window, plans: dict[int, Plan], infos: dict[int, Info], nbytes: dict[int, int], records: Any
     ) -> None:
-        self._items = items
+        self._items = items = window.items()
+        self._dropped = window.dropped_nodes
+        self._nodes: dict[int, tuple[int, str | None, int]] = {}  # tensor -> the event that gave it its node, the node
         self._plans = plans
         self._infos = dict(infos)
         self._nbytes = dict(nbytes)
@@ -164,6 +167,8 @@ class Assembly:
         inputs = self._accesses(raw[1:-4])
         output = self._met[number] = Access(tensor, version)
         node = None if plan.grad_fn is None else first + plan.offset
+        if node is not None:
+            self._nodes[number] = index, plan.grad_fn, node
         state = State(tensor, version, plan.requires_grad, node is None, plan.grad_fn, node, False, None, place)
         written = inputs[0].version if plan.result == WRITTEN else None
         return model.Call(
@@ -188,7 +193,7 @@ class Assembly:
             self._accesses(inputs),
             self._accesses(outputs),
             tuple(Write(self._tensors[t], *v) for t, *v in zip(writes[::3], writes[1::3], writes[2::3], strict=True)),
-            tuple(self._state(state) for state in states),
+            tuple(self._state(state, index) for state in states),
             (first, last),
             MODES[mode],
             within,
@@ -204,11 +209,27 @@ class Assembly:
             found.append(access)
         return tuple(found)
 
-    def _state(self, raw: Raw) -> State:
+    def _state(self, raw: Raw, index: int) -> State:
         tensor, version, requires_grad, is_leaf, grad_fn, node, retains_grad, storage = raw
         place = self._storages.get(storage)
+        if node == SAME:
+            grad_fn, node = self._node_before(tensor, index)
+        elif node != NONE:
+            self._nodes[tensor] = index, grad_fn, node
         numbers = (optional(version), requires_grad, is_leaf, grad_fn, optional(node), retains_grad)
         return State(self._tensors[tensor], *numbers, None, place)
+
+    def _node_before(self, tensor: int, index: int) -> tuple[str | None, int]:
+        """The name and sequence number of the node that a tensor has had since before event `index`."""
+        dropped = self._dropped.get(tensor)
+        known = self._nodes.get(tensor, (NONE, None, NONE))
+        if dropped is None or not known[0] < dropped[0] < index:
+            return known[1:]
+        raw = dropped[1]
+        if is_short(raw):
+            plan = self._plans[raw[0]]
+            return plan.grad_fn, raw[-1] + plan.offset
+        return next((state[4], state[5]) for state in raw[6] if state[0] == tensor)
 
     def record(self, record: Any) -> Any:
         """A record, and all that it holds, in the numbers of the trace."""

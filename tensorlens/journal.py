@@ -48,6 +48,7 @@ from typing import IO, Any
 ) = range(28)
 
 NONE = -1  # in place of a number, where there is none
+SAME = -2  # in place of a node's sequence number in a state: the node is the one that was recorded last
 
 NEW, WRITTEN, NOTHING = range(3)
 """What a call of a plan returned: a new tensor, its first argument, which it wrote, or nothing."""

@@ -92,13 +92,12 @@ class Reader:
         return self._totals.total() + self._runs.total()
 
     def trace(self) -> model.Trace:
-        items = self._window.items()
         failures, end = tuple(self._failures), self._end
         found = inspection.Inspection(**{name: tuple(rows) for name, rows in self.noticed.items()})
         called = callbacks.Callbacks(**{name: tuple(rows) for name, rows in self._callbacks.items()})
         compared = self.reference or reference.Reference()
         records = (*failures, end, *self._assignments, found, called, compared)
-        assembly = Assembly(items, self._plans, self._infos, self._nbytes, records)
+        assembly = Assembly(self._window, self._plans, self._infos, self._nbytes, records)
         events = assembly.events()
         totals = self._totals.copy()
         for number, runs in self._runs.items():

@@ -49,6 +49,11 @@ def results_of(raw: Raw) -> tuple[int, ...]:
     return (*outputs[::2], *writes[::3], *(state[0] for state in states))
 
 
+def _gives_node(raw: Raw, tensor: int) -> bool:
+    """Whether a call gave a tensor the node that recorded it, rather than left the node as it was."""
+    return is_short(raw) or any(state[0] == tensor and state[5] >= 0 for state in raw[6])
+
+
 class Window:
     """The items of a run. `infos` is what is known of tensors that no short row made; it is thinned out here too.
 
@@ -64,6 +69,7 @@ class Window:
             int, list[Item]
         ] = {}  # tensor -> the call that met it first, and those that changed it last
         self._others: deque[Item] = deque(maxlen=_OTHERS)
+        self.dropped_nodes: dict[int, tuple[int, Raw]] = {}  # tensor -> the last dropped call that gave it a node
 
     def add(self, items: Iterable[Item]) -> None:
         self._recent += items
@@ -91,7 +97,9 @@ class Window:
         items = self._resting.setdefault(tensor, [])
         items.append(item)
         if len(items) > _LATEST + 1:
-            del items[1]
+            index, raw, _ = items.pop(1)
+            if _gives_node(raw, tensor):
+                self.dropped_nodes[tensor] = index, raw
 
     def last(self) -> Any:
         """The content of the last item; None if there is none."""
@@ -108,7 +116,7 @@ class Window:
             if type(content) is tuple:
                 needed.update(tensors_of(content))
         self._retire(leaving, needed)
-        tables: tuple[dict[int, Any], ...] = (self._resting, self._infos)
+        tables: tuple[dict[int, Any], ...] = (self._resting, self._infos, self.dropped_nodes)
         for held in tables:
             for tensor in [tensor for tensor in held if tensor not in needed]:
                 del held[tensor]

@@ -329,7 +329,7 @@ def interrupt() -> None:
 
 
 ANSWERS: list[Callable[[], object]] = [lambda: None, lambda: "x", lambda: 2**100, lambda: -1, object, lambda: int("no")]
-QUESTIONS = ["_version", "_base", "requires_grad", "grad_fn", "retains_grad", "shape", "dtype", "device"]
+QUESTIONS = ["_version", "_base", "requires_grad", "is_leaf", "retains_grad", "shape", "dtype", "device"]
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

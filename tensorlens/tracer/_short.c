@@ -17,9 +17,9 @@
 #endif
 
 enum { LONG = 1, ORDINARY, SIMPLE, VIEW }; /* the ways, as in ops.py */
-enum { MOST = 16 };                        /* tensors, and other arguments, of a call that is taken here */
+enum { MOST = 16, KINDS = 2 * MOST };      /* tensors, and what tells its other arguments, of a call taken here */
 
-static PyObject *s_version, *s_base, *s_requires_grad, *s_grad_fn, *s_retains_grad, *s_sequence_nr, *s_shape, *s_dtype,
+static PyObject *s_version, *s_base, *s_requires_grad, *s_is_leaf, *s_retains_grad, *s_shape, *s_dtype,
     *s_device, *s_paused, *s_due, *s_sweep, *s_find_plan, *s_entry, *s_finish_compiled, *s_refuse;
 static PyObject *none, *zero; /* NONE as in journal.py, and 0 */
 static PyObject *data_ptr;    /* of tensors, as PyTorch made it */
@@ -42,11 +42,12 @@ typedef struct {
     Input inputs[MOST];
     Py_ssize_t count;
     int mixed;            /* whether a tensor came in a list, or something was given by name */
-    PyObject *kinds[MOST]; /* the types of the arguments that are no tensors, borrowed */
+    PyObject *kinds[KINDS]; /* of the arguments that are no tensors: types, or the values of those that may tell more */
     Py_ssize_t kind_count;
     PyObject *first, *result; /* the sequence number before; what came back */
-    PyObject *version, *node, *base, *shape, *dtype, *device, *address, *owner, *plan; /* of the result, as far as asked */
-    long long graph, offset, drawn;
+    PyObject *version, *base, *shape, *dtype, *device, *address, *owner, *plan; /* of the result, as far as asked */
+    PyObject *given; /* the shape of the first tensor among the arguments, or None */
+    long long graph, leaf, drawn;
 } Call;
 
 static void
@@ -57,8 +58,10 @@ release(Call *call)
         Py_DECREF(call->inputs[n].id);
         Py_XDECREF(call->inputs[n].version);
     }
-    PyObject *held[] = {(PyObject *)call->frame, call->first,  call->version, call->node,  call->base, call->shape,
-                        call->dtype,             call->device, call->address, call->owner, call->plan};
+    for (Py_ssize_t n = 0; n < call->kind_count; n++)
+        Py_DECREF(call->kinds[n]);
+    PyObject *held[] = {(PyObject *)call->frame, call->first,  call->version, call->base,  call->shape, call->dtype,
+                        call->device,            call->given,  call->address, call->owner, call->plan};
     for (size_t n = 0; n < sizeof held / sizeof *held; n++)
         Py_XDECREF(held[n]);
 }
@@ -139,39 +142,66 @@ note_tensor(ShortWay *self, Call *call, PyObject *tensor)
 }
 
 static int
-note_item(ShortWay *self, Call *call, PyObject *value)
+note_kind(Call *call, PyObject *kind)
 {
-    return is_tensor(self, value) ? note_tensor(self, call, value) : is_atom(self, value);
+    if (call->kind_count >= KINDS)
+        return 0;
+    call->kinds[call->kind_count++] = Py_NewRef(kind);
+    return 1;
+}
+
+/* A plain value, by its place among the tensors and its type; a bool or a text by itself, since it may decide what a
+   function computes. */
+static int
+note_atom(ShortWay *self, Call *call, PyObject *value, Py_ssize_t before)
+{
+    int tells = PyBool_Check(value) || PyUnicode_CheckExact(value);
+    if (!is_atom(self, value) || call->kind_count + 2 > KINDS)
+        return 0;
+    PyObject *place = PyLong_FromSsize_t(before); /* a small number: there is one object for each */
+    int noted = place != NULL && note_kind(call, place) && note_kind(call, tells ? value : (PyObject *)Py_TYPE(value));
+    Py_XDECREF(place);
+    return noted;
+}
+
+/* A tensor or a plain value; `before` says where it is, as in hot.py. */
+static int
+note_item(ShortWay *self, Call *call, PyObject *value, Py_ssize_t before)
+{
+    return is_tensor(self, value) ? note_tensor(self, call, value) : note_atom(self, call, value, before);
 }
 
 static int
 note_arguments(ShortWay *self, Call *call)
 {
     Py_ssize_t size = PyTuple_GET_SIZE(call->args), plain, position = 0;
-    PyObject *value;
+    PyObject *value, *name;
     for (Py_ssize_t n = 0; n < size; n++) {
         value = PyTuple_GET_ITEM(call->args, n);
-        if (is_tensor(self, value)) {
-            if (!note_tensor(self, call, value))
-                return 0;
-        }
-        else if (is_atom(self, value) && call->kind_count < MOST)
-            call->kinds[call->kind_count++] = (PyObject *)Py_TYPE(value);
-        else if (!PyList_CheckExact(value) && !PyTuple_CheckExact(value))
+        if (!PyList_CheckExact(value) && !PyTuple_CheckExact(value) && !note_item(self, call, value, 2 * call->count + 1))
             return 0;
     }
     plain = call->count;
     for (Py_ssize_t n = 0; n < size; n++) {
         value = PyTuple_GET_ITEM(call->args, n);
-        if (PyList_CheckExact(value) || PyTuple_CheckExact(value))
-            for (Py_ssize_t item = 0; item < PySequence_Fast_GET_SIZE(value); item++)
-                if (!note_item(self, call, PySequence_Fast_GET_ITEM(value, item)))
-                    return 0;
+        if (!PyList_CheckExact(value) && !PyTuple_CheckExact(value))
+            continue;
+        if (!note_kind(call, (PyObject *)Py_TYPE(value)))
+            return 0;
+        for (Py_ssize_t item = 0; item < PySequence_Fast_GET_SIZE(value); item++)
+            if (!note_item(self, call, PySequence_Fast_GET_ITEM(value, item), call->count - plain))
+                return 0;
     }
+    if (call->kwargs != NULL && PyDict_GET_SIZE(call->kwargs) && !note_kind(call, (PyObject *)&PyList_Type))
+        return 0;
     while (call->kwargs != NULL && PyDict_Next(call->kwargs, &position, NULL, &value))
-        if (!note_item(self, call, value))
+        if (!note_item(self, call, value, call->count - plain))
             return 0;
     call->mixed = call->count > plain || position > 0;
+    position = 0;
+    while (call->kwargs != NULL && PyDict_Next(call->kwargs, &position, &name, NULL))
+        if (!note_kind(call, name))
+            return 0;
     return 1;
 }
 
@@ -197,23 +227,19 @@ static int
 stands_for(PyObject *plan, Call *call, PyObject *shared)
 {
     PyObject *key = PyTuple_GET_ITEM(plan, 0);
-    if (PyTuple_GET_ITEM(key, 0) != call->func || PyTuple_GET_SIZE(key) != (shared ? 10 : 9))
+    if (PyTuple_GET_ITEM(key, 0) != call->func || PyTuple_GET_SIZE(key) != (shared ? 11 : 9))
         return 0;
-    PyObject *kind = PyTuple_GET_ITEM(key, 1);
-    if (shared) {
-        if (PyTuple_GET_ITEM(key, 9) != shared || kind != (call->node ? (PyObject *)Py_TYPE(call->node) : Py_None))
+    if (shared && (PyTuple_GET_ITEM(key, 9) != shared || !is_same(PyTuple_GET_ITEM(key, 10), call->given)))
+        return 0;
+    PyObject *kinds = PyTuple_GET_ITEM(key, 1);
+    if (PyTuple_GET_SIZE(kinds) != call->kind_count)
+        return 0;
+    for (Py_ssize_t n = 0; n < call->kind_count; n++)
+        if (PyTuple_GET_ITEM(kinds, n) != call->kinds[n])
             return 0;
-    }
-    else {
-        if (PyTuple_GET_SIZE(kind) != call->kind_count)
-            return 0;
-        for (Py_ssize_t n = 0; n < call->kind_count; n++)
-            if (PyTuple_GET_ITEM(kind, n) != call->kinds[n])
-                return 0;
-    }
     return PyLong_AsLongLong(PyTuple_GET_ITEM(key, 2)) == call->graph
            && PyLong_AsLongLong(PyTuple_GET_ITEM(key, 3)) == 2 * call->count + 1
-           && PyLong_AsLongLong(PyTuple_GET_ITEM(key, 4)) == call->offset
+           && (PyTuple_GET_ITEM(key, 4) == Py_True) == call->leaf
            && PyLong_AsLongLong(PyTuple_GET_ITEM(key, 5)) == call->drawn && is_same(PyTuple_GET_ITEM(key, 6), call->shape)
            && is_same(PyTuple_GET_ITEM(key, 7), call->dtype) && is_same(PyTuple_GET_ITEM(key, 8), call->device);
 }
@@ -273,12 +299,12 @@ take_plan(ShortWay *self, Call *call, PyObject *place, PyObject *shared)
 static PyObject *
 key_of(Call *call, PyObject *shared)
 {
-    PyObject *kind = shared == NULL ? kinds_of(call) : Py_NewRef(call->node ? (PyObject *)Py_TYPE(call->node) : Py_None);
-    if (kind == NULL)
+    PyObject *kinds = kinds_of(call), *leaf = call->leaf ? Py_True : Py_False;
+    if (kinds == NULL)
         return NULL;
-    return Py_BuildValue(shared == NULL ? "(ONLLLLOOO)" : "(ONLLLLOOOO)", call->func, kind, call->graph,
-                         (long long)(2 * call->count + 1), call->offset, call->drawn, call->shape, call->dtype, call->device,
-                         shared);
+    return Py_BuildValue(shared == NULL ? "(ONLLOLOOO)" : "(ONLLOLOOOOO)", call->func, kinds, call->graph,
+                         (long long)(2 * call->count + 1), leaf, call->drawn, call->shape, call->dtype, call->device,
+                         shared, call->given);
 }
 
 static int
@@ -458,15 +484,14 @@ look_at_node(ShortWay *self, Call *call, int written)
     call->graph = requires_grad ? (enabled ? 2 : 3) : !enabled;
     if (!requires_grad)
         return 1;
-    call->node = PyObject_GetAttr(call->result, s_grad_fn);
-    if (call->node == NULL)
+    int leaf = truth(PyObject_GetAttr(call->result, s_is_leaf));
+    if (leaf < 0)
         return -1;
-    if (call->node == Py_None)
-        return written;
-    if (distance(PyObject_CallMethodNoArgs(call->node, s_sequence_nr), call->first, &call->offset) < 0)
-        return -1;
-    if (!written || call->offset < 0)
-        return !written;
+    call->leaf = leaf;
+    if (leaf || !call->drawn)
+        return leaf && written;
+    if (!written)
+        return 1;
     int retains_grad = truth(PyObject_GetAttr(call->result, s_retains_grad));
     return retains_grad < 0 ? -1 : !retains_grad;
 }
@@ -509,7 +534,8 @@ record_ordinary(ShortWay *self, Call *call)
             return call->address == NULL ? -1 : 0;
     }
     PyObject *shared = written || call->owner != NULL ? Py_True : Py_False;
-    if (look_at(self, call, 1) < 0 || set_plan(self, call, shared, written) < 0)
+    call->given = call->count ? PyObject_GetAttr(call->inputs[0].tensor, s_shape) : Py_NewRef(Py_None);
+    if (call->given == NULL || look_at(self, call, 1) < 0 || set_plan(self, call, shared, written) < 0)
         return -1;
     return written ? write_row(self, call, call->inputs[0].id, call->version) : write_new(self, call, call->version);
 }
@@ -605,7 +631,7 @@ record(ShortWay *self, Call *call, int way)
     int outcome = 0;
     if ((PyObject *)Py_TYPE(call->result) == self->tensor && PySet_GET_SIZE(self->detours) == 0)
         outcome = way == ORDINARY || call->mixed ? record_ordinary(self, call) : record_kernel(self, call, way);
-    if (PyErr_Occurred()) { /* it has no version, no memory, no usable grad_fn, or no plan; a Ctrl-C goes on its way */
+    if (PyErr_Occurred()) { /* it has no version, no memory, or no plan; a Ctrl-C goes on its way */
         if (is_programs())
             return -1;
         PyErr_Clear();
@@ -737,9 +763,8 @@ PyInit__short(void)
     } texts[] = {{&s_version, "_version"},
                  {&s_base, "_base"},
                  {&s_requires_grad, "requires_grad"},
-                 {&s_grad_fn, "grad_fn"},
+                 {&s_is_leaf, "is_leaf"},
                  {&s_retains_grad, "retains_grad"},
-                 {&s_sequence_nr, "_sequence_nr"},
                  {&s_shape, "shape"},
                  {&s_dtype, "dtype"},
                  {&s_device, "device"},

@@ -24,7 +24,7 @@ def write_end(recorder: Recorder, namespace: dict[str, Any], traceback: Tracebac
         named = {tensor for _, tensor, _ in bindings}
         live = recorder.identity.live()
         live.sort(key=lambda pair: (pair[0] not in named, pair[0]))
-        states = tuple((*recorder.state(t), _grad_text(t)) for _, t in live[:MAX_STATES])
+        states = tuple((*recorder.state_at_end(t), _grad_text(t)) for _, t in live[:MAX_STATES])
         recorder.rows.append((END, states, tuple(bindings)))
 
 

@@ -29,10 +29,11 @@ from tensorlens.tracer import compiled, ops
 from tensorlens.tracer.frames import Sites, frame_at
 from tensorlens.tracer.identity import Entry, Identity, text_of
 from tensorlens.tracer.net import Net, pass_over
+from tensorlens.tracer.nodes import GraphNodes
 from tensorlens.tracer.ops import LONG, ORDINARY, SIMPLE, VIEW
 from tensorlens.tracer.originals import data_ptr, untyped_storage
 
-Called = tuple[Any, str, Any, bool, bool]
+Called = tuple[Any, str, Any, bool, bool, Any]  # see `Recorder.finish`
 Key = tuple[Any, ...]  # all that a plan stands for
 Plan = tuple[Key, int, bool]  # its id; whether its function is one of `ops.RISKS`
 
@@ -44,6 +45,8 @@ _Tensor = torch.Tensor
 _Parameter = torch.nn.Parameter
 _NOTHING: dict[str, Any] = {}
 ATOMS = {int, float, str, bool, slice, type(None), type(...), torch.dtype, torch.device, torch.Size}
+TELLING = {bool, str}  # plain values that may decide what a function computes
+KERNEL = 9  # items of the key of a kernel; those of other functions have more
 MAX_PLANS = 50_000  # shapes that differ at every turn of a loop are not worth one each
 UNWRITTEN, WATCHED = "a tensor first met is not written down yet", "memory is watched"
 
@@ -60,10 +63,11 @@ class Hot(TorchFunctionMode):
         self.rows: list[Any] = []
         self.sites = Sites(self.rows, own_files)
         self.identity = Identity(self.rows)
+        self.graph_nodes = GraphNodes()
         self.paused = False
         self.risky = False  # whether an operation without a derivative everywhere was recorded since the last backward
         self.plans: dict[Any, Plan] = {}  # where an instruction lies in memory -> the plan that was right there last
-        self._every_plan: dict[Any, Plan] = {}
+        self._every_plan: dict[Any, Plan | None] = {}  # None: such calls take the long way
         self.plan_ids = count(1)
         self.ways: dict[Any, int] = {}
         self.unwritten: list[Any] = []  # states of tensors first met as inputs, for the next CALL row
@@ -106,21 +110,25 @@ class Hot(TorchFunctionMode):
         if site is None:
             site = self.sites.of(frame)
         plan = self._every_plan.get((site, key))
-        if plan is None:
+        if plan is None and (site, key) not in self._every_plan:
             if len(self._every_plan) >= MAX_PLANS:
                 raise LongWayError
             plan = self._every_plan[site, key] = self._new_plan(site, key, result, written)
+        if plan is None:
+            raise LongWayError
         if id(code) in by_id:
             self.plans[id(code) + frame.f_lasti] = plan
         return plan
 
-    def _new_plan(self, site: int, key: Key, result: Any, written: bool) -> Plan:
-        func, _, graph, inputs = key[:4]
-        node, offset, drawn = None, 0, 0
-        if graph >= 2 and result.grad_fn is not None:
-            node, offset, drawn = result.grad_fn, *key[4:6]
-            if not isinstance(node, torch.autograd.graph.Node) or type(node).__name__ != node.name():
-                raise LongWayError
+    def _new_plan(self, site: int, key: Key, result: Any, written: bool) -> Plan | None:
+        func, _, graph, inputs, leaf, drawn = key[:6]
+        name, offset = None, 0
+        if graph >= 2 and not leaf:
+            first = _next_sequence() - drawn
+            place = self.graph_nodes.place(_graph_kind(site, key), result, (first, first + drawn))
+            if place is None:
+                return None
+            name, offset = place
         way, base = self.ways[func], result._base
         strange = graph == 0 and result.requires_grad  # a node that can't be differentiated draws no sequence number
         strange |= way == SIMPLE and bool(base is not None or result._version or self._is_held(result))
@@ -128,7 +136,7 @@ class Hot(TorchFunctionMode):
             self.ways[func] = ORDINARY  # torch has changed: believe nothing about this function
             raise LongWayError
         made = (tuple(result.shape), text_of(result.dtype), text_of(result.device), untyped_storage(result).nbytes())
-        number, name = next(self.plan_ids), None if node is None else node.name()
+        number = next(self.plan_ids)
         plan = (
             PLAN,
             number,
@@ -149,26 +157,23 @@ class Hot(TorchFunctionMode):
         entry = self.identity.blocks.get(data_ptr(result))
         return entry is not None and entry[0]() is not None
 
-    def ordinary(self, func: Any, result: Any, tensors: list[Any], inputs: list[int], first: int, frame: Any) -> None:
-        """Write down a call that returned one plain tensor: a new one, or its first argument, written.
+    def ordinary(self, called: Any, result: Any, tensors: list[Any], inputs: list[int], first: int) -> None:
+        """Write down a call that returned one plain tensor: a new one, or its first argument, written. `called`: the
+        function, the kinds of its arguments that are no tensors, the frame that called it.
 
         Raises:
             LongWayError: it is neither.
-            RuntimeError: `result` has no version, no memory or no usable grad_fn.
+            RuntimeError: `result` has no version or no memory.
         """
+        func, kinds, frame = called
         drawn = _next_sequence() - first
         version, base = result._version, result._base
         entry = self.identity.known.get(id(result))
         written = entry is not None and entry[0]() is result
-        graph, offset, kind = 0, 0, None
+        graph, leaf = 0, False
         if result.requires_grad:
-            graph, node = 2 if _grad_enabled() else 3, result.grad_fn
-            kind = type(node)
-            if node is not None:
-                offset = node._sequence_nr() - first
-                if written and (result.retains_grad or offset < 0):
-                    raise LongWayError
-            elif not written:
+            graph, leaf = 2 if _grad_enabled() else 3, result.is_leaf
+            if not (written if leaf else drawn) or (written and not leaf and result.retains_grad):
                 raise LongWayError
         elif not _grad_enabled():
             graph = 1
@@ -184,8 +189,8 @@ class Hot(TorchFunctionMode):
                 raise LongWayError
         else:
             owner = self.identity.entry(base)
-        shared = owner is not None or written
-        key = (func, kind, graph, len(inputs), offset, drawn, result.shape, result.dtype, result.device, shared)
+        shared, given = owner is not None or written, tensors[0].shape if tensors else None
+        key = (func, kinds, graph, len(inputs), leaf, drawn, result.shape, result.dtype, result.device, shared, given)
         plan = self.plans.get(id(frame.f_code) + frame.f_lasti)
         inputs[0] = (plan if plan and plan[0] == key else self.find_plan(frame, key, result, written))[1]
         if written and entry is not None:
@@ -218,7 +223,7 @@ class Hot(TorchFunctionMode):
         func, args, kwargs, frame = called
         kwargs = kwargs or _NOTHING
         ops.note_risk(self, func, args, kwargs)
-        self.finish((func, "", frame, "out" in kwargs, False), result, tensors, inputs, first)
+        self.finish((func, "", frame, "out" in kwargs, False, (args, kwargs)), result, tensors, inputs, first)
 
     def refuse(self, error: BaseException, func: Any, inputs: list[int], frame: Any) -> None:
         """Note the exception of a call by `ShortWay`."""
@@ -263,7 +268,8 @@ def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
                 return special(recorder, func, args, kwargs)
             return recorder.call(func, args, kwargs, frame_at(1))
         inputs: Any = [0]
-        others: Any = ()  # the types of the arguments that are no tensors
+        others: Any = ()  # the kinds of the arguments that are no tensors
+        inner: Any = ()  # those in lists and among the keyword arguments
         more: Any = ()  # tensors in lists and among the keyword arguments
         try:
             for value in args:
@@ -275,11 +281,14 @@ def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
                     inputs.append(entry[1])
                     inputs.append(value._version)
                 elif kind in ATOMS:
-                    others += (kind,)
+                    others += (len(inputs), value if kind in TELLING else kind)
                 else:
-                    more = _more(more, value, kind)
+                    more, inner = _more(more, inner, value, kind)
             if kwargs:
-                more = _more(more, [*kwargs.values()], list)
+                more, inner = _more(more, inner, [*kwargs.values()], list)
+                inner += (*kwargs,)
+            if inner:
+                others += inner
             for value in more:
                 entry = known.get(id(value))
                 if entry is None or entry[0]() is not value:
@@ -306,7 +315,7 @@ def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
                 raise LongWayError
             if way == ORDINARY or kwargs or more:
                 ops.note_risk(recorder, func, args, kwargs)
-                recorder.ordinary(func, result, _tensors(args, more), inputs, first, frame)
+                recorder.ordinary((func, others, frame), result, _tensors(args, more), inputs, first)
                 return result
             drawn = _next_sequence() - first
             if drawn:  # its derivative was recorded, hence the result requires grad
@@ -317,7 +326,7 @@ def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
                 graph = 1
                 result._version  # noqa: B018 - an inference tensor has none: a RuntimeError
             device = None if only_cpu else result.device
-            key = (func, others, graph, len(inputs), 0, drawn, result.shape, result.dtype, device)
+            key = (func, others, graph, len(inputs), False, drawn, result.shape, result.dtype, device)
             plan = plans.get(id(frame.f_code) + frame.f_lasti)  # the address of the instruction, so to say: unique
             if plan is None or plan[0] != key:
                 if graph == 2 and drawn != 1:
@@ -345,10 +354,11 @@ def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
             if number >= identity.due:
                 identity.sweep(number)
             return result
-        except Exception as error:  # RuntimeError: no version, no memory or no usable grad_fn; ValueError: no frame
+        except Exception as error:  # RuntimeError: no version or no memory; ValueError: no frame
             pass_over(error)  # no more in the handler: a Ctrl-C has no exception of ours as its context
         ops.note_risk(recorder, func, args, kwargs)
-        recorder.finish((func, "", frame, "out" in kwargs, False), result, _tensors(args, more), inputs[1:], first)
+        called = func, "", frame, "out" in kwargs, False, (args, kwargs)
+        recorder.finish(called, result, _tensors(args, more), inputs[1:], first)
         return result
 
     return __torch_function__
@@ -358,15 +368,27 @@ def _tensors(args: Any, more: Any) -> list[Any]:
     return [*(value for value in args if type(value) is _Tensor or type(value) is _Parameter), *more]
 
 
-def _more(tensors: Any, items: Any, kind: type) -> list[Any]:
-    """`tensors` and those in a list or tuple that holds nothing but them and plain values."""
+def _more(tensors: Any, kinds: Any, items: Any, kind: type) -> tuple[list[Any], tuple[Any, ...]]:
+    """`tensors` and `kinds` with those in a list or tuple that holds nothing but tensors and plain values."""
     if kind is not list and kind is not tuple:
         raise LongWayError
-    found = [*tensors]
+    found, others = [*tensors], [*kinds, kind]
     for value in items:
         kind = type(value)
         if kind is _Tensor or kind is _Parameter:
             found.append(value)
-        elif kind not in ATOMS:
+        elif kind in ATOMS:
+            others += (len(found), value if kind in TELLING else kind)
+        else:
             raise LongWayError
-    return found
+    return found, tuple(others)
+
+
+def _graph_kind(site: int, key: Key) -> tuple[Any, ...]:
+    """What calls with their node at the same place have in common: all that a plan stands for, but sizes."""
+    func, kinds, graph, inputs, _, drawn, shape = key[:7]
+    if len(key) == KERNEL:  # its overload decides, whatever the line
+        return func, kinds, inputs, drawn
+    shared, given = key[9:]
+    dimensions = None if given is None else len(given)
+    return site, func, kinds, graph, inputs, drawn, shared, len(shape), dimensions, shape == given

@@ -26,7 +26,7 @@ def scaler_method(name: str) -> Any:
             result = original(self, optimizer, *args, **kwargs)
             if not recorder.paused:
                 held: list[torch.Tensor] = []
-                called = (original, f"GradScaler.{name}", caller(), False, True)
+                called = (original, f"GradScaler.{name}", caller(), False, True, ())
                 sequence = torch._C._autograd._get_sequence_nr()
                 with torch._C.DisableTorchFunction():  # the program's own modes are active
                     held_by(optimizer, held)

@@ -91,7 +91,7 @@ def _parameter(recorder: Recorder, original: Any) -> Any:
             raise
         with torch._C.DisableTorchFunction():
             recorder.identity.meet(result, recorder.identity.entry(data))
-            recorder.finish((construct, "nn.Parameter", frame, False, True), result, [data], inputs, before)
+            recorder.finish((construct, "nn.Parameter", frame, False, True, ()), result, [data], inputs, before)
         return result
 
     return __new__
@@ -171,7 +171,7 @@ def _optimizer(recorder: Recorder, original: Any) -> Any:
             gather(group["params"], held)
         sequence = torch._C._autograd._get_sequence_nr()
         with torch._C.DisableTorchFunction():
-            recorder.finish((original, name, frame, False, True), None, held, recorder.accesses(held), sequence)
+            recorder.finish((original, name, frame, False, True, ()), None, held, recorder.accesses(held), sequence)
 
     return __init__
 

@@ -20,6 +20,7 @@ from tensorlens.tracer.callbacks import Callbacks
 from tensorlens.tracer.hot import ATOMS, UNWRITTEN, Called, Hot
 from tensorlens.tracer.identity import PLAIN, Entry
 from tensorlens.tracer.net import pass_over, safe_text
+from tensorlens.tracer.nodes import UNCHANGED, Node, kinds_of, read_node
 from tensorlens.tracer.refusal import named_arguments, refused_call
 from tensorlens.tracer.texts import token_of
 from tensorlens.tracer.values import plain_values, tensors_read
@@ -29,6 +30,7 @@ _grad_enabled = torch.is_grad_enabled
 _inference = torch.is_inference_mode_enabled
 _getframe = sys._getframe
 MAX_FAILURES = 200
+Kind = tuple[Any, ...]  # a function or the name of one, the site that calls it, what it is given
 _STOP = torch.utils.checkpoint._StopRecomputationError  # how a recomputation ends early: no failure
 
 
@@ -115,12 +117,13 @@ class Recorder(Hot):
             except RecursionError:  # ours: there is no room left to note it
                 pass
             raise
-        self.finish((func, name, frame, "out" in kwargs, odd), result, tensors, inputs, before)
+        self.finish((func, name, frame, "out" in kwargs, odd, (args, kwargs)), result, tensors, inputs, before)
         return result
 
     def finish(self, called: Called, result: Any, tensors: Any, inputs: Any, before: int) -> None:
         """Write the CALL row of a call that returned. `called`: the function, a name to record it under ("" for its
-        own), the frame that called it, whether `out=` was given, and whether some tensor may be of a subclass."""
+        own), the frame that called it, whether `out=` was given, whether some tensor may be of a subclass, and what
+        it was given."""
         after = _next_sequence()
         try:
             if type(result) in PLAIN and not called[4]:
@@ -132,7 +135,7 @@ class Recorder(Hot):
             self.trouble("a call", trouble, called[2])
 
     def _record(self, called: Called, result: Any, tensors: Any, inputs: Any, nodes: Any) -> None:
-        func, name, frame, out, _ = called
+        func, name, frame, out, _, given = called
         writes: tuple[int, ...] = ()
         if func in ops.MOVING and tensors:
             self.identity.moved(tensors[0])
@@ -140,17 +143,19 @@ class Recorder(Hot):
             if version != NONE and tensor._version != version:
                 writes = self._writes(tensors, inputs, out)
                 break
-        outputs, states = self._outputs(func, result, tensors)
+        site = self.sites.known(frame)
+        kind = (name or func, site, kinds_of(given) if nodes[0] < nodes[1] else ())
+        outputs, states = self._outputs(func, kind, result, tensors, nodes)
         if writes:
-            states += self._written_states(tensors, writes, outputs)
+            states += self._written_states(kind, tensors, writes, outputs, nodes)
         elif func in ops.STATEFUL and tensors:
-            states.append(self.state(tensors[0]))
+            states.append(self.state(tensors[0], node=UNCHANGED))
         if self.unwritten:
             states = self.unwritten + states
             self.unwritten.clear()
             self.detours.discard(UNWRITTEN)
         mode = 2 if _inference() else (0 if _grad_enabled() else 1)
-        op, site = name or ops.name_of(func), self.sites.known(frame)
+        op = name or ops.name_of(func)
         self.rows.append((CALL, op, site, tuple(inputs), outputs, writes, tuple(states), *nodes, mode))
 
     def accesses(self, tensors: list[torch.Tensor]) -> list[int]:
@@ -182,57 +187,73 @@ class Recorder(Hot):
                     moved[counter] = (number, before, after)
         return tuple(value for write in moved.values() for value in write)
 
-    def _outputs(self, func: Any, result: Any, tensors: Any) -> tuple[tuple[int, ...], list[Any]]:
+    def _outputs(
+        self, func: Any, kind: Kind, result: Any, tensors: Any, nodes: tuple[int, int]
+    ) -> tuple[tuple[int, ...], list[Any]]:
         found: list[torch.Tensor] = [result] if type(result) in PLAIN else []
         if not found:
             gather(result, found)
         flat: list[int] = []
         states: list[Any] = []
-        for tensor in found:
+        for tensor, node in zip(found, self._nodes_of((*kind, "output"), found, nodes), strict=True):
             entry = self.identity.known.get(id(tensor))
-            if entry is None or entry[0]() is not tensor:
+            is_new = entry is None or entry[0]() is not tensor
+            if entry is None or is_new:
                 shares = func in ops.SHARES_COUNTER and tensors
                 entry = self.identity.add(tensor, self.identity.entry(tensors[0]) if shares else None)
-            state = self.state(tensor, entry)
+            state = self.state(tensor, entry, None if is_new and node is UNCHANGED else node)
             flat += (entry[1], state[1])
             states.append(state)
         return tuple(flat), states
 
-    def _written_states(self, tensors: Any, writes: tuple[int, ...], outputs: tuple[int, ...]) -> list[Any]:
+    def _written_states(
+        self, kind: Kind, tensors: Any, writes: tuple[int, ...], outputs: tuple[int, ...], nodes: tuple[int, int]
+    ) -> list[Any]:
         """States of what was written and of the bases of written views, where they are not outputs already."""
         done = set(outputs[::2])
-        states = []
+        changed: list[tuple[torch.Tensor, Entry]] = []
         for tensor in tensors:
             entry = self.identity.entry(tensor)
-            if entry[1] in done or entry[1] not in writes[::3]:
-                continue
-            done.add(entry[1])
-            states.append(self.state(tensor, entry))
+            if entry[1] not in done and entry[1] in writes[::3]:
+                done.add(entry[1])
+                changed.append((tensor, entry))
         for tensor in tensors:
             base = tensor._base
             if base is not None and (entry := self.identity.entry(base))[1] not in done and tensor is not base:
                 done.add(entry[1])
-                states.append(self.state(base, entry))
-        return states
+                changed.append((base, entry))
+        found = self._nodes_of((*kind, "written"), [tensor for tensor, _ in changed], nodes)
+        return [self.state(*pair, node) for pair, node in zip(changed, found, strict=True)]
 
-    def state(self, tensor: torch.Tensor, entry: Entry | None = None) -> tuple[Any, ...]:
-        """(id, version, requires_grad, is_leaf, grad_fn, node, retains_grad, storage) of a tensor now."""
+    def _nodes_of(self, kind: tuple[Any, ...], tensors: list[torch.Tensor], nodes: tuple[int, int]) -> list[Node]:
+        """The node of each tensor that a call returned or changed; of a leaf it is of no account."""
+        recorded = [t for t in tensors if t.requires_grad and not t.is_leaf]
+        if type(kind[0]) is str and kind[0].endswith(".apply"):  # its node is a Python object already
+            return [self.graph_nodes.read(t) if t.requires_grad and not t.is_leaf else UNCHANGED for t in tensors]
+        if len(recorded) == len(tensors):
+            return self.graph_nodes.of_results(kind, recorded, nodes)
+        found = iter(self.graph_nodes.of_results(kind, recorded, nodes))
+        return [next(found) if t.requires_grad and not t.is_leaf else UNCHANGED for t in tensors]
+
+    def state(self, tensor: torch.Tensor, entry: Entry | None = None, node: Node | None = None) -> tuple[Any, ...]:
+        """(id, version, requires_grad, is_leaf, grad_fn, node, retains_grad, storage) of a tensor now. `node` is
+        read from `grad_fn` where it is not given."""
         if entry is None:
             entry = self.identity.entry(tensor)
         number, storage = entry[1], entry[3]
         if not tensor.requires_grad:
             return number, version_of(tensor), False, True, None, NONE, False, storage
-        try:
-            node = tensor.grad_fn
-            leaf = node is None
-        except RuntimeError:  # a view that a write to its base invalidated
-            return number, version_of(tensor), True, False, None, NONE, False, storage
-        if leaf or tensor.retains_grad:
+        leaf, retains_grad = tensor.is_leaf, tensor.retains_grad
+        if leaf or retains_grad:
             self.leaves[number] = entry[0]
-        if node is None:
-            return number, version_of(tensor), True, leaf, None, NONE, False, storage
-        sequence = node._sequence_nr()
-        return number, version_of(tensor), True, leaf, node.name(), sequence, tensor.retains_grad, storage
+        if leaf:
+            return number, version_of(tensor), True, True, None, NONE, False, storage
+        name, sequence = self.graph_nodes.read(tensor) if node is None else node
+        return number, version_of(tensor), True, False, name, sequence, retains_grad, storage
+
+    def state_at_end(self, tensor: torch.Tensor) -> tuple[Any, ...]:
+        """The state of a tensor when the run ends."""
+        return self.state(tensor, node=read_node(tensor))
 
     def fail(self, error: BaseException, called: Any, inputs: Any, frame: Any, saved: tuple[Any, ...] = ()) -> None:
         """Write a FAILURE row for an exception on its way to the user, once. `called`, or its name, raised it."""

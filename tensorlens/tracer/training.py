@@ -232,7 +232,7 @@ def _add_param_group(recorder: Recorder, original: Any) -> Any:
         if recorder.paused or frame.f_code.co_qualname == "Optimizer.__init__":
             return
         given = list(self.param_groups[-1]["params"])
-        called = (original, f"optim.{type(self).__name__}.add_param_group", frame, False, True)
+        called = (original, f"optim.{type(self).__name__}.add_param_group", frame, False, True, ())
         sequence = torch._C._autograd._get_sequence_nr()
         with torch._C.DisableTorchFunction():
             recorder.finish(called, None, given, recorder.accesses(given), sequence)

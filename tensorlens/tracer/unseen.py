@@ -28,5 +28,6 @@ def run_unseen(recorder: Recorder, called: tuple[Any, str, Any], args: Any, kwar
         recorder.fail(error, name, inputs, frame)
         raise
     with torch._C.DisableTorchFunction():
-        recorder.finish((getattr(func, "__wrapped__", func), name, frame, False, True), result, tensors, inputs, before)
+        done = getattr(func, "__wrapped__", func), name, frame, False, True, (args, kwargs)
+        recorder.finish(done, result, tensors, inputs, before)
     return result

@@ -1,0 +1,98 @@
+"""Names the node that recorded a tensor, without reading `grad_fn` of every tensor.
+
+Reading `grad_fn` makes PyTorch keep a Python wrapper for the node as long as the node lives, and freeing a chain of
+tens of thousands of wrapped nodes overflows the C stack. So `grad_fn` is read once for each kind of call. In other
+calls of that kind, the node has the same place among the sequence numbers that the call used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from types import FunctionType
+from typing import Any
+
+import torch
+
+from tensorlens.journal import NONE, SAME
+
+MAX_READS = 5_000  # wrappers: freeing a chain of so many needs a small part of a thread's stack
+FEW = 8  # results of one call whose nodes are looked at one by one
+
+Node = tuple[str | None, int]  # name and sequence number
+Place = tuple[str, int]  # name, and sequence number less the first one that the call used
+
+UNCHANGED: Node = (None, SAME)
+UNKNOWN: Node = (None, NONE)
+
+
+def read_node(tensor: torch.Tensor) -> Node:
+    """The node of a tensor, from `grad_fn`."""
+    try:
+        node = tensor.grad_fn
+    except RuntimeError:  # a view that a write to its base has invalidated
+        return UNKNOWN
+    return UNKNOWN if node is None else (node.name(), node._sequence_nr())
+
+
+def kinds_of(value: Any, depth: int = 4) -> Any:
+    """What of an argument may decide which nodes a call makes: types, and the values of switches and names."""
+    kind = type(value)
+    if isinstance(value, torch.Tensor):
+        return value.dim(), value.requires_grad
+    if kind is bool or kind is str:
+        return value
+    if kind in (list, tuple) and depth:
+        return (kind, len(value), *(kinds_of(item, depth - 1) for item in value[:FEW]))
+    if kind is dict and depth:
+        return tuple((str(name), kinds_of(item, depth - 1)) for name, item in value.items())
+    return value.__code__ if kind is FunctionType else kind
+
+
+class GraphNodes:
+    """Remembers where in a call the nodes of its results are, for each kind of call."""
+
+    def __init__(self) -> None:
+        self._places: dict[Hashable, Place | None] = {}
+        self._left = MAX_READS
+
+    def read(self, tensor: torch.Tensor) -> Node:
+        """The node of a tensor, from `grad_fn`; `UNKNOWN` once the run has read it too often."""
+        if self._left <= 0:
+            return UNKNOWN
+        self._left -= 1
+        return read_node(tensor)
+
+    def place(self, kind: Hashable, tensor: torch.Tensor, nodes: tuple[int, int]) -> Place | None:
+        """Where the node of `tensor` is among the sequence numbers `nodes` (first, end) of a call; None if an earlier
+        call recorded it. `kind`: what all calls with nodes at the same places have in common."""
+        try:
+            return self._places[kind]
+        except KeyError:
+            name, sequence = self.read(tensor)
+            found = None if name is None or not nodes[0] <= sequence < nodes[1] else (name, sequence - nodes[0])
+            self._places[kind] = found
+            return found
+
+    def of_results(self, kind: tuple[Any, ...], tensors: Sequence[torch.Tensor], nodes: tuple[int, int]) -> list[Node]:
+        """The nodes of tensors that a call returned or changed; `UNCHANGED` where an earlier call recorded them."""
+        count = len(tensors)
+        if not count or nodes[0] == nodes[1]:
+            return [UNCHANGED] * count
+        first = tensors[0]
+        kind = (*kind, nodes[1] - nodes[0], count, first.dim(), first.dtype, first._base is not None)
+        if count > FEW:
+            return self._of_many(kind, tensors, nodes)
+        places = [self.place((*kind, n), tensor, nodes) for n, tensor in enumerate(tensors)]
+        return [UNCHANGED if place is None else (place[0], nodes[0] + place[1]) for place in places]
+
+    def _of_many(self, kind: tuple[Any, ...], tensors: Sequence[torch.Tensor], nodes: tuple[int, int]) -> list[Node]:
+        """Of many results: their nodes are one and the same, or follow each other at equal distances."""
+        last = len(tensors) - 1
+        places = [self.place((*kind, n), tensors[n], nodes) for n in (0, 1, last)]
+        if None in places:
+            return [UNKNOWN] * len(tensors)
+        (name, start), (_, second), (_, end) = places  # type: ignore[misc]
+        step = second - start
+        if {place[0] for place in places if place is not None} != {name} or start + step * last != end:
+            return [UNKNOWN] * len(tensors)
+        return [(name, nodes[0] + start + step * n) for n in range(len(tensors))]
