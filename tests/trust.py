@@ -122,8 +122,6 @@ What runs inside `torch._C.DisableTorchFunction()`, or in C++ that calls no Pyth
 A process that is killed loses what it recorded in its last second, at the most; its report says that it covers what was
 recorded until then. Where the command is killed at the same moment as the program, with the live line on screen, the
 terminal scrolls all but its last row until `reset`.
-A crash of torch's own may not happen: `v = (x * 2).view(3); v[0] += 1; v.register_hook(f)` is a segmentation fault
-in torch 2.13 unless `v.grad_fn` is read before the hook is registered, as the lens does.
 """
 
 
