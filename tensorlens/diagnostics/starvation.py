@@ -47,11 +47,11 @@ def find_unused(facts: Facts, code: str) -> Iterator[Diagnostic]:
     if folded or facts.trace.script.failure is not None or training.is_hidden or not training.had_gradient:
         return
     stepped = _stepped(training)
-    told = {way.number for way in _ways(training, stepped)}
-    used = {access.tensor for call in facts.calls if call.nodes[1] > call.nodes[0] for access in call.inputs}
+    known = {way.number for way in _ways(training, stepped)}
+    known |= {access.tensor for call in facts.calls if call.nodes[1] > call.nodes[0] for access in call.inputs}
     groups: dict[tuple[int, ...], list[int]] = {}
     for number, step in stepped.items():
-        if number not in told | used:
+        if number not in known:
             groups.setdefault(step.parameters, []).append(number)
     for group in groups.values():
         name, step = several(facts, group), stepped[group[0]]

@@ -544,8 +544,8 @@ is_watched(ShortWay *self, Call *call)
         return 0;
     PyObject *tensors = tensors_of(call), *answer = NULL;
     if (tensors != NULL) {
-        PyObject *arguments[] = {self->recorder, tensors, (PyObject *)call->frame};
-        answer = PyObject_VectorcallMethod(s_is_watched, arguments, 3, NULL);
+        PyObject *arguments[] = {self->recorder, tensors, call->first, (PyObject *)call->frame};
+        answer = PyObject_VectorcallMethod(s_is_watched, arguments, 4, NULL);
     }
     Py_XDECREF(tensors);
     return truth(answer);

@@ -214,7 +214,7 @@ class Hot(TorchFunctionMode):
         self.detours.add(UNWRITTEN)
         return entry
 
-    def is_watched(self, tensors: list[Any], frame: Any) -> bool:
+    def is_watched(self, tensors: list[Any], first: int, frame: Any) -> bool:
         """Whether a call that has ended concerns memory that can be written past a version counter."""
         raise NotImplementedError
 
@@ -309,7 +309,7 @@ def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
             frame = _getframe(1)
             if type(result) is not _Tensor or detours:
                 raise LongWayError
-            if watched and recorder.is_watched(_tensors(args, more), frame):
+            if watched and recorder.is_watched(_tensors(args, more), first, frame):
                 raise LongWayError
             if way == ORDINARY or kwargs or more:
                 ops.note_risk(recorder, func, args, kwargs)

@@ -82,15 +82,17 @@ class Untracked:
             return  # the wider way stays open
         alias = reference(source) if outside else None
         watch = Watch(memory, way, self.recorder.sites.of(frame), entry[1], alias, outside, False)
-        place = place_of(self.recorder, frame)
         if known is not None and known.outside and known.saved:
             watch.saved, watch.content, watch.place = True, known.content, known.place
         elif not self._is_unsaved(watch, source if way.endswith(".data.__get__") else tensor):
-            watch.keep(place)
+            watch.keep(place_of(self.recorder, frame))
+        if self._watches.is_full():
+            self._watches.sweep(self.recorder.identity.counters_at)
         self._watches.put(number, watch)
         self._tidy()
         self._guard(number, watch)
-        self._place = place
+        if self._guards:
+            self._place = place_of(self.recorder, frame)
         self.recorder.finish = self._finish  # type: ignore[method-assign]
 
     def moved(self, before: torch.Tensor, tensor: torch.Tensor, way: str, frame: Any) -> None:
@@ -128,13 +130,15 @@ class Untracked:
                 self._statistics.discard(number)
                 self.written(tensor, way, frame)
 
-    def concerns(self, tensors: list[Any], frame: FrameType) -> bool:
-        """Whether a call that has ended read or wrote watched memory, or other memory has changed since the last."""
+    def concerns(self, tensors: list[Any], first: int, frame: FrameType) -> bool:
+        """Whether memory that a node may have saved, by the call that has ended or before, was read or written by it,
+        or has changed since the last call. `first`: the number of the call's first node, if it recorded any."""
         known, watched = self.recorder.identity.known, self.recorder.watched
         for tensor in tensors:
             entry = known.get(id(tensor))
-            if entry is not None and entry[3] in watched:
-                return True
+            if entry is not None and entry[3] in watched and not self._is_closed(entry[3]):
+                if self._watches[entry[3]].saved or _next_sequence() != first:
+                    return True
         if self._has_passed:
             self._tidy()
         if not self._guards:
@@ -168,7 +172,7 @@ class Untracked:
         if not touched and not guards:
             return
         place = place_of(self.recorder, frame)
-        for number, watch in guards:
+        for _, watch in guards:
             if watch.memory.is_there() and watch.is_changed():
                 self._compare(watch, None, frame, place, before)
         for number, writer in touched.items():
@@ -180,8 +184,7 @@ class Untracked:
         """A call read or wrote a storage; `recorded` says that a node may have saved what is there."""
         watch = self._watches.get(number)
         frame, place, before = at
-        if watch is None or not (watch.outside or self._is_open(watch)):
-            self._watches.drop(number)
+        if watch is None or self._is_closed(number):
             return
         if watch.saved:
             self._compare(watch, writer, frame, place, before)
@@ -189,9 +192,15 @@ class Untracked:
             watch.keep(place)
             self._guard(number, watch)
 
-    def _is_open(self, watch: Watch) -> bool:
-        """Whether tensors with several version counters lie in the memory: one alone sees every write."""
-        return len(self.recorder.identity.counters_at(watch.memory.start)) > 1
+    def _is_closed(self, number: int) -> bool:
+        """Whether nothing can write to a storage past its counter any more: it is gone, or torch makes all writes, and
+        tensors with several version counters no longer lie there. It is watched no more, then."""
+        watch = self._watches.get(number)
+        if watch is not None:
+            if watch.outside or len(self.recorder.identity.counters_at(watch.memory.start)) > 1:
+                return False
+        self._watches.drop(number)
+        return True
 
     def _guard(self, number: int, watch: Watch) -> None:
         """Compare a small array after every call from here on, where that is not too much."""
@@ -230,7 +239,7 @@ class Untracked:
         """Compare all of the watched memory with what it was."""
         if not len(self._watches):
             return
-        self._watches.sweep()
+        self._watches.sweep(self.recorder.identity.counters_at)
         place = place_of(self.recorder, frame)
         for watch in self._watches:
             if watch.saved:

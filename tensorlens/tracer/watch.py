@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import weakref
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,16 +94,21 @@ class Watches:
     def __iter__(self) -> Iterator[Watch]:
         return iter(list(self._by_number.values()))
 
+    def __getitem__(self, number: int) -> Watch:
+        return self._by_number[number]
+
     def get(self, number: int) -> Watch | None:
         """The watch on a storage, if it is still the same memory."""
         watch = self._by_number.get(number)
         return watch if watch is not None and watch.memory.is_there() else None
 
+    def is_full(self) -> bool:
+        """Whether it is time to sweep."""
+        return len(self) >= self._sweep_at
+
     def put(self, number: int, watch: Watch) -> None:
         """Add a watch, in place of an earlier one on the same storage."""
         self.drop(number)
-        if len(self) >= self._sweep_at:
-            self.sweep()
         self._by_number[number] = watch
         self._numbers.add(number)
         insort(self._starts, (watch.memory.start, number))
@@ -115,10 +120,12 @@ class Watches:
         if watch is not None:
             del self._starts[bisect_left(self._starts, (watch.memory.start, number))]
 
-    def sweep(self) -> None:
-        """Drop the watches on memory that is gone."""
-        for number in [n for n, watch in self._by_number.items() if not watch.memory.is_there()]:
-            self.drop(number)
+    def sweep(self, is_used: Callable[[int], object] = bool) -> None:
+        """Drop the watches on memory that is gone, and those on what nothing saved and no tensor lies in any more;
+        `is_used` says of an address whether one does."""
+        for number, watch in list(self._by_number.items()):
+            if not watch.memory.is_there() or not (watch.saved or is_used(watch.memory.start)):
+                self.drop(number)
         self._sweep_at = 2 * len(self) + 64
 
     def at(self, address: int) -> Iterator[int]:
@@ -134,13 +141,19 @@ class Watches:
 
 
 def is_surely_unsaved(tensor: torch.Tensor, sharing: int) -> bool:
-    """Whether no node can have saved a tensor or another one on its memory: nothing but Python uses the tensor, and no
-    more than `sharing` tensors lie there. A leaf that requires grad is used by the node that takes its gradient too."""
+    """Whether no node can have saved a tensor or another one on its memory: no more than `sharing` tensors lie there,
+    besides the base of a view, and nothing but Python uses them. The base is used by the view as well, and a leaf that
+    requires grad by the node that takes its gradient."""
     if _uses is None or _tensors_on is None:
         return False
-    accumulates = tensor.requires_grad and tensor.is_leaf
-    storage = untyped_storage(tensor)
-    return bool(_tensors_on(storage._cdata) <= sharing + 1 and _uses(tensor) <= 1 + accumulates)
+    storage, base = untyped_storage(tensor), tensor._base
+    if _tensors_on(storage._cdata) > sharing + 1 + (base is not None):
+        return False
+    return _is_pythons(tensor, 1) and (base is None or _is_pythons(base, 2))
+
+
+def _is_pythons(tensor: torch.Tensor, uses: int) -> bool:
+    return bool(_uses(tensor) <= uses + (tensor.requires_grad and tensor.is_leaf))
 
 
 def address_of(tensor: torch.Tensor) -> int:
