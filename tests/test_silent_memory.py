@@ -438,7 +438,7 @@ def test_calls_keep_to_the_short_way_while_memory_is_watched(monkeypatch: pytest
     finish = Recorder.finish
 
     def counted(self: Recorder, called: Any, *rest: Any) -> None:
-        long.append(called[1] or called[0].__name__)
+        long.append((called[1] or called[0].__name__).rpartition(".")[2])
         finish(self, called, *rest)
 
     monkeypatch.setattr(Recorder, "finish", counted)

@@ -73,19 +73,22 @@ class Untracked:
 
     def open(self, tensor: torch.Tensor, way: str, frame: Any, outside: bool, source: Any = None) -> None:
         """Watch the memory of `tensor` from here on. `source`: the array that shares it, or what it is an alias of."""
+        entry = self.recorder.identity.entry(tensor)
+        number, known, site = entry[3], self._watches.get(entry[3]), self.recorder.sites.of(frame)
+        holder = source if way.endswith(".data.__get__") else tensor
+        if known is not None and not outside:
+            if not known.outside:  # the wider way stays open
+                known.way, known.site = way, site
+                self._keep(known, holder, frame)
+            return
         memory = memory_of(tensor)
         if memory is None:
             return
-        entry = self.recorder.identity.entry(tensor)
-        number, known = entry[3], self._watches.get(entry[3])
-        if known is not None and known.outside and not outside:
-            return  # the wider way stays open
-        alias = reference(source) if outside else None
-        watch = Watch(memory, way, self.recorder.sites.of(frame), entry[1], alias, outside, False)
+        watch = Watch(memory, way, site, entry[1], reference(source) if outside else None, outside, False)
         if known is not None and known.outside and known.saved:
             watch.saved, watch.content, watch.place = True, known.content, known.place
-        elif not self._is_unsaved(watch, source if way.endswith(".data.__get__") else tensor):
-            watch.keep(place_of(self.recorder, frame))
+        else:
+            self._keep(watch, holder, frame)
         if self._watches.is_full():
             self._watches.sweep(self.recorder.identity.counters_at)
         self._watches.put(number, watch)
@@ -94,6 +97,13 @@ class Untracked:
         if self._guards:
             self._place = place_of(self.recorder, frame)
         self.recorder.finish = self._finish  # type: ignore[method-assign]
+
+    def _keep(self, watch: Watch, holder: torch.Tensor, frame: Any) -> None:
+        """Keep a copy of memory that a node may have saved; `holder` is the tensor that lay there first."""
+        if self._is_unsaved(watch, holder):
+            watch.saved, watch.content = False, None
+        else:
+            watch.keep(place_of(self.recorder, frame))
 
     def moved(self, before: torch.Tensor, tensor: torch.Tensor, way: str, frame: Any) -> None:
         """`tensor` was given other memory than that of `before`, with other values, under the nodes that saved it."""
@@ -161,13 +171,13 @@ class Untracked:
     def _after_call(self, frame: FrameType, tensors: Any, inputs: Any, before: int | None) -> None:
         """Look at what a call touched, and at what changes without a call. `before`: the number of its first node;
         what it did not write itself was changed before that."""
+        recorded = before is None or _next_sequence() != before
         touched: dict[int, Any] = {}  # storage -> what the call wrote there, or None
         for position, tensor in enumerate(tensors):
             for number in self._watches.at(address_of(tensor)):
-                if touched.get(number) is None:
+                if touched.get(number) is None and (recorded or self._watches[number].saved):
                     version = inputs[2 * position + 1]
                     touched[number] = tensor if version != NONE and tensor._version != version else None
-        recorded = before is None or _next_sequence() != before
         guards = [(number, watch) for number, watch in self._guards if number not in touched]
         if not touched and not guards:
             return
