@@ -55,7 +55,8 @@ class Ledger:
     def is_old_memory(self, tensor: int) -> bool:
         """Whether another tensor lay where this one does before the visit: `out.data.zero_()` writes into `out`."""
         storage = self.trace.tensors[tensor].storage
-        return storage is not None and bool(self._met.get(storage, set()) - {tensor})
+        met = self._met.get(storage, set()) if storage is not None else set()
+        return len(met) > (tensor in met)
 
     def also_changed(self, call: Call, written: int) -> tuple[str, ...]:
         """What else lies in the memory that was written: named tensors that are used again or alive at the end."""

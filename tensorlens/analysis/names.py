@@ -33,6 +33,7 @@ class Names:
         self._used: dict[int, str] = {}
         self._places: dict[int, int] = {}  # tensor -> the storage it was last seen in
         self._operands: dict[tuple[int, str, int], list[str | None]] = {}
+        self._at_event: tuple[int, dict[int, str]] = (-1, {})  # the event asked about last: tensor -> its operand
         self._latest: dict[tuple[int, str, str], int] = {}  # (site, mode, name) -> the last tensor stored there
         self._read_events()
         self._numbers = _storage_numbers(trace, self._bound.keys() | set(self._latest.values()))
@@ -97,12 +98,18 @@ class Names:
     def _at(self, tensor: int, at: int) -> str | None:
         if name := self._assigned.get(tensor, {}).get(at):
             return name
-        event = self._trace.event(at)
+        if self._at_event[0] != at:
+            self._at_event = at, self._inputs_by_name(at)
+        return self._at_event[1].get(tensor)
+
+    def _inputs_by_name(self, at: int) -> dict[int, str]:
+        """The first operand of event `at` that names each of its input tensors."""
+        event, found = self._trace.event(at), dict[int, str]()
         if isinstance(event, Call):
             for access, name in zip(event.inputs, self.operands(event), strict=False):
-                if access.tensor == tensor and name:
-                    return name
-        return None
+                if name:
+                    found.setdefault(access.tensor, name)
+        return found
 
     def _read_events(self) -> None:
         calls = list(_with_last_of_line(self._trace))

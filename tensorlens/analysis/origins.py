@@ -18,6 +18,7 @@ class Visit:
         self.made: dict[int, Call] = {}
         self.consumed: set[int] = set()
         self.states: dict[int, State] = {}
+        self.sources: dict[int, _Sources] = {}  # by the index of a call: found once, however many tensors it made
         for call in calls:
             self.consumed |= tensors_of(call.inputs) & self.made.keys()
             self.states.update({state.tensor: state for state in call.states})
@@ -29,31 +30,37 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class _Sources:
-    """What a tensor was computed from (by the name that the line uses), and the nodes on the way, the last first."""
+    """What a call computed its results from (by the name that the line uses), and the nodes on the way, the last
+    first."""
 
     names: dict[int, str]
     grad_fns: tuple[str, ...]
+    in_storage: dict[int, list[int]]  # the tensors in `names` by the storage that they lie in
+    text: str  # `from a, b`; "" where there are none
+    require_grad: bool  # whether one of them does
 
 
 def origin(ledger: Ledger, call: Call, state: State, visit: Visit) -> str:
     """How `call` made the tensor of `state`, which is its state at the end of the visit."""
     tensor = ledger.trace.tensors[state.tensor]
-    sources = _sources(ledger, call, visit)
+    sources = visit.sources.get(call.index)
+    if sources is None:
+        sources = visit.sources[call.index] = _sources(ledger, call, visit)
     if tensor.type == "Parameter" and state.is_leaf:
         return "new parameter" + (", requires grad" if state.requires_grad else ", frozen")
     if call.op.endswith(("from_numpy", "frombuffer")):
         return "new, shares the memory of a NumPy array"
-    shared = [source for source in sources.names if _same_memory(ledger, source, tensor.storage)]
+    shared = [] if tensor.storage is None else sources.in_storage.get(tensor.storage, [])
     if shared and (tensor.base is not None or state.grad_fn is None):
         return _sharing(ledger, state, sources, shared)
     if state.is_leaf and state.requires_grad:
         return "new leaf, requires grad"
-    text = f"from {_from(ledger, sources.names)}" if sources.names else "new" if state.grad_fn is None else "made"
+    text = sources.text or ("new" if state.grad_fn is None else "made")
     if state.grad_fn is not None:
         return text + _by(sources.grad_fns)
     if sources.grad_fns:
         return f"{text}{_by(sources.grad_fns)}, outside the graph"
-    dropped = call.mode != "grad" and any(map(ledger.requires_grad, sources.names))
+    dropped = call.mode != "grad" and sources.require_grad
     return text + (f", not recorded ({call.mode})" if dropped else ", no grad")
 
 
@@ -83,23 +90,30 @@ def _sources(ledger: Ledger, call: Call, visit: Visit) -> _Sources:
             elif maker.index not in seen:
                 seen.add(maker.index)
                 waiting.append(maker)
-    return _Sources({tensor: names[tensor] for tensor in sorted(names, key=used.__getitem__)}, tuple(grad_fns))
-
-
-def _same_memory(ledger: Ledger, tensor: int, storage: int | None) -> bool:
-    return storage is not None and ledger.storage(tensor) == storage
+    names = {tensor: names[tensor] for tensor in sorted(names, key=used.__getitem__)}
+    in_storage: dict[int, list[int]] = {}
+    for tensor in names:
+        storage = ledger.storage(tensor)
+        if storage is not None:
+            in_storage.setdefault(storage, []).append(tensor)
+    text = f"from {_from(ledger, names)}" if names else ""
+    return _Sources(names, tuple(grad_fns), in_storage, text, any(map(ledger.requires_grad, names)))
 
 
 def _from(ledger: Ledger, names: dict[int, str]) -> str:
     """`x, 2 parameters`: what a module holds comes last, and what it has many of is counted."""
     parameters = [tensor for tensor in names if ledger.is_parameter(tensor)]
-    others = [name for tensor, name in names.items() if tensor not in parameters]
-    held = [name for name in others if "." in name and "(" not in name]
-    own = [name for name in others if name not in held]
+    others = [name for tensor, name in names.items() if not ledger.is_parameter(tensor)]
+    held = [name for name in others if _is_held(name)]
+    own = [name for name in others if not _is_held(name)]
     counted = len(parameters) > (1 if others else MANY)
     return listed(
         [*own, *([f"{len(parameters)} parameters"] if counted else (names[tensor] for tensor in parameters)), *held]
     )
+
+
+def _is_held(name: str) -> bool:
+    return "." in name and "(" not in name
 
 
 def _by(grad_fns: Sequence[str]) -> str:

@@ -32,7 +32,7 @@ print(weight.grad)
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -85,10 +85,12 @@ def _overwriting(facts: Facts, number: int | None) -> tuple[int, ...]:
 def _changes(facts: Facts) -> Iterator[_Change]:
     changing = [call for call in facts.calls if call.writes or call.op == DATA_SET]
     seen = {call.site for call in changing if _only_shifts(facts, call)}
+    functions = _writing_functions(facts)
     for call in changing:
         for number in _written(facts, call):
             for activation in _activations(facts, number, call):
-                if not _inside_function(facts, call, activation):
+                outer = functions.get(facts.tensor(activation).counter, ())
+                if not any(_is_inside(call, function) for function in outer):
                     seen.add(call.site)
                     yield _Change(call.index, call.site, call, number, activation)
     for overwrite in facts.trace.inspection.overwrites:
@@ -139,14 +141,19 @@ def _is_activation(facts: Facts, number: int, at: int) -> bool:
     return state is not None and state.requires_grad and not state.is_leaf
 
 
-def _inside_function(facts: Facts, call: Call, activation: int) -> bool:
-    """Whether a custom Function's `forward` made the change: `mark_dirty` is what matters there."""
-    counter = facts.tensor(activation).counter
-    return any(
-        outer.op.endswith(".apply") and any(facts.tensor(write.tensor).counter == counter for write in outer.writes)
-        for outer in facts.calls
-        if outer.index > call.index and outer.nodes[0] <= call.nodes[0] and outer.nodes[1] >= call.nodes[1]
-    )
+def _writing_functions(facts: Facts) -> dict[int, list[Call]]:
+    """The calls of custom Functions that wrote, by version counter: for their changes `mark_dirty` is what matters."""
+    found: dict[int, list[Call]] = defaultdict(list)
+    for call in facts.calls:
+        if call.op.endswith(".apply"):
+            for counter in {facts.tensor(write.tensor).counter for write in call.writes}:
+                found[counter].append(call)
+    return found
+
+
+def _is_inside(call: Call, function: Call) -> bool:
+    """Whether a call was made while a custom Function ran: that one's row follows, and its nodes span the call's."""
+    return function.index > call.index and function.nodes[0] <= call.nodes[0] and function.nodes[1] >= call.nodes[1]
 
 
 def _used_by(facts: Facts, change: _Change) -> Backward | None:
