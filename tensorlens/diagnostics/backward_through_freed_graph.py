@@ -33,9 +33,10 @@ for step in range(2):
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.lineage import leaves_above, reaches
+from tensorlens.analysis.lineage import Reached, leaves_above, reached_by, reaches
 from tensorlens.analysis.regions import failed_backward
 from tensorlens.diagnostics.wording import finding, fix, named, ordinal, severity_of, source_text
 from tensorlens.model import Backward, Call, Diagnostic, Failure, Fix, SavedTensor
@@ -50,12 +51,13 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
 
 def explain(facts: Facts, failure: Failure) -> Diagnostic:
     """Which node was freed, the call that made it, and the backward that freed it."""
-    freed = [saved for saved in failure.saved if saved.problem == "freed"]
-    saved, built, by = _culprit(facts, failure, freed)
-    node = "a part of the graph" if saved is None else f"`{saved.node}`"
+    found = _culprit(facts, failure)
+    node = "a part of the graph" if found.node is None else f"`{found.node}`"
+    recorded = "part of what both passes go through" if found.node is None else node
+    built, by = found.built, found.by
     labels = [
         facts.label("needed_here", failure.site, f"backward needs {node} again"),
-        None if built is None else facts.label("graph_built_here", built.site, f"{node} was recorded here"),
+        None if built is None else facts.label("graph_built_here", built.site, f"{recorded} was recorded here"),
         None if by is None else facts.label("freed_here", by.site, _freed_text(facts, by)),
     ]
     return finding(
@@ -66,50 +68,85 @@ def explain(facts: Facts, failure: Failure) -> Diagnostic:
         labels,
         notes=() if by is not None else ("which backward freed it was not seen",),
         fixes=_fixes(facts, failure, built, by),
-        evidence={"node": None if saved is None else saved.node, "freed": len(freed)},
+        evidence={"node": found.node, "freed": len(_freed(failure))},
     )
 
 
-def _culprit(
-    facts: Facts, failure: Failure, freed: list[SavedTensor]
-) -> tuple[SavedTensor | None, Call | None, Backward | None]:
-    """The freed node that the failed pass met first. It freed nodes itself before it failed: those had been whole, so
-    the one sought is the first that an earlier pass went through."""
-    for saved in freed:
-        built = facts.call_of_node(saved.sequence, failure.index)
-        by = None if built is None else _freed_by(facts, built, failure)
+@dataclass(frozen=True, slots=True)
+class _Culprit:
+    """What the failed pass met: the name of the node, the call that recorded it, the pass that had freed it."""
+
+    node: str | None = None
+    built: Call | None = None
+    by: Backward | None = None
+
+
+def _freed(failure: Failure) -> dict[int, SavedTensor]:
+    """By sequence number, in the order in which the engine runs them: the nodes that were found freed and that an
+    earlier pass can have freed."""
+    found: dict[int, SavedTensor] = {}
+    for saved in failure.saved:
+        if saved.problem == "freed":
+            found.setdefault(saved.sequence, saved)
+    return found
+
+
+def _culprit(facts: Facts, failure: Failure) -> _Culprit:
+    """The freed node that the failed pass met first. It freed nodes itself before it failed: the one sought is the
+    first that an earlier pass went through, if of those before it is known that none did."""
+    passes = [reached_by(facts, backward) for backward in facts.backwards if backward.index < failure.index]
+    freed = _freed(failure)
+    certain = True
+    for saved in freed.values():
+        built = _recorded(facts, failure, saved)
+        by = None if built is None else next((p.backward for p in passes if _frees(facts, p, built, saved)), None)
         if by is not None:
-            return saved, built, by
-    built = _last_built(facts, failure)
-    by = None if built is None else _freed_by(facts, built, failure)
-    return (freed[0] if freed else None), built, by
+            return _Culprit(saved.node if certain else None, built, by)
+        if len(freed) == 1:
+            return _Culprit(saved.node, built)
+        certain &= built is not None and all(p.complete and built.index not in p.calls for p in passes)
+    return _shared_part(facts, failure, passes)
 
 
-def _last_built(facts: Facts, failure: Failure) -> Call | None:
-    """Where the graph does not show its nodes: the call that recorded what an earlier backward went through."""
-    for backward in facts.backwards:
-        if backward.failed or backward.index >= failure.index:
-            continue
-        for call in reversed(facts.calls):
-            if call.index < backward.index and call.nodes[1] > call.nodes[0] and reaches(facts, backward, call):
-                return call
-    return None
+def _recorded(facts: Facts, failure: Failure, saved: SavedTensor) -> Call | None:
+    """The call that recorded a node; each thread numbers its nodes, so the names have to agree where both are known."""
+    built = facts.call_of_node(saved.sequence, failure.index)
+    if built is None:
+        return None
+    names = [state.grad_fn for state in built.states if state.node == saved.sequence]
+    return None if any(name not in (None, saved.node) for name in names) else built
 
 
-def _freed_by(facts: Facts, built: Call, failure: Failure) -> Backward | None:
-    """The first backward that went through the call's nodes and did not keep them."""
-    for backward in facts.backwards:
-        kept = backward.retain_graph or backward.create_graph or backward.failed
-        if kept or not built.index < backward.index < failure.index:
-            continue
-        if reaches(facts, backward, built):
-            return backward
-    return None
+def _frees(facts: Facts, reached: Reached, built: Call, saved: SavedTensor | None = None) -> bool:
+    """Whether a pass went through the nodes of a call, and did not keep them. One that failed came as far as to the
+    node that it stopped at."""
+    backward = reached.backward
+    if backward.retain_graph or built.index not in reached.calls:
+        return False
+    if not backward.failed:
+        return True
+    stops = (f.stopped_at for f in facts.trace.failures if backward.started <= f.index <= backward.index)
+    stop = next((stop.sequence for stop in stops if stop is not None and stop.sequence is not None), None)
+    return stop is not None and saved is not None and saved.sequence > stop
+
+
+def _shared_part(facts: Facts, failure: Failure, passes: list[Reached]) -> _Culprit:
+    """Where the graph does not show the node: the last call that the failed pass and an earlier one went through."""
+    failed = failed_backward(facts, failure)
+    if failed is None:
+        return _Culprit()
+    needed = reached_by(facts, failed)
+    for call in reversed(facts.calls):
+        if call.index in needed.calls and call.nodes[1] > call.nodes[0]:
+            by = next((reached.backward for reached in passes if _frees(facts, reached, call)), None)
+            if by is not None:
+                return _Culprit(None, call, by)
+    return _Culprit()
 
 
 def _freed_text(facts: Facts, by: Backward) -> str:
-    times, total = facts.times_run(by.site, by.index)
-    again = f", the {ordinal(times)} time this ran" if total > 1 else ""
+    passes = [backward.index for backward in facts.backwards if backward.site == by.site]
+    again = f", the {ordinal(passes.index(by.index) + 1)} time this ran" if len(passes) > 1 else ""
     return f"this backward freed it{again}"
 
 
