@@ -234,7 +234,6 @@ def _hangs_on(facts: Facts, root: int, before: int, call: Call) -> bool:
     return False
 
 
-
 @dataclass(frozen=True, slots=True)
 class Reached:
     """The calls whose nodes a backward pass went through, as far as they were recorded."""
@@ -275,6 +274,10 @@ def _makers(facts: Facts, number: int, user: int) -> list[Call]:
             found.append(call)
         elif base is None:
             break  # detached in place: what came before is not below it any more
+    if not any(call.nodes[1] > call.nodes[0] for call in found):  # met first by a hook, while it was being made
+        state = facts.state(number, user - 1)
+        made = None if state is None else facts.call_of_node(state.node, user)
+        found += () if made is None else (made,)
     return found
 
 

@@ -42,6 +42,7 @@ from tensorlens.diagnostics.wording import finding, fix, named, ordinal, severit
 from tensorlens.model import Backward, Call, Diagnostic, Failure, Fix, SavedTensor
 
 CODE = "backward-through-freed-graph"
+_UNSEEN = "which backward freed it was not seen"
 
 
 def find(facts: Facts) -> Iterator[Diagnostic]:
@@ -50,8 +51,11 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def explain(facts: Facts, failure: Failure) -> Diagnostic:
-    """Which node was freed, the call that made it, and the backward that freed it."""
-    found = _culprit(facts, failure)
+    """Explain which node was freed, which call recorded it, and which backward freed it."""
+    failed = failed_backward(facts, failure)
+    if failed is None:
+        return _read_directly(facts, failure)
+    found = _culprit(facts, failure, failed)
     node = "a part of the graph" if found.node is None else f"`{found.node}`"
     recorded = "part of what both passes go through" if found.node is None else node
     built, by = found.built, found.by
@@ -66,9 +70,29 @@ def explain(facts: Facts, failure: Failure) -> Diagnostic:
         f"backward went a second time through {node}, whose saved tensors were freed",
         "a backward pass frees what it used; only the part of the graph built since then can be differentiated",
         labels,
-        notes=() if by is not None else ("which backward freed it was not seen",),
+        notes=() if by is not None else (_UNSEEN,),
         fixes=_fixes(facts, failure, built, by),
-        evidence={"node": found.node, "freed": len(_freed(failure))},
+        evidence={"node": found.node, "freed": sum(bool(saved.message) for saved in _freed(failure).values())},
+    )
+
+
+def _read_directly(facts: Facts, failure: Failure) -> Diagnostic:
+    """No pass failed: the program read what a node had saved."""
+    passes = [b for b in facts.backwards if b.index < failure.index and not b.retain_graph]
+    whole = len(facts.events) == facts.events[-1].index + 1 if facts.events else True
+    by = passes[0] if whole and len(passes) == 1 else None
+    return finding(
+        CODE,
+        severity_of(failure),
+        "the saved tensors of a node were read after backward had freed them",
+        "a backward pass frees what it used",
+        [
+            facts.label("needed_here", failure.site, "they are read here"),
+            None if by is None else facts.label("freed_here", by.site, "this backward freed them"),
+        ],
+        notes=() if by is not None else (_UNSEEN,),
+        fixes=(fix("read them before backward, or keep them for longer: `retain_graph=True`"),),
+        evidence={"node": None, "freed": 0},
     )
 
 
@@ -82,8 +106,8 @@ class _Culprit:
 
 
 def _freed(failure: Failure) -> dict[int, SavedTensor]:
-    """By sequence number, in the order in which the engine runs them: the nodes that were found freed and that an
-    earlier pass can have freed."""
+    """By sequence number, in the order in which the engine runs them: the nodes that an earlier pass can have freed.
+    All were found freed, but for those without a message, which do not show it."""
     found: dict[int, SavedTensor] = {}
     for saved in failure.saved:
         if saved.problem == "freed":
@@ -91,7 +115,7 @@ def _freed(failure: Failure) -> dict[int, SavedTensor]:
     return found
 
 
-def _culprit(facts: Facts, failure: Failure) -> _Culprit:
+def _culprit(facts: Facts, failure: Failure, failed: Backward) -> _Culprit:
     """The freed node that the failed pass met first. It freed nodes itself before it failed: the one sought is the
     first that an earlier pass went through, if of those before it is known that none did."""
     passes = [reached_by(facts, backward) for backward in facts.backwards if backward.index < failure.index]
@@ -101,11 +125,11 @@ def _culprit(facts: Facts, failure: Failure) -> _Culprit:
         built = _recorded(facts, failure, saved)
         by = None if built is None else next((p.backward for p in passes if _frees(facts, p, built, saved)), None)
         if by is not None:
-            return _Culprit(saved.node if certain else None, built, by)
-        if len(freed) == 1:
+            return _Culprit(saved.node.rpartition("::")[2] if certain else None, built, by)
+        if len(freed) == 1 and saved.message:
             return _Culprit(saved.node, built)
         certain &= built is not None and all(p.complete and built.index not in p.calls for p in passes)
-    return _shared_part(facts, failure, passes)
+    return _shared_part(facts, failed, passes)
 
 
 def _recorded(facts: Facts, failure: Failure, saved: SavedTensor) -> Call | None:
@@ -130,11 +154,8 @@ def _frees(facts: Facts, reached: Reached, built: Call, saved: SavedTensor | Non
     return stop is not None and saved is not None and saved.sequence > stop
 
 
-def _shared_part(facts: Facts, failure: Failure, passes: list[Reached]) -> _Culprit:
+def _shared_part(facts: Facts, failed: Backward, passes: list[Reached]) -> _Culprit:
     """Where the graph does not show the node: the last call that the failed pass and an earlier one went through."""
-    failed = failed_backward(facts, failure)
-    if failed is None:
-        return _Culprit()
     needed = reached_by(facts, failed)
     for call in reversed(facts.calls):
         if call.index in needed.calls and call.nodes[1] > call.nodes[0]:
@@ -145,9 +166,17 @@ def _shared_part(facts: Facts, failure: Failure, passes: list[Reached]) -> _Culp
 
 
 def _freed_text(facts: Facts, by: Backward) -> str:
-    passes = [backward.index for backward in facts.backwards if backward.site == by.site]
-    again = f", the {ordinal(passes.index(by.index) + 1)} time this ran" if len(passes) > 1 else ""
+    times, total = _passes_at(facts, by)
+    again = f", the {ordinal(times)} time this ran" if total > 1 else ""
     return f"this backward freed it{again}"
+
+
+def _passes_at(facts: Facts, one: Backward) -> tuple[int, int]:
+    """How many passes had begun on the line of a pass with this one, and how many in all; those inside another pass of
+    the same line do not count."""
+    same = [b for b in facts.backwards if b.site == one.site]
+    outer = [b.index for b in same if not any(a.started <= b.started and b.index < a.index for a in same)]
+    return sum(index <= one.index for index in outer), len(outer)
 
 
 def _fixes(facts: Facts, failure: Failure, built: Call | None, by: Backward | None) -> tuple[Fix, ...]:
@@ -158,7 +187,7 @@ def _fixes(facts: Facts, failure: Failure, built: Call | None, by: Backward | No
     by_now, _ = facts.times_run(built.site, failure.index)
     if by_now > times:  # it was computed anew, and yet the old one is reached
         return (fix("`detach()` what is carried from one iteration to the next: its history ends there"),)
-    _, passes = facts.times_run(by.site, by.index)
+    _, passes = _passes_at(facts, by)
     if by.site == failure.site and passes > times and not _roots_known_before(facts, failure, by):
         return (
             fix(f"compute `{text}` again before each backward"),

@@ -22,10 +22,12 @@ from tensorlens.tracer.unheard import hears
 
 MAX_NODES = 20_000
 MAX_FOUND = 50
+MAX_FREED = 1_000  # the one that failed may come after many that were whole
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
 _SHAPE = re.compile(r"Tensor \[([\d, ]*)\]\]")
 _SECOND = re.compile(r"BackwardBackward\d*$")
 _FAILED_NODE = "Error detected in"  # anomaly mode's warning, which shows where the node was made
+_COPY_SLICES = "torch::autograd::CopySlices"  # a write through a view: nothing that it keeps can be read
 _FREED = "Trying to backward through the graph a second time"
 _NOT_A_NUMBER = re.compile(r"Function '(\w+)' returned nan values in its (\d+)th output")
 MAX_VALUES = 1_000_000
@@ -35,25 +37,25 @@ LEAF_SEQUENCE = 2**63  # AccumulateGrad has no place in the order: 2**64 - 1
 def autopsy(
     recorder: Any, roots: list[torch.Tensor], message: str, asked: Sequence[torch.Tensor], older: int
 ) -> tuple[Any, ...]:
-    """The saved tensors of the graph below `roots` that can't be used, as `model.SavedTensor` rows.
+    """Return the saved tensors of the graph below `roots` that can't be used, as `model.SavedTensor` rows.
 
     Those whose check raises the very text of `message` come first; both groups are in the order in which the engine
     runs their nodes, on the way to the tensors `asked` for if there are any. The failed pass itself has freed what it
     went through: of freed tensors, only those of nodes with a sequence number below `older`, which an earlier pass can
-    have freed, get a row.
+    have freed, get a row. So does a node that is freed as a whole and does not show it; its message is empty.
     """
     found: list[Any] = []
     try:
         if (not_a_number := _NOT_A_NUMBER.search(message)) is not None:
             return _of_nan(recorder, roots, not_a_number, message)
-        _collect(recorder, in_order_of_execution(roots, asked), found, older)
+        _collect(recorder, in_order_of_execution(roots, asked), found, older if _FREED in message else 0)
     except Exception as trouble:  # ours: the user's own exception is on its way and must not be replaced
         pass_over(trouble)
         recorder.gap(f"the failed graph could not be read to its end ({type(trouble).__name__}: {trouble})")
-    found.sort(key=lambda row: row[-1] != message)
+    found.sort(key=lambda row: row[-1] not in (message, ""))
     if not any(row[-1] == message for row in found):
         found[:0] = _from_message(message)
-    return tuple(found[:MAX_FOUND])
+    return tuple(found[: MAX_FREED if _FREED in message else MAX_FOUND])
 
 
 def _of_nan(recorder: Any, roots: list[torch.Tensor], told: re.Match[str], message: str) -> tuple[Any, ...]:
@@ -156,11 +158,14 @@ def _collect(recorder: Any, nodes: list[Any], found: list[Any], older: int) -> N
     if torch.is_anomaly_enabled() and _FAILED_NODE in recorder.last_warning:
         named = [node for node in nodes if _was_shown(node, recorder.last_warning)]
     for node in dict.fromkeys((*named, *nodes)):
-        for slot, raw in raw_saved_of(node):
-            row = _examine(recorder, node, slot, raw)
-            if row is not None and not (row[-2] == "freed" and node._sequence_nr() >= older):
-                found.append(row)
-        if len(found) > MAX_FOUND * 4:
+        old = node._sequence_nr() < older
+        rows = [_examine(recorder, node, slot, raw) for slot, raw in raw_saved_of(node)]
+        freed = [row for row in rows if row is not None and row[-2] == "freed"]
+        found += [row for row in rows if row is not None and row[-2] != "freed"]
+        found += freed[:1] if old else []
+        if old and node.name() == _COPY_SLICES:
+            found.append((node.name(), node._sequence_nr(), "", None, None, (), None, None, "freed", ""))
+        if len(found) > MAX_FREED:
             break
 
 
