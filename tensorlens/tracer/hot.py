@@ -115,6 +115,8 @@ class Hot(TorchFunctionMode):
         return plan
 
     def _new_plan(self, site: int, key: Key, result: Any, written: bool) -> Plan:
+        if torch._is_functional_tensor(result):  # asked for its storage, it counts as a view
+            raise LongWayError
         func, _, graph, inputs = key[:4]
         node, offset, drawn = None, 0, 0
         if graph >= 2 and result.grad_fn is not None:
