@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+RECOMPUTED = "recomputed"
+
 
 @dataclass(frozen=True, slots=True)
 class Overwrite:
@@ -28,7 +30,7 @@ class Stale:
     overwrite: int | None  # which change of the memory; None: changes in place that moved its version
     node: str  # "MulBackward0"; "" where saved-tensor hooks hide it
     sequence: int  # of the node
-    slot: str  # "self", "ctx.x"
+    slot: str  # "self", "ctx.x"; RECOMPUTED: a checkpoint saved it in its second run
     tensor: int | None
     versions: tuple[int, int]  # when it was kept, when it was used
     before: str  # its first values that differ, as they were; "" where they were not kept

@@ -22,6 +22,53 @@ FOUND = {
         y.sum().backward()  # needed_here
         """,
     ),
+    "a hook of a module in a checkpoint": (
+        "checkpoint-disables-version-check",
+        """
+        import torch
+        from torch import nn
+        from torch.utils.checkpoint import checkpoint
+        torch.manual_seed(0)
+
+        class Norm(nn.Module):
+            def forward(self, x):
+                return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True))  # saved_here
+
+        def dampen(module, args, output):
+            args[0].mul_(0.9)  # modified_here
+
+        first, norm, second = nn.Linear(4, 4), Norm(), nn.Linear(4, 4)
+        norm.register_forward_hook(dampen)
+
+        def block(x):
+            h = x + first(x)
+            return h + second(norm(h))
+
+        for step in range(2):
+            out = checkpoint(block, torch.randn(2, 4), use_reentrant=False)  # called_here
+            out.square().sum().backward()  # needed_here
+        """,
+    ),
+    "one value of many, in a checkpoint inside a checkpoint": (
+        "checkpoint-disables-version-check",
+        """
+        import torch
+        from torch.utils.checkpoint import checkpoint
+        torch.manual_seed(0)
+        w = torch.randn(100, 100, requires_grad=True)
+
+        def inner(x):
+            h = x * 2
+            y = h.exp() * h  # saved_here
+            h[3, 17] = 0.0  # modified_here
+            return y + h.sin()
+
+        def outer(x):
+            return checkpoint(inner, x.cos(), use_reentrant=False)  # called_here
+
+        checkpoint(outer, w, use_reentrant=False).sum().backward()  # needed_here
+        """,
+    ),
     "an attribute of an object": (
         "checkpoint-recomputes-with-changed-state",
         """
@@ -161,6 +208,62 @@ def test_a_wrong_gradient_of_the_users_own_code_is_found(program: str, run: Run)
 
 
 HARMLESS = {
+    "writes in a checkpoint before anything is saved": """
+        import torch
+        from torch.utils.checkpoint import checkpoint
+        net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU(inplace=True), torch.nn.Dropout(0.5))
+        def block(x):
+            h = net(x)
+            h += 1
+            return h.mul_(2).tanh_()
+        x = torch.ones(2, 3, requires_grad=True)
+        for early in (True, False):
+            with torch.utils.checkpoint.set_checkpoint_early_stop(early):
+                out = checkpoint(block, x, use_reentrant=False)
+            out.sum().backward(retain_graph=True)
+            out.sum().backward()
+        """,
+    "writes in a checkpoint that leave every value as it is": """
+        import torch
+        from torch.utils.checkpoint import checkpoint
+        def block(x):
+            h = x * 2
+            y = h.exp() * h
+            h.clamp_(-100, 100)
+            h[0] = h[0].clone()
+            return y + h
+        x = torch.randn(50, 50, requires_grad=True)
+        checkpoint(block, x, use_reentrant=False).sum().backward()
+        """,
+    "a checkpoint whose outputs are changed": """
+        import torch
+        from torch.utils.checkpoint import checkpoint
+        net = torch.nn.Linear(3, 3)
+        x = torch.ones(2, 3, requires_grad=True)
+        for step in range(2):
+            y = checkpoint(lambda x: net(x) + 1, x, use_reentrant=False)
+            y.mul_(2)
+            y.sum().backward()
+            with torch.no_grad():
+                for parameter in net.parameters():
+                    parameter -= 0.1 * parameter.grad
+                    parameter.grad = None
+        """,
+    "parameters stepped by hooks during a pass through checkpoints": """
+        import torch
+        from torch.utils.checkpoint import checkpoint
+        torch.manual_seed(0)
+        one, two = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+        def step(parameter):
+            with torch.no_grad():
+                parameter -= 0.1 * parameter.grad
+            parameter.grad = None
+        for parameter in (*one.parameters(), *two.parameters()):
+            parameter.register_post_accumulate_grad_hook(step)
+        for _ in range(3):
+            h = checkpoint(lambda x: one(x).tanh(), torch.randn(2, 3), use_reentrant=False)
+            checkpoint(lambda h: two(h).tanh(), h, use_reentrant=False).sum().backward()
+        """,
     "hooks that copy": """
         import torch
         x = torch.ones(3, requires_grad=True)

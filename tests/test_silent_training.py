@@ -303,6 +303,69 @@ HARM = {
 }
 
 HARMLESS = {
+    "a network run for what a hook takes, assigned to an underscore": """
+        import torch
+        from torch import nn
+        torch.manual_seed(0)
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.trunk, self.head = nn.Linear(4, 4), nn.Linear(4, 2)
+            def forward(self, x):
+                return self.head(self.trunk(x).tanh())
+        net, taken = Net(), []
+        net.trunk.register_forward_hook(lambda module, args, output: taken.append(output))
+        optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
+        for step in range(2):
+            x = torch.randn(8, 4)
+            _ = net(x)
+            loss = taken.pop().square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """,
+    "a network run for what a hook takes, a statement of its own": """
+        import torch
+        from torch import nn
+        torch.manual_seed(0)
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.trunk, self.head = nn.Linear(4, 4), nn.Linear(4, 2)
+            def forward(self, x):
+                return self.head(self.trunk(x).tanh())
+        net, taken = Net(), []
+        net.trunk.register_forward_hook(lambda module, args, output: taken.append(output))
+        optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
+        for step in range(2):
+            x = torch.randn(8, 4)
+            net(x)
+            loss = taken.pop().square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """,
+    "a network run for what a hook takes, assigned to a name that nothing reads": """
+        import torch
+        from torch import nn
+        torch.manual_seed(0)
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.trunk, self.head = nn.Linear(4, 4), nn.Linear(4, 2)
+            def forward(self, x):
+                return self.head(self.trunk(x).tanh())
+        net, taken = Net(), []
+        net.trunk.register_forward_hook(lambda module, args, output: taken.append(output))
+        optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
+        for step in range(2):
+            x = torch.randn(8, 4)
+            result = net(x)
+            loss = taken.pop().square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """,
     "an average that is loaded": """
         import copy, torch
         student = torch.nn.Linear(2, 1)
@@ -549,3 +612,11 @@ def test_a_parameter_that_nothing_was_computed_from_is_a_note(run: Run) -> None:
         ("optimizer_made_here", 3),
         ("needed_here", 7),
     }
+
+
+def test_what_a_network_returns_and_nobody_adds_to_the_loss_is_found_where_it_is_read(run: Run) -> None:  # noqa: F811
+    text = next(text for name, text in HARMLESS.items() if name.endswith("assigned to a name that nothing reads"))
+    _, trace = run(text.replace("optimizer.step()", "optimizer.step(); print(result.shape)"))
+    assert [(d.code, d.severity) for d in diagnose(trace)] == [("branch-detached", "warning")]
+    _, trace = run(text)
+    assert [(d.code, d.severity) for d in diagnose(trace)] == [("branch-detached", "note")]

@@ -232,3 +232,61 @@ def _hangs_on(facts: Facts, root: int, before: int, call: Call) -> bool:
             seen.add((number, producer.index))
             queue.extend((access.tensor, producer.index) for access in producer.inputs)
     return False
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """The calls whose nodes a backward pass went through, as far as they were recorded."""
+
+    backward: Backward
+    calls: frozenset[int]  # their indices
+    complete: bool  # whether every path was followed to a leaf: what is not among the calls was not reached
+
+
+def reached_by(facts: Facts, backward: Backward) -> Reached:
+    """Follow a backward pass from its roots through the calls that recorded its graph."""
+    below: dict[int, set[int]] = {backward.index: set()}  # call -> the calls that made its inputs
+    queue = deque((root.tensor, backward.index) for root in backward.roots)
+    complete = True
+    while queue:
+        number, user = queue.popleft()
+        complete &= len(below) < MAX_CALLS
+        state = facts.state(number, user - 1)
+        if state is not None and (state.is_leaf or not state.requires_grad):
+            continue
+        makers = [] if len(below) >= MAX_CALLS else _makers(facts, number, user)
+        complete &= bool(makers)
+        for call in makers:
+            if call.index not in below:
+                below[call.index] = set()
+                queue.extend((access.tensor, call.index) for access in call.inputs)
+            below[user].add(call.index)
+    del below[backward.index]
+    return Reached(backward, frozenset(_leading_to(facts, below, backward.inputs)), complete)
+
+
+def _makers(facts: Facts, number: int, user: int) -> list[Call]:
+    """The calls that gave a tensor the history that it has for the event `user`, the latest first."""
+    found = []
+    base = facts.tensor(number).base
+    for call in (*facts.producers(number, user), *(() if base is None else facts.producers(base, user))):
+        if facts.requires_grad(number if base is None else base, call.index) or facts.requires_grad(number, call.index):
+            found.append(call)
+        elif base is None:
+            break  # detached in place: what came before is not below it any more
+    if not any(call.nodes[1] > call.nodes[0] for call in found):  # met first by a hook, while it was being made
+        state = facts.state(number, user - 1)
+        made = None if state is None else facts.call_of_node(state.node, user)
+        found += () if made is None else (made,)
+    return found
+
+
+def _leading_to(facts: Facts, below: dict[int, set[int]], asked: tuple[int, ...]) -> Iterator[int]:
+    """Those of the calls that a gradient passes on its way to the tensors asked for; all where none were."""
+    found: set[int] = set()
+    for index in sorted(below):  # what is computed from a tensor comes after what made it
+        call = facts.call(index)
+        inputs = () if call is None else [access.tensor for access in call.inputs]
+        if not asked or below[index] & found or not set(asked).isdisjoint(inputs):
+            found.add(index)
+            yield index

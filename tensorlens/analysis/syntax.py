@@ -36,6 +36,31 @@ class Syntax:
             self._files[file] = _index(self._sources.get(file, ""))
         return self._files[file]
 
+    def is_thrown_away(self, span: Span) -> bool | None:
+        """Whether the expression at `span` is a whole statement, or all that is assigned to names that nothing reads;
+        None where a function returns it."""
+        tree, node = tree_of(self._sources.get(span.file, "")), self.node(span)
+        for statement in ast.walk(tree) if tree is not None and node is not None else ():
+            value = getattr(statement, "value", None)
+            if not isinstance(statement, ast.stmt) or value is None or self._key(value, span) != self._key(node, span):
+                continue
+            if isinstance(statement, ast.Return):
+                return None
+            targets = statement.targets if isinstance(statement, ast.Assign) else []
+            read = self._names_read(span.file)
+            unread = all(isinstance(t, ast.Name) and (t.id == "_" or t.id not in read) for t in targets)
+            return isinstance(statement, ast.Expr) or (bool(targets) and unread)
+        return False
+
+    def _key(self, node: ast.AST | None, span: Span) -> _Key | None:
+        keys = _keys(node, self._sources.get(span.file, "")) if isinstance(node, ast.expr) else ()
+        return next(iter(keys), None)
+
+    def _names_read(self, file: str) -> frozenset[str]:
+        """Every name that the code of a file reads."""
+        nodes = self._nodes(file).values()
+        return frozenset(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+
     def loop_names(self) -> frozenset[str]:
         """The names that `for` statements give to one item after another."""
         nodes = (node for file in self._sources for node in self._nodes(file).values())

@@ -33,14 +33,16 @@ for step in range(2):
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.lineage import leaves_above, reaches
+from tensorlens.analysis.lineage import Reached, leaves_above, reached_by, reaches
 from tensorlens.analysis.regions import failed_backward
 from tensorlens.diagnostics.wording import finding, fix, named, ordinal, severity_of, source_text
 from tensorlens.model import Backward, Call, Diagnostic, Failure, Fix, SavedTensor
 
 CODE = "backward-through-freed-graph"
+_UNSEEN = "which backward freed it was not seen"
 
 
 def find(facts: Facts) -> Iterator[Diagnostic]:
@@ -49,13 +51,17 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def explain(facts: Facts, failure: Failure) -> Diagnostic:
-    """Which node was freed, the call that made it, and the backward that freed it."""
-    freed = [saved for saved in failure.saved if saved.problem == "freed"]
-    saved, built, by = _culprit(facts, failure, freed)
-    node = "a part of the graph" if saved is None else f"`{saved.node}`"
+    """Explain which node was freed, which call recorded it, and which backward freed it."""
+    failed = failed_backward(facts, failure)
+    if failed is None:
+        return _read_directly(facts, failure)
+    found = _culprit(facts, failure, failed)
+    node = "a part of the graph" if found.node is None else f"`{found.node}`"
+    recorded = "part of what both passes go through" if found.node is None else node
+    built, by = found.built, found.by
     labels = [
         facts.label("needed_here", failure.site, f"backward needs {node} again"),
-        None if built is None else facts.label("graph_built_here", built.site, f"{node} was recorded here"),
+        None if built is None else facts.label("graph_built_here", built.site, f"{recorded} was recorded here"),
         None if by is None else facts.label("freed_here", by.site, _freed_text(facts, by)),
     ]
     return finding(
@@ -64,53 +70,113 @@ def explain(facts: Facts, failure: Failure) -> Diagnostic:
         f"backward went a second time through {node}, whose saved tensors were freed",
         "a backward pass frees what it used; only the part of the graph built since then can be differentiated",
         labels,
-        notes=() if by is not None else ("which backward freed it was not seen",),
+        notes=() if by is not None else (_UNSEEN,),
         fixes=_fixes(facts, failure, built, by),
-        evidence={"node": None if saved is None else saved.node, "freed": len(freed)},
+        evidence={"node": found.node, "freed": sum(bool(saved.message) for saved in _freed(failure).values())},
     )
 
 
-def _culprit(
-    facts: Facts, failure: Failure, freed: list[SavedTensor]
-) -> tuple[SavedTensor | None, Call | None, Backward | None]:
-    """The freed node that the failed pass met first. It freed nodes itself before it failed: those had been whole, so
-    the one sought is the first that an earlier pass went through."""
-    for saved in freed:
-        built = facts.call_of_node(saved.sequence, failure.index)
-        by = None if built is None else _freed_by(facts, built, failure)
+def _read_directly(facts: Facts, failure: Failure) -> Diagnostic:
+    """No pass failed: the program read what a node had saved."""
+    passes = [b for b in facts.backwards if b.index < failure.index and not b.retain_graph]
+    whole = len(facts.events) == facts.events[-1].index + 1 if facts.events else True
+    by = passes[0] if whole and len(passes) == 1 else None
+    return finding(
+        CODE,
+        severity_of(failure),
+        "the saved tensors of a node were read after backward had freed them",
+        "a backward pass frees what it used",
+        [
+            facts.label("needed_here", failure.site, "they are read here"),
+            None if by is None else facts.label("freed_here", by.site, "this backward freed them"),
+        ],
+        notes=() if by is not None else (_UNSEEN,),
+        fixes=(fix("read them before backward, or keep them for longer: `retain_graph=True`"),),
+        evidence={"node": None, "freed": 0},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Culprit:
+    """What the failed pass met: the name of the node, the call that recorded it, the pass that had freed it."""
+
+    node: str | None = None
+    built: Call | None = None
+    by: Backward | None = None
+
+
+def _freed(failure: Failure) -> dict[int, SavedTensor]:
+    """By sequence number, in the order in which the engine runs them: the nodes that an earlier pass can have freed.
+    All were found freed, but for those without a message, which do not show it."""
+    found: dict[int, SavedTensor] = {}
+    for saved in failure.saved:
+        if saved.problem == "freed":
+            found.setdefault(saved.sequence, saved)
+    return found
+
+
+def _culprit(facts: Facts, failure: Failure, failed: Backward) -> _Culprit:
+    """The freed node that the failed pass met first. It freed nodes itself before it failed: the one sought is the
+    first that an earlier pass went through, if of those before it is known that none did."""
+    passes = [reached_by(facts, backward) for backward in facts.backwards if backward.index < failure.index]
+    freed = _freed(failure)
+    certain = True
+    for saved in freed.values():
+        built = _recorded(facts, failure, saved)
+        by = None if built is None else next((p.backward for p in passes if _frees(facts, p, built, saved)), None)
         if by is not None:
-            return saved, built, by
-    built = _last_built(facts, failure)
-    by = None if built is None else _freed_by(facts, built, failure)
-    return (freed[0] if freed else None), built, by
+            return _Culprit(saved.node.rpartition("::")[2] if certain else None, built, by)
+        if len(freed) == 1 and saved.message:
+            return _Culprit(saved.node, built)
+        certain &= built is not None and all(p.complete and built.index not in p.calls for p in passes)
+    return _shared_part(facts, failed, passes)
 
 
-def _last_built(facts: Facts, failure: Failure) -> Call | None:
-    """Where the graph does not show its nodes: the call that recorded what an earlier backward went through."""
-    for backward in facts.backwards:
-        if backward.failed or backward.index >= failure.index:
-            continue
-        for call in reversed(facts.calls):
-            if call.index < backward.index and call.nodes[1] > call.nodes[0] and reaches(facts, backward, call):
-                return call
-    return None
+def _recorded(facts: Facts, failure: Failure, saved: SavedTensor) -> Call | None:
+    """The call that recorded a node; each thread numbers its nodes, so the names have to agree where both are known."""
+    built = facts.call_of_node(saved.sequence, failure.index)
+    if built is None:
+        return None
+    names = [state.grad_fn for state in built.states if state.node == saved.sequence]
+    return None if any(name not in (None, saved.node) for name in names) else built
 
 
-def _freed_by(facts: Facts, built: Call, failure: Failure) -> Backward | None:
-    """The first backward that went through the call's nodes and did not keep them."""
-    for backward in facts.backwards:
-        kept = backward.retain_graph or backward.create_graph or backward.failed
-        if kept or not built.index < backward.index < failure.index:
-            continue
-        if reaches(facts, backward, built):
-            return backward
-    return None
+def _frees(facts: Facts, reached: Reached, built: Call, saved: SavedTensor | None = None) -> bool:
+    """Whether a pass went through the nodes of a call, and did not keep them. One that failed came as far as to the
+    node that it stopped at."""
+    backward = reached.backward
+    if backward.retain_graph or built.index not in reached.calls:
+        return False
+    if not backward.failed:
+        return True
+    stops = (f.stopped_at for f in facts.trace.failures if backward.started <= f.index <= backward.index)
+    stop = next((stop.sequence for stop in stops if stop is not None and stop.sequence is not None), None)
+    return stop is not None and saved is not None and saved.sequence > stop
+
+
+def _shared_part(facts: Facts, failed: Backward, passes: list[Reached]) -> _Culprit:
+    """Where the graph does not show the node: the last call that the failed pass and an earlier one went through."""
+    needed = reached_by(facts, failed)
+    for call in reversed(facts.calls):
+        if call.index in needed.calls and call.nodes[1] > call.nodes[0]:
+            by = next((reached.backward for reached in passes if _frees(facts, reached, call)), None)
+            if by is not None:
+                return _Culprit(None, call, by)
+    return _Culprit()
 
 
 def _freed_text(facts: Facts, by: Backward) -> str:
-    times, total = facts.times_run(by.site, by.index)
+    times, total = _passes_at(facts, by)
     again = f", the {ordinal(times)} time this ran" if total > 1 else ""
     return f"this backward freed it{again}"
+
+
+def _passes_at(facts: Facts, one: Backward) -> tuple[int, int]:
+    """How many passes had begun on the line of a pass with this one, and how many in all; those inside another pass of
+    the same line do not count."""
+    same = [b for b in facts.backwards if b.site == one.site]
+    outer = [b.index for b in same if not any(a.started <= b.started and b.index < a.index for a in same)]
+    return sum(index <= one.index for index in outer), len(outer)
 
 
 def _fixes(facts: Facts, failure: Failure, built: Call | None, by: Backward | None) -> tuple[Fix, ...]:
@@ -121,7 +187,7 @@ def _fixes(facts: Facts, failure: Failure, built: Call | None, by: Backward | No
     by_now, _ = facts.times_run(built.site, failure.index)
     if by_now > times:  # it was computed anew, and yet the old one is reached
         return (fix("`detach()` what is carried from one iteration to the next: its history ends there"),)
-    _, passes = facts.times_run(by.site, by.index)
+    _, passes = _passes_at(facts, by)
     if by.site == failure.site and passes > times and not _roots_known_before(facts, failure, by):
         return (
             fix(f"compute `{text}` again before each backward"),

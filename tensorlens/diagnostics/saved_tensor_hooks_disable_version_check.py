@@ -52,7 +52,7 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
     told: set[tuple[int, int]] = set()
     for stale in facts.trace.inspection.stale:
         backward, by = backward_of(facts, stale.index), saving_call(facts, stale)
-        if stale.node or backward is None or backward.failed or by is None:
+        if stale.node or stale.slot or backward is None or backward.failed or by is None:
             continue
         if (by.site, backward.site) not in told:
             told.add((by.site, backward.site))

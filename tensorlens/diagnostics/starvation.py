@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from tensorlens.analysis.discarded import is_discarded
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import Cut
 from tensorlens.analysis.replaced import replaced_parameters
@@ -21,7 +22,8 @@ Chosen = Callable[[Cut], bool]
 
 def find_cut_off(facts: Facts, code: str, chosen: Chosen) -> Iterator[Diagnostic]:
     """One finding for each cut of the kind of `code`. Where an optimizer steps, it says what is to be trained, and a
-    parameter of its that is left out is a warning; where none does, what requires grad is told as a note."""
+    parameter of its that is left out is a warning; where none does, what requires grad is told as a note. So is
+    what lies behind the values that a hook takes, where the program throws the result away."""
     training = training_of(facts)
     if facts.trace.script.failure is not None or training.is_hidden:
         return
@@ -103,12 +105,13 @@ def _tell(training: Training, code: str, group: list[Starved], step: Step | None
     text = f"{op_text(first.backward.op)} from {loss} does not come to {name}" + (" that way" if partly else "")
     labels.append(facts.label("needed_here", first.backward.site, text))
     title = f"one of the ways from {name} to {loss} is cut" if partly else f"no gradient ever came to {name}"
+    discarded = all(is_discarded(facts, way, training.had_gradient) for way in group)
     if step is not None:
         title += f", which `{optimizer_name(training, step)}` is to train"
         labels.append(optimizer_label(training, step))
     return finding(
         code,
-        "warning" if step is not None else "note",
+        "warning" if step is not None and not discarded else "note",
         title,
         _why(facts, first, loss),
         labels,

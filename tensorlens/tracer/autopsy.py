@@ -6,9 +6,11 @@ does finds all that fail the check, each with its node's sequence number, which 
 
 from __future__ import annotations
 
+import heapq
 import re
-from collections import deque
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import Any
 
 import torch
@@ -20,33 +22,40 @@ from tensorlens.tracer.unheard import hears
 
 MAX_NODES = 20_000
 MAX_FOUND = 50
+MAX_FREED = 1_000  # the one that failed may come after many that were whole
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
 _SHAPE = re.compile(r"Tensor \[([\d, ]*)\]\]")
 _SECOND = re.compile(r"BackwardBackward\d*$")
+_FAILED_NODE = "Error detected in"  # anomaly mode's warning, which shows where the node was made
+_COPY_SLICES = "torch::autograd::CopySlices"  # a write through a view: nothing that it keeps can be read
 _FREED = "Trying to backward through the graph a second time"
 _NOT_A_NUMBER = re.compile(r"Function '(\w+)' returned nan values in its (\d+)th output")
 MAX_VALUES = 1_000_000
 LEAF_SEQUENCE = 2**63  # AccumulateGrad has no place in the order: 2**64 - 1
 
 
-def autopsy(recorder: Any, roots: list[torch.Tensor], message: str) -> tuple[Any, ...]:
-    """The saved tensors of the graph below `roots` that can't be used, as `model.SavedTensor` rows.
+def autopsy(
+    recorder: Any, roots: list[torch.Tensor], message: str, asked: Sequence[torch.Tensor], older: int
+) -> tuple[Any, ...]:
+    """Return the saved tensors of the graph below `roots` that can't be used, as `model.SavedTensor` rows.
 
-    Those whose check raises the very text of `message` come first, then by sequence number, the highest first: the
-    order in which the engine meets them.
+    Those whose check raises the very text of `message` come first; both groups are in the order in which the engine
+    runs their nodes, on the way to the tensors `asked` for if there are any. The failed pass itself has freed what it
+    went through: of freed tensors, only those of nodes with a sequence number below `older`, which an earlier pass can
+    have freed, get a row. So does a node that is freed as a whole and does not show it; its message is empty.
     """
     found: list[Any] = []
     try:
         if (not_a_number := _NOT_A_NUMBER.search(message)) is not None:
             return _of_nan(recorder, roots, not_a_number, message)
-        _collect(recorder, roots, found)
+        _collect(recorder, in_order_of_execution(roots, asked), found, older if _FREED in message else 0)
     except Exception as trouble:  # ours: the user's own exception is on its way and must not be replaced
         pass_over(trouble)
         recorder.gap(f"the failed graph could not be read to its end ({type(trouble).__name__}: {trouble})")
-    found.sort(key=lambda row: (row[-1] != message, -row[1]))
+    found.sort(key=lambda row: row[-1] not in (message, ""))
     if not any(row[-1] == message for row in found):
         found[:0] = _from_message(message)
-    return tuple(found[:MAX_FOUND])
+    return tuple(found[: MAX_FREED if _FREED in message else MAX_FOUND])
 
 
 def _of_nan(recorder: Any, roots: list[torch.Tensor], told: re.Match[str], message: str) -> tuple[Any, ...]:
@@ -144,14 +153,51 @@ def _from_message(message: str) -> list[Any]:
     return [("", NONE, "", None, None, sizes, expected, found, "version", message)]
 
 
-def _collect(recorder: Any, roots: list[torch.Tensor], found: list[Any]) -> None:
-    for node in nodes_of(roots):
-        for slot, raw in raw_saved_of(node):
-            row = _examine(recorder, node, slot, raw)
-            if row is not None:
-                found.append(row)
-        if len(found) > MAX_FOUND * 4:
+def _collect(recorder: Any, nodes: list[Any], found: list[Any], older: int) -> None:
+    named: list[Any] = []
+    if torch.is_anomaly_enabled() and _FAILED_NODE in recorder.last_warning:
+        named = [node for node in nodes if _was_shown(node, recorder.last_warning)]
+    for node in dict.fromkeys((*named, *nodes)):
+        old = node._sequence_nr() < older
+        rows = [_examine(recorder, node, slot, raw) for slot, raw in raw_saved_of(node)]
+        freed = [row for row in rows if row is not None and row[-2] == "freed"]
+        found += [row for row in rows if row is not None and row[-2] != "freed"]
+        found += freed[:1] if old else []
+        if old and node.name() == _COPY_SLICES:
+            found.append((node.name(), node._sequence_nr(), "", None, None, (), None, None, "freed", ""))
+        if len(found) > MAX_FREED:
             break
+
+
+def in_order_of_execution(roots: list[torch.Tensor], asked: Sequence[torch.Tensor] = ()) -> list[Any]:
+    """The nodes below `roots` as the engine takes them: of those whose users have all run, the one made last. With
+    tensors `asked` for, only the nodes that lead to them."""
+    nodes = list(nodes_of(roots))
+    users = Counter(following for node in nodes for following, _ in node.next_functions)
+    ready = [(-node._sequence_nr(), place, node) for place, node in enumerate(nodes) if not users[node]]
+    heapq.heapify(ready)
+    order: list[Any] = []
+    place = count(len(nodes))
+    while ready:
+        *_, node = heapq.heappop(ready)
+        order.append(node)
+        for following, _ in node.next_functions:
+            users[following] -= 1
+            if following is not None and not users[following]:
+                heapq.heappush(ready, (-following._sequence_nr(), next(place), following))
+    return _leading_to(order, asked) if asked else order
+
+
+def _leading_to(order: list[Any], asked: Sequence[torch.Tensor]) -> list[Any]:
+    """Those of the nodes, which are in the order of execution, that a gradient passes on its way to one of `asked`."""
+    leaves = {id(tensor) for tensor in asked if tensor.is_leaf}
+    wanted = {tensor.grad_fn for tensor in asked if not tensor.is_leaf}
+    wanted.update([node for node in order if id(getattr(node, "variable", None)) in leaves])
+    needed: set[Any] = set()
+    for node in reversed(order):
+        if any(following in wanted or following in needed for following, _ in node.next_functions):
+            needed.add(node)
+    return [node for node in order if node in needed]
 
 
 def nodes_of(roots: list[torch.Tensor]) -> Iterator[Any]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Container
 from itertools import count
+from threading import get_ident
 from typing import Any
 
 import torch
 
 from tensorlens.journal import BACKWARD, BACKWARD_START, DEAD_ENDS, NONE
-from tensorlens.tracer.autopsy import autopsy, dead_ends, stopped_at
+from tensorlens.tracer.autopsy import LEAF_SEQUENCE, autopsy, dead_ends, stopped_at
 from tensorlens.tracer.leftovers import note_leftovers
 from tensorlens.tracer.net import caller
 from tensorlens.tracer.recorder import Recorder, gather, version_of
@@ -23,10 +24,12 @@ from tensorlens.tracer.unheard import Unheard
 
 _Gradients = dict[int, tuple[Any, int, int]]  # leaf -> values, id and version of its gradient
 _tokens = count()
+_next_sequence = torch._C._autograd._get_sequence_nr
 
 
 def wrap_engine(recorder: Recorder, engine: Any) -> Any:
     """torch.autograd's `_engine_run_backward`, recording."""
+    ended = _Ended()
 
     def _engine_run_backward(t_outputs: Any, *args: Any, **kwargs: Any) -> Any:
         if recorder.paused:
@@ -45,6 +48,7 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
                 singular = singular_nodes(recorder, roots, frame)
             sampled = None if recorder.samples is None else recorder.samples.start(roots)
         recorder.rows.append((BACKWARD_START, token))
+        reached = _next_sequence()
         failed, result = True, None
         try:
             with recorder:
@@ -56,7 +60,7 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
             return result
         except BaseException as error:
             with torch._C.DisableTorchFunction(), Unheard():
-                _note_failure(recorder, error, roots, flat, frame, len(args) > 1 and args[1])
+                _note_failure(recorder, error, (roots, flat), frame, args, ended.older())
             raise
         finally:
             with torch._C.DisableTorchFunction(), Unheard():
@@ -65,6 +69,8 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
                 asked: list[torch.Tensor] = []
                 gather(inputs, asked)
                 wanted = tuple(recorder.identity.meet(t) for t in asked)
+                if not retain:
+                    ended.note(reached)
                 if not retain and not wanted:
                     recorder.training.held.round_ends(by_step=False)
             row = (BACKWARD, token, _op(frame), recorder.sites.known(frame), tuple(flat), changes, wanted)
@@ -76,10 +82,31 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
     return _engine_run_backward
 
 
-def _note_failure(
-    recorder: Recorder, error: Any, roots: list[torch.Tensor], flat: Any, frame: Any, retains: Any
-) -> None:
-    saved = autopsy(recorder, roots, str(error))
+class _Ended:
+    """Which nodes the passes that have ended can have freed: those made before the last of them began."""
+
+    def __init__(self) -> None:
+        self._thread = get_ident()
+        self._older = _next_sequence()  # there may have been passes before the recording
+
+    def older(self) -> int:
+        """A node that an earlier pass can have freed has a sequence number below this one."""
+        return self._older if self._thread == get_ident() else LEAF_SEQUENCE  # each thread counts for itself
+
+    def note(self, reached: int) -> None:
+        """A pass has ended that began when the next node was to have this sequence number."""
+        self._older = max(self.older(), reached)
+
+
+def _note_failure(recorder: Recorder, error: Any, given: Any, frame: Any, args: Any, older: int) -> None:
+    """Write the FAILURE row of a failed pass. `given`: its roots, as tensors and as accesses; `args`: the engine's."""
+    roots, flat = given
+    retains, inputs = (args[1], args[3]) if len(args) >= 4 else (False, ())
+    asked: list[torch.Tensor] = []
+    gather(inputs, asked)
+    if len(asked) < len(inputs):
+        asked = []  # edges of the graph were asked for: which of its nodes lead there is not known
+    saved = autopsy(recorder, roots, str(error), asked, older)
     noted = recorder.failures
     recorder.fail(error, _op(frame), flat, frame, saved)
     if recorder.failures > noted:

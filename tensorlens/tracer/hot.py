@@ -122,6 +122,8 @@ class Hot(TorchFunctionMode):
         return plan
 
     def _new_plan(self, site: int, key: Key, result: Any, written: bool) -> Plan | None:
+        if torch._is_functional_tensor(result):  # asked for its storage, it counts as a view
+            return None
         func, _, graph, inputs, leaf, drawn = key[:6]
         name, offset = None, 0
         if graph >= 2 and not leaf:

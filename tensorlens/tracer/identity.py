@@ -165,7 +165,10 @@ class Identity:
 
 def _memory(tensor: torch.Tensor) -> tuple[int, int, int]:
     """(address, identity, bytes) of the storage; the address is 0 where it has no memory, all are 0 where the tensor
-    has no storage."""
+    has no storage. That of a tensor of `torch.func.functionalize` is not asked for: torch takes the tensor for a view
+    from then on."""
+    if torch._is_functional_tensor(tensor):
+        return 0, 0, 0
     try:
         storage = untyped_storage(tensor)
         return 0 if is_fake(tensor) else storage.data_ptr(), storage._cdata, storage.nbytes()

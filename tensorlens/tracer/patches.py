@@ -196,7 +196,8 @@ def _swap_tensors(recorder: Recorder, original: Any) -> Any:
             if entry is not None:
                 recorder.leaves.pop(entry[1], None)
         try:
-            result = original(first, second)
+            with recorder.quiet():  # a call inside would give the two an id each, and a weak reference again
+                result = original(first, second)
         finally:
             with torch._C.DisableTorchFunction():
                 recorder.identity.resume((first, second), entries)
