@@ -37,7 +37,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import leaves_above, reaches
 from tensorlens.analysis.regions import failed_backward
-from tensorlens.diagnostics.wording import finding, fix, named, ordinal, severity_of, source_text
+from tensorlens.diagnostics.wording import count_text, finding, fix, named, severity_of, source_text
 from tensorlens.model import Backward, Call, Diagnostic, Failure, Fix, SavedTensor
 
 CODE = "backward-through-freed-graph"
@@ -108,9 +108,7 @@ def _freed_by(facts: Facts, built: Call, failure: Failure) -> Backward | None:
 
 
 def _freed_text(facts: Facts, by: Backward) -> str:
-    times, total = facts.times_run(by.site, by.index)
-    again = f", the {ordinal(times)} time this ran" if total > 1 else ""
-    return f"this backward freed it{again}"
+    return f"this backward freed it{count_text(facts, by)}"
 
 
 def _fixes(facts: Facts, failure: Failure, built: Call | None, by: Backward | None) -> tuple[Fix, ...]:
