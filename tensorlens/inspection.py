@@ -124,6 +124,16 @@ class Formula:
 
 
 @dataclass(frozen=True, slots=True)
+class Sighted:
+    """What names held in the frame, just after the value of a site was stored to them for the first time."""
+
+    index: int
+    site: int
+    names: tuple[str, ...]
+    tensors: tuple[int | None, ...]  # None: no tensor, or none that torch was called with
+
+
+@dataclass(frozen=True, slots=True)
 class Inspection:
     """All that was noticed beside the events."""
 
@@ -137,6 +147,7 @@ class Inspection:
     unregistered: tuple[Unregistered, ...] = ()
     held: tuple[Held, ...] = ()
     formulas: tuple[Formula, ...] = ()
+    sighted: tuple[Sighted, ...] = ()
 
 
 KINDS: dict[str, Callable[..., Any]] = {
@@ -150,5 +161,6 @@ KINDS: dict[str, Callable[..., Any]] = {
     "unregistered": Unregistered,
     "held": Held,
     "formulas": Formula,
+    "sighted": Sighted,
 }
 """The record of each field of `Inspection`."""

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cache
 
+from tensorlens.analysis.stored import Scope, Stored, visits_of
 from tensorlens.analysis.syntax import Syntax, plain_name
 from tensorlens.model import Access, Backward, Call, Change, Event, Failure, Region, Site, Tensor, Trace
 from tensorlens.source import one_line, text_of
@@ -106,47 +107,45 @@ class Names:
 
     def _read_events(self) -> None:
         calls = list(_with_last_of_line(self._trace))
-        for call, last in calls:
+        heard: dict[Scope, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+        for call, _ in calls:
+            known = self._trace.sites[call.site]
             for access, name in zip(call.inputs, self.operands(call), strict=False):
-                if name and access.tensor not in self._used:
-                    self._used[access.tensor] = name
-            for access, name in self._outputs(call, last):
-                self._assigned[access.tensor][call.index] = name
-                self._latest[call.site, call.mode, name] = access.tensor
+                if name:
+                    self._used.setdefault(access.tensor, name)
+                    heard[known.span.file, known.function][name].add(access.tensor)
+            for access, name in self._outputs(call):
+                self._assign(access.tensor, call.index, name, (call.site, call.mode))
             for state in call.states:
                 if state.storage is not None:
                     self._places[state.tensor] = state.storage
-        for site, given in _handed_over(self._trace, self.syntax, calls).items():
-            if all(self._agrees(tensor, name, site) for tensor, _, name in given):
-                for tensor, event_index, name in given:
-                    self._assigned[tensor].setdefault(event_index, name)
-                    self._latest[site, "", name] = tensor
+        stored = Stored(self._trace, heard)
+        for site, visits in visits_of(self._trace, calls, self._is_direct).items():
+            if not self._holders.intersection(self._trace.sites[site].targets):
+                for tensor, event, name in stored.named(site, visits):
+                    self._assign(tensor, event, name, (site, ""))
         self._places.update({s.tensor: s.storage for s in self._trace.end.states if s.storage is not None})
 
-    def _outputs(self, call: Call, last: bool) -> Iterable[tuple[Access, str]]:
+    def _assign(self, tensor: int, event: int, name: str, place: tuple[int, str]) -> None:
+        self._assigned[tensor].setdefault(event, name)
+        self._latest[*place, name] = tensor
+
+    def _is_direct(self, call: Call) -> bool:
+        return self.syntax.is_direct(self._trace.sites[call.site], call.op)
+
+    def _outputs(self, call: Call) -> Iterable[tuple[Access, str]]:
+        """The names that the results of a call go to, where the expression is the call itself."""
         site, outputs = self._trace.sites[call.site], call.outputs
         if call.op == "Tensor.unbind" and (names := self.syntax.unpacked(site)):
             return zip(outputs, names * len(outputs) if len(names) == 1 else names, strict=False)
-        if not site.targets or not outputs:
+        if not site.targets or not outputs or not self._is_direct(call):
             return ()
-        if not self.syntax.is_direct(site, call.op) and not (last and self._may_be_value(call, site)):
-            return ()
-        if len(outputs) == len(site.targets):
-            return zip(outputs, site.targets, strict=True)
-        if len(site.targets) == 1:
-            return [(access, f"{site.targets[0]}[{position}]") for position, access in enumerate(outputs)]
+        names = _spread(site.targets, len(outputs))
+        if len(outputs) == len(names):
+            return zip(outputs, names, strict=True)
+        if len(names) == 1:
+            return [(access, f"{names[0]}[{position}]") for position, access in enumerate(outputs)]
         return ()
-
-    def _agrees(self, tensor: int, name: str, site: int) -> bool:
-        """Whether nothing says that the tensor got another of the names that its line stores to."""
-        others = {*self._bound.get(tensor, ()), self._used.get(tensor, name)} & {*self._trace.sites[site].targets}
-        return not others or name in others
-
-    def _may_be_value(self, call: Call, site: Site) -> bool:
-        """Whether the last torch call below a line made the value that the line stores: it made a new tensor, and
-        the name isn't known to hold an object with tensors of its own (`fc = nn.Linear(3, 4)`)."""
-        made = all(self._trace.tensors[access.tensor].created_by == call.index for access in call.outputs)
-        return made and not self._holders.intersection(site.targets)
 
     def _made_by(self, tensor: int) -> str:
         created = self._trace.tensors[tensor].created_by
@@ -229,26 +228,14 @@ def callers(trace: Trace, site: int) -> Iterator[int]:
         caller = trace.sites[caller].caller
 
 
-def _handed_over(
-    trace: Trace, syntax: Syntax, calls: Iterable[tuple[Call, bool]]
-) -> dict[int, list[tuple[int, int, str]]]:
-    """What library code hands over as several values, `for x, y in loader`: site -> (tensor, event, name) of each. The
-    tensors that it made and didn't use up itself, where they are as many as the names, in their order."""
-    found: dict[int, list[tuple[int, int, str]]] = defaultdict(list)
-    left: dict[int, int] = {}  # tensor -> the call that made it
-    for call, last in calls:
-        if left:
-            for access in call.inputs:
-                left.pop(access.tensor, None)
-        for access in call.outputs:
-            if trace.tensors[access.tensor].created_by == call.index:
-                left[access.tensor] = call.index
-        if last:
-            site = trace.sites[call.site]
-            if len(left) == len(site.targets) > 1 and not syntax.is_direct(site, call.op):
-                found[call.site] += [(*made, name) for made, name in zip(left.items(), site.targets, strict=True)]
-            left = {}
-    return found
+def _spread(targets: tuple[str, ...], size: int) -> tuple[str, ...]:
+    """The targets of so many values: `*rest` stands for all that the others leave."""
+    starred = next((position for position, name in enumerate(targets) if name.startswith("*")), None)
+    if starred is None:
+        return targets
+    rest = range(size - len(targets) + 1)
+    items = [f"{targets[starred][1:]}[{position}]" for position in rest]
+    return (*targets[:starred], *items, *targets[starred + 1 :])
 
 
 def _touched(event: Event) -> tuple[Access, ...]:
