@@ -134,6 +134,16 @@ class Sighted:
 
 
 @dataclass(frozen=True, slots=True)
+class Reached:
+    """The names under which a running function reached tensors of modules."""
+
+    index: int
+    scope: str  # the function
+    names: tuple[str, ...]  # "model.fc.weight"
+    tensors: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Inspection:
     """All that was noticed beside the events."""
 
@@ -148,6 +158,7 @@ class Inspection:
     held: tuple[Held, ...] = ()
     formulas: tuple[Formula, ...] = ()
     sighted: tuple[Sighted, ...] = ()
+    reached: tuple[Reached, ...] = ()
 
 
 KINDS: dict[str, Callable[..., Any]] = {
@@ -162,5 +173,6 @@ KINDS: dict[str, Callable[..., Any]] = {
     "held": Held,
     "formulas": Formula,
     "sighted": Sighted,
+    "reached": Reached,
 }
 """The record of each field of `Inspection`."""

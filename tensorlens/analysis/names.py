@@ -8,6 +8,7 @@ a line assigned the tensor to, what any line called it, the text of the expressi
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -28,6 +29,7 @@ class Names:
         self.syntax = Syntax(trace.sources)
         self._trace = trace
         self._bound = _bound(trace, self.syntax)
+        self._reached = _reached(trace)
         names = [binding.name for binding in trace.end.bindings if "." in binding.name]
         self._holders = {name.partition(".")[0].partition("[")[0] for name in names}
         self._assigned: dict[int, dict[int, str]] = defaultdict(dict)  # tensor -> event -> name
@@ -36,7 +38,7 @@ class Names:
         self._operands: dict[tuple[int, str, int], list[str | None]] = {}
         self._latest: dict[tuple[int, str, str], int] = {}  # (site, mode, name) -> the last tensor stored there
         self._read_events()
-        self._numbers = _storage_numbers(trace, self._bound.keys() | set(self._latest.values()))
+        self._numbers = _storage_numbers(trace, self._bound.keys() | self._reached.keys() | set(self._latest.values()))
 
     def of(self, tensor: int, at: int | None = None) -> str:
         """The name of `tensor`, as the line of event `at` would say it; never empty."""
@@ -49,6 +51,8 @@ class Names:
             return name
         if tensor in self._bound:
             return self._bound[tensor][0]
+        if tensor in self._reached:
+            return self._reached[tensor]
         assigned = self._assigned.get(tensor)
         if not assigned:
             return None
@@ -66,7 +70,7 @@ class Names:
 
     def is_named(self, tensor: int) -> bool:
         """Whether the script ever held `tensor` under a name."""
-        return tensor in self._bound or tensor in self._assigned
+        return tensor in self._bound or tensor in self._reached or tensor in self._assigned
 
     def operands(self, event: Call | Failure) -> list[str | None]:
         """The names that the expression of `event` uses for its inputs, in the order of the inputs."""
@@ -182,8 +186,8 @@ def place_of(site: Site) -> _Place:
 
 
 def _bound(trace: Trace, syntax: Syntax) -> dict[int, tuple[str, ...]]:
-    """The names of each tensor: those of the module before a function's, short paths before long ones. That a loop over
-    parameters ended with one is no name for it, where there is another."""
+    """The names of each tensor: those of the module before a function's, short paths before long ones. A parameter has
+    the name that a loop over parameters ended with, or its place in a list, only where no other leads to it."""
     found: dict[int, list[tuple[tuple[bool, bool, int, int], str]]] = defaultdict(list)
     passing: frozenset[str] | None = None
     for position, binding in enumerate(trace.end.bindings):
@@ -191,10 +195,27 @@ def _bound(trace: Trace, syntax: Syntax) -> dict[int, tuple[str, ...]]:
         left = binding.name == "_"
         if trace.tensors[binding.tensor].type == "Parameter":
             passing = syntax.loop_names() if passing is None else passing
-            left = binding.name.partition(".")[0] in passing
+            left = re.split(r"[.\[]", binding.name)[0] in passing or "['" in binding.name
         rank = (binding.scope != "<module>", left, depth, position)
         found[binding.tensor].append((rank, binding.name))
-    return {tensor: tuple(dict.fromkeys(name for _, name in sorted(names))) for tensor, names in found.items()}
+    return {tensor: _best(sorted(names)) for tensor, names in found.items()}
+
+
+def _best(names: list[tuple[tuple[bool, bool, int, int], str]]) -> tuple[str, ...]:
+    """The names in the order of their ranks, less those that are only passing where there are others."""
+    lasting = [name for rank, name in names if not rank[1]]
+    return tuple(dict.fromkeys(lasting or [name for _, name in names]))
+
+
+def _reached(trace: Trace) -> dict[int, str]:
+    """The name by which a function reached each tensor of a module while it ran; one through `self` comes last."""
+    found: dict[int, tuple[tuple[bool, int], str]] = {}
+    for reached in trace.inspection.reached:
+        for name, tensor in zip(reached.names, reached.tensors, strict=True):
+            ranked = (name.startswith("self."), name.count(".") + name.count("[")), name
+            if tensor not in found or ranked[0] < found[tensor][0]:
+                found[tensor] = ranked
+    return {tensor: name for tensor, (_, name) in found.items()}
 
 
 def _paired(names: list[str | None], inputs: int) -> list[str | None]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any
 
@@ -66,22 +67,39 @@ class Sightings:
 def _values(frame: FrameType, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     """What the names hold in a frame that runs; the items of a starred name one by one, as `*rest`, NUL, `[0]`.
     Names of no value are left out."""
+    with names_in(frame) as space:
+        for name in names if space is not None else ():
+            value = _value(space, frame.f_globals, name.removeprefix(STARRED))
+            if name.startswith(STARRED) and type(value) is list:
+                yield from ((f"{name}\0[{position}]", item) for position, item in enumerate(value[:MAX_ITEMS]))
+            elif value is not _MISSING:
+                yield name, value
+
+
+def names_of(frame: FrameType) -> list[tuple[str, Any]]:
+    """The names of a frame that runs, with what they hold."""
+    with names_in(frame) as space:
+        return [] if space is None else list(space.items())
+
+
+@contextmanager
+def names_in(frame: FrameType) -> Iterator[Any]:
+    """The names of a frame that runs, as a mapping; None where to ask for them would change what the program sees.
+
+    Before Python 3.13 the names of a function are copied to a dictionary that the frame keeps. It is emptied again, or
+    it would keep alive what the names hold now; where the program asks for its own names itself, it is left alone.
+    """
     code = frame.f_code
     snapshot = bool(code.co_flags & _OPTIMIZED) and sys.version_info < (3, 13)
     if snapshot and not _READERS.isdisjoint(code.co_names):
-        return  # the program looks at its own names: asking for them would change what it sees
+        yield None
+        return
     space: Any = frame.f_locals
     try:
-        if type(space) is dict or not snapshot:
-            for name in names:
-                value = _value(space, frame.f_globals, name.removeprefix(STARRED))
-                if name.startswith(STARRED) and type(value) is list:
-                    yield from ((f"{name}\0[{position}]", item) for position, item in enumerate(value[:MAX_ITEMS]))
-                elif value is not _MISSING:
-                    yield name, value
+        yield space if type(space) is dict or not snapshot else None
     finally:
         if snapshot and sys.getrefcount(space) <= _HELD_ELSEWHERE:
-            space.clear()  # else it would keep alive what the names hold now
+            space.clear()
 
 
 def _value(space: Any, outer: dict[str, Any], name: str) -> Any:
