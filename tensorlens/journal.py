@@ -52,6 +52,9 @@ NONE = -1  # in place of a number, where there is none
 NEW, WRITTEN, NOTHING = range(3)
 """What a call of a plan returned: a new tensor, its first argument, which it wrote, or nothing."""
 
+SHARED_MEMORY = "memory is shared with an array outside torch: writes through it are not seen"
+"""The reason of a gap that nearly every program has: those that load data from NumPy."""
+
 BROKEN = "the journal of the run was damaged while it ran: what came after is not known"
 LOST = "the program closed the journal of the run, or became another program: what came after is not known"
 

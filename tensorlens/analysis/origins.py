@@ -38,7 +38,7 @@ class _Sources:
 def origin(ledger: Ledger, call: Call, state: State, visit: Visit) -> str:
     """How `call` made the tensor of `state`, which is its state at the end of the visit."""
     tensor = ledger.trace.tensors[state.tensor]
-    sources = _sources(ledger, call, visit)
+    sources = _sources(ledger, call, state, visit)
     if tensor.type == "Parameter" and state.is_leaf:
         return "new parameter" + (", requires grad" if state.requires_grad else ", frozen")
     if call.op.endswith(("from_numpy", "frombuffer")):
@@ -65,7 +65,7 @@ def _sharing(ledger: Ledger, state: State, sources: _Sources, shared: list[int])
     return f"alias of {of}" + (", outside the graph" if cut else "")
 
 
-def _sources(ledger: Ledger, call: Call, visit: Visit) -> _Sources:
+def _sources(ledger: Ledger, call: Call, state: State, visit: Visit) -> _Sources:
     """Back from `call` to what the visit found or gave a name."""
     names: dict[int, str] = {}
     used: dict[int, int] = {}  # tensor -> the first call that read it
@@ -74,16 +74,22 @@ def _sources(ledger: Ledger, call: Call, visit: Visit) -> _Sources:
     while waiting:
         current = waiting.pop()
         made = tensors_of(current.outputs)
-        grad_fns += [state.grad_fn for state in current.states if state.grad_fn and state.tensor in made][:1]
+        states = [state] if current is call else [found for found in current.states if found.tensor in made]
+        grad_fns += [found.grad_fn for found in states if found.grad_fn][:1]
         for access in current.inputs:
             maker = visit.made.get(access.tensor)
-            if maker is None or maker.index >= current.index or ledger.names.is_named(access.tensor):
+            if maker is None or maker.index >= current.index or _is_given(ledger, access.tensor, maker):
                 names[access.tensor] = ledger.names.of(access.tensor, current.index)
                 used[access.tensor] = min(current.index, used.get(access.tensor, current.index))
             elif maker.index not in seen:
                 seen.add(maker.index)
                 waiting.append(maker)
     return _Sources({tensor: names[tensor] for tensor in sorted(names, key=used.__getitem__)}, tuple(grad_fns))
+
+
+def _is_given(ledger: Ledger, tensor: int, maker: Call) -> bool:
+    """Whether a tensor has a name of its own, be it only `x.grad`: nothing computed that from `x` here."""
+    return ledger.names.is_named(tensor) or maker.op.endswith(".grad.__get__")
 
 
 def _same_memory(ledger: Ledger, tensor: int, storage: int | None) -> bool:

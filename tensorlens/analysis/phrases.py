@@ -110,7 +110,9 @@ class Phrases:
             name = call.op.rpartition(".")[2]
             if name in _READS and call.inputs:
                 read = call.inputs[0].tensor
-                yield Fact(self._names.of(read, call.index), _READS[name], self._ledger.mark(read), "passing")
+                called = self._names.of(read, call.index)
+                if self._names.syntax.reads(self._trace.sites[call.site], call.op, called):
+                    yield Fact(called, _READS[name], self._ledger.mark(read), "passing")
         last = calls[-1]
         if last.op.endswith(_LOOKS):
             return
