@@ -34,6 +34,7 @@ class Names:
         self._holders = {name.partition(".")[0].partition("[")[0] for name in names}
         self._assigned: dict[int, dict[int, str]] = defaultdict(dict)  # tensor -> event -> name
         self._used: dict[int, str] = {}
+        self._owners = _owners_of_gradients(trace)
         self._places: dict[int, int] = {}  # tensor -> the storage it was last seen in
         self._operands: dict[tuple[int, str, int], list[str | None]] = {}
         self._latest: dict[tuple[int, str, str], int] = {}  # (site, mode, name) -> the last tensor stored there
@@ -42,7 +43,7 @@ class Names:
 
     def of(self, tensor: int, at: int | None = None) -> str:
         """The name of `tensor`, as the line of event `at` would say it; never empty."""
-        name = self.given(tensor, at) or self._used.get(tensor) or self._made_by(tensor)
+        name = self.given(tensor, at) or self._gradient(tensor) or self._used.get(tensor) or self._made_by(tensor)
         return name or f"a tensor of shape {shape_text(self._trace.tensors[tensor])}"
 
     def given(self, tensor: int, at: int | None = None) -> str | None:
@@ -58,6 +59,12 @@ class Names:
             return None
         before = [event for event in assigned if at is None or event <= at]
         return assigned[max(before) if before else min(assigned)]
+
+    def _gradient(self, tensor: int) -> str | None:
+        """`x.grad`, for what was the gradient of `x`."""
+        owner = self._owners.get(tensor)
+        name = None if owner is None else self.given(owner)
+        return None if name is None else f"{name}.grad"
 
     def quoted(self, tensor: int, at: int | None = None) -> str:
         """The name for prose: code in backticks, a description without."""
@@ -237,6 +244,15 @@ def _with_last_of_line(trace: Trace) -> Iterator[tuple[Call, bool]]:
     for event, after in zip(events, following, strict=False):
         if isinstance(event, Call):
             yield event, event.site != after and (after is None or event.site not in above(after))
+
+
+def _owners_of_gradients(trace: Trace) -> dict[int, int]:
+    """The tensors that were a `.grad` -> whose."""
+    found: dict[int, int] = {}
+    for event in trace.events:
+        if isinstance(event, Backward):
+            found.update({gradient.held: gradient.tensor for gradient in event.gradients if gradient.held is not None})
+    return found
 
 
 def callers(trace: Trace, site: int) -> Iterator[int]:

@@ -114,7 +114,9 @@ class Phrases:
                 if self._names.syntax.reads(self._trace.sites[call.site], call.op, called):
                     yield Fact(called, _READS[name], self._ledger.mark(read), "passing")
         last = calls[-1]
-        if last.op.endswith(_LOOKS):
+        site = self._trace.sites[last.site]
+        stored = bool(site.targets) and not self._names.syntax.is_direct(site, last.op)
+        if last.op.endswith(_LOOKS) or stored:  # what is stored and bears no name is no tensor, or another
             return
         for access in last.outputs:
             if visit.made.get(access.tensor) is last and access.tensor in visit.states:

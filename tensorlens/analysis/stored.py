@@ -15,14 +15,21 @@ from tensorlens.model import Call, Trace
 
 Named = tuple[int, int, str]  # tensor, event, name
 Scope = tuple[str, str]  # file, function
+_Places = dict[str, set[tuple[int, str]]]  # list -> places in it, each with the op that made the tensor
 
 
 @dataclass(slots=True)
 class Visit:
-    """The tensors that one run of a line left: made below it and not used up there, in their order."""
+    """The tensors that one run of a line made, in their order, with the calls that made them."""
 
-    left: dict[int, int] = field(default_factory=dict)  # tensor -> the call that made it
+    made: dict[int, Call] = field(default_factory=dict)
+    used: set[int] = field(default_factory=set)  # of these, what was used up there
     value: tuple[int, ...] = ()  # what the last call made
+
+    def lists(self) -> tuple[tuple[str, list[int]], ...]:
+        """What was left, and all that was made: a name's tensor is looked for by its place in one of them."""
+        left = [tensor for tensor in self.made if tensor not in self.used]
+        return ("left", left), ("made", list(self.made))
 
 
 class Stored:
@@ -38,44 +45,55 @@ class Stored:
         for sighted in trace.inspection.sighted:
             for name, tensor in zip(sighted.names, sighted.tensors, strict=True):
                 self._seen[sighted.site, name].add(tensor)
-        self._starred = {
-            sighted.site: [name for name in sighted.names if name.endswith("]")]
-            for sighted in trace.inspection.sighted
-        }
+        self._looked_up = {sighted.site: sighted.names for sighted in trace.inspection.sighted}
 
     def named(self, site: int, visits: list[Visit]) -> Iterator[Named]:
-        """The names of the tensors that the visits of a site left."""
+        """The names of the tensors that the visits of a site made."""
         targets = self._trace.sites[site].targets
-        names = [name for name in targets if not name.startswith("*")]
-        names += [name for name in self._starred.get(site, ()) if name not in names]
+        names = list(dict.fromkeys([*targets, *self._looked_up.get(site, ())]))
         known = {name: places for name in names if (places := self._places(site, name, visits))}
         for visit in visits:
-            size = len(visit.left)
-            made = list(visit.left.items())
             for name in names:
-                if name in known and size in known[name]:
-                    yield (*made[known[name][size]], name)
-                elif len(targets) == 1 and name not in known and len(visit.value) == 1 and self._may_be(site, name):
-                    tensor = visit.value[0]
-                    yield tensor, visit.left.get(tensor, 0), name
+                tensor = self._of_visit(site, name, visit, known)
+                if tensor is not None and not self._has_another(site, name, tensor, names):
+                    yield tensor, visit.made[tensor].index, name
 
-    def _places(self, site: int, name: str, visits: list[Visit]) -> dict[int, int]:
-        """Which of the tensors left is the name's, by their number; none where the runs of the line disagree."""
-        found: dict[int, set[int]] = defaultdict(set)
+    def _of_visit(self, site: int, name: str, visit: Visit, known: dict[str, _Places]) -> int | None:
+        """The tensor that a run of the line stored under a name."""
+        for kind, tensors in visit.lists() if name in known else ():
+            for place, op in known[name].get(kind, set()):
+                if len(known[name][kind]) == 1 and len(tensors) >= place and visit.made[tensors[-place]].op == op:
+                    return tensors[-place]
+        single = len(self._trace.sites[site].targets) == 1 and name not in known and not name.startswith("*")
+        return visit.value[0] if single and len(visit.value) == 1 and self._may_be(site, name) else None
+
+    def _places(self, site: int, name: str, visits: list[Visit]) -> _Places:
+        """Where in each list the name's tensor was, counted from the end, and which op made it: what a loader makes
+        before its first batch comes first."""
+        found: _Places = defaultdict(set)
         evidence = self._evidence(site, name)
         for visit in visits:
-            for place, tensor in enumerate(visit.left):
-                if tensor in evidence:
-                    found[len(visit.left)].add(place)
-        return {size: places.pop() for size, places in found.items() if len(places) == 1}
+            for kind, tensors in visit.lists() if evidence else ():
+                for place, tensor in enumerate(tensors):
+                    if tensor in evidence:
+                        found[kind].add((len(tensors) - place, visit.made[tensor].op))
+        return found
+
+    def _has_another(self, site: int, name: str, tensor: int, names: list[str]) -> bool:
+        """Whether the function uses the tensor by another of the names that the line stores to."""
+        heard = self._heard_at(site)
+        others = [other for other in names if other != name and tensor in heard.get(other, ())]
+        return bool(others) and tensor not in heard.get(name, ())
+
+    def _heard_at(self, site: int) -> Mapping[str, set[int]]:
+        known = self._trace.sites[site]
+        return self._heard.get((known.span.file, known.function), {})
 
     def _evidence(self, site: int, name: str) -> set[int]:
         seen = {tensor for tensor in self._seen.get((site, name), ()) if tensor is not None}
         if seen:
             return seen  # what was looked at counts more than what the name meant elsewhere
-        known = self._trace.sites[site]
-        heard = self._heard.get((known.span.file, known.function), {}).get(name, set())
-        return heard | self._bound.get(name, set())
+        return self._heard_at(site).get(name, set()) | self._bound.get(name, set())
 
     def _may_be(self, site: int, name: str) -> bool:
         """Whether what the last call below a line made may be its value: nothing says that it is another."""
@@ -94,10 +112,9 @@ def visits_of(
     found: dict[int, list[Visit]] = defaultdict(list)
     visit = Visit()
     for call, last in calls:
-        for access in call.inputs:
-            visit.left.pop(access.tensor, None)
+        visit.used.update(access.tensor for access in call.inputs)
         made = [access.tensor for access in call.outputs if trace.tensors[access.tensor].created_by == call.index]
-        visit.left.update(dict.fromkeys(made, call.index))
+        visit.made.update(dict.fromkeys(made, call))
         if last:
             visit.value = tuple(made) if len(made) == len(call.outputs) else ()
             if trace.sites[call.site].targets and not is_direct(call):

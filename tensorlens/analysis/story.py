@@ -10,7 +10,7 @@ from functools import cache
 
 from tensorlens.analysis.names import Names, place_of
 from tensorlens.analysis.phrases import TOLD, Fact, Phrases, failure_fact
-from tensorlens.model import Call, Change, Event, Failure, Gap, Region, Trace
+from tensorlens.model import Backward, Call, Change, Event, Failure, Gap, Region, Trace
 from tensorlens.source import line_at
 
 MAX_FACTS = 6
@@ -140,12 +140,21 @@ def _visits(trace: Trace, names: Names) -> list[_Visit]:
         here, mark = place(event.site), (event.site, *_what(event))
         statement = names.syntax.statement(trace.sites[event.site])
         again = visit is not None and mark in visit.marks and _is_direct(trace, names, event)
+        again = again or (visit is not None and _comes_round(trace, names, visit, event))
         if visit is None or again or (visit.place, visit.statement) != (here, statement):
             visit = _Visit(here, [], set(), statement)
             visits.append(visit)
         visit.marks.add(mark)
         visit.events.append(event)
     return visits
+
+
+def _comes_round(trace: Trace, names: Names, visit: _Visit, event: Event) -> bool:
+    """Whether a line begins anew: an expression of it runs again, after another one did."""
+    sites = [found.site for found in visit.events if isinstance(found, Call | Backward)]
+    if not isinstance(event, Call | Backward) or event.site not in sites or sites[-1] == event.site:
+        return False
+    return not names.syntax.is_repeated(trace.sites[event.site])
 
 
 def _is_direct(trace: Trace, names: Names, event: Event) -> bool:

@@ -28,6 +28,7 @@ class Syntax:
         self._sources = sources
         self._files: dict[str, dict[_Key, ast.AST]] = {}
         self._statements: dict[str, _Statements] = {}
+        self._repeated: dict[str, list[tuple[_Place, _Place]]] = {}
         self._direct: dict[tuple[int, str], bool] = {}  # of a site and an op
 
     def node(self, span: Span) -> ast.AST | None:
@@ -81,6 +82,14 @@ class Syntax:
         spans = self._statements[site.span.file].get(site.span.line, ())
         found = [begin for begin, end in spans if begin <= (site.span.line, site.span.column) <= end]
         return max(found, default=(0, 0))
+
+    def is_repeated(self, site: Site) -> bool:
+        """Whether the expression at `site` may run several times in one run of its line: in a comprehension or a
+        lambda."""
+        if site.span.file not in self._repeated:
+            self._repeated[site.span.file] = _repeated(self._sources.get(site.span.file, ""))
+        begin, end = (site.span.line, site.span.column), (site.span.end_line, site.span.end_column)
+        return any(first <= begin and end <= last for first, last in self._repeated[site.span.file])
 
     def unpacked(self, site: Site) -> tuple[str, ...]:
         """The names that the items of what is iterated at `site` go to: `q, k, v = qkv`, `for row in table`."""
@@ -187,6 +196,15 @@ def _statements(text: str) -> _Statements:
             span = span_of(node, text, "")
             found.setdefault(span.line, []).append(((span.line, span.column), (span.end_line, span.end_column)))
     return {line: spans for line, spans in found.items() if len(spans) > 1}
+
+
+def _repeated(text: str) -> list[tuple[_Place, _Place]]:
+    spans = [
+        span_of(node, text, "")
+        for node in ast.walk(tree_of(text) or ast.Module([], []))
+        if isinstance(node, (*_COMPREHENSIONS, ast.Lambda))
+    ]
+    return [((span.line, span.column), (span.end_line, span.end_column)) for span in spans]
 
 
 def _keys(node: ast.expr | ast.stmt, text: str) -> Iterator[_Key]:

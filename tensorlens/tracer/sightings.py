@@ -7,9 +7,11 @@ line is looked at once: when control first comes to another line of the same fun
 
 from __future__ import annotations
 
+import dis
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any
 
@@ -21,8 +23,9 @@ from tensorlens.tracer.targets import STARRED
 MAX_ITEMS = 16
 MAX_AWAITED = 200  # names of one function
 _OPTIMIZED = 1  # the flag of code whose names are not a dictionary
-_HELD_ELSEWHERE = 3  # references to a dictionary of names that only its frame and we hold
-_READERS = frozenset("locals vars dir eval exec f_locals currentframe _getframe stack getargvalues".split())
+_OURS = 4  # references to a dictionary of names that only its frame and `names_in` and its caller hold
+_READERS = frozenset("locals vars dir eval exec".split())
+_ATTRIBUTES = frozenset("f_locals currentframe _getframe getargvalues".split())
 _MISSING = object()
 
 
@@ -65,14 +68,17 @@ class Sightings:
 
 
 def _values(frame: FrameType, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-    """What the names hold in a frame that runs; the items of a starred name one by one, as `*rest`, NUL, `[0]`.
+    """What the names hold in a frame that runs; the items of a list one by one, as `*rest`, NUL, `[0]`.
     Names of no value are left out."""
     with names_in(frame) as space:
         for name in names if space is not None else ():
             value = _value(space, frame.f_globals, name.removeprefix(STARRED))
-            if name.startswith(STARRED) and type(value) is list:
+            if type(value) in (list, tuple):
                 yield from ((f"{name}\0[{position}]", item) for position, item in enumerate(value[:MAX_ITEMS]))
-            elif value is not _MISSING:
+            elif type(value) is dict:
+                keys = [key for key in list(value)[:MAX_ITEMS] if type(key) is str]
+                yield from ((f"{name}\0[{key!r}]", value[key]) for key in keys)
+            if value is not _MISSING and not name.startswith(STARRED):
                 yield name, value
 
 
@@ -91,15 +97,26 @@ def names_in(frame: FrameType) -> Iterator[Any]:
     """
     code = frame.f_code
     snapshot = bool(code.co_flags & _OPTIMIZED) and sys.version_info < (3, 13)
-    if snapshot and not _READERS.isdisjoint(code.co_names):
+    if snapshot and _reads_own_names(code):
         yield None
         return
     space: Any = frame.f_locals
     try:
         yield space if type(space) is dict or not snapshot else None
     finally:
-        if snapshot and sys.getrefcount(space) <= _HELD_ELSEWHERE:
+        if snapshot and sys.getrefcount(space) <= _OURS:
             space.clear()
+
+
+@lru_cache(maxsize=256)
+def _reads_own_names(code: CodeType) -> bool:
+    """Whether a function asks for its names by itself: `model.eval()` is not `eval()`."""
+    if not _ATTRIBUTES.isdisjoint(code.co_names):
+        return True
+    return not _READERS.isdisjoint(code.co_names) and any(
+        instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME") and instruction.argval in _READERS
+        for instruction in dis.get_instructions(code)
+    )
 
 
 def _value(space: Any, outer: dict[str, Any], name: str) -> Any:
