@@ -16,7 +16,7 @@ from typing import IO, Any
 
 (
     VERSIONS,  # tensorlens, torch, python
-    SITE,  # id, file, function, (line, end line, column, end column in bytes), targets, caller
+    SITE,  # id, file, function, (line, end line, column, end column in bytes), targets, caller, through
     SOURCE,  # file, text
     STORAGE,  # id, nbytes
     TENSOR,  # id, storage, counter, shape, dtype, device, type, base

@@ -10,7 +10,7 @@ from functools import cache
 
 from tensorlens.analysis.names import Names, place_of
 from tensorlens.analysis.phrases import TOLD, Fact, Phrases, failure_fact
-from tensorlens.model import Backward, Call, Change, Event, Failure, Gap, Region, Trace
+from tensorlens.model import Backward, Call, Change, Event, Failure, Gap, GradMode, Region, Trace
 from tensorlens.source import line_at
 
 MAX_FACTS = 6
@@ -158,6 +158,8 @@ def _comes_round(trace: Trace, names: Names, visit: _Visit, event: Event) -> boo
 
 
 def _is_direct(trace: Trace, names: Names, event: Event) -> bool:
+    if isinstance(event, GradMode | Region):
+        return event.entering
     return isinstance(event, Call) and not event.within and names.syntax.is_direct(trace.sites[event.site], event.op)
 
 

@@ -54,6 +54,8 @@ class Syntax:
         return known
 
     def _is_direct(self, site: Site, op: str) -> bool:
+        if site.through:
+            return False
         node = self.node(site.span)
         if isinstance(node, ast.Call):
             return _called(node) == op.rpartition(".")[2]

@@ -76,8 +76,9 @@ class Sites:
             if offsets is not None:
                 site = offsets.get(frame.f_lasti)
                 if site is None:
-                    site = self._new(code, frame.f_lasti, frame.f_back)
-                    self.sightings.come_to(frame, _called(frame), site, self._stored_to)
+                    inner = _called(frame)
+                    site = self._new(code, frame.f_lasti, frame.f_back, self._through(inner))
+                    self.sightings.come_to(frame, inner, site, self._stored_to)
                 return site
             frame = frame.f_back
         return NOWHERE
@@ -205,23 +206,30 @@ class Sites:
             return False
         return not filename.startswith((*self._libraries, _OURS))
 
-    def _new(self, code: CodeType, offset: int, caller: FrameType | None) -> int:
+    def _through(self, inner: CodeType | None) -> str:
+        """The function that a line called, where it is no function of torch's that a mode sees: a method of a module,
+        of another object or of a library, which may bear the name of one of torch's."""
+        name = "" if inner is None else inner.co_qualname
+        if inner is None or name.startswith("Tensor.") or name == "Module._wrapped_call_impl":
+            return ""
+        torchs = f"{os.sep}torch{os.sep}" in inner.co_filename and not self.is_user(inner.co_filename)
+        return "" if torchs and "." not in name.replace(".<locals>.", "") else name
+
+    def _new(self, code: CodeType, offset: int, caller: FrameType | None, through: str = "") -> int:
         parent = self.of(caller)
         self.remember(code.co_filename)
         position, targets = (
             (self._first_line(code), ()) if offset == DECORATOR else (_position(code, offset), targets_of(code, offset))
         )
-        site = self._write(code.co_filename, code.co_qualname, position, targets, parent)
+        site = self._write(code.co_filename, code.co_qualname, position, (targets, parent, through))
         self._writable(code)[offset] = site
         self._stored_to = targets
         return site
 
-    def _write(
-        self, file: str, function: str, position: Any, targets: tuple[str, ...] = (), parent: int = NOWHERE
-    ) -> int:
+    def _write(self, file: str, function: str, position: Any, more: Any = ((), NOWHERE, "")) -> int:
         """A new site. Its row comes before anything can name it, wherever a Ctrl-C falls."""
         site = self._count
-        self._rows.append((SITE, site, file, function, position, targets, parent))
+        self._rows.append((SITE, site, file, function, position, *more))
         self._count = site + 1
         return site
 
