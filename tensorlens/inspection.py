@@ -126,6 +126,26 @@ class Formula:
 
 
 @dataclass(frozen=True, slots=True)
+class Sighted:
+    """What names held in the frame, just after the value of a site was stored to them for the first time."""
+
+    index: int
+    site: int
+    names: tuple[str, ...]
+    tensors: tuple[int | None, ...]  # None: no tensor, or none that torch was called with
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """The names under which a running function reached tensors of modules."""
+
+    index: int
+    scope: str  # the function
+    names: tuple[str, ...]  # "model.fc.weight"
+    tensors: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Inspection:
     """All that was noticed beside the events."""
 
@@ -139,6 +159,8 @@ class Inspection:
     unregistered: tuple[Unregistered, ...] = ()
     held: tuple[Held, ...] = ()
     formulas: tuple[Formula, ...] = ()
+    sighted: tuple[Sighted, ...] = ()
+    reached: tuple[Reached, ...] = ()
 
 
 KINDS: dict[str, Callable[..., Any]] = {
@@ -152,5 +174,7 @@ KINDS: dict[str, Callable[..., Any]] = {
     "unregistered": Unregistered,
     "held": Held,
     "formulas": Formula,
+    "sighted": Sighted,
+    "reached": Reached,
 }
 """The record of each field of `Inspection`."""

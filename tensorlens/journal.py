@@ -16,7 +16,7 @@ from typing import IO, Any
 
 (
     VERSIONS,  # tensorlens, torch, python
-    SITE,  # id, file, function, (line, end line, column, end column in bytes), targets, caller
+    SITE,  # id, file, function, (line, end line, column, end column in bytes), targets, caller, through
     SOURCE,  # file, text
     STORAGE,  # id, nbytes
     TENSOR,  # id, storage, counter, shape, dtype, device, type, base
@@ -52,6 +52,9 @@ SAME = -2  # in place of a node's sequence number in a state: the node is the on
 
 NEW, WRITTEN, NOTHING = range(3)
 """What a call of a plan returned: a new tensor, its first argument, which it wrote, or nothing."""
+
+SHARED_MEMORY = "memory is shared with an array outside torch: writes through it are not seen"
+"""The reason of a gap that nearly every program has: those that load data from NumPy."""
 
 BROKEN = "the journal of the run was damaged while it ran: what came after is not known"
 LOST = "the program closed the journal of the run, or became another program: what came after is not known"

@@ -138,13 +138,14 @@ class Reader:
         self._versions = model.Versions(tensorlens, torch, python)
 
     def _read_site(
-        self, number: int, file: str, function: str, position: tuple[int, ...], targets: Any, caller: int
+        self, number: int, file: str, function: str, position: tuple[int, ...], *more: Any
     ) -> None:
         line, end_line, column, end_column = position
+        targets, caller, through = more
         text = self._sources.get(file, "")
         start, end = column_of(line_at(text, line), column), column_of(line_at(text, end_line), end_column)
         span = model.Span(file, line, start, end_line, end)
-        self._sites[number : number + 1] = [model.Site(number, span, function, optional(caller), targets)]
+        self._sites[number : number + 1] = [model.Site(number, span, function, optional(caller), targets, through)]
 
     def _read_source(self, file: str, text: str) -> None:
         self._sources[file] = text

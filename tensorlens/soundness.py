@@ -9,7 +9,18 @@ from typing import Any, get_args, get_type_hints
 
 from tensorlens.callbacks import Function, Handed, Registration, Run
 from tensorlens.circumstances import Argument, Assignment, Value
-from tensorlens.inspection import Held, Nested, Overwrite, Singular, Stale, Step, Uncalled, Unregistered
+from tensorlens.inspection import (
+    Held,
+    Nested,
+    Overwrite,
+    Reached,
+    Sighted,
+    Singular,
+    Stale,
+    Step,
+    Uncalled,
+    Unregistered,
+)
 from tensorlens.model import (
     Access,
     Backward,
@@ -72,6 +83,8 @@ REFERENCES: dict[type, dict[str, str]] = {
     Uncalled: {"site": "sites", "tensor": "tensors"},
     Unregistered: {"tensor": "tensors"},
     Held: {"tensors": "tensors"},
+    Reached: {"tensors": "tensors"},
+    Sighted: {"site": "sites", "tensors": "tensors"},
 }
 """The fields that hold positions in a table of the trace."""
 

@@ -8,10 +8,12 @@ a line assigned the tensor to, what any line called it, the text of the expressi
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cache
 
+from tensorlens.analysis.stored import Scope, Stored, visits_of
 from tensorlens.analysis.syntax import Syntax, plain_name
 from tensorlens.model import Access, Backward, Call, Change, Event, Failure, Region, Site, Tensor, Trace
 from tensorlens.source import one_line, text_of
@@ -27,20 +29,22 @@ class Names:
         self.syntax = Syntax(trace.sources)
         self._trace = trace
         self._bound = _bound(trace, self.syntax)
+        self._reached = _reached(trace)
         names = [binding.name for binding in trace.end.bindings if "." in binding.name]
         self._holders = {name.partition(".")[0].partition("[")[0] for name in names}
         self._assigned: dict[int, dict[int, str]] = defaultdict(dict)  # tensor -> event -> name
         self._used: dict[int, str] = {}
+        self._owners = _owners_of_gradients(trace)
         self._places: dict[int, int] = {}  # tensor -> the storage it was last seen in
         self._operands: dict[tuple[int, str, int], list[str | None]] = {}
         self._at_event: tuple[int, dict[int, str]] = (-1, {})  # the event asked about last: tensor -> its operand
         self._latest: dict[tuple[int, str, str], int] = {}  # (site, mode, name) -> the last tensor stored there
         self._read_events()
-        self._numbers = _storage_numbers(trace, self._bound.keys() | set(self._latest.values()))
+        self._numbers = _storage_numbers(trace, self._bound.keys() | self._reached.keys() | set(self._latest.values()))
 
     def of(self, tensor: int, at: int | None = None) -> str:
         """The name of `tensor`, as the line of event `at` would say it; never empty."""
-        name = self.given(tensor, at) or self._used.get(tensor) or self._made_by(tensor)
+        name = self.given(tensor, at) or self._gradient(tensor) or self._used.get(tensor) or self._made_by(tensor)
         return name or f"a tensor of shape {shape_text(self._trace.tensors[tensor])}"
 
     def given(self, tensor: int, at: int | None = None) -> str | None:
@@ -49,11 +53,19 @@ class Names:
             return name
         if tensor in self._bound:
             return self._bound[tensor][0]
+        if tensor in self._reached:
+            return self._reached[tensor]
         assigned = self._assigned.get(tensor)
         if not assigned:
             return None
         before = [event for event in assigned if at is None or event <= at]
         return assigned[max(before) if before else min(assigned)]
+
+    def _gradient(self, tensor: int) -> str | None:
+        """`x.grad`, for what was the gradient of `x`."""
+        owner = self._owners.get(tensor)
+        name = None if owner is None else self.given(owner)
+        return None if name is None else f"{name}.grad"
 
     def quoted(self, tensor: int, at: int | None = None) -> str:
         """The name for prose: code in backticks, a description without."""
@@ -66,7 +78,7 @@ class Names:
 
     def is_named(self, tensor: int) -> bool:
         """Whether the script ever held `tensor` under a name."""
-        return tensor in self._bound or tensor in self._assigned
+        return tensor in self._bound or tensor in self._reached or tensor in self._assigned
 
     def operands(self, event: Call | Failure) -> list[str | None]:
         """The names that the expression of `event` uses for its inputs, in the order of the inputs."""
@@ -113,47 +125,45 @@ class Names:
 
     def _read_events(self) -> None:
         calls = list(_with_last_of_line(self._trace))
-        for call, last in calls:
+        heard: dict[Scope, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+        for call, _ in calls:
+            known = self._trace.sites[call.site]
             for access, name in zip(call.inputs, self.operands(call), strict=False):
-                if name and access.tensor not in self._used:
-                    self._used[access.tensor] = name
-            for access, name in self._outputs(call, last):
-                self._assigned[access.tensor][call.index] = name
-                self._latest[call.site, call.mode, name] = access.tensor
+                if name:
+                    self._used.setdefault(access.tensor, name)
+                    heard[known.span.file, known.function][name].add(access.tensor)
+            for access, name in self._outputs(call):
+                self._assign(access.tensor, call.index, name, (call.site, call.mode))
             for state in call.states:
                 if state.storage is not None:
                     self._places[state.tensor] = state.storage
-        for site, given in _handed_over(self._trace, self.syntax, calls).items():
-            if all(self._agrees(tensor, name, site) for tensor, _, name in given):
-                for tensor, event_index, name in given:
-                    self._assigned[tensor].setdefault(event_index, name)
-                    self._latest[site, "", name] = tensor
+        stored = Stored(self._trace, heard)
+        for site, visits in visits_of(self._trace, calls, self._is_direct).items():
+            if not self._holders.intersection(self._trace.sites[site].targets):
+                for tensor, event, name in stored.named(site, visits):
+                    self._assign(tensor, event, name, (site, ""))
         self._places.update({s.tensor: s.storage for s in self._trace.end.states if s.storage is not None})
 
-    def _outputs(self, call: Call, last: bool) -> Iterable[tuple[Access, str]]:
+    def _assign(self, tensor: int, event: int, name: str, place: tuple[int, str]) -> None:
+        self._assigned[tensor].setdefault(event, name)
+        self._latest[*place, name] = tensor
+
+    def _is_direct(self, call: Call) -> bool:
+        return self.syntax.is_direct(self._trace.sites[call.site], call.op)
+
+    def _outputs(self, call: Call) -> Iterable[tuple[Access, str]]:
+        """The names that the results of a call go to, where the expression is the call itself."""
         site, outputs = self._trace.sites[call.site], call.outputs
         if call.op == "Tensor.unbind" and (names := self.syntax.unpacked(site)):
             return zip(outputs, names * len(outputs) if len(names) == 1 else names, strict=False)
-        if not site.targets or not outputs:
+        if not site.targets or not outputs or not self._is_direct(call):
             return ()
-        if not self.syntax.is_direct(site, call.op) and not (last and self._may_be_value(call, site)):
-            return ()
-        if len(outputs) == len(site.targets):
-            return zip(outputs, site.targets, strict=True)
-        if len(site.targets) == 1:
-            return [(access, f"{site.targets[0]}[{position}]") for position, access in enumerate(outputs)]
+        names = _spread(site.targets, len(outputs))
+        if len(outputs) == len(names):
+            return zip(outputs, names, strict=True)
+        if len(names) == 1:
+            return [(access, f"{names[0]}[{position}]") for position, access in enumerate(outputs)]
         return ()
-
-    def _agrees(self, tensor: int, name: str, site: int) -> bool:
-        """Whether nothing says that the tensor got another of the names that its line stores to."""
-        others = {*self._bound.get(tensor, ()), self._used.get(tensor, name)} & {*self._trace.sites[site].targets}
-        return not others or name in others
-
-    def _may_be_value(self, call: Call, site: Site) -> bool:
-        """Whether the last torch call below a line made the value that the line stores: it made a new tensor, and
-        the name isn't known to hold an object with tensors of its own (`fc = nn.Linear(3, 4)`)."""
-        made = all(self._trace.tensors[access.tensor].created_by == call.index for access in call.outputs)
-        return made and not self._holders.intersection(site.targets)
 
     def _made_by(self, tensor: int) -> str:
         created = self._trace.tensors[tensor].created_by
@@ -190,8 +200,8 @@ def place_of(site: Site) -> _Place:
 
 
 def _bound(trace: Trace, syntax: Syntax) -> dict[int, tuple[str, ...]]:
-    """The names of each tensor: those of the module before a function's, short paths before long ones. That a loop over
-    parameters ended with one is no name for it, where there is another."""
+    """The names of each tensor: those of the module before a function's, short paths before long ones. A parameter has
+    the name that a loop over parameters ended with, or its place in a list, only where no other leads to it."""
     found: dict[int, list[tuple[tuple[bool, bool, int, int], str]]] = defaultdict(list)
     passing: frozenset[str] | None = None
     for position, binding in enumerate(trace.end.bindings):
@@ -199,10 +209,27 @@ def _bound(trace: Trace, syntax: Syntax) -> dict[int, tuple[str, ...]]:
         left = binding.name == "_"
         if trace.tensors[binding.tensor].type == "Parameter":
             passing = syntax.loop_names() if passing is None else passing
-            left = binding.name.partition(".")[0] in passing
+            left = re.split(r"[.\[]", binding.name)[0] in passing or "['" in binding.name
         rank = (binding.scope != "<module>", left, depth, position)
         found[binding.tensor].append((rank, binding.name))
-    return {tensor: tuple(dict.fromkeys(name for _, name in sorted(names))) for tensor, names in found.items()}
+    return {tensor: _best(sorted(names)) for tensor, names in found.items()}
+
+
+def _best(names: list[tuple[tuple[bool, bool, int, int], str]]) -> tuple[str, ...]:
+    """The names in the order of their ranks, less those that are only passing where there are others."""
+    lasting = [name for rank, name in names if not rank[1]]
+    return tuple(dict.fromkeys(lasting or [name for _, name in names]))
+
+
+def _reached(trace: Trace) -> dict[int, str]:
+    """The name by which a function reached each tensor of a module while it ran; one through `self` comes last."""
+    found: dict[int, tuple[tuple[bool, int], str]] = {}
+    for reached in trace.inspection.reached:
+        for name, tensor in zip(reached.names, reached.tensors, strict=True):
+            ranked = (name.startswith("self."), name.count(".") + name.count("[")), name
+            if tensor not in found or ranked[0] < found[tensor][0]:
+                found[tensor] = ranked
+    return {tensor: name for tensor, (_, name) in found.items()}
 
 
 def _paired(names: list[str | None], inputs: int) -> list[str | None]:
@@ -226,6 +253,15 @@ def _with_last_of_line(trace: Trace) -> Iterator[tuple[Call, bool]]:
             yield event, event.site != after and (after is None or event.site not in above(after))
 
 
+def _owners_of_gradients(trace: Trace) -> dict[int, int]:
+    """The tensors that were a `.grad` -> whose."""
+    found: dict[int, int] = {}
+    for event in trace.events:
+        if isinstance(event, Backward):
+            found.update({gradient.held: gradient.tensor for gradient in event.gradients if gradient.held is not None})
+    return found
+
+
 def callers(trace: Trace, site: int) -> Iterator[int]:
     """The sites that a site was called from, the innermost first."""
     seen = {site}
@@ -236,26 +272,14 @@ def callers(trace: Trace, site: int) -> Iterator[int]:
         caller = trace.sites[caller].caller
 
 
-def _handed_over(
-    trace: Trace, syntax: Syntax, calls: Iterable[tuple[Call, bool]]
-) -> dict[int, list[tuple[int, int, str]]]:
-    """What library code hands over as several values, `for x, y in loader`: site -> (tensor, event, name) of each. The
-    tensors that it made and didn't use up itself, where they are as many as the names, in their order."""
-    found: dict[int, list[tuple[int, int, str]]] = defaultdict(list)
-    left: dict[int, int] = {}  # tensor -> the call that made it
-    for call, last in calls:
-        if left:
-            for access in call.inputs:
-                left.pop(access.tensor, None)
-        for access in call.outputs:
-            if trace.tensors[access.tensor].created_by == call.index:
-                left[access.tensor] = call.index
-        if last:
-            site = trace.sites[call.site]
-            if len(left) == len(site.targets) > 1 and not syntax.is_direct(site, call.op):
-                found[call.site] += [(*made, name) for made, name in zip(left.items(), site.targets, strict=True)]
-            left = {}
-    return found
+def _spread(targets: tuple[str, ...], size: int) -> tuple[str, ...]:
+    """The targets of so many values: `*rest` stands for all that the others leave."""
+    starred = next((position for position, name in enumerate(targets) if name.startswith("*")), None)
+    if starred is None:
+        return targets
+    rest = range(size - len(targets) + 1)
+    items = [f"{targets[starred][1:]}[{position}]" for position in rest]
+    return (*targets[:starred], *items, *targets[starred + 1 :])
 
 
 def _touched(event: Event) -> tuple[Access, ...]:

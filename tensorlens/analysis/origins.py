@@ -18,7 +18,7 @@ class Visit:
         self.made: dict[int, Call] = {}
         self.consumed: set[int] = set()
         self.states: dict[int, State] = {}
-        self.sources: dict[int, _Sources] = {}  # by the index of a call: found once, however many tensors it made
+        self.sources: dict[tuple[int, str | None], _Sources] = {}  # by call and grad_fn: found once for many results
         for call in calls:
             self.consumed |= tensors_of(call.inputs) & self.made.keys()
             self.states.update({state.tensor: state for state in call.states})
@@ -43,9 +43,10 @@ class _Sources:
 def origin(ledger: Ledger, call: Call, state: State, visit: Visit) -> str:
     """How `call` made the tensor of `state`, which is its state at the end of the visit."""
     tensor = ledger.trace.tensors[state.tensor]
-    sources = visit.sources.get(call.index)
+    key = call.index, state.grad_fn
+    sources = visit.sources.get(key)
     if sources is None:
-        sources = visit.sources[call.index] = _sources(ledger, call, visit)
+        sources = visit.sources[key] = _sources(ledger, call, state, visit)
     if tensor.type == "Parameter" and state.is_leaf:
         return "new parameter" + (", requires grad" if state.requires_grad else ", frozen")
     if call.op.endswith(("from_numpy", "frombuffer")):
@@ -58,6 +59,8 @@ def origin(ledger: Ledger, call: Call, state: State, visit: Visit) -> str:
     text = sources.text or ("new" if state.grad_fn is None else "made")
     if state.grad_fn is not None:
         return text + _by(sources.grad_fns)
+    if state.requires_grad:  # by a node that could not be read
+        return f"{text}, requires grad"
     if sources.grad_fns:
         return f"{text}{_by(sources.grad_fns)}, outside the graph"
     dropped = call.mode != "grad" and sources.require_grad
@@ -72,7 +75,7 @@ def _sharing(ledger: Ledger, state: State, sources: _Sources, shared: list[int])
     return f"alias of {of}" + (", outside the graph" if cut else "")
 
 
-def _sources(ledger: Ledger, call: Call, visit: Visit) -> _Sources:
+def _sources(ledger: Ledger, call: Call, state: State, visit: Visit) -> _Sources:
     """Back from `call` to what the visit found or gave a name."""
     names: dict[int, str] = {}
     used: dict[int, int] = {}  # tensor -> the first call that read it
@@ -81,10 +84,11 @@ def _sources(ledger: Ledger, call: Call, visit: Visit) -> _Sources:
     while waiting:
         current = waiting.pop()
         made = tensors_of(current.outputs)
-        grad_fns += [state.grad_fn for state in current.states if state.grad_fn and state.tensor in made][:1]
+        states = [state] if current is call else [found for found in current.states if found.tensor in made]
+        grad_fns += [found.grad_fn for found in states if found.grad_fn][:1]
         for access in current.inputs:
             maker = visit.made.get(access.tensor)
-            if maker is None or maker.index >= current.index or ledger.names.is_named(access.tensor):
+            if maker is None or maker.index >= current.index or _is_given(ledger, access.tensor, maker):
                 names[access.tensor] = ledger.names.of(access.tensor, current.index)
                 used[access.tensor] = min(current.index, used.get(access.tensor, current.index))
             elif maker.index not in seen:
@@ -98,6 +102,11 @@ def _sources(ledger: Ledger, call: Call, visit: Visit) -> _Sources:
             in_storage.setdefault(storage, []).append(tensor)
     text = f"from {_from(ledger, names)}" if names else ""
     return _Sources(names, tuple(grad_fns), in_storage, text, any(map(ledger.requires_grad, names)))
+
+
+def _is_given(ledger: Ledger, tensor: int, maker: Call) -> bool:
+    """Whether a tensor has a name of its own, be it only `x.grad`: nothing computed that from `x` here."""
+    return ledger.names.is_named(tensor) or maker.op.endswith(".grad.__get__")
 
 
 def _from(ledger: Ledger, names: dict[int, str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -9,7 +10,7 @@ from typing import Literal
 from tensorlens.analysis.ledger import Ledger
 from tensorlens.analysis.names import Names, place_of
 from tensorlens.analysis.origins import MANY, Visit, listed, origin
-from tensorlens.model import Backward, Call, Event, Failure, GradMode, Notice, Region, SavedTensor, State, Trace, Write
+from tensorlens.model import Backward, Call, Event, Failure, Gradient, GradMode, Notice, Region, SavedTensor, State, Trace, Write
 from tensorlens.source import one_line
 
 _MODES = {"grad": "gradient recording on", "no_grad": "gradient recording off", "inference": "inference mode"}
@@ -78,8 +79,7 @@ class Phrases:
     def _calls(self, calls: list[Call], visit: Visit) -> list[Fact]:
         facts = _folded(fact for call in calls for fact in self._made(call, visit))
         facts += self._writes(calls, visit.made)
-        changes = [fact for call in calls for fact in self._changes(call, visit.made)]
-        facts += _folded([*changes, *(fact for call in calls for fact in self._special(call))])
+        facts += _folded([*self._changes(calls, visit.made), *(fact for call in calls for fact in self._special(call))])
         return self._with_saved(facts or _folded(self._passing(calls, visit)), calls)
 
     def _made(self, call: Call, visit: Visit) -> Iterator[Fact]:
@@ -110,9 +110,13 @@ class Phrases:
             name = call.op.rpartition(".")[2]
             if name in _READS and call.inputs:
                 read = call.inputs[0].tensor
-                yield Fact(self._names.of(read, call.index), _READS[name], self._ledger.mark(read), "passing")
+                called = self._names.of(read, call.index)
+                if self._names.syntax.reads(self._trace.sites[call.site], call.op, called):
+                    yield Fact(called, _READS[name], self._ledger.mark(read), "passing")
         last = calls[-1]
-        if last.op.endswith(_LOOKS):
+        site = self._trace.sites[last.site]
+        stored = bool(site.targets) and not self._names.syntax.is_direct(site, last.op)
+        if last.op.endswith(_LOOKS) or stored:  # what is stored and bears no name is no tensor, or another
             return
         for access in last.outputs:
             if visit.made.get(access.tensor) is last and access.tensor in visit.states:
@@ -141,15 +145,22 @@ class Phrases:
         name = self._names.of(write.tensor, call.index)
         return Fact(name, text, self._ledger.mark(write.tensor), more=self._ledger.also_changed(call, write.tensor))
 
-    def _changes(self, call: Call, made: dict[int, Call]) -> Iterator[Fact]:
-        """Changes of what autograd says of a tensor, other than by a write."""
-        written = {write.tensor for write in call.writes}
-        for state in call.states:
-            before = self._ledger.state(state.tensor)
-            if before is None or state.tensor in made or state.tensor in written:
-                continue
-            for text in _differences(before, state):
-                yield Fact(self._names.of(state.tensor, call.index), text, self._names.number(state.storage))
+    def _changes(self, calls: Sequence[Call], made: dict[int, Call]) -> Iterator[Fact]:
+        """Changes of what autograd says of a tensor, other than by a write: all that one visit made, in their order."""
+        texts: dict[int, list[str]] = {}
+        last: dict[int, tuple[State, Call]] = {}
+        for call in calls:
+            written = {write.tensor for write in call.writes}
+            for state in call.states:
+                before = last[state.tensor][0] if state.tensor in last else self._ledger.state(state.tensor)
+                last[state.tensor] = state, call
+                if before is None or state.tensor in made or state.tensor in written:
+                    continue
+                texts.setdefault(state.tensor, []).extend(_differences(before, state))
+        for tensor, found in texts.items():
+            state, call = last[tensor]
+            if found:
+                yield Fact(self._names.of(tensor, call.index), _in_turn(found), self._names.number(state.storage))
 
     def _special(self, call: Call) -> Iterator[Fact]:
         """Calls that leave no output, write or change of state, and still matter."""
@@ -190,20 +201,15 @@ class Phrases:
     # --- backward and grad mode -------------------------------------------------------------------------------------
 
     def _backward(self, event: Backward) -> list[Fact]:
-        changed = [gradient for gradient in event.gradients if gradient.before != gradient.after]
-        if not changed:
+        if not event.gradients:
             if event.failed:
                 return []
             asked = listed(self._names.of(tensor, event.index) for tensor in event.inputs)
             return [Fact("", f"gradient of {asked} returned, no .grad changed" if asked else "no .grad changed")]
-        if len(changed) > MANY:
-            fresh = sum(gradient.before is None for gradient in changed)
-            more = len(changed) - fresh
-            parts = [f".grad of {_count(fresh, 'tensor')} set"] if fresh else []
-            parts += [f".grad of {_count(more, 'tensor')} changed"] if more else []
-            return [Fact("", ", ".join(parts))]
-        names = [self._names.of(gradient.tensor, event.index) for gradient in changed]
-        return [Fact(f"{n}.grad", f"{g.before} -> {g.after}") for n, g in zip(names, changed, strict=True)]
+        if len(event.gradients) > MANY:
+            parts = Counter(_gradient_kind(gradient) for gradient in event.gradients)
+            return [Fact("", ", ".join(f".grad of {_count(n, 'tensor')} {kind}" for kind, n in parts.items()))]
+        return [Fact(f"{self._names.of(g.tensor, event.index)}.grad", _gradient_text(g)) for g in event.gradients]
 
     def _grad_mode(self, event: GradMode) -> list[Fact]:
         """A block is told once, where it is entered."""
@@ -224,6 +230,24 @@ def failure_fact(failure: Failure) -> Fact:
     if failure.caught:
         return Fact("", f"{failure.type}, caught: {one_line(failure.message, 80)}", kind="error")
     return Fact("", failure.type, kind="error")
+
+
+def _gradient_kind(gradient: Gradient) -> str:
+    """What a pass did to a `.grad`, by the tensor that it holds and that tensor's version: the texts of large tensors
+    do not show their values."""
+    if gradient.before is None:
+        return "set"
+    if gradient.after is None:
+        return "set to None"
+    return "replaced by another tensor" if gradient.write is None else "accumulated in place"
+
+
+def _gradient_text(gradient: Gradient) -> str:
+    if gradient.before != gradient.after:
+        return f"{gradient.before} -> {gradient.after}"
+    write = gradient.write
+    versions = "" if write is None else f", v{write.before} -> v{write.after}"
+    return f"{gradient.after}, {_gradient_kind(gradient)}{versions}"
 
 
 def _merged_writes(calls: Sequence[Call]) -> list[tuple[Call, Write]]:
@@ -260,6 +284,12 @@ def _differences(before: State, after: State) -> Iterator[str]:
         yield "keeps its gradient from here on"
     if None not in (before.storage, after.storage) and before.storage != after.storage:
         yield "moved to other memory"
+
+
+def _in_turn(texts: list[str]) -> str:
+    """Changes that followed one another; of many that repeat, each once and how it ended."""
+    turns = [text for text, before in zip(texts, [None, *texts], strict=False) if text != before]
+    return ", then ".join(turns if len(turns) <= MANY else [*dict.fromkeys(turns[:-1]), f"at last {turns[-1]}"])
 
 
 def _count(number: int, noun: str) -> str:

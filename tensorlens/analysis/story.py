@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 
 from tensorlens.analysis.names import Names, place_of
 from tensorlens.analysis.phrases import TOLD, Fact, Phrases, failure_fact
-from tensorlens.model import Call, Change, Event, Failure, Gap, Region, Trace
+from tensorlens.model import Backward, Call, Change, Event, Failure, Gap, GradMode, Region, Trace
 from tensorlens.source import line_at
 
 MAX_FACTS = 6
+_IMPORT = re.compile(r"\s*(import\s|from\s+\S+\s+import\b)[^;]*$")
 _Place = tuple[str, str, int]  # file, function, line
 _Mark = tuple[int, str, str]  # site, and what was done there
-_Kind = frozenset[_Mark]  # what a visit did
+_Statement = tuple[int, int]  # where it begins
+_Kind = tuple[_Statement, frozenset[_Mark]]  # of which statement a visit was, and what it did
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +61,11 @@ class _Visit:
     place: _Place
     events: list[Event]
     marks: set[_Mark]
+    statement: _Statement
 
     @property
     def kind(self) -> _Kind:
-        return frozenset(self.marks)
+        return self.statement, frozenset(self.marks)
 
 
 @dataclass(slots=True)
@@ -86,12 +91,34 @@ def _rows(trace: Trace, names: Names) -> dict[_Place, Row]:
     totals = _totals(trace, names)
     rows = {}
     for place, line in lines.items():
-        facts = [*(fact for found in line.facts.values() for fact in found), *line.failures.values()]
+        facts = [*_told(line), *line.failures.values()]
         facts = [fact for fact in facts if fact.kind != "passing"] or facts
+        source = line_at(trace.sources.get(place[0], ""), place[2])
+        if _IMPORT.match(source):  # what a library does when it is loaded is none of the program's doings
+            facts = [fact for fact in facts if fact.kind in ("error", "warning")]
         if facts:
-            source = line_at(trace.sources.get(place[0], ""), place[2])
             rows[place] = Row(place[2], source, _count(line, totals), _limited(facts))
     return rows
+
+
+def _told(line: _Line) -> list[Fact]:
+    """The facts of a line, one statement after another."""
+    statements = sorted({statement for statement, _ in line.facts})
+    return [
+        fact
+        for statement in statements
+        for fact in _latest(facts for kind, facts in line.facts.items() if kind[0] == statement)
+    ]
+
+
+def _latest(kinds: Iterable[list[Fact]]) -> list[Fact]:
+    """The facts of a statement's visits, the last visit first; of one name, what the last visit that named it did."""
+    facts: dict[Fact, None] = {}
+    told: set[str] = set()
+    for found in reversed(list(kinds)):
+        facts |= {fact: None for fact in found if (fact.name or fact.text) not in told}
+        told |= {fact.name or fact.text for fact in found}
+    return list(facts)
 
 
 def _tell(visits: list[_Visit], lines: dict[_Place, _Line], phrases: Phrases) -> None:
@@ -111,15 +138,28 @@ def _visits(trace: Trace, names: Names) -> list[_Visit]:
         if event.site is None or isinstance(event, Gap | Change) or _is_untold(event):
             continue
         here, mark = place(event.site), (event.site, *_what(event))
-        if visit is None or visit.place != here or (mark in visit.marks and _is_direct(trace, names, event)):
-            visit = _Visit(here, [], set())
+        statement = names.syntax.statement(trace.sites[event.site])
+        again = visit is not None and mark in visit.marks and _is_direct(trace, names, event)
+        again = again or (visit is not None and _comes_round(trace, names, visit, event))
+        if visit is None or again or (visit.place, visit.statement) != (here, statement):
+            visit = _Visit(here, [], set(), statement)
             visits.append(visit)
         visit.marks.add(mark)
         visit.events.append(event)
     return visits
 
 
+def _comes_round(trace: Trace, names: Names, visit: _Visit, event: Event) -> bool:
+    """Whether a line begins anew: an expression of it runs again, after another one did."""
+    sites = [found.site for found in visit.events if isinstance(found, Call | Backward)]
+    if not isinstance(event, Call | Backward) or event.site not in sites or sites[-1] == event.site:
+        return False
+    return not names.syntax.is_repeated(trace.sites[event.site])
+
+
 def _is_direct(trace: Trace, names: Names, event: Event) -> bool:
+    if isinstance(event, GradMode | Region):
+        return event.entering
     return isinstance(event, Call) and not event.within and names.syntax.is_direct(trace.sites[event.site], event.op)
 
 

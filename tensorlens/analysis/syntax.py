@@ -10,6 +10,8 @@ from tensorlens.model import Site, Span
 from tensorlens.source import column_of, line_at, tree_of
 
 _Key = tuple[int, int, int, int]
+_Place = tuple[int, int]  # line, column
+_Statements = dict[int, list[tuple[_Place, _Place]]]  # line -> begin and end of the statements on it
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _LOOPS = (ast.For, ast.AsyncFor, *_COMPREHENSIONS)
 _OPERATORS: dict[type[ast.operator], str] = {
@@ -25,6 +27,8 @@ class Syntax:
     def __init__(self, sources: Mapping[str, str]) -> None:
         self._sources = sources
         self._files: dict[str, dict[_Key, ast.AST]] = {}
+        self._statements: dict[str, _Statements] = {}
+        self._repeated: dict[str, list[tuple[_Place, _Place]]] = {}
         self._direct: dict[tuple[int, str], bool] = {}  # of a site and an op
 
     def node(self, span: Span) -> ast.AST | None:
@@ -75,12 +79,44 @@ class Syntax:
         return known
 
     def _is_direct(self, site: Site, op: str) -> bool:
+        if site.through:
+            return False
         node = self.node(site.span)
         if isinstance(node, ast.Call):
             return _called(node) == op.rpartition(".")[2]
         if isinstance(node, _LOOPS):
             return op == "Tensor.unbind"
+        if isinstance(node, ast.Subscript):
+            return op.endswith("item__")
+        if isinstance(node, ast.Attribute):
+            return op.endswith((".__get__", ".__set__"))
         return node is not None and not isinstance(node, ast.Name)
+
+    def reads(self, site: Site, op: str, name: str) -> bool:
+        """Whether the expression at `site` itself asks for the value of what the program calls `name` (`float(x)`,
+        `if x > 0`, `range(n)`), and not library code that it calls."""
+        node = self.node(site.span)
+        if not isinstance(node, ast.Call):
+            return not isinstance(node, ast.stmt) or isinstance(node, ast.Assert | ast.If | ast.While)
+        if self.is_direct(site, op) or _called(node) == {"__bool__": "bool", "__float__": "float", "__int__": "int"}.get(op.rpartition(".")[2]):
+            return True
+        return any(ast.unparse(part) == name for part in _call_operands(node, method=True))
+
+    def statement(self, site: Site) -> tuple[int, int]:
+        """Where the innermost statement around a site begins, on a line of several; else (0, 0)."""
+        if site.span.file not in self._statements:
+            self._statements[site.span.file] = _statements(self._sources.get(site.span.file, ""))
+        spans = self._statements[site.span.file].get(site.span.line, ())
+        found = [begin for begin, end in spans if begin <= (site.span.line, site.span.column) <= end]
+        return max(found, default=(0, 0))
+
+    def is_repeated(self, site: Site) -> bool:
+        """Whether the expression at `site` may run several times in one run of its line: in a comprehension or a
+        lambda."""
+        if site.span.file not in self._repeated:
+            self._repeated[site.span.file] = _repeated(self._sources.get(site.span.file, ""))
+        begin, end = (site.span.line, site.span.column), (site.span.end_line, site.span.end_column)
+        return any(first <= begin and end <= last for first, last in self._repeated[site.span.file])
 
     def unpacked(self, site: Site) -> tuple[str, ...]:
         """The names that the items of what is iterated at `site` go to: `q, k, v = qkv`, `for row in table`."""
@@ -118,7 +154,7 @@ class Syntax:
             return list(_parts([node.operand]))
         if isinstance(node, ast.Compare):
             return list(_parts([node.left, *node.comparators]))
-        if isinstance(node, ast.Subscript | ast.Attribute):
+        if isinstance(node, ast.Subscript | ast.Attribute) and self.is_direct(site, op):
             return [node.value]
         return []
 
@@ -177,6 +213,25 @@ def _index(text: str) -> dict[_Key, ast.AST]:
                 if isinstance(node, ast.expr) or key not in index:
                     index[key] = node
     return index
+
+
+def _statements(text: str) -> _Statements:
+    """The statements of the lines that have more than one."""
+    found: _Statements = {}
+    for node in ast.walk(tree_of(text) or ast.Module([], [])):
+        if isinstance(node, ast.stmt):
+            span = span_of(node, text, "")
+            found.setdefault(span.line, []).append(((span.line, span.column), (span.end_line, span.end_column)))
+    return {line: spans for line, spans in found.items() if len(spans) > 1}
+
+
+def _repeated(text: str) -> list[tuple[_Place, _Place]]:
+    spans = [
+        span_of(node, text, "")
+        for node in ast.walk(tree_of(text) or ast.Module([], []))
+        if isinstance(node, (*_COMPREHENSIONS, ast.Lambda))
+    ]
+    return [((span.line, span.column), (span.end_line, span.end_column)) for span in spans]
 
 
 def _keys(node: ast.expr | ast.stmt, text: str) -> Iterator[_Key]:

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tensorlens.analysis.names import Names
-from tensorlens.model import Backward, Call, State, Trace
+from tensorlens.model import Backward, Call, Event, State, Trace
 
 MAX_ROWS = 24
 MAX_SHARES = 3
+_SET = "set"  # a gradient whose values were not looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +71,39 @@ def last_states(trace: Trace) -> list[State]:
     if trace.end.states:
         return list(trace.end.states)
     states: dict[int, State] = {}
+    gradients = _Gradients()
     for event in trace.events:
         if isinstance(event, Call):
             states.update({state.tensor: state for state in event.states})
             for write in event.writes:
                 if write.tensor in states:
                     states[write.tensor] = replace(states[write.tensor], version=write.after)
-        elif isinstance(event, Backward):
+        gradients.go_on(event)
+    return [replace(states[tensor], grad=gradients.texts.get(tensor)) for tensor in sorted(states)]
+
+
+class _Gradients:
+    """What is known of each tensor's `.grad` after some events: its values as last seen, or that it is set."""
+
+    def __init__(self) -> None:
+        self.texts: dict[int, str | None] = {}
+        self._owners: dict[int, int] = {}  # the tensor that `.grad` holds -> whose it is
+
+    def go_on(self, event: Event) -> None:
+        if isinstance(event, Backward):
             for gradient in event.gradients:
-                if gradient.tensor in states:
-                    states[gradient.tensor] = replace(states[gradient.tensor], grad=gradient.after)
-    return [states[tensor] for tensor in sorted(states)]
+                self.texts[gradient.tensor] = gradient.after
+                if gradient.held is not None:
+                    self._owners[gradient.held] = gradient.tensor
+        elif isinstance(event, Call):
+            for write in event.writes:
+                owner = self._owners.get(write.tensor)
+                if owner is not None and self.texts.get(owner):
+                    self.texts[owner] = _SET
+            if event.op.endswith(".grad.__set__") and event.inputs:
+                given = [access.tensor for access in event.inputs[1:]]
+                self.texts[event.inputs[0].tensor] = _SET if given else None
+                self._owners.update(dict.fromkeys(given, event.inputs[0].tensor))
 
 
 def _row(trace: Trace, names: Names, state: State) -> TensorRow:

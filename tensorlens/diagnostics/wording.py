@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.model import Call, Diagnostic, Edit, Failure, Fix, Label, Severity
+from tensorlens.analysis.rounds import run_of
+from tensorlens.model import Backward, Call, Diagnostic, Edit, Failure, Fix, Label, Severity
 from tensorlens.source import one_line, text_of
 
 _OPERATORS = {
@@ -44,9 +45,9 @@ def ordinal(number: int) -> str:
     return f"{number}{suffix}"
 
 
-def count_text(facts: Facts, call: Call) -> str:
-    """ ", the 3rd time this ran", where control came to the line more than once: which iteration is meant."""
-    times, total = facts.times_run(call.site, call.index)
+def count_text(facts: Facts, event: Call | Backward) -> str:
+    """ ", the 3rd time this ran", where the line ran more than once: which iteration is meant."""
+    times, total = run_of(facts, event) or (0, 0)
     return f", the {ordinal(times)} time this ran" if total > 1 and times else ""
 
 

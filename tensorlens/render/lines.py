@@ -38,7 +38,7 @@ def story_lines(trace: Trace, sections: Sequence[Section], size: int, lesson: bo
         if len(rows) < len(section.rows):
             lines.append([(f"      and {len(section.rows) - len(rows)} more lines", "quiet")])
     if any(row.count > 1 for section in sections for row in section.rows):
-        lines += paragraph("xN: the line ran N times; shown is its last run", size, style="quiet")
+        lines += paragraph("xN: the line used torch N times; shown is what it did last", size, style="quiet")
     return lines
 
 

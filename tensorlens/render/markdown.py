@@ -36,6 +36,7 @@ def to_markdown(report: Report, options: RenderOptions) -> str:
     blocks.append(_claims(trace, options))
     blocks.append(_noticed("Warnings", summary.warnings_noticed(trace)))
     blocks.append(_noticed("Not seen", summary.gaps(trace)))
+    blocks.append([summary.shared_memory(trace)] if summary.shared_memory(trace) else [])
     blocks.append([marked(summary.reference(trace))] if trace.reference else [])
     blocks.append([marked(summary.outcome(trace))])
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"

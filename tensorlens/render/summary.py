@@ -7,6 +7,7 @@ import re
 import signal
 from collections import Counter
 
+from tensorlens.journal import SHARED_MEMORY
 from tensorlens.model import Backward, Call, Diagnostic, Failure, Gap, Notice, Report, Site, Trace
 from tensorlens.source import one_line, shown_path, tree_of
 from tensorlens.verdicts import Claim
@@ -128,7 +129,7 @@ def gaps(trace: Trace) -> list[tuple[str, str, int]]:
     """(place, reason, how often) of what the tracer could not see; the first place of each reason."""
     found: dict[str, tuple[str, int]] = {}
     for event in trace.events:
-        if isinstance(event, Gap):
+        if isinstance(event, Gap) and event.reason != SHARED_MEMORY:
             first, number = found.get(event.reason, (place(trace, event.site), 0))
             found[event.reason] = first, number + event.count
     rows = [(first, one_line(reason), number) for reason, (first, number) in found.items()]
@@ -136,6 +137,12 @@ def gaps(trace: Trace) -> list[tuple[str, str, int]]:
     if folded:
         rows.append(("", f"{count(folded, 'call')} of this long run were folded into counts", 1))
     return rows
+
+
+def shared_memory(trace: Trace) -> str:
+    """A sentence for a run in which arrays outside torch share memory with tensors, once for all of them."""
+    shared = any(isinstance(event, Gap) and event.reason == SHARED_MEMORY for event in trace.events)
+    return "tensors share memory with arrays outside torch: what is written through those is not listed" if shared else ""
 
 
 def docstring(trace: Trace) -> tuple[str, list[str]]:

@@ -47,7 +47,7 @@ def report_lines(report: Report, options: RenderOptions) -> Iterator[Line]:
     sections += [finding(diagnostic, trace, size) for diagnostic in findings_of(report, names)]
     sections.append(_noticed("warnings", "warning", summary.warnings_noticed(trace), size))
     sections.append(_noticed("not seen", "note", summary.gaps(trace), size))
-    endings = filter(None, (summary.reference(trace), summary.outcome(trace)))
+    endings = filter(None, (summary.shared_memory(trace), summary.reference(trace), summary.outcome(trace)))
     sections.append([line for text in endings for line in paragraph(safe(text), size, style="quiet")])
     first = True
     for section in filter(None, sections):

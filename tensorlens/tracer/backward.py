@@ -43,6 +43,7 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
             before = _gradients(recorder, {})
             for root in roots:
                 recorder.training.call_backward(root)
+            recorder.training.reached.look(frame)
             with recorder.quiet():
                 note_leftovers(recorder, roots, frame)
                 singular = singular_nodes(recorder, roots, frame)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
@@ -50,7 +51,7 @@ def _bindings(
     for scope, names in scopes:
         for name, value in list(names.items()):
             if not name.startswith("__"):
-                for path, tensor in _tensors(name, value, _DEPTH):
+                for path, tensor in _tensors(recorder, name, value, _DEPTH):
                     number = recorder.identity.of(tensor)
                     if number is None:
                         number = recorder.identity.meet(tensor)
@@ -58,7 +59,7 @@ def _bindings(
     return [(path, number, scope) for (path, scope), number in found.items()]
 
 
-def _tensors(path: str, value: Any, depth: int) -> Iterator[tuple[str, torch.Tensor]]:
+def _tensors(recorder: Recorder, path: str, value: Any, depth: int) -> Iterator[tuple[str, torch.Tensor]]:
     """The tensors that a name reaches, without running a line of the user's code."""
     kind = type(value)
     if isinstance(value, torch.Tensor):
@@ -66,24 +67,42 @@ def _tensors(path: str, value: Any, depth: int) -> Iterator[tuple[str, torch.Ten
     elif not depth:
         return
     elif issubclass(kind, torch.nn.Module):
-        yield from _module_tensors(path, value)
+        yield from module_tensors(path, value)
     elif kind in (list, tuple):
         for position, item in enumerate(value[:MAX_ITEMS]):
-            yield from _tensors(f"{path}[{position}]", item, depth - 1)
+            yield from _tensors(recorder, f"{path}[{position}]", item, depth - 1)
     elif kind is dict:
         for key, item in list(value.items())[:MAX_ITEMS]:
             if type(key) in (str, int):
-                yield from _tensors(f"{path}[{key!r}]", item, depth - 1)
-    elif "__dict__" in dir(kind) and not isinstance(value, type) and not _is_library(kind):
-        for name, item in list(vars(value).items())[:MAX_ITEMS]:
-            yield from _tensors(f"{path}.{name}", item, depth - 1)
+                yield from _tensors(recorder, f"{path}[{key!r}]", item, depth - 1)
+    else:
+        for name, item in own_attributes(recorder, value):
+            yield from _tensors(recorder, f"{path}.{name}", item, depth - 1)
 
 
-def _is_library(kind: type) -> bool:
+def own_attributes(recorder: Recorder, value: Any) -> list[tuple[str, Any]]:
+    """The attributes of an object; of one of a library's class those that are not private to it."""
+    kind = type(value)
+    if isinstance(value, type) or _is_basic(kind) or "__dict__" not in dir(kind):
+        return []
+    held = list(vars(value).items())[:MAX_ITEMS]
+    if _is_users(recorder, kind):
+        return held
+    return [(name, item) for name, item in held if not name.startswith("_")]
+
+
+def _is_basic(kind: type) -> bool:
     return kind.__module__.partition(".")[0] in ("builtins", "torch", "numpy", "types", "functools", "collections")
 
 
-def _module_tensors(path: str, module: Any) -> Iterator[tuple[str, torch.Tensor]]:
+def _is_users(recorder: Recorder, kind: type) -> bool:
+    """Whether a class is defined in the program's own files."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return not isinstance(file, str) or recorder.sites.is_user(file)
+
+
+def module_tensors(path: str, module: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    """The parameters, buffers and other tensors of a module and of the modules in it, by their paths."""
     state = vars(module)
     for table in (state.get("_parameters") or {}, state.get("_buffers") or {}):
         for name, tensor in table.items():
@@ -95,4 +114,4 @@ def _module_tensors(path: str, module: Any) -> Iterator[tuple[str, torch.Tensor]
     for name, child in (state.get("_modules") or {}).items():
         if child is not None and child is not module:
             dotted = f"{path}[{name}]" if name.isdigit() else f"{path}.{name}"
-            yield from _module_tensors(dotted, child)
+            yield from module_tensors(dotted, child)

@@ -6,19 +6,19 @@ the value goes to are read from the bytecode once, when a site is first met.
 
 from __future__ import annotations
 
-import dis
 import os
 import re
 import sys
 import sysconfig
 import tokenize
-from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from tensorlens.journal import SITE, SOURCE
 from tensorlens.source import lines_of
+from tensorlens.tracer.sightings import Sightings
+from tensorlens.tracer.targets import targets_of
 
 NOWHERE = -1
 OUTSIDE = "<outside the script>"
@@ -26,9 +26,6 @@ DECORATOR = -2  # in place of an offset: the decorator's line of a function, not
 DEFINITION = -3  # likewise: the line of its `def`
 CLASS = -4  # likewise: the line of the class around it
 _OURS = str(Path(__file__).resolve().parent.parent)
-_STORES = {"STORE_NAME", "STORE_FAST", "STORE_GLOBAL", "STORE_DEREF"}
-_BY_NAME = {"STORE_NAME", "STORE_GLOBAL"}
-_FILLERS = {"CACHE", "NOP", "PRECALL", "EXTENDED_ARG", "COPY", "RESUME"}
 
 
 def _library_folders() -> tuple[str, ...]:
@@ -60,9 +57,11 @@ class Sites:
         self._codes: dict[CodeType, Offsets] = {}
         self.by_id: dict[int, Offsets] = {}  # by the code's `id`: its hash is slow
         self._kept: list[CodeType] = []  # so that no other code object is given such an id
+        self.sightings = Sightings(rows)
         self._is_user: dict[str, bool] = {}  # by file name
         self._sources: dict[str, str] = {}
         self._count = 0
+        self._stored_to: tuple[str, ...] = ()  # the targets of the newest site
         self._outside = NOWHERE
 
     def of(self, frame: FrameType | None) -> int:
@@ -76,7 +75,11 @@ class Sites:
                 offsets = self.offsets(code)
             if offsets is not None:
                 site = offsets.get(frame.f_lasti)
-                return self._new(code, frame.f_lasti, frame.f_back) if site is None else site
+                if site is None:
+                    inner = _called(frame)
+                    site = self._new(code, frame.f_lasti, frame.f_back, self._through(inner))
+                    self.sightings.come_to(frame, inner, site, self._stored_to)
+                return site
             frame = frame.f_back
         return NOWHERE
 
@@ -203,22 +206,30 @@ class Sites:
             return False
         return not filename.startswith((*self._libraries, _OURS))
 
-    def _new(self, code: CodeType, offset: int, caller: FrameType | None) -> int:
+    def _through(self, inner: CodeType | None) -> str:
+        """The function that a line called, where it is no function of torch's that a mode sees: a method of a module,
+        of another object or of a library, which may bear the name of one of torch's."""
+        name = "" if inner is None else inner.co_qualname
+        if inner is None or name.startswith("Tensor.") or name == "Module._wrapped_call_impl":
+            return ""
+        torchs = f"{os.sep}torch{os.sep}" in inner.co_filename and not self.is_user(inner.co_filename)
+        return "" if torchs and "." not in name.replace(".<locals>.", "") else name
+
+    def _new(self, code: CodeType, offset: int, caller: FrameType | None, through: str = "") -> int:
         parent = self.of(caller)
         self.remember(code.co_filename)
         position, targets = (
-            (self._first_line(code), ()) if offset == DECORATOR else (_position(code, offset), _targets(code, offset))
+            (self._first_line(code), ()) if offset == DECORATOR else (_position(code, offset), targets_of(code, offset))
         )
-        site = self._write(code.co_filename, code.co_qualname, position, targets, parent)
+        site = self._write(code.co_filename, code.co_qualname, position, (targets, parent, through))
         self._writable(code)[offset] = site
+        self._stored_to = targets
         return site
 
-    def _write(
-        self, file: str, function: str, position: Any, targets: tuple[str, ...] = (), parent: int = NOWHERE
-    ) -> int:
+    def _write(self, file: str, function: str, position: Any, more: Any = ((), NOWHERE, "")) -> int:
         """A new site. Its row comes before anything can name it, wherever a Ctrl-C falls."""
         site = self._count
-        self._rows.append((SITE, site, file, function, position, targets, parent))
+        self._rows.append((SITE, site, file, function, position, *more))
         self._count = site + 1
         return site
 
@@ -236,6 +247,14 @@ class Sites:
 
     def _first_line(self, code: CodeType) -> tuple[int, int, int, int]:
         return _line(self._lines(code), code.co_firstlineno)
+
+
+def _called(frame: FrameType) -> CodeType | None:
+    """The code of the user's or a library's that a running frame called; None where it called torch itself."""
+    inner: FrameType | None = sys._getframe(1)
+    while inner is not None and inner.f_back is not frame:
+        inner = inner.f_back
+    return None if inner is None or inner.f_code.co_filename.startswith(_OURS) else inner.f_code
 
 
 _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
@@ -268,27 +287,3 @@ def _position(code: CodeType, offset: int) -> tuple[int, int, int, int]:
             first = line or code.co_firstlineno
             return first, end_line or first, column or 0, end_column or 0
     return code.co_firstlineno, code.co_firstlineno, 0, 0
-
-
-def _targets(code: CodeType, offset: int) -> tuple[str, ...]:
-    """The names that take the value of the instruction at `offset`, if the next thing done is to store it. Read from
-    there on: taking all of a long function apart costs half a millisecond."""
-    names: list[str] = []
-    wanted, extended, raw = 1, 0, code.co_code
-    name_of: Callable[[int], str] = code._varname_from_oparg  # type: ignore[attr-defined]
-    for position in range(offset + 2, len(raw), 2):
-        name, argument = dis.opname[raw[position]], raw[position + 1] | extended
-        extended = argument << 8 if name == "EXTENDED_ARG" else 0
-        if name in _FILLERS:
-            continue
-        if name in _STORES:
-            names.append(code.co_names[argument] if name in _BY_NAME else name_of(argument))
-        elif name == "UNPACK_SEQUENCE":
-            wanted = argument or 1
-        elif name == "STORE_FAST_STORE_FAST":
-            names += (name_of(argument >> 4), name_of(argument & 15))
-        else:
-            break
-        if len(names) >= wanted:
-            return tuple(names)
-    return ()

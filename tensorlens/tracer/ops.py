@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.overrides import handle_torch_function, has_torch_function, resolve_name
 
+from tensorlens.journal import SHARED_MEMORY
 from tensorlens.tracer.frames import frame_at
 
 _QUIET_PROPERTIES = (
@@ -77,7 +78,7 @@ STATEFUL = {
 MOVING = {setter("data"), torch.Tensor.set_}
 """Functions that put their first argument on other memory."""
 
-SHARED_WITH_NUMPY = "memory is shared with an array outside torch: writes through it are not seen"
+SHARED_WITH_NUMPY = SHARED_MEMORY
 
 FUSED = "a fused optimizer changes parameters without moving their versions: autograd can't notice that they changed"
 COMPILED = "compiled by `torch.compile`: what runs inside is not seen (TORCHDYNAMO_DISABLE=1 runs it eagerly)"

@@ -172,6 +172,7 @@ def _optimizer(recorder: Recorder, original: Any) -> Any:
         sequence = torch._C._autograd._get_sequence_nr()
         with torch._C.DisableTorchFunction():
             recorder.finish((original, name, frame, False, True, ()), None, held, recorder.accesses(held), sequence)
+        recorder.training.reached.look(frame)
 
     return __init__
 

@@ -62,6 +62,7 @@ class Recorder(Hot):
 
     def __init__(self, own_files: tuple[str, ...] = ()) -> None:
         super().__init__(own_files)
+        self.sites.sightings.number_of = self.identity.of
         self.leaves: dict[int, Any] = {}  # tensor id -> weakref, of all that a backward pass may give a gradient
         self._within = ""
         self.untracked: Any = None  # watches writes past the version counters (`untracked.Untracked`)

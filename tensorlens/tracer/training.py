@@ -18,6 +18,7 @@ import torch
 from tensorlens.journal import NONE, NOTICED
 from tensorlens.tracer.held import Held
 from tensorlens.tracer.net import Net, caller
+from tensorlens.tracer.reached import Reached
 from tensorlens.tracer.recorder import Recorder, version_of
 
 Wrap = Callable[[Recorder, Any], Any]
@@ -39,6 +40,7 @@ class Training:
         self._owners: dict[int, tuple[Any, Any]] = {}  # id of a parameter or module -> weak: (itself, what holds it)
         self._looked: weakref.WeakSet[Any] = weakref.WeakSet()
         self.held = Held(recorder)
+        self.reached = Reached(recorder)
 
     # --- backward, named ------------------------------------------------------------------------------------------
 
