@@ -30,13 +30,18 @@ _SUFFIXES = {renderer.suffix: form for form, renderer in RENDERERS.items()}
 class Output:
     """Where a report goes and how: `format` on standard output, or `path` by its suffix."""
 
-    format: str = "table"
+    format: str | None = None
     path: Path | None = None
     width: int | None = None
 
     def __post_init__(self) -> None:
-        if self.format not in RENDERERS:
+        if self.format is not None and self.format not in RENDERERS:
             raise UsageError(f"no such format: {self.format} (there are {', '.join(RENDERERS)})")
+        if self.format is None and self.path is not None and self.path.suffix.lower() not in ("", *_SUFFIXES):
+            known = ", ".join(_SUFFIXES)
+            raise UsageError(
+                f"can't write {self.path}: no form has this suffix (there are {known}); --format names one"
+            )
         if self.path is not None and is_folder(self.path):
             raise UsageError(f"can't write {self.path}: it is a directory")
         if self.path is not None and not is_folder(self.path.parent):
@@ -44,14 +49,14 @@ class Output:
 
     @property
     def form(self) -> str:
-        """The form of what is written: the one asked for, else the one that the file's suffix names."""
-        named = self.format == "table" and self.path is not None
-        return _SUFFIXES.get(self.path.suffix, self.format) if named and self.path else self.format
+        """The form of what is written: the one asked for, else the one that the file's suffix names, else a table."""
+        suffix = "" if self.path is None else self.path.suffix.lower()
+        return self.format or _SUFFIXES.get(suffix, "table")
 
     @property
     def keeps_stdout(self) -> bool:
         """Whether standard output belongs to the report alone."""
-        return self.path is None and self.format != "table"
+        return self.path is None and self.form != "table"
 
     @property
     def prose_width(self) -> int:
@@ -61,7 +66,7 @@ class Output:
     def options(self, **more: Any) -> RenderOptions:
         from tensorlens.render import RenderOptions
 
-        color = self.path is None and self.format == "table" and _wants_color()
+        color = self.path is None and self.form == "table" and _wants_color()
         return RenderOptions(width=self.width or _terminal_width(self.path), color=color, **more)
 
     def write(self, text: str) -> None:
@@ -207,7 +212,7 @@ def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout:
         else:
             output.write(told.text)
     if reports:
-        output.write(_joined(reports, output.format))
+        output.write(_joined(reports, output.form))
     return worst
 
 

@@ -13,9 +13,11 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeVar
 
+from tensorlens import interpreter
 from tensorlens.errors import UsageError
 from tensorlens.paths import is_folder
 from tensorlens.streams import repeatable_stdin
@@ -25,16 +27,13 @@ if TYPE_CHECKING:  # imported when the program has been started
     from tensorlens.model import Script, Trace
     from tensorlens.reader import Reader
 
-_BOOTSTRAP = """\
-import sys
-first = frozenset(sys.modules)
+_BEGIN = """\
 import signal
-sys.path[0] = {folder!r}
 handler = signal.getsignal(signal.SIGINT)
 if handler is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 from tensorlens.tracer.run import main
-main(handler, first)
+main(handler, first, path)
 """  # Ctrl-C while torch is imported ends the process without a traceback of ours
 _GRACE = 2.0  # seconds between asking a program that ran out of time to stop and killing it
 
@@ -158,7 +157,9 @@ def _journal() -> Iterator[tuple[int, IO[bytes]]]:
 
 def _check_file(path: Path) -> None:
     if is_folder(path):
-        raise UsageError(f"{path} is a directory, not a script")
+        if not _has_main(path):
+            raise UsageError(f"{path} is a directory without a __main__.py, which python would run")
+        return
     try:
         with path.open("rb") as file:
             head = file.read(4096)
@@ -166,20 +167,31 @@ def _check_file(path: Path) -> None:
         raise UsageError(f"no such file: {path}") from None
     except (OSError, ValueError) as error:
         raise UsageError(f"can't read {path}: {getattr(error, 'strerror', None) or error}") from None
+    if head.startswith(importlib.util.MAGIC_NUMBER) or _has_main(path):
+        return
     if b"\0" in head:
         raise UsageError(f"{path} is not Python source (it holds null bytes)")
+
+
+def _has_main(path: Path) -> bool:
+    """Whether python runs the module `__main__` of a directory or of a zip file; nothing of it is run."""
+    try:
+        return PathFinder.find_spec("__main__", [os.path.abspath(path)]) is not None
+    except (ImportError, OSError, ValueError):
+        return False
 
 
 def _check_module(name: str) -> None:
     """The first part of a dotted name is looked for, which runs nothing; the rest is the program's own to import."""
     first = name.partition(".")[0]
-    sys.path.insert(0, os.getcwd())
+    here = [] if sys.flags.safe_path else [os.getcwd()]
+    sys.path[:0] = here
     try:
         found = importlib.util.find_spec(first) is not None
     except ValueError:  # a name that can't be one, or a module in memory that does not say where it is from
         found = first in sys.modules
     finally:
-        sys.path.pop(0)
+        del sys.path[: len(here)]
     if not found:
         raise UsageError(f"no module named {first}")
 
@@ -187,7 +199,9 @@ def _check_module(name: str) -> None:
 def _script(target: Target) -> Script:
     from tensorlens.model import Script
 
-    folder = os.path.dirname(os.path.abspath(target.name)) if target.kind == "file" else os.getcwd()
+    folder = os.path.abspath(target.name) if target.kind == "file" else os.getcwd()
+    if target.kind == "file" and not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
     path = {"file": target.name, "module": f"-m {target.name}", "stdin": "-"}[target.kind]
     return Script(path, target.argv, folder, "killed", None, None)
 
@@ -203,8 +217,7 @@ def _start(target: Target, how: _Child, descriptor: int) -> subprocess.Popen[byt
     options = how.options
     config: dict[str, Any] = {"kind": target.kind, "name": target.name, "argv": target.argv, "claims": options.claims}
     config |= {"live": options.live, **how.comparison}
-    bootstrap = _BOOTSTRAP.format(folder=str(Path(__file__).resolve().parent.parent))
-    command = [sys.executable, "-c", bootstrap, str(descriptor), json.dumps(config)]
+    command = interpreter.command(_BEGIN, str(descriptor), json.dumps(config))
     sys.stdout.flush()
     unheard = subprocess.DEVNULL if how.comparison.get("copies") else None
     out: Any = sys.stderr.fileno() if options.stdout_to_stderr and unheard is None else unheard

@@ -35,7 +35,7 @@ def teller(output: Output, lesson: str = "") -> Callable[[Trace], Told]:
         if lesson:
             trace = replace(trace, script=replace(trace.script, path=lesson))
         report = Report(trace, diagnostics.diagnose(trace))
-        if output.form == "json" and output.format == "table":  # -o x.json: what `view` can show again in any form
+        if output.form == "json" and output.format is None:  # -o x.json: what `view` can show again in any form
             text = dumps(trace)
         else:
             texts: dict[str, Any] = {"lesson": True, "statements": _statement_texts()} if lesson else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import struct
@@ -197,3 +198,14 @@ def test_what_is_flushed_again_by_a_signal_is_written_once(tmp_path: Path) -> No
             journal.seek(0)
             assert [row[1] for batch in unpack(journal) for row in batch] == ["0", "1", "2", "3", "4", "last"]
     assert interrupted > 5
+
+
+def test_no_character_of_a_json_report_is_obeyed_by_the_terminal() -> None:
+    hidden = "\x7f\x9b31m\x9d0;title\x9c\u202e\u2066\u2028\u2029\u200b\ufeff\U000e0041\u00ad"
+    report = written_alias(SOURCE, names=(hidden, "b", "é数"), message=hidden)
+    text = render(report, "json")
+    assert {c for c in text if unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp") and c != "\n"} == set()
+    assert "\\u009b31m" in text
+    assert "é数" in text
+    data = json.loads(text)
+    assert hidden in [tensor["name"] for tensor in data["tensors"]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from math import isfinite
 from typing import Any
@@ -27,6 +26,7 @@ from tensorlens.model import (
 from tensorlens.reference import Reference
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.summary import final_failure
+from tensorlens.render.text import written
 from tensorlens.source import shown_path
 from tensorlens.verdicts import Claim
 
@@ -38,7 +38,7 @@ MAX_TENSORS = 2_000  # the tracer says no more of those that are alive; of a run
 
 def to_json(report: Report, options: RenderOptions) -> str:
     """The report as indented JSON; `options` gives the texts of documented statements."""
-    return json.dumps(to_dict(report, options), indent=1, ensure_ascii=False).encode("utf-8", "replace").decode() + "\n"
+    return written(to_dict(report, options), indent=1)
 
 
 def to_dict(report: Report, options: RenderOptions) -> dict[str, Any]:

@@ -161,6 +161,8 @@ def script_file(trace: Trace) -> str:
     script = trace.script
     name = script.path.replace("\\", "/").rpartition("/")[2]
     candidates = [script.path, f"{script.folder}/{name}", f"{script.folder}\\{name}", "<stdin>"]
+    if not script.path.startswith("-"):  # a directory or a zip file
+        candidates += [f"{script.folder}/__main__.py", f"{script.folder}/{name}/__main__.py"]
     return next((file for file in candidates if file in trace.sources), script.path)
 
 

@@ -13,9 +13,12 @@ import sys
 import sysconfig
 import tokenize
 from collections.abc import Callable
+from contextlib import suppress
+from importlib.util import decode_source
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any
+from zipimport import zipimporter
 
 from tensorlens.journal import SITE, SOURCE
 from tensorlens.source import lines_of
@@ -230,12 +233,21 @@ class Sites:
                     with tokenize.open(filename) as file:
                         text = file.read()
                 except (OSError, SyntaxError, UnicodeDecodeError):
-                    text = ""
+                    text = _archived(filename)
             self._rows.append((SOURCE, filename, text))
             self._sources[filename] = text
 
     def _first_line(self, code: CodeType) -> tuple[int, int, int, int]:
         return _line(self._lines(code), code.co_firstlineno)
+
+
+def _archived(filename: str) -> str:
+    """The source text of a module in a zip file that the program imports from; "" where there is none."""
+    for folder, importer in list(sys.path_importer_cache.items()):
+        if filename.startswith(f"{folder}{os.sep}") and isinstance(importer, zipimporter):
+            with suppress(OSError, SyntaxError, UnicodeDecodeError):
+                return decode_source(importer.get_data(filename))
+    return ""
 
 
 _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
