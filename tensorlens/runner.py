@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -19,6 +19,8 @@ from typing import IO, TYPE_CHECKING, Any, Literal, TypeVar
 
 from tensorlens import interpreter
 from tensorlens.errors import UsageError
+from tensorlens.journal import FULL, LOST
+from tensorlens.overflow import pipe
 from tensorlens.paths import is_folder
 from tensorlens.streams import repeatable_stdin
 
@@ -127,32 +129,59 @@ def _nothing() -> Callable[[Trace], None]:
 
 
 def _recorded(target: Target, child: _Child, load: Load[T]) -> tuple[Reader, _Ended, Follower[T]]:
-    with _journal() as (journal, written):
+    with _journal() as journal:
         process = _start(target, child, journal)
         with _signals_go_to(process) as signals:
             from tensorlens.following import Follower
-            from tensorlens.journal import LOST
             from tensorlens.live import LiveLine
+            from tensorlens.overflow import Overflow
             from tensorlens.reader import Reader
 
             reader = Reader(_script(target))
             live = LiveLine(sys.stderr.fileno()) if child.options.live else None
             signals.before_stop = None if live is None else live.remove
-            with Follower(reader, written, load, live) as follower:
+            overflow = Overflow(journal.pipe[0])
+            with Follower(reader, journal.written, load, live, overflow) as follower:
                 timed_out = _wait(process, child.options.timeout)
     if not reader.finished and process.returncode >= 0 and not timed_out:
-        reader.break_off(LOST)
+        reader.break_off(FULL if overflow.is_used else LOST)
     return reader, _Ended(process.returncode, timed_out, bool(signals.interrupts)), follower
 
 
+@dataclass(frozen=True, slots=True)
+class _Journal:
+    """A file that the program's process writes by its descriptor, and a pipe for when the disk is full."""
+
+    descriptor: int
+    written: IO[bytes]
+    pipe: tuple[int, int]
+
+
 @contextmanager
-def _journal() -> Iterator[tuple[int, IO[bytes]]]:
-    """A file to be written by its descriptor, and to be read; it is nobody else's, and gone with us whatever happens.
-    Nothing is buffered: what the program itself has written into it is written over, and must then be read anew."""
-    descriptor, name = tempfile.mkstemp(prefix="tensorlens-")
-    with os.fdopen(descriptor, "wb"), open(name, "rb", buffering=0) as written:
-        Path(name).unlink()
-        yield descriptor, written
+def _journal() -> Iterator[_Journal]:
+    """The file is nobody else's, and gone with us whatever happens. Nothing is buffered: what the program itself has
+    written into it is written over, and must then be read anew."""
+    descriptor, path = _new_file()
+    with ExitStack() as stack:
+        stack.enter_context(os.fdopen(descriptor, "wb"))
+        written = stack.enter_context(open(path, "rb", buffering=0))
+        if not path.startswith("/proc/"):
+            Path(path).unlink()
+        ends = pipe()
+        for end in ends:
+            stack.callback(os.close, end)
+        yield _Journal(descriptor, written, ends)
+
+
+def _new_file() -> tuple[int, str]:
+    """A file in the folder for such files, or in memory where that is full."""
+    try:
+        return tempfile.mkstemp(prefix="tensorlens-")
+    except OSError as error:
+        if not hasattr(os, "memfd_create"):
+            raise UsageError(f"no temporary file can be made: {error.strerror or error}") from None
+    descriptor = os.memfd_create("tensorlens")
+    return descriptor, f"/proc/self/fd/{descriptor}"
 
 
 def _check_file(path: Path) -> None:
@@ -213,16 +242,16 @@ class _Ended:
     interrupted: bool
 
 
-def _start(target: Target, how: _Child, descriptor: int) -> subprocess.Popen[bytes]:
+def _start(target: Target, how: _Child, journal: _Journal) -> subprocess.Popen[bytes]:
     options = how.options
     config: dict[str, Any] = {"kind": target.kind, "name": target.name, "argv": target.argv, "claims": options.claims}
-    config |= {"live": options.live, **how.comparison}
-    command = interpreter.command(_BEGIN, str(descriptor), json.dumps(config))
+    config |= {"live": options.live, "spare": journal.pipe, **how.comparison}
+    command = interpreter.command(_BEGIN, str(journal.descriptor), json.dumps(config))
     sys.stdout.flush()
     unheard = subprocess.DEVNULL if how.comparison.get("copies") else None
     out: Any = sys.stderr.fileno() if options.stdout_to_stderr and unheard is None else unheard
     streams: dict[str, Any] = {"stdin": how.stdin, "stdout": out, "stderr": unheard}
-    return subprocess.Popen(command, pass_fds=(descriptor,), env=how.environment, **streams)
+    return subprocess.Popen(command, pass_fds=(journal.descriptor, *journal.pipe), env=how.environment, **streams)
 
 
 def _wait(process: subprocess.Popen[bytes], timeout: float | None) -> bool:

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from traces import written_alias
 
+from tensorlens import overflow
 from tensorlens.errors import TraceFileError, UsageError
 from tensorlens.journal import BROKEN, GAP, LOST, pack, unpack
 from tensorlens.model import Call, Gap
@@ -209,3 +210,44 @@ def test_no_character_of_a_json_report_is_obeyed_by_the_terminal() -> None:
     assert "é数" in text
     data = json.loads(text)
     assert hidden in [tensor["name"] for tensor in data["tensors"]]
+
+
+def test_a_disk_that_is_full_loses_nothing_of_a_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(
+        "import resource, time, torch\nx = torch.ones(2)\ntime.sleep(0.5)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"  # as on a full disk: no file can grow
+        "for n in range(5000): y = x * n\n"
+        "time.sleep(0.5)\nz = y.exp()\nprint('end')\n"
+    )
+    trace = run_script(Target("file", str(path)))
+    assert capfd.readouterr() == ("end\n", "")
+    assert {total.op: total.count for total in trace.totals} == {"torch.ones": 1, "Tensor.mul": 5000, "Tensor.exp": 1}
+    assert [event.reason for event in trace.events if isinstance(event, Gap)] == []
+    assert (trace.script.outcome, trace.script.exit_code) == ("ok", 0)
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+def test_what_a_full_disk_has_no_room_for_is_read_from_the_pipe(
+    is_read: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(overflow, "PATIENCE", 0.01)
+    rows: list[object] = []
+    with open("/dev/full", "r+b", buffering=0) as full, (tmp_path / "journal").open("w+b") as empty:
+        ends = overflow.pipe()
+        sink = Sink(rows, full.fileno(), spare=ends)
+        following = overflow.Overflow(ends[0])
+        stream: Any = empty
+        found: list[Any] = []
+        for number in range(40):
+            rows.append((GAP, os.urandom(50_000).hex(), number))  # the pipe has room for some of them
+            sink.flush()
+            if is_read:
+                stream = following.continued(stream)
+                found += [row[2] for batch in unpack(stream) for row in batch]
+        sink.close()
+        stream = following.continued(stream)
+        found += [row[2] for batch in unpack(stream) for row in batch]
+        for end in ends:
+            os.close(end)
+    assert found == list(range(40)) if is_read else 1 < len(found) < 40

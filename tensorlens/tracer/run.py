@@ -42,7 +42,7 @@ def main(interrupts: Any = None, first: Collection[str] | None = None, path: Seq
     descriptor, config = int(sys.argv[1]), json.loads(sys.argv[2])
     program = Program(config, sys.path[1:] if path is None else path)
     recorder = Recorder(own_files=(program.filename,))
-    sink = Sink(recorder.rows, descriptor, config.get("live", False))
+    sink = Sink(recorder.rows, descriptor, config.get("live", False), config.get("spare"))
     recorder.rows.append((VERSIONS, tensorlens.__version__, str(torch.__version__), sys.version.split()[0]))
     stack = ExitStack()
     atexit.register(_close, stack, sink)
