@@ -227,12 +227,13 @@ def _check_module(name: str) -> None:
 
 def _script(target: Target) -> Script:
     from tensorlens.model import Script
+    from tensorlens.ranks import rank_in
 
     folder = os.path.abspath(target.name) if target.kind == "file" else os.getcwd()
     if target.kind == "file" and not os.path.isdir(folder):
         folder = os.path.dirname(folder)
     path = {"file": target.name, "module": f"-m {target.name}", "stdin": "-"}[target.kind]
-    return Script(path, target.argv, folder, "killed", None, None)
+    return Script(path, target.argv, folder, "killed", None, None, rank_in(os.environ))
 
 
 @dataclass(frozen=True, slots=True)
