@@ -230,7 +230,7 @@ def _script(target: Target) -> Script:
     from tensorlens.ranks import rank_in
 
     folder = os.path.abspath(target.name) if target.kind == "file" else os.getcwd()
-    if target.kind == "file" and not os.path.isdir(folder):
+    if target.kind == "file" and not is_folder(Path(folder)):
         folder = os.path.dirname(folder)
     path = {"file": target.name, "module": f"-m {target.name}", "stdin": "-"}[target.kind]
     return Script(path, target.argv, folder, "killed", None, None, rank_in(os.environ))

@@ -1,4 +1,4 @@
-"""Distributed runs: which processes are not traced, a file and a heading for each rank, what the death of one is called."""
+"""Distributed runs: processes that are not traced, a file and a heading for each rank, the death of another rank."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tensorlens.store import load
 from tensorlens.tracer.processes import _runs_python, _words
 
 SCHEMA = json.loads((Path(__file__).parents[1] / "docs" / "report.schema.json").read_text())
-LAUNCH = ["-m", "torch.distributed.run", "--nproc-per-node=2", "--master-port=0"]
+LAUNCH = ["-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone"]
 DIES = """\
 import os, torch, torch.distributed as dist
 dist.init_process_group("gloo")

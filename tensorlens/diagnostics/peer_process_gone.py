@@ -1,8 +1,8 @@
 """Another process of a `torch.distributed` group closed its connection while this one waited for it.
 
-Collectives such as `all_reduce`, and the backward pass of `DistributedDataParallel`, exchange data with every process of
-the group. When one of them ends, is killed or leaves the group, the others get this error wherever they next wait. The
-line that raises is not at fault: the process that was gone has the cause in its own output.
+Collectives such as `all_reduce`, and the backward pass of `DistributedDataParallel`, exchange data with every process
+of the group. When one of them ends, is killed or leaves the group, the others get this error wherever they next wait.
+The line that raises is not at fault: the process that was gone has the cause in its own output.
 
 ## Fails
 

@@ -12,6 +12,7 @@ import sys
 import zipfile
 from collections.abc import Collection, Iterator
 from importlib.machinery import FrozenImporter
+from pathlib import Path
 
 _KEPT = {"torch", "torchgen", "functorch", "numpy", "tensorlens"}  # what can't be loaded twice, and what we need
 SHADOWED = "a module {} lies {}: where PyTorch imports one of that name, it has python's own"
@@ -35,7 +36,7 @@ def make_way(first: Collection[str]) -> list[tuple[str, str]]:
 def _before_pythons_own() -> Iterator[tuple[str, str]]:
     """The folders in which python looks before it looks in its own, and how the report names them."""
     standard = os.path.dirname(os.__file__)
-    ours = not sys.flags.safe_path or os.path.exists(os.path.join(sys.path[0], "__main__.py"))
+    ours = not sys.flags.safe_path or os.path.exists(f"{sys.path[0]}/__main__.py")
     for place, entry in enumerate(sys.path):
         if entry == standard:
             return
@@ -51,7 +52,7 @@ def _lies_in(folder: str, name: str) -> bool:
 def _modules(folder: str) -> set[str]:
     """The modules that lie in a folder, or in a zip file."""
     try:
-        if os.path.isfile(folder):
+        if Path(folder).is_file():
             with zipfile.ZipFile(folder) as archive:
                 paths = [name.split("/") for name in archive.namelist()]
             files = [path[0] for path in paths if len(path) == 1]
