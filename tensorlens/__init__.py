@@ -9,8 +9,23 @@ Importing this package imports no torch; `trace()` does.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+import sys
+
+
+def _is_command() -> bool:
+    """Whether `python -m tensorlens` is importing this package, to run it."""
+    words: list[str] = getattr(sys, "argv", [])
+    if words[:1] != ["-m"]:
+        return False
+    module = sys.orig_argv[-len(words)]
+    return module == __name__ or (module.startswith("-") and module.endswith(f"m{__name__}"))
+
+
+if _is_command() and not sys.flags.safe_path:
+    del sys.path[0]  # the current directory: a `typing.py` that lies there is not what we import
+
+from pathlib import Path  # noqa: E402
+from typing import TYPE_CHECKING, Any  # noqa: E402
 
 if TYPE_CHECKING:
     from tensorlens.model import Diagnostic, Report, Trace

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Literal
 
-from tensorlens import claims
+from tensorlens import claims, interpreter
 from tensorlens.errors import TensorLensError, UsageError
 from tensorlens.lessons import Lesson, lessons
 from tensorlens.statements import STATEMENTS, Statement
@@ -18,7 +16,7 @@ from tensorlens.verdicts import Claim
 
 Verdict = Literal["holds", "holds only if", "refuted", "not reached"]
 
-_BOOTSTRAP = "import sys; sys.path[0] = sys.argv.pop(); from tensorlens.tracer.check import main; main()"
+_BEGIN = "from tensorlens.tracer.check import main; main()"
 _SECONDS = 300.0  # the lessons run for a few; what takes this long will not end
 
 
@@ -91,7 +89,7 @@ def claimed(lesson: Lesson) -> set[str]:
 
 def _run(chosen: Sequence[Lesson]) -> tuple[str, list[list[Claim]]]:
     """The version of torch, and the claims of each lesson, from a child process that ran them all."""
-    command = [sys.executable, "-c", _BOOTSTRAP, str(Path(__file__).resolve().parent.parent)]
+    command = interpreter.command(_BEGIN)
     paths = json.dumps([str(lesson.path) for lesson in chosen])
     try:
         ran = subprocess.run(command, input=paths, capture_output=True, text=True, timeout=_SECONDS, check=True)

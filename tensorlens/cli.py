@@ -31,7 +31,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Format = Annotated[str, typer.Option("--format", "-f", help="table, json or markdown.", metavar="FORMAT")]
+Format = Annotated[
+    str | None,
+    typer.Option("--format", "-f", help="table, json or markdown.", metavar="FORMAT", show_default="table"),
+]
 To = Annotated[
     Path | None,
     typer.Option(
@@ -80,7 +83,7 @@ def run(
         ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Run every bundled lesson.")] = False,
-    format: Format = "table",
+    format: Format = None,
     output: To = None,
     width: Width = None,
     timeout: Timeout = None,
@@ -96,7 +99,7 @@ def explain(
     module: Annotated[
         str | None, typer.Option("-m", metavar="MODULE", help="Run a module, as `python -m` does.")
     ] = None,
-    format: Format = "table",
+    format: Format = None,
     output: To = None,
     width: Width = None,
     timeout: Timeout = None,
@@ -138,7 +141,7 @@ def compare(
         int, typer.Option(metavar="N", help="Elements of the tensor that time and memory are measured on.")
     ] = 1_000_000,
     list_probes: Annotated[bool, typer.Option("--list-probes", help="List what is measured.")] = False,
-    format: Format = "table",
+    format: Format = None,
     output: To = None,
     width: Width = None,
 ) -> None:
@@ -159,7 +162,7 @@ def compare(
 
 
 @app.command("list", cls=Command)
-def list_(format: Format = "table", output: To = None, width: Width = None) -> None:
+def list_(format: Format = None, output: To = None, width: Width = None) -> None:
     """List the bundled lessons."""
     raise typer.Exit(commands.list_lessons(Output(format, output, width)))
 
@@ -174,7 +177,7 @@ def errors(
             autocompletion=commands.codes,
         ),
     ] = None,
-    format: Format = "table",
+    format: Format = None,
     output: To = None,
     width: Width = None,
 ) -> None:
@@ -188,7 +191,7 @@ def errors(
 @app.command(cls=Command)
 def claims(
     article: Annotated[str | None, typer.Argument(help="An article, such as 004.", metavar="ARTICLE")] = None,
-    format: Format = "table",
+    format: Format = None,
     output: To = None,
     width: Width = None,
 ) -> None:
@@ -199,7 +202,7 @@ def claims(
 @app.command(cls=Command)
 def view(
     trace: Annotated[Path, typer.Argument(help="What `explain SCRIPT -o TRACE.json` wrote.", metavar="TRACE.json")],
-    format: Format = "table",
+    format: Format = None,
     output: To = None,
     width: Width = None,
 ) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,13 +31,18 @@ _SUFFIXES = {renderer.suffix: form for form, renderer in RENDERERS.items()}
 class Output:
     """Where a report goes and how: `format` on standard output, or `path` by its suffix."""
 
-    format: str = "table"
+    format: str | None = None
     path: Path | None = None
     width: int | None = None
 
     def __post_init__(self) -> None:
-        if self.format not in RENDERERS:
+        if self.format is not None and self.format not in RENDERERS:
             raise UsageError(f"no such format: {self.format} (there are {', '.join(RENDERERS)})")
+        if self.format is None and self.path is not None and self.path.suffix.lower() not in ("", *_SUFFIXES):
+            known = ", ".join(_SUFFIXES)
+            raise UsageError(
+                f"can't write {self.path}: no form has this suffix (there are {known}); --format names one"
+            )
         if self.path is not None and is_folder(self.path):
             raise UsageError(f"can't write {self.path}: it is a directory")
         if self.path is not None and not is_folder(self.path.parent):
@@ -44,14 +50,14 @@ class Output:
 
     @property
     def form(self) -> str:
-        """The form of what is written: the one asked for, else the one that the file's suffix names."""
-        named = self.format == "table" and self.path is not None
-        return _SUFFIXES.get(self.path.suffix, self.format) if named and self.path else self.format
+        """The form of what is written: the one asked for, else the one that the file's suffix names, else a table."""
+        suffix = "" if self.path is None else self.path.suffix.lower()
+        return self.format or _SUFFIXES.get(suffix, "table")
 
     @property
     def keeps_stdout(self) -> bool:
         """Whether standard output belongs to the report alone."""
-        return self.path is None and self.format != "table"
+        return self.path is None and self.form != "table"
 
     @property
     def prose_width(self) -> int:
@@ -61,13 +67,21 @@ class Output:
     def options(self, **more: Any) -> RenderOptions:
         from tensorlens.render import RenderOptions
 
-        color = self.path is None and self.format == "table" and _wants_color()
+        color = self.path is None and self.form == "table" and _wants_color()
         return RenderOptions(width=self.width or _terminal_width(self.path), color=color, **more)
+
+    def of_rank(self) -> Output:
+        """The same for a process of a distributed run: each writes a file of its own."""
+        from tensorlens.ranks import own_file, rank_in
+
+        rank = rank_in(os.environ)
+        return self if rank is None or self.path is None else replace(self, path=own_file(self.path, rank))
 
     def write(self, text: str) -> None:
         text = text if text.endswith("\n") else text + "\n"
         if self.path is None:
-            _print(text)
+            with _one_at_a_time():
+                _print(text)
             return
         try:
             self.path.write_text(text, encoding="utf-8", errors="replace")
@@ -92,10 +106,26 @@ def _wants_color() -> bool:
     return bool(os.environ.get("FORCE_COLOR")) or (sys.stdout.isatty() and os.environ.get("TERM") != "dumb")
 
 
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Keep the reports of several ranks that share an output apart; what can't be locked is written all the same."""
+    descriptor = -1
+    if "RANK" in os.environ:
+        import fcntl
+
+        with suppress(OSError, ValueError):
+            fcntl.lockf(sys.stdout.fileno(), fcntl.LOCK_EX)
+            descriptor = sys.stdout.fileno()
+    yield
+    if descriptor >= 0:
+        fcntl.lockf(descriptor, fcntl.LOCK_UN)
+
+
 def _is_watched() -> bool:
     from tensorlens.live import can_show
+    from tensorlens.ranks import is_first_here, rank_in
 
-    return sys.stdout.isatty() and can_show(sys.stderr.fileno())
+    return sys.stdout.isatty() and can_show(sys.stderr.fileno()) and is_first_here(rank_in(os.environ))
 
 
 def _terminal_width(path: Path | None) -> int:
@@ -167,7 +197,7 @@ def explain(
     if module is None and not arguments:
         raise UsageError("explain what? Give a script, - for standard input, or -m and a module")
     tail = trailing.split(arguments if module is not None else arguments[1:])
-    output = Output(tail.format or output.format, tail.output or output.path, tail.width or output.width)
+    output = Output(tail.format or output.format, tail.output or output.path, tail.width or output.width).of_rank()
     if module is not None:
         target = Target("module", module, tail.argv)
     elif arguments[0] == "-":
@@ -194,6 +224,7 @@ def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout:
     if not wanted:
         raise UsageError("run what? Give the name of a lesson (tensorlens list shows them), a path, or --all")
     paths = [lessons.find(name) for name in wanted]
+    output = output.of_rank()
     if output.path is not None and len(paths) > 1:
         raise UsageError("-o takes one lesson at a time")
     options = RunOptions(timeout=timeout, claims=True, stdout_to_stderr=output.keeps_stdout, live=_is_watched())
@@ -207,7 +238,7 @@ def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout:
         else:
             output.write(told.text)
     if reports:
-        output.write(_joined(reports, output.format))
+        output.write(_joined(reports, output.form))
     return worst
 
 

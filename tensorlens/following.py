@@ -14,6 +14,7 @@ from typing import IO, Any, Generic, TypeVar
 from tensorlens.journal import BROKEN, is_read, unpack
 from tensorlens.live import LiveLine
 from tensorlens.model import Script, Trace
+from tensorlens.overflow import Overflow
 from tensorlens.reader import Reader
 from tensorlens.soundness import check
 
@@ -39,9 +40,17 @@ class Follower(Generic[T]):
     dropped where the program had more to say after its last line.
     """
 
-    def __init__(self, reader: Reader, written: IO[bytes], load: Load[T], live: LiveLine | None = None) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        written: IO[bytes],
+        load: Load[T],
+        live: LiveLine | None = None,
+        overflow: Overflow | None = None,
+    ) -> None:
         self._reader = reader
         self._written = written
+        self._overflow = overflow
         self._load = load
         self._live = live
         self._batches = 0
@@ -59,7 +68,7 @@ class Follower(Generic[T]):
         if self._live is not None:
             self._live.remove()
         self._read()
-        if not is_read(self._written):
+        if not is_read(self._written) and not (self._overflow is not None and self._overflow.is_used):
             self._reader.break_off(BROKEN)
             self._early = None
 
@@ -86,6 +95,8 @@ class Follower(Generic[T]):
     def _read(self) -> bool:
         """Read what has been written since; whether there was anything."""
         before = self._batches
+        if self._overflow is not None:
+            self._written = self._overflow.continued(self._written)
         self._reader.read(self._counted(unpack(self._written)))
         return self._batches > before
 

@@ -12,6 +12,7 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
+from io import BytesIO
 from typing import IO, Any
 
 (
@@ -58,6 +59,8 @@ SHARED_MEMORY = "memory is shared with an array outside torch: writes through it
 
 BROKEN = "the journal of the run was damaged while it ran: what came after is not known"
 LOST = "the program closed the journal of the run, or became another program: what came after is not known"
+
+FULL = "the disk that holds the journal of the run was full, and not all that came after could be passed on"
 
 MAX_BATCH = 512 * 1024 * 1024  # bytes of rows: many times what half a second of any program takes
 _LENGTH = struct.Struct("<Q")
@@ -113,7 +116,7 @@ def unpack(stream: IO[bytes]) -> Iterator[list[Any]]:
         start = stream.tell()
         header = stream.read(_LENGTH.size)
         size = _LENGTH.unpack(header)[0] if len(header) == _LENGTH.size else -1
-        left = os.fstat(stream.fileno()).st_size - stream.tell()
+        left = _size(stream) - stream.tell()
         if size < 0 or size > left:
             stream.seek(start)
             return
@@ -132,4 +135,8 @@ def unpack(stream: IO[bytes]) -> Iterator[list[Any]]:
 
 def is_read(stream: IO[bytes]) -> bool:
     """Whether nothing is left in a journal file where the stream is."""
-    return stream.tell() >= os.fstat(stream.fileno()).st_size
+    return stream.tell() >= _size(stream)
+
+
+def _size(stream: IO[bytes]) -> int:
+    return len(stream.getbuffer()) if isinstance(stream, BytesIO) else os.fstat(stream.fileno()).st_size

@@ -258,6 +258,16 @@ class Script:
     outcome: Outcome
     exit_code: int | None
     failure: int | None
+    rank: Rank | None = None  # of a distributed run
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """One process of a distributed run: `number` counts from 0 to `world` less one."""
+
+    number: int
+    world: int
+    host: str
 
 
 @dataclass(frozen=True, slots=True)

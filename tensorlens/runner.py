@@ -11,12 +11,16 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeVar
 
+from tensorlens import interpreter
 from tensorlens.errors import UsageError
+from tensorlens.journal import FULL, LOST
+from tensorlens.overflow import pipe
 from tensorlens.paths import is_folder
 from tensorlens.streams import repeatable_stdin
 
@@ -25,16 +29,13 @@ if TYPE_CHECKING:  # imported when the program has been started
     from tensorlens.model import Script, Trace
     from tensorlens.reader import Reader
 
-_BOOTSTRAP = """\
-import sys
-first = frozenset(sys.modules)
+_BEGIN = """\
 import signal
-sys.path[0] = {folder!r}
 handler = signal.getsignal(signal.SIGINT)
 if handler is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 from tensorlens.tracer.run import main
-main(handler, first)
+main(handler, first, path)
 """  # Ctrl-C while torch is imported ends the process without a traceback of ours
 _GRACE = 2.0  # seconds between asking a program that ran out of time to stop and killing it
 
@@ -128,37 +129,66 @@ def _nothing() -> Callable[[Trace], None]:
 
 
 def _recorded(target: Target, child: _Child, load: Load[T]) -> tuple[Reader, _Ended, Follower[T]]:
-    with _journal() as (journal, written):
+    with _journal() as journal:
         process = _start(target, child, journal)
         with _signals_go_to(process) as signals:
             from tensorlens.following import Follower
-            from tensorlens.journal import LOST
             from tensorlens.live import LiveLine
+            from tensorlens.overflow import Overflow
             from tensorlens.reader import Reader
 
             reader = Reader(_script(target))
             live = LiveLine(sys.stderr.fileno()) if child.options.live else None
             signals.before_stop = None if live is None else live.remove
-            with Follower(reader, written, load, live) as follower:
+            overflow = Overflow(journal.pipe[0])
+            with Follower(reader, journal.written, load, live, overflow) as follower:
                 timed_out = _wait(process, child.options.timeout)
     if not reader.finished and process.returncode >= 0 and not timed_out:
-        reader.break_off(LOST)
+        reader.break_off(FULL if overflow.is_used else LOST)
     return reader, _Ended(process.returncode, timed_out, bool(signals.interrupts)), follower
 
 
+@dataclass(frozen=True, slots=True)
+class _Journal:
+    """A file that the program's process writes by its descriptor, and a pipe for when the disk is full."""
+
+    descriptor: int
+    written: IO[bytes]
+    pipe: tuple[int, int]
+
+
 @contextmanager
-def _journal() -> Iterator[tuple[int, IO[bytes]]]:
-    """A file to be written by its descriptor, and to be read; it is nobody else's, and gone with us whatever happens.
-    Nothing is buffered: what the program itself has written into it is written over, and must then be read anew."""
-    descriptor, name = tempfile.mkstemp(prefix="tensorlens-")
-    with os.fdopen(descriptor, "wb"), open(name, "rb", buffering=0) as written:
-        Path(name).unlink()
-        yield descriptor, written
+def _journal() -> Iterator[_Journal]:
+    """The file is nobody else's, and gone with us whatever happens. Nothing is buffered: what the program itself has
+    written into it is written over, and must then be read anew."""
+    descriptor, path = _new_file()
+    with ExitStack() as stack:
+        stack.enter_context(os.fdopen(descriptor, "wb"))
+        written = stack.enter_context(open(path, "rb", buffering=0))
+        if not path.startswith("/proc/"):
+            Path(path).unlink()
+        ends = pipe()
+        for end in ends:
+            stack.callback(os.close, end)
+        yield _Journal(descriptor, written, ends)
+
+
+def _new_file() -> tuple[int, str]:
+    """A file in the folder for such files, or in memory where that is full."""
+    try:
+        return tempfile.mkstemp(prefix="tensorlens-")
+    except OSError as error:
+        if not hasattr(os, "memfd_create"):
+            raise UsageError(f"no temporary file can be made: {error.strerror or error}") from None
+    descriptor = os.memfd_create("tensorlens")
+    return descriptor, f"/proc/self/fd/{descriptor}"
 
 
 def _check_file(path: Path) -> None:
     if is_folder(path):
-        raise UsageError(f"{path} is a directory, not a script")
+        if not _has_main(path):
+            raise UsageError(f"{path} is a directory without a __main__.py, which python would run")
+        return
     try:
         with path.open("rb") as file:
             head = file.read(4096)
@@ -166,30 +196,44 @@ def _check_file(path: Path) -> None:
         raise UsageError(f"no such file: {path}") from None
     except (OSError, ValueError) as error:
         raise UsageError(f"can't read {path}: {getattr(error, 'strerror', None) or error}") from None
+    if head.startswith(importlib.util.MAGIC_NUMBER) or _has_main(path):
+        return
     if b"\0" in head:
         raise UsageError(f"{path} is not Python source (it holds null bytes)")
+
+
+def _has_main(path: Path) -> bool:
+    """Whether python runs the module `__main__` of a directory or of a zip file; nothing of it is run."""
+    try:
+        return PathFinder.find_spec("__main__", [os.path.abspath(path)]) is not None
+    except (ImportError, OSError, ValueError):
+        return False
 
 
 def _check_module(name: str) -> None:
     """The first part of a dotted name is looked for, which runs nothing; the rest is the program's own to import."""
     first = name.partition(".")[0]
-    sys.path.insert(0, os.getcwd())
+    here = [] if sys.flags.safe_path else [os.getcwd()]
+    sys.path[:0] = here
     try:
         found = importlib.util.find_spec(first) is not None
     except ValueError:  # a name that can't be one, or a module in memory that does not say where it is from
         found = first in sys.modules
     finally:
-        sys.path.pop(0)
+        del sys.path[: len(here)]
     if not found:
         raise UsageError(f"no module named {first}")
 
 
 def _script(target: Target) -> Script:
     from tensorlens.model import Script
+    from tensorlens.ranks import rank_in
 
-    folder = os.path.dirname(os.path.abspath(target.name)) if target.kind == "file" else os.getcwd()
+    folder = os.path.abspath(target.name) if target.kind == "file" else os.getcwd()
+    if target.kind == "file" and not is_folder(Path(folder)):
+        folder = os.path.dirname(folder)
     path = {"file": target.name, "module": f"-m {target.name}", "stdin": "-"}[target.kind]
-    return Script(path, target.argv, folder, "killed", None, None)
+    return Script(path, target.argv, folder, "killed", None, None, rank_in(os.environ))
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,17 +243,16 @@ class _Ended:
     interrupted: bool
 
 
-def _start(target: Target, how: _Child, descriptor: int) -> subprocess.Popen[bytes]:
+def _start(target: Target, how: _Child, journal: _Journal) -> subprocess.Popen[bytes]:
     options = how.options
     config: dict[str, Any] = {"kind": target.kind, "name": target.name, "argv": target.argv, "claims": options.claims}
-    config |= {"live": options.live, **how.comparison}
-    bootstrap = _BOOTSTRAP.format(folder=str(Path(__file__).resolve().parent.parent))
-    command = [sys.executable, "-c", bootstrap, str(descriptor), json.dumps(config)]
+    config |= {"live": options.live, "spare": journal.pipe, **how.comparison}
+    command = interpreter.command(_BEGIN, str(journal.descriptor), json.dumps(config))
     sys.stdout.flush()
     unheard = subprocess.DEVNULL if how.comparison.get("copies") else None
     out: Any = sys.stderr.fileno() if options.stdout_to_stderr and unheard is None else unheard
     streams: dict[str, Any] = {"stdin": how.stdin, "stdout": out, "stderr": unheard}
-    return subprocess.Popen(command, pass_fds=(descriptor,), env=how.environment, **streams)
+    return subprocess.Popen(command, pass_fds=(journal.descriptor, *journal.pipe), env=how.environment, **streams)
 
 
 def _wait(process: subprocess.Popen[bytes], timeout: float | None) -> bool:

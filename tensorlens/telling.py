@@ -35,7 +35,7 @@ def teller(output: Output, lesson: str = "") -> Callable[[Trace], Told]:
         if lesson:
             trace = replace(trace, script=replace(trace.script, path=lesson))
         report = Report(trace, diagnostics.diagnose(trace))
-        if output.form == "json" and output.format == "table":  # -o x.json: what `view` can show again in any form
+        if output.form == "json" and output.format is None:  # -o x.json: what `view` can show again in any form
             text = dumps(trace)
         else:
             texts: dict[str, Any] = {"lesson": True, "statements": _statement_texts()} if lesson else {}
@@ -50,7 +50,8 @@ def _statement_texts() -> dict[str, str]:
 
 
 def exit_code(report: Report, lesson: bool = False) -> int:
-    """0 nothing wrong, 1 something is, 130 interrupted. A lesson that ends in the error it announces is fine."""
+    """0 nothing wrong, 1 something is, 130 interrupted. A lesson that ends in the error it announces is fine. Of a rank
+    only a script that failed counts: a launcher stops all others for any other code."""
     trace = report.trace
     if trace.script.outcome == "interrupted":
         return INTERRUPTED
@@ -60,4 +61,6 @@ def exit_code(report: Report, lesson: bool = False) -> int:
     if lesson and announced and trace.script.outcome == "error":
         return 0
     failed = trace.script.outcome != "ok" and not (trace.script.outcome == "exit" and trace.script.exit_code == 0)
+    if trace.script.rank is not None:
+        return int(failed)
     return 1 if failed or any(diagnostic.severity == "error" for diagnostic in report.diagnostics) else 0

@@ -456,3 +456,41 @@ def test_a_lesson_of_ones_own_is_held_to_its_verdict(tmp_path: Path, verdict: st
     ''')
     (tmp_path / "mine.py").write_text(lesson.replace("VERDICT", verdict), encoding="utf-8")
     assert tensorlens("run", name, cwd=tmp_path).returncode == (verdict == "refuted")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["explain", "-o", "report.html", "fine.py"],
+        ["explain", "fine.py", "-o", "report.HTML"],
+        ["run", "detach", "-o", "report.html"],
+        ["list", "-o", "lessons.jsn"],
+        ["errors", "-o", "errors.yaml"],
+        ["claims", "004", "-o", "claims.log"],
+        ["compare", "detach", "clone", "-o", "table.html"],
+        ["view", "trace.json", "-o", "trace.pdf"],
+    ],
+)
+def test_a_file_whose_suffix_names_no_form_is_refused_before_anything_runs(
+    tmp_path: Path, arguments: list[str]
+) -> None:
+    (tmp_path / "fine.py").write_text(FINE)
+    refused = bad_input(*arguments, cwd=tmp_path)
+    assert all(suffix in refused for suffix in (".txt", ".json", ".md"))
+    assert [path.name for path in tmp_path.iterdir()] == ["fine.py"]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "begins"),
+    [
+        ("lessons.html", ["--format", "markdown"], "| Lesson |"),
+        ("lessons.json", ["--format", "table"], "detach "),
+        ("lessons.JSON", [], "{"),
+        ("lessons", [], "detach "),
+    ],
+)
+def test_a_form_that_is_asked_for_may_go_to_any_file(
+    tmp_path: Path, name: str, options: list[str], begins: str
+) -> None:
+    assert printed("list", "-o", str(tmp_path / name), *options) == ""
+    assert (tmp_path / name).read_text().startswith(begins)

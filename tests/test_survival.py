@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import struct
@@ -17,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from traces import written_alias
 
+from tensorlens import overflow
 from tensorlens.errors import TraceFileError, UsageError
 from tensorlens.journal import BROKEN, GAP, LOST, pack, unpack
 from tensorlens.model import Call, Gap
@@ -197,3 +199,55 @@ def test_what_is_flushed_again_by_a_signal_is_written_once(tmp_path: Path) -> No
             journal.seek(0)
             assert [row[1] for batch in unpack(journal) for row in batch] == ["0", "1", "2", "3", "4", "last"]
     assert interrupted > 5
+
+
+def test_no_character_of_a_json_report_is_obeyed_by_the_terminal() -> None:
+    hidden = "\x7f\x9b31m\x9d0;title\x9c\u202e\u2066\u2028\u2029\u200b\ufeff\U000e0041\u00ad"
+    report = written_alias(SOURCE, names=(hidden, "b", "é数"), message=hidden)
+    text = render(report, "json")
+    assert {c for c in text if unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp") and c != "\n"} == set()
+    assert "\\u009b31m" in text
+    assert "é数" in text
+    data = json.loads(text)
+    assert hidden in [tensor["name"] for tensor in data["tensors"]]
+
+
+def test_a_disk_that_is_full_loses_nothing_of_a_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(
+        "import resource, time, torch\nx = torch.ones(2)\ntime.sleep(0.5)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"  # as on a full disk: no file can grow
+        "for n in range(5000): y = x * n\n"
+        "time.sleep(0.5)\nz = y.exp()\nprint('end')\n"
+    )
+    trace = run_script(Target("file", str(path)))
+    assert capfd.readouterr() == ("end\n", "")
+    assert {total.op: total.count for total in trace.totals} == {"torch.ones": 1, "Tensor.mul": 5000, "Tensor.exp": 1}
+    assert [event.reason for event in trace.events if isinstance(event, Gap)] == []
+    assert (trace.script.outcome, trace.script.exit_code) == ("ok", 0)
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+def test_what_a_full_disk_has_no_room_for_is_read_from_the_pipe(
+    is_read: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(overflow, "PATIENCE", 0.01)
+    rows: list[object] = []
+    with open("/dev/full", "r+b", buffering=0) as full, (tmp_path / "journal").open("w+b") as empty:
+        ends = overflow.pipe()
+        sink = Sink(rows, full.fileno(), spare=ends)
+        following = overflow.Overflow(ends[0])
+        stream: Any = empty
+        found: list[Any] = []
+        for number in range(40):
+            rows.append((GAP, os.urandom(50_000).hex(), number))  # the pipe has room for some of them
+            sink.flush()
+            if is_read:
+                stream = following.continued(stream)
+                found += [row[2] for batch in unpack(stream) for row in batch]
+        sink.close()
+        stream = following.continued(stream)
+        found += [row[2] for batch in unpack(stream) for row in batch]
+        for end in ends:
+            os.close(end)
+    assert found == list(range(40)) if is_read else 1 < len(found) < 40

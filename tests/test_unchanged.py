@@ -39,8 +39,8 @@ GAPS = {
     "multiprocessing_fork": "a process was forked: what runs in it is not traced",
     "process_pools": "a process was forked: what runs in it is not traced",
     "torch_multiprocessing": "a process was forked: what runs in it is not traced",
-    "multiprocessing_spawn": "a process was started: what runs in it is not traced",
-    "dataloader_kinds_of_workers": "a process was started: what runs in it is not traced",
+    "multiprocessing_spawn": "a process was started to run `work`: what runs in it is not traced",
+    "dataloader_kinds_of_workers": "a process was started to run `_worker_loop`: what runs in it is not traced",
     "dataloader_workers": "a process was forked: what runs in it is not traced",
     "numpy_and_dlpack": "memory is shared with an array outside torch: writes through it are not seen",
 }

@@ -15,6 +15,7 @@ from fuzzing import EVERYDAY, HOLDS, THOROUGH
 from odd_sources import SOURCES
 from test_forged import JOURNALS
 from test_net import CLAIMS, INNER, REFERENCE
+from test_starting import HOSTILE
 from test_survival import GIGABYTES
 from test_unchanged import SCRIPTS
 from unchanged import counts
@@ -220,6 +221,8 @@ def _made_to_go_wrong() -> Iterator[tuple[str, int, str]]:
     yield "journals with wrong numbers, in circles, ahead, in another order", JOURNALS, told
     told = "refused in one line, or shown in every form; 1.5 GB are enough"
     yield "trace files with gigantic numbers, ids in circles, chains and lines without end", len(EDITS), told
+    told = "none of them is imported by `explain`, `compare` and `claims`"
+    yield "modules in the current directory with the names of python's own and of packages", len(HOSTILE), told
     told = "the same bytes, and no more memory in either process than a short run takes"
     yield "gigabytes that a program prints", GIGABYTES, told
 

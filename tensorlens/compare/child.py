@@ -6,14 +6,13 @@ import json
 import queue
 import signal
 import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, TextIO
 
+from tensorlens import interpreter
 from tensorlens.compare.records import Answer, Input, Operand, input_from
 from tensorlens.errors import UsageError
 
@@ -23,9 +22,7 @@ IMPORTING = 120.0  # seconds that the child may take to come up
 
 Cell = tuple[int, int, str]  # operand, input, probe
 
-# The package's folder comes last on the path and the current folder is not on it, so that a user's `random.py` or
-# `queue.py` is not what the child imports.
-BOOT = "import sys, runpy; sys.path.append(sys.argv.pop()); runpy.run_module('tensorlens.probe', run_name='__main__')"
+_BEGIN = "import runpy; runpy.run_module('tensorlens.probe', run_name='__main__')"
 
 
 @dataclass(slots=True)
@@ -108,9 +105,8 @@ class _Child:
     """One probing process; leaving the context ends it, whatever it is doing."""
 
     def __init__(self) -> None:
-        here = str(Path(__file__).resolve().parents[2])
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", BOOT, here],
+            interpreter.command(_BEGIN),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -35,12 +35,11 @@ def find_unexplained(facts: Facts, failure: Failure) -> Iterator[Diagnostic]:
         return
     by = f"raised by {op_text(failure.op)}" if failure.op else "raised by Python code"
     labels = [facts.label("rejected_here", failure.site, by), *inputs_of(facts, failure)]
-    explanation = "" if failure.op is None else f"{op_text(failure.op)} refused what it was given"
     yield finding(
         "uncaught-exception",
         "error",
         title,
-        explanation,
+        "",
         labels,
         notes=() if failure.site is not None else ("it was raised outside the script's own files",),
         evidence={"type": failure.type, "message": failure.message, "op": failure.op},

@@ -32,7 +32,7 @@ def op_text(op: str) -> str:
         return f"assigning `.{op.split('.')[-2]}`"
     if op.endswith(".step"):
         return f"`{op}()`"
-    return f"`{op.removeprefix('Tensor.')}()`"
+    return f"`{op.removeprefix('Tensor.').replace('.distributed_c10d.', '.')}()`"
 
 
 def node_text(node: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from math import isfinite
 from typing import Any
@@ -27,6 +26,7 @@ from tensorlens.model import (
 from tensorlens.reference import Reference
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.summary import final_failure
+from tensorlens.render.text import written
 from tensorlens.source import shown_path
 from tensorlens.verdicts import Claim
 
@@ -38,7 +38,7 @@ MAX_TENSORS = 2_000  # the tracer says no more of those that are alive; of a run
 
 def to_json(report: Report, options: RenderOptions) -> str:
     """The report as indented JSON; `options` gives the texts of documented statements."""
-    return json.dumps(to_dict(report, options), indent=1, ensure_ascii=False).encode("utf-8", "replace").decode() + "\n"
+    return written(to_dict(report, options), indent=1)
 
 
 def to_dict(report: Report, options: RenderOptions) -> dict[str, Any]:
@@ -54,6 +54,7 @@ def to_dict(report: Report, options: RenderOptions) -> dict[str, Any]:
         "python": trace.versions.python,
         "script": _script(trace),
         "diagnostics": [_diagnostic(diagnostic, trace) for diagnostic in report.diagnostics],
+        "ranks": _ranks(report),
         "tensors": [_tensor(trace, names, state) for state in states],
         "storages": _storages(trace, states),
         "events": list(_events(trace)),
@@ -76,6 +77,25 @@ def _script(trace: Trace) -> dict[str, Any]:
         "exit_code": script.exit_code,
         "exception": exception,
     }
+
+
+def _ranks(report: Report) -> list[dict[str, Any]] | None:
+    """The process of a distributed run that this is a report of; who failed first is not known to one of them."""
+    trace, rank = report.trace, report.trace.script.rank
+    if rank is None:
+        return None
+    sites = [event.site for event in trace.events if not isinstance(event, Gap) and event.site is not None]
+    return [
+        {
+            "rank": rank.number,
+            "world_size": rank.world,
+            "host": rank.host,
+            "outcome": trace.script.outcome,
+            "failed_first": None,
+            "diagnostics": [diagnostic.code for diagnostic in report.diagnostics],
+            "last_span": _span(trace.sites[sites[-1]].span, trace) if sites and sites[-1] >= 0 else None,
+        }
+    ]
 
 
 def _span(span: Span, trace: Trace) -> dict[str, Any]:

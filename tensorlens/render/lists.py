@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tensorlens.diagnostics import pages
 from tensorlens.messages import Entry, entries
+from tensorlens.render.text import written
 
 if TYPE_CHECKING:
     from tensorlens.lessons import Lesson
@@ -60,7 +60,7 @@ def _record(entry: Entry) -> dict[str, object]:
 
 def _json(kind: str, items: Sequence[object]) -> str:
     data = {"format": f"tensorlens.{kind}", "version": 1, kind: list(items)}
-    return json.dumps(data, ensure_ascii=False, indent=2) + "\n"
+    return written(data, indent=2)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

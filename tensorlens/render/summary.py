@@ -20,7 +20,10 @@ def headline(report: Report) -> list[str]:
     trace = report.trace
     calls = sum(total.count for total in trace.totals)
     calls = max(calls, sum(isinstance(event, Call | Backward) for event in trace.events))
-    parts = [shown_path(trace.script.path, trace.script.folder), f"torch {trace.versions.torch}", count(calls, "call")]
+    rank = trace.script.rank
+    parts = [shown_path(trace.script.path, trace.script.folder)]
+    parts += [f"rank {rank.number} of {rank.world}"] if rank else []
+    parts += [f"torch {trace.versions.torch}", count(calls, "call")]
     for severity in ("error", "warning"):
         found = [diagnostic for diagnostic in report.diagnostics if diagnostic.severity == severity]
         if found:
@@ -59,6 +62,8 @@ def outcome(trace: Trace) -> str:
     if script.outcome == "error":
         announced = next((c.line for c in trace.claims if c.check.startswith("raises") and c.verdict == "holds"), None)
         expected = "" if announced is None else f", as line {announced} says it would"
+        if script.exit_code is not None and script.exit_code < 0:
+            code = f", and its process was stopped{_signal(script.exit_code)} on its way out"
         return f"the script ended with {failure.type if failure else 'an exception'}{code}{expected}"
     if script.outcome == "exit":
         return f"the script ended itself{code}"
@@ -168,6 +173,8 @@ def script_file(trace: Trace) -> str:
     script = trace.script
     name = script.path.replace("\\", "/").rpartition("/")[2]
     candidates = [script.path, f"{script.folder}/{name}", f"{script.folder}\\{name}", "<stdin>"]
+    if not script.path.startswith("-"):  # a directory or a zip file
+        candidates += [f"{script.folder}/__main__.py", f"{script.folder}/{name}/__main__.py"]
     return next((file for file in candidates if file in trace.sources), script.path)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from functools import lru_cache
+from typing import Any
 
 from tensorlens.source import width
 
@@ -31,6 +33,15 @@ def _shown(char: str) -> str:
     if unicodedata.category(char) not in _HIDDEN:
         return char
     return char.encode("unicode_escape").decode("ascii")
+
+
+def written(data: Any, indent: int) -> str:
+    """Data as JSON to be read by people too, in which no character is one that a terminal obeys or doesn't show."""
+    text = json.dumps(data, indent=indent, ensure_ascii=False).encode("utf-8", "replace").decode()
+    for char in set(text):
+        if char != "\n" and unicodedata.category(char) in _HIDDEN:
+            text = text.replace(char, json.dumps(char)[1:-1])
+    return text + "\n"
 
 
 def cells(text: str) -> int:

@@ -11,9 +11,12 @@ import re
 import sys
 import sysconfig
 import tokenize
+from contextlib import suppress
+from importlib.util import decode_source
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any
+from zipimport import zipimporter
 
 from tensorlens.journal import SITE, SOURCE
 from tensorlens.source import lines_of
@@ -241,7 +244,7 @@ class Sites:
                     with tokenize.open(filename) as file:
                         text = file.read()
                 except (OSError, SyntaxError, UnicodeDecodeError):
-                    text = ""
+                    text = _archived(filename)
             self._rows.append((SOURCE, filename, text))
             self._sources[filename] = text
 
@@ -255,6 +258,15 @@ def _called(frame: FrameType) -> CodeType | None:
     while inner is not None and inner.f_back is not frame:
         inner = inner.f_back
     return None if inner is None or inner.f_code.co_filename.startswith(_OURS) else inner.f_code
+
+
+def _archived(filename: str) -> str:
+    """The source text of a module in a zip file that the program imports from; "" where there is none."""
+    for folder, importer in list(sys.path_importer_cache.items()):
+        if filename.startswith(f"{folder}{os.sep}") and isinstance(importer, zipimporter):
+            with suppress(OSError, SyntaxError, UnicodeDecodeError):
+                return decode_source(importer.get_data(filename))
+    return ""
 
 
 _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")

@@ -13,7 +13,7 @@ import torch
 
 from tensorlens.tracer.frames import Sites
 
-_TORCH = str(Path(torch.__file__).resolve().parent) + os.sep
+_TORCH = tuple({str(path.parent) + os.sep for path in (Path(torch.__file__), Path(torch.__file__).resolve())})
 _OURS = str(Path(__file__).resolve().parent) + os.sep
 _CALLS = ("_wrapped_call_impl", "_call_impl")
 MAX_TENSORS = 500

@@ -7,19 +7,13 @@ traceback, the exit status and the order of `atexit` and threads are python's ow
 from __future__ import annotations
 
 import atexit
-import builtins
 import gc
-import importlib.machinery
-import io
 import json
 import os
 import random
-import runpy
 import signal
 import sys
-import tokenize
-import types
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any
 
@@ -31,6 +25,7 @@ from tensorlens.tracer.ending import write_end
 from tensorlens.tracer.invisible import hide, invisible, strip
 from tensorlens.tracer.net import Net
 from tensorlens.tracer.patches import installed
+from tensorlens.tracer.program import Program
 from tensorlens.tracer.recorder import Recorder
 from tensorlens.tracer.shadowed import SHADOWED, make_way
 from tensorlens.tracer.sink import Sink
@@ -38,15 +33,16 @@ from tensorlens.tracer.sink import Sink
 FORKED = "a process was forked: what runs in it is not traced"
 
 
-def main(interrupts: Any = None, first: Collection[str] | None = None) -> None:
+def main(interrupts: Any = None, first: Collection[str] | None = None, path: Sequence[str] | None = None) -> None:
     """`python -c ... FD CONFIG`: FD takes the journal, CONFIG is JSON with kind, name, argv and claims. `interrupts`
-    handles Ctrl-C from here on; `first` are the modules that python itself has imported."""
+    handles Ctrl-C from here on; `first` are the modules that python itself has imported, `path` is the program's
+    `sys.path` less the entry that python puts before it."""
     hide(sys._getframe(1).f_code)
     gc.freeze()  # torch's own objects are no garbage: looking through them is most of what a process's end takes
     descriptor, config = int(sys.argv[1]), json.loads(sys.argv[2])
-    program = _Program(config)
+    program = Program(config, sys.path[1:] if path is None else path)
     recorder = Recorder(own_files=(program.filename,))
-    sink = Sink(recorder.rows, descriptor, config.get("live", False))
+    sink = Sink(recorder.rows, descriptor, config.get("live", False), config.get("spare"))
     recorder.rows.append((VERSIONS, tensorlens.__version__, str(torch.__version__), sys.version.split()[0]))
     stack = ExitStack()
     atexit.register(_close, stack, sink)
@@ -65,8 +61,8 @@ def main(interrupts: Any = None, first: Collection[str] | None = None) -> None:
         if config.get("seed") is not None:
             _prepare_comparison(recorder, config, stack)
         with Net(recorder, "what lies beside the program"):
-            for name in () if first is None else make_way(first):
-                recorder.gap(SHADOWED.format(f"`{name}`"))
+            for name, where in () if first is None else make_way(first):
+                recorder.gap(SHADOWED.format(f"`{name}`", where))
         stack.enter_context(recorder)
         exec(code, program.module.__dict__)
     except BaseException as raised:
@@ -103,80 +99,7 @@ def _seed(config: dict[str, Any]) -> None:
         numpy.random.seed(config["seed"])
 
 
-class _Program:
-    """What is to run: its `__main__` module, its code, and the process state that plain python gives it."""
-
-    def __init__(self, config: dict[str, Any]) -> None:
-        self.kind, self.name = config["kind"], config["name"]
-        self.wants_claims = config["claims"]
-        self.checker: Any = None
-        self.module = types.ModuleType("__main__")
-        self.module.__dict__.update(__builtins__=builtins, __annotations__={})
-        sys.modules["__main__"] = self.module
-        sys.argv[:] = [self.name, *config["argv"]]
-        self._details: Any = None
-        if self.kind == "module":
-            sys.path[0] = os.getcwd()
-            self.filename = self.name
-        elif self.kind == "stdin":
-            sys.path[0], sys.argv[0], self.filename = "", "-", "<stdin>"
-        else:
-            sys.path[0] = os.path.dirname(os.path.realpath(self.name))
-            self.filename = os.path.abspath(self.name)
-
-    def load(self, recorder: Recorder) -> types.CodeType:
-        """The code to run; SyntaxError and ImportError are the program's own."""
-        if self.kind == "module":
-            return self._load_module()
-        if self.kind == "stdin":
-            source = sys.stdin.buffer.read()
-        else:
-            with open(self.filename, "rb") as file:
-                source = file.read()
-            self.module.__dict__.update(__file__=self.filename, __cached__=None)
-            loader = importlib.machinery.SourceFileLoader("__main__", self.filename)
-            self.module.__loader__ = loader
-        text = _decoded(source)
-        recorder.sites.remember(self.filename, text)
-        code = compile(source, self.filename, "exec", dont_inherit=True)
-        if self.wants_claims:
-            with Net(recorder, "its claims"):
-                code = self._checked(source, text, recorder)
-        assert isinstance(code, types.CodeType)
-        return code
-
-    def _checked(self, source: bytes, text: str, recorder: Recorder) -> types.CodeType:
-        """The code with its claims checked on the way."""
-        from tensorlens import claims
-        from tensorlens.tracer.claims import ClaimChecker
-
-        checker = ClaimChecker(claims.parse(text), recorder.quiet)
-        code = checker.instrument(source, self.filename)
-        self.checker = checker
-        return code
-
-    def _load_module(self) -> types.CodeType:
-        details: Any = runpy
-        _, spec, code = details._get_module_details(self.name)
-        self.filename = sys.argv[0] = spec.origin
-        self.module.__dict__.update(
-            __spec__=spec, __package__=spec.parent, __file__=spec.origin, __cached__=spec.cached
-        )
-        self.module.__loader__ = spec.loader
-        assert isinstance(code, types.CodeType)
-        return code
-
-
-def _decoded(source: bytes) -> str:
-    try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
-    except SyntaxError:
-        encoding = "utf-8"
-    text = source.decode(encoding, "replace")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _write_outcome(recorder: Recorder, program: _Program, error: BaseException | None) -> None:
+def _write_outcome(recorder: Recorder, program: Program, error: BaseException | None) -> None:
     recorder.paused = True
     outcome, exit_code, failure = "ok", 0, NONE
     if isinstance(error, SystemExit):

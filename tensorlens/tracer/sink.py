@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import _thread
+import errno
 import os
+from collections.abc import Sequence
 from typing import Any
 
+from tensorlens import overflow
 from tensorlens.journal import GAP, NONE, pack
 from tensorlens.live import scroll_all
 
 INTERVAL = 0.2  # seconds
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class Sink:
@@ -19,13 +23,18 @@ class Sink:
     the interpreter's loop; the program sees neither it nor its work.
     """
 
-    def __init__(self, rows: list[Any], descriptor: int, live: bool = False) -> None:
+    def __init__(
+        self, rows: list[Any], descriptor: int, live: bool = False, spare: Sequence[int] | None = None
+    ) -> None:
         self._rows = rows
         self._reader = os.getppid()
         self._live = live  # whether the reader shows the live line on our standard error
         self._descriptor: int | None = descriptor
         self._file = _file_behind(descriptor)
-        os.set_inheritable(descriptor, False)
+        self._spare = spare  # both ends of the pipe to use when the disk is full: nobody is killed for its writing
+        self._overflows = False
+        for number in (descriptor, *(spare or ())):
+            os.set_inheritable(number, False)
         self._unwritten = memoryview(b"")
         self._written = 0  # bytes
         self._writing = _thread.RLock()
@@ -66,12 +75,29 @@ class Sink:
             while self._unwritten and self._descriptor is not None:
                 if _file_behind(self._descriptor) != self._file:
                     raise OSError("the program closed it and opened a file of its own under its number")
-                end = self._written + len(self._unwritten)
-                os.lseek(self._descriptor, end, os.SEEK_SET)  # what else is written here, even now, goes behind it
-                size = os.pwrite(self._descriptor, self._unwritten, self._written)
+                size = self._put(self._descriptor)
                 self._written, self._unwritten = self._written + size, self._unwritten[size:]
-        except OSError:  # the program closed every descriptor, or the disk is full
-            self._descriptor = None
+        except OSError as error:
+            self._descriptor = None  # the program closed every descriptor, perhaps
+            if error.errno in _FULL and self._spare is not None and not self._overflows:
+                self._overflow(self._spare[1])
+
+    def _put(self, descriptor: int) -> int:
+        """Write some of what is packed; how much."""
+        if self._overflows:
+            return overflow.send(descriptor, self._written, self._unwritten)
+        end = self._written + len(self._unwritten)
+        os.lseek(descriptor, end, os.SEEK_SET)  # what else is written here, even now, goes behind it
+        return os.pwrite(descriptor, self._unwritten, self._written)
+
+    def _overflow(self, descriptor: int) -> None:
+        """Go on in the pipe: the disk is full, or the program may write no more of a file."""
+        try:
+            self._file = _file_behind(descriptor)
+        except OSError:  # the program closed it
+            return
+        self._descriptor, self._overflows = descriptor, True
+        self._write()
 
     def abandon(self) -> None:
         """In a forked child: write nothing ever again. Its thread does not exist there, its lock may be held."""

@@ -4,7 +4,6 @@ and finalizers end with, other processes, and whoever looks at what is patched."
 from __future__ import annotations
 
 import functools
-import multiprocessing.process
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -16,10 +15,10 @@ import torch
 from tensorlens.tracer import ops
 from tensorlens.tracer.invisible import strip, strip_traceback
 from tensorlens.tracer.net import Net, caller
+from tensorlens.tracer.processes import PATCHES as PROCESSES
 from tensorlens.tracer.recorder import Recorder
 
 JIT = "traced by `torch.jit`: what runs inside is not seen"
-STARTED = "a process was started: what runs in it is not traced"
 
 
 def look_like(replacement: Any, original: Any) -> None:
@@ -101,22 +100,11 @@ def _unseen(recorder: Recorder, compiled: Any) -> Any:
     return stepping_aside
 
 
-def _process_start(recorder: Recorder, original: Any) -> Any:
-    """A process that `multiprocessing` starts anew; one that it forks is noted where it forks."""
-
-    def start(self: Any) -> None:
-        original(self)
-        if not recorder.paused and self._popen.method != "fork":
-            recorder.gap(STARTED, caller())
-
-    return start
-
-
 PATCHES: tuple[tuple[Any, str, Any], ...] = (
     (torch, "compile", _compile),
     (torch.jit, "trace", _tracing),
     (torch.jit, "trace_module", _tracing),
     (torch.jit, "_get_trace_graph", _tracing),
     (sys, "unraisablehook", _unraisable),
-    (multiprocessing.process.BaseProcess, "start", _process_start),
+    *PROCESSES,
 )
