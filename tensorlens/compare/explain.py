@@ -17,11 +17,12 @@ MOST = 3  # properties that are named together
 
 @dataclass(frozen=True, slots=True)
 class Trait:
-    """A property that an input has or has not, as an adjective before `x` or a clause behind it."""
+    """A property that an input has or has not, as an adjective before `x`, a clause behind it or another word for it."""
 
     holds: Callable[[Input], bool]
     adjective: str = ""
     clause: str = ""
+    noun: str = ""
 
 
 TRAITS = (
@@ -34,8 +35,8 @@ TRAITS = (
     Trait(lambda x: x.layout == "transposed", adjective="transposed"),
     Trait(lambda x: x.layout in ("every_second", "first_columns"), clause="with gaps in memory"),
     Trait(lambda x: x.layout in ("contiguous", "transposed"), clause="without gaps in memory"),
-    Trait(lambda x: x.layout == "every_second", clause="that is b[..., ::2]"),
-    Trait(lambda x: x.layout == "first_columns", clause="that is b[..., :n] of a wider b"),
+    Trait(lambda x: x.layout == "every_second", noun="x = b[..., ::2]"),
+    Trait(lambda x: x.layout == "first_columns", noun="x = b[..., :n]"),
     Trait(lambda x: x.view, clause="that is a view"),
     Trait(lambda x: not x.view, clause="that is no view"),
     Trait(lambda x: bool(x.shape) and x.shape[-1] == 1, clause="whose last dimension is 1"),
@@ -51,16 +52,14 @@ def quoted(error: str) -> str:
 
 
 def kind(answer: Answer) -> object:
-    """What makes two answers the same: `(3, 2), as x` and `(3, 1), as x` are, and errors but for the numbers in them."""
-    if answer.text.endswith(", as x"):
-        return "as x"
-    return answer.value, re.sub(r"\[[^\]]*\]|\d+|Float|Double", "#", quoted(answer.error))
+    """What makes two answers the same: `(3, 2), as x` and `(3, 1), as x` are."""
+    return "as x" if answer.text.endswith(", as x") else answer.value
 
 
 def exceptions(
     inputs: Sequence[Input], answers: dict[int, Answer], main: int, places: Sequence[int]
-) -> list[tuple[str, Answer]]:
-    """(for which inputs, what is answered there) for every answer that is not the main input's.
+) -> list[tuple[str, list[Answer]]]:
+    """(for which inputs, the answers there, which are of one kind) for every kind that is not the main input's.
 
     `places` are the inputs to speak of; the words are true of those and false of all others that were asked.
     """
@@ -71,7 +70,7 @@ def exceptions(
     for place in asked:
         if kind(answers[place]) != usual:
             groups.setdefault(kind(answers[place]), []).append(place)
-    return [(conditions(inputs, group, against), answers[group[0]]) for group in groups.values()]
+    return [(conditions(inputs, group, against), [answers[each] for each in group]) for group in groups.values()]
 
 
 def conditions(inputs: Sequence[Input], chosen: Sequence[int], asked: Sequence[int]) -> str:
@@ -118,8 +117,9 @@ def _mask(places: Iterable[int]) -> int:
 def _phrase(term: Term) -> str:
     if isinstance(term, Input):
         return term.label
-    adjectives = [trait.adjective for trait in term if trait.adjective]
+    adjectives = sorted((trait.adjective for trait in term if trait.adjective), key=lambda each: each.endswith("leaf"))
     clauses = list(dict.fromkeys(trait.clause for trait in term if trait.clause))
-    named = " ".join([*adjectives, "x"])
-    article = "an" if named[0] in "aeioux" else "a"
-    return " ".join([article, named, " and ".join(clauses)]).rstrip()
+    noun = next((trait.noun for trait in term if trait.noun), "x")
+    named = " ".join([*adjectives, noun])
+    article = "" if named == noun != "x" else "an " if named[0] in "aeioux" else "a "
+    return " ".join([f"{article}{named}", " and ".join(clauses)]).rstrip()

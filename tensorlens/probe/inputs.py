@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.compare.numbers import VALUES, flat
+from tensorlens.compare.numbers import VALUES, flat, room
 from tensorlens.compare.records import Input, Layout
 from tensorlens.errors import UsageError
 
@@ -85,8 +85,8 @@ LABELS = {
     "leaf": "that is a leaf",
     "no_grad": "without grad",
     "transposed": "that is transposed",
-    "every_second": "that is b[..., ::2]",
-    "first_columns": "that is b[..., :n] of a wider b",
+    "every_second": "of the form b[..., ::2]",
+    "first_columns": "of the form b[..., :n], b being wider",
     "view": "that is a view",
     "size_one": "whose last dimension is 1",
     "float64": "of float64",
@@ -152,7 +152,7 @@ def make(spec: Input) -> Subject:
     grad = spec.requires_grad and differentiable(dtype)
     numbers, second = VALUES[spec.values]
     y, values = (
-        _tensor(spec.shape, spec.dtype, spec.device, each).clone() for each in (second, numbers)
+        _tensor(spec.shape, spec.dtype, spec.device, each) for each in (second, numbers)
     )
     y.requires_grad_(grad)
     if not grad or spec.leaf:
@@ -164,16 +164,21 @@ def make(spec: Input) -> Subject:
     if spec.contiguous and not spec.view:
         return Subject(leaf.clone(), y, leaf)
     with torch.no_grad():
-        room = _laid_out(leaf, spec)
-    room.copy_(torch.stack([leaf, leaf]) if spec.view else leaf)
-    return Subject(room[1] if spec.view else room, y, leaf)
+        empty = _laid_out(leaf, spec)
+    empty.copy_(torch.stack([leaf, leaf]) if spec.view else leaf)
+    return Subject(empty[1] if spec.view else empty, y, leaf)
 
 
-@lru_cache(maxsize=32)
-def _tensor(shape: tuple[int, ...], dtype_name: str, device: str, numbers: tuple[float, ...]) -> torch.Tensor:
-    dtype = dtype_of(dtype_name)
+def _tensor(shape: tuple[int, ...], dtype: str, device: str, numbers: tuple[float, ...]) -> torch.Tensor:
     if math.prod(shape) > MANY:
-        return torch.full(shape, 0.5 if differentiable(dtype) else 1, dtype=dtype, device=device)
+        kind = dtype_of(dtype)
+        return torch.full(shape, 0.5 if differentiable(kind) else 1, dtype=kind, device=device)
+    return _small(shape, dtype, device, numbers).clone()
+
+
+@lru_cache(maxsize=64)
+def _small(shape: tuple[int, ...], dtype_name: str, device: str, numbers: tuple[float, ...]) -> torch.Tensor:
+    dtype = dtype_of(dtype_name)
     values = torch.tensor(flat(shape, numbers), dtype=torch.float64, device="cpu")
     if dtype == torch.bool:
         values = (values > 0).to(torch.float64)
@@ -185,15 +190,5 @@ def _tensor(shape: tuple[int, ...], dtype_name: str, device: str, numbers: tuple
 
 def _laid_out(values: torch.Tensor, spec: Input) -> torch.Tensor:
     """A copy of `values` with the strides of the layout; for a view two of them, the second of which is to be x."""
-    sizes = list(values.shape)
-    if spec.layout == "transposed":
-        strides = list(reversed(torch.empty(sizes[::-1], device="meta").stride()))
-    else:
-        wide = [*sizes[:-1], sizes[-1] * 2] if spec.layout != "contiguous" else sizes
-        strides = list(torch.empty(wide, device="meta").stride())
-        if spec.layout == "every_second":
-            strides[-1] = 2
-    if spec.view:
-        apart = max(values.numel(), 1) * (2 if spec.layout in ("every_second", "first_columns") else 1)
-        sizes, strides = [2, *sizes], [apart, *strides]
+    sizes, strides = room(spec)
     return torch.empty_strided(sizes, strides, dtype=values.dtype, device=values.device).copy_(values.detach())

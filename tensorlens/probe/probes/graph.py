@@ -23,7 +23,7 @@ def requires_grad(bench: Bench) -> Answer | None:
     return None if result is None else yes(result.requires_grad)
 
 
-@probe("is a leaf", "graph")
+@probe("is a leaf", "graph", level="detail")
 def is_leaf(bench: Bench) -> Answer | None:
     """Is the result a leaf of the graph?"""
     result = bench.trial().result
@@ -54,7 +54,7 @@ def grad_fn(bench: Bench) -> Answer | None:
         return None
     if result is subject.x and before is not None and bench.sequence() == counted and result.grad_fn is before:
         return Answer("x's own", "x's own")
-    name = None if result.grad_fn is None else result.grad_fn.name()
+    name = None if result.grad_fn is None else result.grad_fn.name().rpartition("::")[2]
     return Answer(name, name or "None")
 
 
@@ -107,8 +107,9 @@ def gradient_of_sum(bench: Bench) -> Answer | None:
         return words.raised(error, "backward raises", value="backward raises")
     again = bench.trial()
     assert again.result is not None
-    found = words.numbers(bench.gradients(again.result, again.subject.leaf, bench.ones(again.result)))
-    return Answer(found, found)
+    reached = bench.gradients(again.result, again.subject.leaf, bench.ones(again.result))
+    text = "none reaches x" if reached is None else words.numbers(reached)
+    return Answer(text, text)
 
 
 @probe("gradient is passed unchanged", "graph")
