@@ -56,7 +56,7 @@ def _about(facts: Facts, operand: int) -> str:
         f"{_call(facts, operand)} {gives}{'; ' if graph else ''}{graph}.",
         _write(facts, operand),
         _refused(facts, operand),
-        "The result can't be used in a graph later." if facts.value("use_in_graph", operand) == "error" else "",
+        _unusable(facts, operand),
         "PyTorch warns of it." if facts.value("warns", operand) else "",
         _beware(facts, operand),
     )
@@ -133,6 +133,8 @@ def _graph(facts: Facts, operand: int, place: int) -> str:
     if facts.value("requires_grad", operand, place) is None:
         returned = facts.value("returns", operand, place)
         return "" if returned == "None" else "no gradient reaches x through it"
+    if reaches == "error":
+        return "backward through it raises"
     if reaches is True:
         unchanged = " unchanged" if facts.value("gradient_is_identity", operand, place) is True else ""
         return f"gradient flows back to x{' and y' if to_y else unchanged}"
@@ -150,7 +152,8 @@ def _graph(facts: Facts, operand: int, place: int) -> str:
 def _write(facts: Facts, operand: int) -> str:
     """What a write to the result does, where the result is a tensor other than x."""
     written = facts.value("write_result_then_backward", operand)
-    if facts.value("same_object", operand) or written is None:
+    unusable = facts.value("use_in_graph", operand) == "error" or facts.value("gradient_reaches_source", operand) == "error"
+    if facts.value("same_object", operand) or written is None or (unusable and written == "error"):
         return ""
     if written == "fine":
         places = facts.places(operand)
@@ -177,6 +180,12 @@ def _refused(facts: Facts, operand: int) -> str:
 
 def _short(words: str) -> bool:
     return ", or " not in words
+
+
+def _unusable(facts: Facts, operand: int) -> str:
+    if facts.value("use_in_graph", operand) != "error" or facts.value("gradient_reaches_source", operand) == "error":
+        return ""
+    return "The result can't be used in a graph later."
 
 
 def _beware(facts: Facts, operand: int) -> str:

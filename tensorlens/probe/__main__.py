@@ -65,7 +65,8 @@ def answer(request: dict[str, Any], tell: Tell) -> None:
         if index in request.get("skip", ()):
             continue
         for place, spec in enumerate(specs):
-            _measure(each, spec, (index, place), done, request, tell)
+            with settings.restored():
+                _measure(each, spec, (index, place), done, request, tell)
     tell({"done": True})
 
 
@@ -90,7 +91,7 @@ def _measure(
         if left := settings.changed(as_found):
             raise SpoiledError(", ".join(left))
         try:
-            with settings.restored(), warnings.catch_warnings():
+            with settings.kept(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 found = probe.ask(bench)
         except Exception as error:

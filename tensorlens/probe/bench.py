@@ -127,7 +127,9 @@ def gradients(of: torch.Tensor, at: torch.Tensor, sent: torch.Tensor | None = No
     if not of.requires_grad:
         return None
     of = of if strided(of) else of.to_dense()
-    return torch.autograd.grad([of], [at], [cotangent(of) if sent is None else sent], allow_unused=True)[0]
+    at.grad = None
+    torch.autograd.backward([of], [cotangent(of) if sent is None else sent])  # the whole graph, as a user's backward
+    return at.grad
 
 
 def allocated(action: Callable[[], object]) -> tuple[int, int]:

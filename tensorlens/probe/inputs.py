@@ -74,11 +74,17 @@ def inputs_for(shape: tuple[int, ...], options: Mapping[str, Any]) -> list[Input
             changed: dict[str, Any] = {}
             for name in names:
                 changed |= changes[name]
-            if sum(len(changes[name]) for name in names) == len(changed) and _possible(replace(main, **changed)):
+            distinct = sum(len(changes[name]) for name in names) == len(changed)
+            if distinct and _telling(names) and _possible(replace(main, **changed)):
                 key = "+".join(names)
                 labels = " and ".join(LABELS[name] for name in names)
                 found[key] = replace(main, id=key, label=f"an x {labels}", **changed)
     return list(found.values())
+
+
+def _telling(names: tuple[str, ...]) -> bool:
+    """Whether two changes together can tell more than each alone: dtype and size matter with requires grad only."""
+    return len(names) < 2 or not {"size_one", "float64"} & set(names) or "no_grad" in names
 
 
 LABELS = {

@@ -154,6 +154,16 @@ def fill_uninitialized() -> None:
 
 
 @contextlib.contextmanager
+def kept() -> Iterator[None]:
+    """Leave the settings as they were before the block, whatever it does."""
+    before = snapshot()
+    try:
+        yield
+    finally:
+        restore(before)
+
+
+@contextlib.contextmanager
 def restored() -> Iterator[tuple[Any, ...]]:
     """Leave settings and random generators as they were before the block. Gives the settings before it."""
     settings, generator, python = snapshot(), torch.get_rng_state(), random.getstate()

@@ -109,6 +109,8 @@ def gradient_of_sum(bench: Bench) -> Answer | None:
     assert again.result is not None
     reached = bench.gradients(again.result, again.subject.leaf, bench.ones(again.result))
     text = "none reaches x" if reached is None else words.numbers(reached)
+    if reached is not None and reached.any() and _is_noise(bench, lambda subject: subject.leaf, reached, bench.ones):
+        text = "0 everywhere (up to rounding)"
     return Answer(text, text)
 
 
@@ -128,7 +130,7 @@ def gradient_is_identity(bench: Bench) -> Answer | None:
             return None
         got = bench.gradients(trial.result, trial.subject.leaf)
         sent = bench.cotangent(trial.result)
-        answers.append(got is not None and equal(got.reshape(-1), sent.reshape(-1)))
+        answers.append(got is not None and equal(got.reshape(-1), sent.reshape(-1).to(got.dtype)))
     return yes(all(answers))
 
 
@@ -145,7 +147,7 @@ def _reaches(bench: Bench, at: Any) -> Answer | None:
     return Answer("zeros", "as zeros only") if _is_noise(bench, at, reached) else yes(True)
 
 
-def _is_noise(bench: Bench, at: Any, reached: Any) -> bool:
+def _is_noise(bench: Bench, at: Any, reached: Any, sent: Any = None) -> bool:
     """Whether numbers this small are but the rounding of a zero; float64 is asked where float32 can't tell."""
     if not reached.isfinite().all() or reached.abs().max() > NOISE:
         return False
@@ -153,7 +155,9 @@ def _is_noise(bench: Bench, at: Any, reached: Any) -> bool:
         return bool(reached.abs().max() < PRECISE_NOISE)
     try:
         trial = bench.trial(bench.other(dtype="float64"))
-        precise = None if trial.result is None else bench.gradients(trial.result, at(trial.subject))
+        if trial.result is None:
+            return False
+        precise = bench.gradients(trial.result, at(trial.subject), sent and sent(trial.result))
     except Exception:
         return False
     return precise is not None and bool(precise.abs().max() < PRECISE_NOISE)

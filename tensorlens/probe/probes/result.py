@@ -51,7 +51,7 @@ def values(bench: Bench) -> Answer | None:
 def warns(bench: Bench) -> Answer:
     """Does the call emit a warning?"""
     emitted = bench.warnings()
-    return Answer(emitted[0].partition(":")[0], f"yes: {emitted[0]}") if emitted else Answer(False, "no")
+    return Answer(emitted[0].partition(":")[0], "yes", emitted[0]) if emitted else Answer(False, "no")
 
 
 @probe("changes a setting of PyTorch", "result", everywhere=False)
