@@ -140,6 +140,13 @@ def compare(
     size: Annotated[
         int, typer.Option(metavar="N", help="Elements of the tensor that time and memory are measured on.")
     ] = 1_000_000,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show every row: what they agree in, details and costs.")
+    ] = False,
+    show: Annotated[
+        str | None,
+        typer.Option(metavar="ROW", help='Print the program behind a row, such as "result written".'),
+    ] = None,
     list_probes: Annotated[bool, typer.Option("--list-probes", help="List what is measured.")] = False,
     format: Format = None,
     output: To = None,
@@ -158,7 +165,8 @@ def compare(
         "view": view,
         "size": size,
     }
-    raise typer.Exit(commands.compare(operands or [], given, Output(format, output, width)))
+    shown = commands.Shown(everything, show)
+    raise typer.Exit(commands.compare(operands or [], given, Output(format, output, width), shown))
 
 
 @app.command("list", cls=Command)

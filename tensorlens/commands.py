@@ -326,7 +326,15 @@ def list_probes() -> int:
     return 0
 
 
-def compare(operands: Sequence[str], given: dict[str, Any], output: Output) -> int:
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What `compare` prints: every row, or the program behind one."""
+
+    everything: bool = False
+    program_of: str | None = None
+
+
+def compare(operands: Sequence[str], given: dict[str, Any], output: Output, shown: Shown) -> int:
     """`compare A B…`"""
     from tensorlens.compare import ProbeOptions, parse_shape
     from tensorlens.compare import compare as measure
@@ -335,5 +343,10 @@ def compare(operands: Sequence[str], given: dict[str, Any], output: Output) -> i
     if given["shape"] is not None:
         given = {**given, "shape": parse_shape(given["shape"])}
     comparison = measure(operands, ProbeOptions(**given))
-    output.write(render_comparison(comparison, output.form, output.options()))
+    if shown.program_of is not None:
+        from tensorlens.compare.programs import programs
+
+        output.write(programs(comparison, shown.program_of))
+        return 0
+    output.write(render_comparison(comparison, output.form, output.options(everything=shown.everything)))
     return 0

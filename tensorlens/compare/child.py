@@ -18,6 +18,7 @@ from tensorlens.errors import UsageError
 
 STARTS = 12  # children started at most
 CRASHES = 3  # of one operand; then it is left as far as it came
+SPOILED = "a global setting could not be restored"  # the child has ended itself; another goes on where it was
 IMPORTING = 120.0  # seconds that the child may take to come up
 
 Cell = tuple[int, int, str]  # operand, input, probe
@@ -71,6 +72,10 @@ def measure(texts: Sequence[str], options: Mapping[str, Any], timeout: float) ->
         if ending is None:
             break
         begun, reason = ending
+        if reason == SPOILED:
+            if not measured.operands:
+                raise UsageError("an operand changes a global setting of PyTorch that can't be restored")
+            continue
         if begun is None:
             raise UsageError(f"the probing process ended before it could measure: {reason}")
         _note_crash(begun, reason, texts, measured)
@@ -96,6 +101,8 @@ def _one_child(request: dict[str, Any], measured: Measured, timeout: float) -> t
                 return begun, f"no answer within {timeout:g} seconds"
             if "done" in message:
                 return None
+            if "spoiled" in message:
+                return begun, SPOILED
             begun = message.get("begin", begun)
             measured.take(message)
         return begun, child.ending()

@@ -14,6 +14,9 @@ VERSION = 1
 
 Value = bool | int | float | str | None
 Group = Literal["result", "graph", "writing", "cost"]
+Level = Literal["basic", "usual", "detail"]  # shown always; where operands differ; only with --all
+Layout = Literal["contiguous", "transposed", "every_second", "first_columns"]
+Values = Literal["signed", "positive"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +42,20 @@ class Operand:
 class Input:
     """A tensor `x` that every operand is applied to."""
 
-    id: str  # "x", "leaf", "no_grad", "non_contiguous", ...
+    id: str  # "x", "leaf", "no_grad", "transposed", "leaf+view", ...
     label: str  # "a leaf x"
     shape: tuple[int, ...]
     dtype: str
     device: str
     requires_grad: bool
     leaf: bool
-    contiguous: bool
-    view: bool
+    layout: Layout = "contiguous"  # "every_second": as `b[..., ::2]`; "first_columns": as `b[..., :n]` of a wider b
+    view: bool = False
+    values: Values = "signed"
+
+    @property
+    def contiguous(self) -> bool:
+        return self.layout == "contiguous"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,7 @@ class Row:
     probe: str
     label: str
     group: Group
+    level: Level
     values: tuple[Value, ...]
     differs: bool
     evidence: tuple[Observation, ...]
@@ -99,6 +108,7 @@ def to_dict(comparison: Comparison) -> dict[str, Any]:
             "probe": row.probe,
             "label": row.label,
             "group": row.group,
+            "level": row.level,
             "values": list(row.values),
             "differs": row.differs,
             "evidence": [
@@ -113,7 +123,9 @@ def to_dict(comparison: Comparison) -> dict[str, Any]:
         "tensorlens": comparison.tensorlens,
         "torch": comparison.torch,
         "operands": [asdict(operand) for operand in comparison.operands],
-        "inputs": [{**asdict(each), "shape": list(each.shape)} for each in comparison.inputs],
+        "inputs": [
+            {**asdict(each), "shape": list(each.shape), "contiguous": each.contiguous} for each in comparison.inputs
+        ],
         "main_input": comparison.main,
         "rows": rows,
         "summary": comparison.summary,
@@ -137,7 +149,8 @@ def from_dict(data: Mapping[str, Any]) -> Comparison:
 
 def input_from(data: Mapping[str, Any]) -> Input:
     """An `Input` from its JSON object."""
-    return Input(**{**data, "shape": tuple(data["shape"])})
+    known = {key: value for key, value in data.items() if key != "contiguous"}
+    return Input(**{**known, "shape": tuple(data["shape"])})
 
 
 def _row(data: Mapping[str, Any]) -> Row:
@@ -145,4 +158,5 @@ def _row(data: Mapping[str, Any]) -> Row:
         Observation(each["operand"], each["input"], Answer(each["value"], each["text"], each["error"], each["code"]))
         for each in data["evidence"]
     )
-    return Row(data["probe"], data["label"], data["group"], tuple(data["values"]), data["differs"], tuple(evidence))
+    values = tuple(data["values"])
+    return Row(data["probe"], data["label"], data["group"], data["level"], values, data["differs"], tuple(evidence))

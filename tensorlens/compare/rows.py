@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from tensorlens.probe.words import duration
 if TYPE_CHECKING:
     from tensorlens.probe.probes import Probe
 
+ROUNDED = " (up to rounding)"
 NOTICEABLE = 1.25  # costs that are nearer than this to each other count as the same
 
 
@@ -30,13 +32,15 @@ def rows_of(
             evidence += [Observation(operand, 0, Answer(False, "no", reason)) for operand, reason in crashed.items()]
         if not evidence:
             continue
+        if probe.name == "values":
+            evidence = _same_numbers(evidence)
         if probe.name == "time_ratio":
             differs, evidence = _times_differ(evidence), _ratios(evidence)
         else:
             differs = _costs_differ(evidence) if probe.group == "cost" else _differs(evidence)
         main: dict[int, Value] = {seen.operand: seen.answer.value for seen in evidence if seen.input == 0}
         values = tuple(main.get(operand) for operand in range(operands))
-        rows.append(Row(probe.name, probe.label, probe.group, values, differs, tuple(evidence)))
+        rows.append(Row(probe.name, probe.label, probe.group, probe.level, values, differs, tuple(evidence)))
     return tuple(rows)
 
 
@@ -44,6 +48,33 @@ def _differs(evidence: Sequence[Observation]) -> bool:
     """Whether two operands give different answers on the same input."""
     seen: dict[int, Value] = {}
     return any(seen.setdefault(each.input, each.answer.value) != each.answer.value for each in evidence)
+
+
+def _same_numbers(evidence: Sequence[Observation]) -> list[Observation]:
+    """The answers with one value for all that are the same but for rounding, so that they count as equal."""
+    found: list[Observation] = []
+    for seen in evidence:
+        like = next((each for each in found if _close(each.answer.value, seen.answer.value)), seen)
+        text = like.answer.text
+        if like.answer.value != seen.answer.value and not text.endswith(ROUNDED):
+            text += ROUNDED
+        found.append(Observation(seen.operand, seen.input, Answer(like.answer.value, text, seen.answer.error)))
+    return found
+
+
+def _close(one: Value, other: Value) -> bool:
+    if not isinstance(one, str) or not isinstance(other, str):
+        return one == other
+    if one == other:
+        return True
+    try:
+        first, second = [[float(number) for number in text.split()] for text in (one, other)]
+    except ValueError:
+        return False
+    return len(first) == len(second) and all(
+        a == b or math.isclose(a, b, rel_tol=1e-5, abs_tol=1e-6) or (a != a and b != b)
+        for a, b in zip(first, second, strict=True)
+    )
 
 
 def _costs_differ(evidence: Sequence[Observation]) -> bool:

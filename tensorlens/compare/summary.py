@@ -1,4 +1,4 @@
-"""The closing paragraph of a comparison: what each operand does and when to use which, composed from the rows.
+"""The closing paragraph of a comparison: what each operand is for, in a sentence or two composed from the rows.
 
 Nothing is known here of any operation; the words follow from what the probes measured.
 """
@@ -6,158 +6,186 @@ Nothing is known here of any operation; the words follow from what the probes me
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-from tensorlens.compare.records import Input, Operand, Row, Value
+from tensorlens.compare.explain import conditions
+from tensorlens.compare.records import Answer, Input, Operand, Row, Value
 
-SLOWER = 2.0  # times; nearer costs are no reason to choose
-NAMED = 8  # differences named one by one; more are counted
-MOST_REASONS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """An answer to a probe that makes an operand the one to use, where not every operand gives it."""
-
-    probe: str
-    answer: Value
-    when: str
-    against: Value = None  # a reason only if another operand answers this; None: whatever the others answer
-
-
-REASONS = (
-    Reason("changes_source", True, "x itself is to change"),
-    Reason("changes_source", False, "x is to stay as it is"),
-    Reason("shares_storage", False, "the result needs memory of its own"),
-    Reason("shares_storage", True, "no memory should be allocated"),
-    Reason("gradient_reaches_source", True, "gradient is to flow back to x"),
-    Reason("gradient_reaches_source", False, "the result is to be a constant for autograd"),
-    Reason("write_result_then_backward", "fine", "the result may be written before backward"),
-    Reason(
-        "write_result_then_backward", "error", "a write that spoils backward should raise", against="silently wrong"
-    ),
-    Reason("use_in_graph", "fine", "the result goes into a graph later"),
-    Reason("allowed_on_leaf_requiring_grad", True, "x may be a leaf that requires grad"),
-)
+SAME_NUMBERS = "those of x"
 
 
 class Facts:
-    """The rows, by probe and operand."""
+    """The rows, by probe, operand and input."""
 
     def __init__(self, operands: Sequence[Operand], inputs: Sequence[Input], rows: Sequence[Row]) -> None:
         self.operands, self.inputs = operands, inputs
-        self.rows = {row.probe: row for row in rows}
+        self._answers = {
+            (row.probe, seen.operand, seen.input): seen.answer for row in rows for seen in row.evidence
+        }
+
+    def answer(self, probe: str, operand: int, place: int = 0) -> Answer | None:
+        return self._answers.get((probe, operand, place))
 
     def value(self, probe: str, operand: int, place: int = 0) -> Value:
-        row = self.rows.get(probe)
-        answer = row.answers(operand).get(place) if row else None
+        answer = self.answer(probe, operand, place)
         return answer.value if answer else None
 
-    def text(self, probe: str, operand: int) -> str:
-        row = self.rows.get(probe)
-        answer = row.answers(operand).get(0) if row else None
+    def text(self, probe: str, operand: int, place: int = 0) -> str:
+        answer = self.answer(probe, operand, place)
         return answer.text if answer else ""
 
     def places(self, operand: int) -> list[int]:
-        """The inputs that the operand runs on."""
-        row = self.rows.get("runs")
-        return [place for place, answer in row.answers(operand).items() if answer.value is True] if row else []
-
-    def names(self, places: Sequence[int]) -> str:
-        return " or ".join(self.inputs[place].label for place in places)
+        """The inputs that the operand runs on, the main one first."""
+        return [place for place in range(len(self.inputs)) if self.value("runs", operand, place) is True]
 
 
 def summarize(operands: Sequence[Operand], inputs: Sequence[Input], rows: Sequence[Row]) -> str:
-    """What each operand does, when to use it and what to beware of, a line each; then what sets them apart."""
+    """What each operand gives and what to beware of, a line each; then what grows with x, or that nothing differs."""
     facts = Facts(operands, inputs, rows)
-    lines = []
-    for operand in range(len(operands)):
-        sentences = (_does(facts, operand), _use(facts, operand), _beware(facts, operand))
-        lines.append(" ".join(filter(None, sentences)))
-    lines.append(" ".join(filter(None, (_differences(rows), _cost(facts)))))
-    return "\n".join(lines)
+    lines = [_about(facts, operand) for operand in range(len(operands))]
+    last = " ".join(filter(None, (_nothing_differs(rows), _costs(facts))))
+    return "\n".join([*lines, *([last] if last else [])])
+
+
+def _about(facts: Facts, operand: int) -> str:
+    places = facts.places(operand)
+    if not places:
+        return f"{_call(facts, operand)} runs on none of the inputs."
+    gives = _by_input(facts, places, lambda place: _gives(facts, operand, place))
+    graph = _by_input(facts, _in_graph(facts, places), lambda place: _graph(facts, operand, place))
+    sentences = (
+        f"{_call(facts, operand)} {gives}{'; ' if graph else ''}{graph}.",
+        _write(facts, operand),
+        _refused(facts, operand),
+        _unusable(facts, operand),
+        "PyTorch warns of it." if facts.value("warns", operand) else "",
+        _beware(facts, operand),
+    )
+    return " ".join(filter(None, sentences))
 
 
 def _call(facts: Facts, operand: int) -> str:
     return f"`{facts.operands[operand].call}`"
 
 
-def _does(facts: Facts, operand: int) -> str:
-    """`x.view(-1)` gives a view of x and carries gradient to x."""
-    places = facts.places(operand)
-    if not places:
-        return f"{_call(facts, operand)} runs on none of the inputs."
-    parts = [_by_input(facts, places, lambda place: _memory(facts, operand, place))]
-    graph = {
-        True: "carries gradient to x",
-        False: "cuts the graph: no gradient reaches x",
-        "zeros": "gives x a gradient of zeros",
-    }.get(facts.value("gradient_reaches_source", operand), "")
-    changed = facts.value("changes_source", operand)
-    parts += [f"changes x in place ({changed})"] if isinstance(changed, str) else []
-    parts += [graph] if graph else []
-    refused = [place for place in range(len(facts.inputs)) if facts.value("runs", operand, place) is False]
-    if refused:
-        few = len(refused) <= len(places)
-        parts.append(f"is refused for {facts.names(refused)}" if few else f"runs only for {facts.names(places)}")
-    return f"{_call(facts, operand)} {_listed(parts)}."
+def _gives(facts: Facts, operand: int, place: int) -> str:
+    """`changes x in place`, `gives a view of x`, `gives a copy of x`: the object, its memory and what happens to x."""
+    parts = []
+    changed, filled = facts.value("changes_source", operand, place), facts.value("fills_grad", operand, place)
+    changes = changed.split(", ") if isinstance(changed, str) else []
+    if isinstance(filled, str):
+        changes = [name for name in changes if name != ".grad"]
+        parts.append(f"fills .grad of {filled.replace(', ', ' and ')}")
+    if changes:
+        parts.insert(0, _changes(changes))
+    if facts.value("same_object", operand, place) and any(part.startswith("writes") for part in parts):
+        return " and ".join(parts)
+    return " and ".join([*parts, _object(facts, operand, place)])
 
 
-def _memory(facts: Facts, operand: int, place: int) -> str:
-    if facts.value("same_object", operand, place):
-        return "returns x itself"
-    if facts.value("is_view", operand, place):
-        return "gives a view of x"
+def _changes(changed: list[str]) -> str:
+    written = {"values": "writes x in place", "written with the same values": "writes x in place, the same values"}
+    if changed[0] in written:
+        return written[changed[0]]
+    return f"changes {_listed([f'x{name}' if name.startswith('.') else f'x.{name}' for name in changed])}"
+
+
+def _object(facts: Facts, operand: int, place: int) -> str:
+    returned = str(facts.value("returns", operand, place))
     shared = facts.value("shares_storage", operand, place)
-    if shared is None:
-        return f"returns {facts.value('returns', operand, place)}"
-    return "gives another tensor on x's memory" if shared else "gives new memory"
+    if returned == "None":
+        return "returns None"
+    if facts.value("same_object", operand, place):
+        return "gives x itself back"
+    if facts.value("requires_grad", operand, place) is None:
+        on = "" if shared is None else " on x's memory" if shared else " with memory of its own"
+        return f"gives {_article(returned)}{on}"
+    several = returned.startswith(("tuple", "list"))
+    first = f"gives a {returned}, the first " if several else "gives "
+    if facts.value("is_view", operand, place):
+        return f"{first}a view of x"
+    if shared:
+        return f"{first}{_article(returned) if returned == 'Parameter' else 'another tensor'} on x's memory"
+    return first + ("new memory" if facts.value("shares_storage", operand) else _new(facts, operand))
 
 
-def _by_input(facts: Facts, places: Sequence[int], phrase: Callable[[int], str]) -> str:
-    """What holds on the main input, then the inputs on which something else does."""
-    groups: dict[str, list[int]] = {}
-    for place in places:
-        groups.setdefault(phrase(place), []).append(place)
-    (first, _), *others = groups.items()
-    return first + "".join(f" (but {text} for {facts.names(at)})" for text, at in others)
+def _new(facts: Facts, operand: int) -> str:
+    values, shape = facts.text("values", operand), facts.text("result_shape", operand)
+    if values.startswith("not set"):
+        return "a new tensor whose numbers are not set"
+    if values.startswith("random"):
+        return "a new tensor of random numbers"
+    if not shape.endswith("as x"):
+        return f"a new tensor of shape {shape.partition(' each')[0]}" if shape.count("(") == 1 else "a new tensor"
+    if not values.startswith(SAME_NUMBERS):
+        return "a new tensor"
+    dtype = facts.text("result_dtype", operand)
+    return "a copy of x" if dtype.endswith("as x") else f"a copy of x in {dtype}"
 
 
-def _differences(rows: Sequence[Row]) -> str:
-    apart = [row.label for row in rows if row.differs and row.group != "cost"]
-    if not apart:
-        return "No probe but the costs tells them apart on these inputs."
-    if len(apart) > NAMED:
-        return f"They differ in {len(apart)} of {sum(row.group != 'cost' for row in rows)} probes."
-    return f"They differ in: {'; '.join(apart)}."
+def _in_graph(facts: Facts, places: Sequence[int]) -> list[int]:
+    return [place for place in places if facts.inputs[place].requires_grad]
 
 
-def _use(facts: Facts, operand: int) -> str:
-    """Use it when the result needs memory of its own: the reasons that the fewest others share come first."""
-    everyone = [other for other in range(len(facts.operands)) if facts.places(other)]
-    found: list[tuple[int, str]] = []
-    for reason in REASONS:
-        takers = [other for other in everyone if _gives(facts, reason, other)]
-        asked = reason.against is None or any(facts.value(reason.probe, o) == reason.against for o in everyone)
-        if asked and operand in takers and len(takers) < len(everyone) and _comparable(facts, reason.probe, everyone):
-            found.append((len(takers), reason.when))
-    for place in facts.places(operand):
-        takers = [other for other in everyone if place in facts.places(other)]
-        if len(takers) < len(everyone) and facts.inputs[place].id != "leaf":
-            found.append((len(takers), f"it has to work for {facts.names([place])}"))
-    reasons = [when for _, when in sorted(found, key=lambda each: each[0])][:MOST_REASONS]
-    return f"Use it when {_listed(reasons)}." if reasons else ""
+def _graph(facts: Facts, operand: int, place: int) -> str:
+    """Where the gradient of the result goes. What requires grad is never called a constant."""
+    reaches = facts.value("gradient_reaches_source", operand, place)
+    to_y = facts.value("gradient_reaches_y", operand) is True
+    if facts.value("requires_grad", operand, place) is None:
+        returned = facts.value("returns", operand, place)
+        return "" if returned == "None" else "no gradient reaches x through it"
+    if reaches == "error":
+        return "backward through it raises"
+    if reaches is True:
+        unchanged = " unchanged" if facts.value("gradient_is_identity", operand, place) is True else ""
+        return f"gradient flows back to x{' and y' if to_y else unchanged}"
+    if facts.value("trains", operand, place) is True:
+        return "the result is a new leaf: its gradient stays in the result"
+    if to_y:
+        return "it carries gradient to y" + (", and zeros to x" if reaches == "zeros" else ", none to x")
+    if reaches == "zeros":
+        return "x gets a gradient of zeros"
+    if facts.value("requires_grad", operand, place) is True:
+        return "it requires grad, but no gradient reaches x"
+    return "it is a constant for autograd: no gradient reaches x"
 
 
-def _gives(facts: Facts, reason: Reason, operand: int) -> bool:
-    value = facts.value(reason.probe, operand)
-    if isinstance(value, str) and reason.answer is True:
-        return reason.probe == "changes_source"
-    return value is not None and value == reason.answer
+def _write(facts: Facts, operand: int) -> str:
+    """What a write to the result does, where the result is a tensor other than x."""
+    written = facts.value("write_result_then_backward", operand)
+    unusable = facts.value("use_in_graph", operand) == "error" or facts.value("gradient_reaches_source", operand) == "error"
+    if facts.value("same_object", operand) or written is None or (unusable and written == "error"):
+        return ""
+    if written == "fine":
+        places = facts.places(operand)
+        wrong = [each for each in places if facts.value("write_result_then_backward", operand, each) not in ("fine", None)]
+        but = f", but not for {conditions(facts.inputs, wrong, places)}" if wrong else ""
+        return f"You may write to the result before backward{but}."
+    if written == "write refused":
+        return "A write to the result in place is refused."
+    if written == "error" and facts.value("shares_storage", operand):
+        return "A write to the result is a write to x: backward raises if it needs the old values."
+    return "A write to the result makes backward raise." if written == "error" else ""
 
 
-def _comparable(facts: Facts, probe: str, operands: Sequence[int]) -> bool:
-    return all(facts.value(probe, operand) is not None for operand in operands)
+def _refused(facts: Facts, operand: int) -> str:
+    places = facts.places(operand)
+    refused = [place for place in range(len(facts.inputs)) if facts.value("runs", operand, place) is False]
+    if not refused:
+        return ""
+    everywhere = range(len(facts.inputs))
+    if len(refused) <= len(places) or _short(conditions(facts.inputs, refused, everywhere)):
+        return f"It is refused for {conditions(facts.inputs, refused, everywhere)}."
+    return f"It runs only for {conditions(facts.inputs, places, everywhere)}."
+
+
+def _short(words: str) -> bool:
+    return ", or " not in words
+
+
+def _unusable(facts: Facts, operand: int) -> str:
+    if facts.value("use_in_graph", operand) != "error" or facts.value("gradient_reaches_source", operand) == "error":
+        return ""
+    return "The result can't be used in a graph later."
 
 
 def _beware(facts: Facts, operand: int) -> str:
@@ -173,22 +201,45 @@ def _beware(facts: Facts, operand: int) -> str:
     return ""
 
 
-def _cost(facts: Facts) -> str:
-    row = facts.rows.get("time_ratio")
-    if row is None or not row.differs:
+def _by_input(facts: Facts, places: Sequence[int], phrase: Callable[[int], str]) -> str:
+    """What is true on the first input, then the inputs on which something else is."""
+    groups: dict[str, list[int]] = {}
+    for place in places:
+        groups.setdefault(phrase(place), []).append(place)
+    if not groups:
         return ""
-    times = {operand: facts.value("time_ratio", operand) for operand in range(len(facts.operands))}
-    known = {operand: ratio for operand, ratio in times.items() if isinstance(ratio, (int, float))}
-    slow = {operand: ratio for operand, ratio in known.items() if ratio >= SLOWER}
-    if not slow or len(known) < 2:
-        return ""
-    fastest = min(known, key=lambda operand: known[operand])
-    told = [f"{_call(facts, operand)} takes {_times(ratio)} times" for operand, ratio in slow.items()]
-    return f"On a large x {_listed(told)} as long as {_call(facts, fastest)}."
+    (first, _), *others = groups.items()
+    return first + "".join(f" (but {text} for {conditions(facts.inputs, at, places)})" for text, at in others if text)
 
 
-def _times(ratio: float) -> str:
-    return f"{ratio:.2g}" if ratio < 10 else f"{ratio:.0f}"
+def _nothing_differs(rows: Sequence[Row]) -> str:
+    if any(row.differs for row in rows if row.group != "cost"):
+        return ""
+    return "Nothing that was measured tells them apart, but for time and memory."
+
+
+def _costs(facts: Facts) -> str:
+    """What grows with x, where that is not the same for all."""
+    kinds: dict[str, list[str]] = {}
+    for operand in range(len(facts.operands)):
+        grows = facts.value("cost_grows", operand)
+        if isinstance(grows, str):
+            kinds.setdefault(grows, []).append(_call(facts, operand))
+    if len(kinds) < 2:
+        return ""
+    parts = []
+    for grows, calls in kinds.items():
+        verb = "take" if len(calls) > 1 else "takes"
+        if grows == "no":
+            parts.append(f"{_listed(calls)} {verb} the same time and memory whatever the size of x")
+        else:
+            parts.append(f"the {grows} of {_listed(calls)} {'grow' if ' and ' in grows else 'grows'} with x")
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _article(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeioun' and noun != 'numpy' else 'a'} {noun}"
 
 
 def _listed(parts: Sequence[str]) -> str:

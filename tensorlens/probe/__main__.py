@@ -2,7 +2,8 @@
 
 Lines out: `{"begin": what}` before anything that may crash or hang, so that the parent knows where it happened;
 `{"inputs": ...}` and `{"operands": ...}` once; `{"cell": [operand, input, probe], "answer": ...}` for each measurement;
-`{"error": line}` for a mistake of the user; `{"done": true}` last.
+`{"error": line}` for a mistake of the user; `{"spoiled": names}` where a global setting can't be restored, so that a new
+child has to go on; `{"done": true}` last.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import torch
 
 from tensorlens.compare.records import Input, input_from
 from tensorlens.errors import UsageError
-from tensorlens.probe import operands, words
+from tensorlens.probe import operands, settings, words
 from tensorlens.probe.bench import Bench
 from tensorlens.probe.choice import choose
 from tensorlens.probe.operands import Resolved
@@ -40,12 +41,15 @@ def main() -> None:
         answer(request, tell)
     except UsageError as error:
         tell({"error": str(error)})
+    except SpoiledError as error:
+        tell({"spoiled": str(error)})
     pipe.flush()
     os._exit(0)  # an operand may have left threads or half-dead objects that would crash or hang the ending
 
 
 def answer(request: dict[str, Any], tell: Tell) -> None:
     """Measure what `request` asks for and was not measured before a crash."""
+    request["settings"] = settings.snapshot()
     if "operands" in request:
         specs = [input_from(each) for each in request["inputs"]]
         resolved = [operands.read(each["operand"], each["call"], each["kind"]) for each in request["operands"]]
@@ -61,7 +65,8 @@ def answer(request: dict[str, Any], tell: Tell) -> None:
         if index in request.get("skip", ()):
             continue
         for place, spec in enumerate(specs):
-            _measure(each, spec, (index, place), done, request, tell)
+            with settings.restored():
+                _measure(each, spec, (index, place), done, request, tell)
     tell({"done": True})
 
 
@@ -77,13 +82,16 @@ def _measure(
     if (*at, "runs", False) in done:
         return
     bench = Bench(resolved.code, spec, request["options"]["size"])
+    as_found = request["settings"]
     for probe in PROBES:
         cell = (*at, probe.name)
         if cell in done or (at[1] and not probe.everywhere):
             continue
         tell({"begin": list(cell)})
+        if left := settings.changed(as_found):
+            raise SpoiledError(", ".join(left))
         try:
-            with warnings.catch_warnings():
+            with settings.kept(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 found = probe.ask(bench)
         except Exception as error:
@@ -91,6 +99,10 @@ def _measure(
         tell({"cell": list(cell), "answer": found and asdict(found)})
         if probe.name == "runs" and found and not found.value:
             return
+
+
+class SpoiledError(Exception):
+    """A global setting that was changed could not be restored: later answers would not be true of the operand."""
 
 
 def _begin(tell: Tell, avoid: Collection[str], index: int, call: str) -> bool:

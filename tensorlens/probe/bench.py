@@ -7,7 +7,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -15,9 +15,10 @@ from torch.autograd import profiler
 from torch.autograd.graph import saved_tensors_hooks
 
 from tensorlens.compare.records import Answer, Input
+from tensorlens.probe import settings
 from tensorlens.probe.code import Code
 from tensorlens.probe.inputs import Subject, differentiable, dtype_of, enlarged, make
-from tensorlens.probe.words import numbers
+from tensorlens.probe.words import numbers, without_places
 
 
 @dataclass(slots=True)
@@ -42,6 +43,30 @@ def first_tensor(value: object) -> torch.Tensor | None:
     if isinstance(value, (tuple, list)):
         return next((found for each in value if (found := first_tensor(each)) is not None), None)
     return None
+
+
+def tensors_in(value: object) -> list[torch.Tensor]:
+    """Every tensor in what an operand returned; a number, a list of numbers or an array counts as a tensor."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (tuple, list)) and any(isinstance(each, (torch.Tensor, tuple, dict)) for each in value):
+        return [found for each in value for found in tensors_in(each)]
+    if isinstance(value, (bool, int, float, complex, list)) or hasattr(value, "__array_interface__"):
+        try:
+            return [torch.as_tensor(value)]
+        except (TypeError, ValueError, RuntimeError):
+            return []
+    return []
+
+
+def _filler(tensor: torch.Tensor) -> torch.Tensor:
+    """Where a tensor holds what `fill_uninitialized_memory` fills it with."""
+    dense = tensor.detach() if strided(tensor) else tensor.detach().to_dense()
+    if dense.dtype.is_floating_point or dense.dtype.is_complex:
+        return dense.isnan()
+    return dense == (True if dense.dtype == torch.bool else torch.iinfo(dense.dtype).max)
 
 
 def memory(value: Any) -> tuple[int, int] | None:
@@ -91,13 +116,20 @@ def strided(tensor: torch.Tensor) -> bool:
     return tensor.layout == torch.strided
 
 
-def gradients(of: torch.Tensor, at: torch.Tensor, weights: torch.Tensor | None = None) -> torch.Tensor | None:
-    """The gradient of `(of * weights).sum()` (of `of.sum()`) at a leaf; None where it does not reach it."""
+def cotangent(of: torch.Tensor) -> torch.Tensor:
+    """Random numbers, always the same, for a gradient of `of`: ones would hide that a softmax passes any gradient."""
+    drawn = torch.randn(of.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    return drawn.to(of.dtype).to(of.device)
+
+
+def gradients(of: torch.Tensor, at: torch.Tensor, sent: torch.Tensor | None = None) -> torch.Tensor | None:
+    """The gradient at a leaf when `of` gets the gradient `sent` (random numbers); None where it does not reach it."""
     if not of.requires_grad:
         return None
     of = of if strided(of) else of.to_dense()
-    ones = torch.ones_like(of) if weights is None else weights
-    return torch.autograd.grad([of], [at], [ones], allow_unused=True)[0]
+    at.grad = None
+    torch.autograd.backward([of], [cotangent(of) if sent is None else sent])  # the whole graph, as a user's backward
+    return at.grad
 
 
 def allocated(action: Callable[[], object]) -> tuple[int, int]:
@@ -151,6 +183,9 @@ class Bench:
     weight_like = staticmethod(weight_like)
     backward = staticmethod(backward)
     gradients = staticmethod(gradients)
+    cotangent = staticmethod(cotangent)
+    ones = staticmethod(torch.ones_like)
+    tensors = staticmethod(tensors_in)
     strided = staticmethod(strided)
     copies_saved = staticmethod(copies_saved)
     no_grad = torch.no_grad
@@ -169,14 +204,47 @@ class Bench:
     def subject(self, spec: Input | None = None) -> Subject:
         return make(spec or self.spec)
 
-    def apply(self, subject: Subject) -> Trial:
-        """Run the operand on `subject`; random operations draw the same numbers each time."""
-        if subject.x.device.type == "cpu":
-            torch.default_generator.manual_seed(0)  # what `torch.manual_seed` does besides takes longer than most calls
-        else:
-            torch.manual_seed(0)
-        returned = self._code(subject)
+    def apply(self, subject: Subject, seed: int = 0) -> Trial:
+        """Run the operand on `subject`; random operations draw the same numbers each time.
+
+        A setting of PyTorch that the operand changed is as before afterwards: what is measured is its result.
+        """
+        settings.seed(seed)
+        before = settings.snapshot()
+        try:
+            returned = self._code(subject)
+        finally:
+            settings.restore(before)
         return Trial(subject, returned, first_tensor(returned))
+
+    def settings_changed(self) -> list[str]:
+        """The names of the settings of PyTorch that the operand leaves changed."""
+        subject, before = self.subject(), settings.snapshot()
+        try:
+            self._code(subject)
+            return [name for name in settings.changed(before) if name != settings.FILTERS]  # imports change them
+        finally:
+            settings.restore(before)
+
+    def uninitialized(self) -> bool:
+        """Whether the result holds what the memory happened to hold: PyTorch can be asked to fill that with NaN."""
+        plain, before = tensors_in(self.trial().returned), settings.snapshot()
+        try:
+            settings.fill_uninitialized()
+            subject = self.subject()
+            filled = tensors_in(self._code(subject))
+        except Exception:
+            return False
+        finally:
+            settings.restore(before)
+        return any(
+            one.shape == other.shape and bool((_filler(one) & ~_filler(other)).any())
+            for one, other in zip(filled, plain, strict=False)
+        )
+
+    def other(self, **changes: Any) -> Input:
+        """The input of this bench with some properties changed."""
+        return replace(self.spec, **changes)
 
     def trial(self, spec: Input | None = None) -> Trial:
         return self.apply(self.subject(spec))
@@ -192,11 +260,23 @@ class Bench:
                 self.apply(subject)
         finally:
             torch.set_warn_always(always)
-        return [f"{each.category.__name__}: {' '.join(str(each.message).split())}" for each in caught]
+        return [f"{each.category.__name__}: {without_places(str(each.message))}" for each in caught]
+
+    def of_size(self, size: int) -> Input:
+        """The input of this bench with about `size` elements."""
+        return enlarged(self.spec, size)
 
     @property
     def bytes_of_large(self) -> int:
-        return max(1, math.prod(self.large.shape) * dtype_of(self.large.dtype).itemsize)
+        return self.bytes_of(self.large)
+
+    @staticmethod
+    def elements(spec: Input) -> int:
+        return math.prod(spec.shape)
+
+    @staticmethod
+    def bytes_of(spec: Input) -> int:
+        return max(1, math.prod(spec.shape) * dtype_of(spec.dtype).itemsize)
 
     def settle_allocator(self) -> None:
         """Take and give back memory as the calls will: the C library's allocator learns from what is given back."""

@@ -7,9 +7,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import torch
+
 from tensorlens.compare.records import Input
 from tensorlens.errors import UsageError
-from tensorlens.probe import inputs, operands, words
+from tensorlens.probe import inputs, operands, settings, typed, words
+from tensorlens.probe.bench import first_tensor
+from tensorlens.probe.inputs import differentiable
 from tensorlens.probe.operands import Resolved, Unresolved
 from tensorlens.probe.samples import samples
 
@@ -52,27 +56,61 @@ def choose(
 def _best(
     texts: Sequence[str], options: Mapping[str, Any], crashed: Collection[int], begin: Callable[[int, str], bool]
 ) -> Attempt:
-    """The first attempt in which every operand ran, or the one in which the most did."""
+    """The first attempt in which every operand ran and gave numbers; else in which every one ran; else the most."""
     tried: list[Attempt] = []
-    for attempts in (_usual(options), _sampled(texts, options, tried)):
+
+    def run(attempt: Attempt) -> bool:
+        for index, text in enumerate(texts):
+            skipped = index in crashed
+            found = operands.skipped(text) if skipped else _resolve(attempt, index, text, partial(begin, index))
+            attempt.found.append(found)
+        tried.append(attempt)
+        return not attempt.unresolved
+
+    for attempts in (_usual(texts, options), _sampled(texts, options, tried)):
         for attempt in attempts:
-            for index, text in enumerate(texts):
-                skipped = index in crashed
-                found = operands.skipped(text) if skipped else _resolve(attempt, index, text, partial(begin, index))
-                attempt.found.append(found)
-            if not attempt.unresolved:
-                return attempt
-            tried.append(attempt)
+            if not run(attempt):
+                continue
+            between = Attempt({**options, "values": "positive"}, attempt.shape, attempt.given)
+            if not _finite(attempt) and run(between) and _finite(between):
+                return between
+            return attempt
     return min(tried, key=lambda attempt: len(attempt.unresolved))
 
 
-def _usual(options: Mapping[str, Any]) -> Iterator[Attempt]:
-    """Inputs of every shape, then of other dtypes, as far as the user left them open."""
-    shapes = inputs.SHAPES if options.get("shape") is None else [tuple(options["shape"])]
-    for shape in shapes:
-        yield Attempt(options, shape)
+def _usual(texts: Sequence[str], options: Mapping[str, Any]) -> Iterator[Attempt]:
+    """Inputs of every shape, of other values and of other dtypes, as far as the user left them open."""
+    wanted = [typed.SHAPES[text] for text in texts if text in typed.SHAPES]
+    shapes = (*wanted[:1], *inputs.SHAPES) if options.get("shape") is None else [tuple(options["shape"])]
+    for values in ("signed", "positive"):
+        for shape in shapes:
+            yield Attempt({**options, "values": values}, shape)
     for dtype in OTHER_DTYPES if options.get("dtype") is None else ():
         yield Attempt({**options, "dtype": dtype}, shapes[0])
+
+
+def _finite(attempt: Attempt) -> bool:
+    """Whether what every operand gives for the first of the inputs that it runs on are numbers, and not NaN."""
+    return all(_gives_numbers(each, attempt.specs) for each in attempt.found if isinstance(each, Resolved))
+
+
+def _gives_numbers(resolved: Resolved, specs: Sequence[Input]) -> bool:
+    for spec in specs:
+        try:
+            with settings.restored():
+                settings.seed()
+                result = first_tensor(resolved.code(inputs.make(spec)))
+        except Exception:
+            continue
+        return result is None or not (differentiable(result.dtype) and _has_nan(result))
+    return True
+
+
+def _has_nan(result: torch.Tensor) -> bool:
+    try:
+        return not bool(result.detach().isfinite().all())
+    except Exception:
+        return False
 
 
 def _sampled(texts: Sequence[str], options: Mapping[str, Any], tried: Sequence[Attempt]) -> Iterator[Attempt]:
@@ -122,7 +160,8 @@ def _main_first(resolved: Mapping[int, Resolved], specs: list[Input], begin: Cal
 
 def _runs(resolved: Resolved, spec: Input) -> bool:
     try:
-        resolved.code(inputs.make(spec))
+        with settings.restored():
+            resolved.code(inputs.make(spec))
     except Exception:
         return False
     return True

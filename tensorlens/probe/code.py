@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import copy
+import importlib
+import math
 import runpy
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +27,7 @@ class Code:
     def __init__(self, text: str, extra: dict[str, Any] | None = None) -> None:
         tree = ast.parse(text, "<operand>", "exec")
         self.uses_y = any(isinstance(node, ast.Name) and node.id == "y" for node in ast.walk(tree))
-        names = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional, **(extra or {})}
+        names = {**namespace(), **(extra or {})}
         self.function: Callable[..., Any] = _function(tree, names)
 
     def __call__(self, subject: Subject) -> Any:
@@ -32,6 +37,17 @@ class Code:
         """What `function` is to be called with."""
         other = torch.float32 if subject.x.dtype == torch.float64 else torch.float64
         return subject.x, subject.y, other, subject.x.device
+
+
+@cache
+def namespace() -> dict[str, Any]:
+    """The modules that an operand may name."""
+    names: dict[str, Any] = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional, "optim": torch.optim}
+    names |= {"copy": copy, "math": math}
+    with contextlib.suppress(ImportError):
+        numpy = importlib.import_module("numpy")
+        names |= {"np": numpy, "numpy": numpy}
+    return names
 
 
 def loaded(path: Path, function: str) -> Callable[..., Any]:

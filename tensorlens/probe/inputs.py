@@ -6,11 +6,14 @@ import difflib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import combinations
 from typing import Any
 
 import torch
 
-from tensorlens.compare.records import Input
+from tensorlens.compare.numbers import VALUES, flat, room
+from tensorlens.compare.records import Input, Layout
 from tensorlens.errors import UsageError
 
 SHAPES = ((3, 2), (3, 3), (3,), (2, 3, 4), (1,), (), (1, 2, 6, 6), (2, 3, 4, 6, 6))  # tried until every operand runs
@@ -20,16 +23,11 @@ MANY = 10_000  # elements; beyond, the numbers do not matter but the time to mak
 
 @dataclass(slots=True)
 class Subject:
-    """The tensors of one measurement. The gradient of `x` is read at `leaf`, at `window` of it."""
+    """The tensors of one measurement. The gradient of `x` is read at `leaf`, which has the numbers of x."""
 
     x: torch.Tensor
     y: torch.Tensor
     leaf: torch.Tensor | None  # None: x does not require grad
-    window: slice | None  # x is this part of the leaf; None: all of it
-
-    def gradient(self, full: torch.Tensor | None) -> torch.Tensor | None:
-        """The part of the leaf's gradient that is x's."""
-        return full if full is None or self.window is None else full[self.window]
 
 
 def dtype_of(name: str) -> torch.dtype:
@@ -64,32 +62,84 @@ def differentiable(dtype: torch.dtype) -> bool:
 
 
 def inputs_for(shape: tuple[int, ...], options: Mapping[str, Any]) -> list[Input]:
-    """The main input, then one for each property that the user left open, differing in that property alone."""
+    """The main input, then those that differ from it in one property or in two, of those that the user left open.
+
+    Pairs are there so that an answer is put down to the property that it depends on: a non-leaf x also requires grad.
+    """
+    main = _main(shape, options)
+    changes = _changes(main, options)
+    found = {"x": main}
+    for count in (1, 2):
+        for names in combinations(changes, count):
+            changed: dict[str, Any] = {}
+            for name in names:
+                changed |= changes[name]
+            distinct = sum(len(changes[name]) for name in names) == len(changed)
+            if distinct and _telling(names) and _possible(replace(main, **changed)):
+                key = "+".join(names)
+                labels = " and ".join(LABELS[name] for name in names)
+                found[key] = replace(main, id=key, label=f"an x {labels}", **changed)
+    return list(found.values())
+
+
+def _telling(names: tuple[str, ...]) -> bool:
+    """Whether two changes together can tell more than each alone: dtype and size matter with requires grad only."""
+    return len(names) < 2 or not {"size_one", "float64"} & set(names) or "no_grad" in names
+
+
+LABELS = {
+    "leaf": "that is a leaf",
+    "no_grad": "without grad",
+    "transposed": "that is transposed",
+    "every_second": "of the form b[..., ::2]",
+    "first_columns": "of the form b[..., :n], b being wider",
+    "view": "that is a view",
+    "size_one": "whose last dimension is 1",
+    "float64": "of float64",
+}
+
+
+def _main(shape: tuple[int, ...], options: Mapping[str, Any]) -> Input:
     dtype = options.get("dtype") or "float32"
-    fixed = {
-        key: options[key] for key in ("requires_grad", "leaf", "contiguous", "view") if options.get(key) is not None
-    }
-    grad = fixed.get("requires_grad", differentiable(dtype_of(dtype)))
-    main = Input("x", "x", shape, dtype, options.get("device") or "cpu", grad, not grad, True, False)
-    main = replace(main, **fixed)
-    if not main.requires_grad:
-        main = replace(main, leaf=True)
-    if main.requires_grad and not main.leaf:
-        main = replace(main, label="a non-leaf x")
-    variants = [main]
-    if main.requires_grad and "leaf" not in fixed:
-        variants.append(replace(main, id="leaf", label="a leaf x", leaf=True))
-    if main.requires_grad and "requires_grad" not in fixed and fixed.get("leaf") is not False:
-        variants.append(replace(main, id="no_grad", label="an x without grad", requires_grad=False, leaf=True))
-    if "contiguous" not in fixed and any(size > 1 for size in shape):
-        variants.append(replace(main, id="non_contiguous", label="a non-contiguous x", contiguous=False))
-    if "view" not in fixed:
-        variants.append(replace(main, id="view", label="an x that is a view", view=True))
-    if not options.get("shape") and len(shape) > 1:
-        variants.append(replace(main, id="size_one", label="x with a last dimension of 1", shape=(*shape[:-1], 1)))
-    if not options.get("dtype"):
-        variants.append(replace(main, id="float64", label="a float64 x", dtype="float64"))
-    return variants
+    grad = options.get("requires_grad")
+    grad = differentiable(dtype_of(dtype)) if grad is None else grad
+    leaf = not grad or bool(options.get("leaf"))
+    main = Input("x", "x", shape, dtype, options.get("device") or "cpu", grad, leaf)
+    main = replace(main, view=bool(options.get("view")), values=options.get("values") or "signed")
+    if options.get("contiguous") is False:
+        layouts: tuple[Layout, ...] = ("transposed", "every_second")
+        main = replace(main, layout=next((each for each in layouts if _possible(replace(main, layout=each))), "contiguous"))
+    return main
+
+
+def _changes(main: Input, options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Name of a change -> the fields of the main input that it replaces."""
+    open_ = {key for key in ("requires_grad", "leaf", "contiguous", "view", "dtype", "shape") if options.get(key) is None}
+    changes: dict[str, dict[str, Any]] = {}
+    if main.requires_grad and "leaf" in open_:
+        changes["leaf"] = {"leaf": True, "requires_grad": True}
+    if main.requires_grad and "requires_grad" in open_ and options.get("leaf") is not False:
+        changes["no_grad"] = {"leaf": True, "requires_grad": False}
+    if "contiguous" in open_:
+        for layout in ("transposed", "every_second", "first_columns"):
+            changes[layout] = {"layout": layout}
+    if "view" in open_:
+        changes["view"] = {"view": True}
+    if "shape" in open_ and len(main.shape) > 1:
+        changes["size_one"] = {"shape": (*main.shape[:-1], 1)}
+    if "dtype" in open_:
+        changes["float64"] = {"dtype": "float64"}
+    return changes
+
+
+def _possible(spec: Input) -> bool:
+    """Whether there is a tensor of this layout: of a row, a scalar or one column there is none that is transposed."""
+    large = [extent for extent in spec.shape if extent > 1]
+    if spec.layout == "contiguous":
+        return True
+    if not large or spec.shape[-1] < 2:
+        return False
+    return spec.layout == "every_second" or len(large) > 1
 
 
 def enlarged(base: Input, size: int) -> Input:
@@ -106,41 +156,45 @@ def make(spec: Input) -> Subject:
     """Tensors as `spec` describes them."""
     dtype = dtype_of(spec.dtype)
     grad = spec.requires_grad and differentiable(dtype)
-    whole = (spec.shape[0] + 1, *spec.shape[1:]) if spec.view and spec.shape else (2,) if spec.view else spec.shape
-    window = slice(1, None) if spec.view and spec.shape else None
-    numbers = _strided(_numbers(whole, dtype, spec.device), spec.contiguous)
-    y = _numbers(spec.shape, dtype, spec.device, start=4).requires_grad_(grad)
-    if not grad or spec.leaf:
-        x = (numbers[1:] if spec.shape else numbers[1]) if spec.view else numbers
-        x.requires_grad_(grad)
-        return Subject(x, y, x if grad else None, None)
-    leaf = numbers.requires_grad_()
-    x = (
-        leaf.clone()
-        if spec.contiguous
-        else torch.empty_strided(leaf.shape, leaf.stride(), dtype=dtype, device=leaf.device).copy_(leaf)
+    numbers, second = VALUES[spec.values]
+    y, values = (
+        _tensor(spec.shape, spec.dtype, spec.device, each) for each in (second, numbers)
     )
-    if spec.view:
-        x = x[1:] if spec.shape else x[1]
-    return Subject(x, y, leaf, window if spec.shape else slice(1, 2))
+    y.requires_grad_(grad)
+    if not grad or spec.leaf:
+        x = _laid_out(values, spec)
+        x = x[1] if spec.view else x
+        x.requires_grad_(grad)
+        return Subject(x, y, x if grad else None)
+    leaf = values.requires_grad_()
+    if spec.contiguous and not spec.view:
+        return Subject(leaf.clone(), y, leaf)
+    with torch.no_grad():
+        empty = _laid_out(leaf, spec)
+    empty.copy_(torch.stack([leaf, leaf]) if spec.view else leaf)
+    return Subject(empty[1] if spec.view else empty, y, leaf)
 
 
-def _numbers(shape: tuple[int, ...], dtype: torch.dtype, device: str, start: int = 0) -> torch.Tensor:
-    """0.1, 0.2, ... (1, 2, ... where there are no fractions): within the domain of most functions, short to print."""
+def _tensor(shape: tuple[int, ...], dtype: str, device: str, numbers: tuple[float, ...]) -> torch.Tensor:
     if math.prod(shape) > MANY:
-        return torch.full(shape, 0.5 if differentiable(dtype) else 1, dtype=dtype, device=device)
-    count = torch.arange(start, start + math.prod(shape), device=device) % 9 + 1
+        kind = dtype_of(dtype)
+        return torch.full(shape, 0.5 if differentiable(kind) else 1, dtype=kind, device=device)
+    return _small(shape, dtype, device, numbers).clone()
+
+
+@lru_cache(maxsize=64)
+def _small(shape: tuple[int, ...], dtype_name: str, device: str, numbers: tuple[float, ...]) -> torch.Tensor:
+    dtype = dtype_of(dtype_name)
+    values = torch.tensor(flat(shape, numbers), dtype=torch.float64, device="cpu")
     if dtype == torch.bool:
-        return (count % 2 == 1).reshape(shape).clone()
-    values = count.to(torch.float64) / 10 if differentiable(dtype) else count
-    return values.to(dtype).reshape(shape).clone()
+        values = (values > 0).to(torch.float64)
+    elif not differentiable(dtype):
+        values = (values * 2).trunc() if min(numbers) < 0 else (values * 8).ceil()
+        values = values.abs() if dtype == torch.uint8 else values
+    return values.to(dtype).reshape(shape).to(device)
 
 
-def _strided(values: torch.Tensor, contiguous: bool) -> torch.Tensor:
-    if contiguous or values.dim() == 0:
-        return values
-    if values.dim() == 1 or sum(size > 1 for size in values.shape) < 2:
-        strides = [stride * 2 for stride in values.stride()]
-    else:
-        strides = list(reversed(torch.empty(values.shape[::-1], device="meta").stride()))
-    return torch.empty_strided(values.shape, strides, dtype=values.dtype, device=values.device).copy_(values)
+def _laid_out(values: torch.Tensor, spec: Input) -> torch.Tensor:
+    """A copy of `values` with the strides of the layout; for a view two of them, the second of which is to be x."""
+    sizes, strides = room(spec)
+    return torch.empty_strided(sizes, strides, dtype=values.dtype, device=values.device).copy_(values.detach())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import difflib
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -17,8 +18,8 @@ import torch
 from tensorlens.compare.records import Operand
 from tensorlens.errors import UsageError
 from tensorlens.paths import is_file
-from tensorlens.probe import arguments
-from tensorlens.probe.code import Code, loaded
+from tensorlens.probe import arguments, settings, typed
+from tensorlens.probe.code import Code, loaded, namespace
 from tensorlens.probe.inputs import Subject
 from tensorlens.probe.words import one_line
 
@@ -30,7 +31,10 @@ NAMESPACES = {
     "special": torch.special,
     "fft": torch.fft,
     "autograd": torch.autograd,
+    "np": namespace().get("np"),
+    "copy": copy,
 }
+WRITTEN_SHORT = ("torch", "F", "np", "copy")  # as they are in an operand; the others are parts of torch
 MISTAKES = (NameError, AttributeError, TypeError, ImportError)  # of the one who typed it, not of torch
 READINGS = 400  # tried for one operand on inputs of one shape
 BODY = "r = x * 2"  # what a context manager is put around
@@ -71,7 +75,8 @@ def resolve(
             continue
         for fresh in subjects:
             try:
-                result = resolved.code(fresh())
+                with settings.restored():
+                    result = resolved.code(fresh())
             except Exception as error:
                 first = first or Unresolved(resolved, error, _advice(text, resolved))
             else:
@@ -88,12 +93,15 @@ def readings(text: str) -> Iterator[Resolved]:
     if script:
         yield from _script_function(text, Path(script[1]), script[2])
     elif re.fullmatch(r"x\.\w+|(?![xy]\b)[A-Za-z_][\w.]*", text):
+        if text in typed.MEANT:
+            call = typed.MEANT[text]
+            yield read(text, call, "method" if call.startswith("x.") else "function")
         yield from (read(text, call, kind) for call, kind in _calls(text))
     else:
         if not text.strip():
             raise UsageError("an operand is empty")
         try:
-            yield read(text, text, "code")
+            yield read(text, typed.completed(text), "code")
         except (SyntaxError, ValueError) as error:
             reason = error.msg if isinstance(error, SyntaxError) else str(error)
             raise UsageError(f'can\'t read the operand "{one_line(text)}": {reason}') from None
@@ -138,7 +146,7 @@ def _calls(text: str) -> Iterator[tuple[str, str]]:
         found = getattr(module, name, None)
         if prefix not in ("", space, f"torch.{space}") or not callable(found):
             continue
-        path = space if space in ("torch", "F") else f"torch.{space}"
+        path = space if space in WRITTEN_SHORT else f"torch.{space}"
         if isinstance(found, type) and hasattr(found, "__enter__"):
             for given in ("", "False", "x.device.type"):
                 yield f"with {path}.{name}({given}): {BODY}", "context"
@@ -181,7 +189,8 @@ def _script_function(text: str, path: Path, name: str) -> Iterator[Resolved]:
 
 @cache
 def _function(path: str, name: str) -> Callable[..., Any]:
-    return loaded(Path(path), name)
+    with settings.restored():
+        return loaded(Path(path), name)
 
 
 def _is_context(result: object) -> bool:

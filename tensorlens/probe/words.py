@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
 from tensorlens.compare.records import Answer
@@ -11,8 +13,13 @@ LONGEST = 60  # characters of a printed tensor
 
 def raised(error: BaseException, text: str = "error", value: Any = "error") -> Answer:
     """An exception as an answer: PyTorch's first paragraph, with the code of the page that explains it."""
-    message = one_line(str(error).split("\n\n")[0])
+    message = without_places(str(error).split("\n\n")[0])
     return Answer(value, text, f"{type(error).__name__}: {message}".removesuffix(": "), classify(str(error)))
+
+
+def without_places(text: str) -> str:
+    """A message on one line, without the places in PyTorch's C++ sources, which are nobody's who reads it."""
+    return one_line(re.sub(r"\s*\(Triggered internally at [^()]*\)", "", text))
 
 
 def one_line(text: str) -> str:
@@ -45,6 +52,29 @@ def numbers(tensor: Any) -> str:
     if len(text) <= LONGEST:
         return text
     return f"{', '.join(short[:4])}, ... of shape {shape_text(tuple(tensor.shape))}"
+
+
+def digest(tensors: Sequence[Any]) -> str:
+    """The numbers of tensors as text that can be compared, whatever their shape and dtype."""
+    parts: list[str] = []
+    for tensor in tensors:
+        plain = tensor.detach()
+        plain = plain.to_dense() if plain.layout != _strided() else plain
+        plain = plain.resolve_conj().resolve_neg()
+        for value in plain.reshape(-1).tolist():
+            parts += [repr(value.real), repr(value.imag)] if isinstance(value, complex) else [repr(float(value))]
+    return " ".join(parts)
+
+
+def _strided() -> Any:
+    import torch
+
+    return torch.strided
+
+
+def shortened(text: str) -> str:
+    """At most a few lines of a table cell."""
+    return text if len(text) <= 2 * LONGEST else f"{text[: 2 * LONGEST].rsplit(' ', 1)[0]} ..."
 
 
 def shape_text(shape: tuple[int, ...]) -> str:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tensorlens.compare.explain import exceptions, kind, quoted
 from tensorlens.compare.records import Answer, Comparison, Row
 from tensorlens.render.text import safe
 
 APART = "!="  # the mark of a row in which the operands differ
 NOT_ASKED = "-"
+LAYOUTS = {"transposed": "transposed", "every_second": "b[..., ::2]", "first_columns": "b[..., :n] of a wider b"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,20 +32,36 @@ class Notes:
     def __init__(self) -> None:
         self._numbers: dict[str, tuple[int, Answer]] = {}
 
-    def shown(self, answer: Answer) -> str:
-        """The answer's text, with the number of its error."""
-        if not answer.error:
-            return safe(answer.text)
-        same = answer.code or re.sub(r"\[[^\]]*\]|\d+", "#", answer.error)
-        number, _ = self._numbers.setdefault(same, (len(self._numbers) + 1, answer))
-        return f"{safe(answer.text)} ({number})"
+    def shown(self, answers: Sequence[Answer]) -> str:
+        """The text of answers of one kind, with the numbers of their errors."""
+        numbers: list[int] = []
+        for answer in answers:
+            if answer.error:
+                number, _ = self._numbers.setdefault(quoted(answer.error), (len(self._numbers) + 1, answer))
+                numbers += [] if number in numbers else [number]
+        text = safe(answers[0].text)
+        return f"{text} ({', '.join(map(str, numbers))})" if numbers else text
 
     def listed(self) -> list[tuple[str, str, str]]:
-        """(`(1)`, PyTorch's message without its advice on other tools, the code of its page) in order."""
-        return [
-            (f"({number})", safe(answer.error.partition(" Hint: ")[0]), answer.code)
-            for number, answer in self._numbers.values()
-        ]
+        """(`(1)`, PyTorch's message as it is quoted, the code of its page) in order."""
+        return [(f"({number})", safe(message), answer.code) for message, (number, answer) in self._numbers.items()]
+
+
+def shown_rows(comparison: Comparison, everything: bool) -> tuple[list[Row], list[Row]]:
+    """The rows in which the operands' cells differ, and those in which they agree.
+
+    By default without what costs, details, and what all agree in but the basic rows.
+    """
+    apart: list[Row] = []
+    alike: list[Row] = []
+    for row in comparison.rows:
+        if row.group == "cost" or (row.level == "detail" and not everything):
+            continue
+        cells = cells_of(comparison, row, Notes())
+        if not (row.differs or everything or row.level == "basic"):
+            continue
+        (alike if not row.differs and len(set(cells)) == 1 else apart).append(row)
+    return apart, alike
 
 
 def cells_of(comparison: Comparison, row: Row, notes: Notes) -> list[Cell]:
@@ -71,26 +88,15 @@ def main_input(comparison: Comparison) -> str:
     traits += [] if main.device == "cpu" else [main.device]
     traits.append("requires grad" if main.requires_grad else "no grad")
     traits += ["a leaf"] if main.leaf and main.requires_grad else []
-    traits += ["non-contiguous"] if not main.contiguous else []
+    traits += [LAYOUTS[main.layout]] if not main.contiguous else []
     traits += ["a view"] if main.view else []
+    traits += ["values between 0 and 1"] if main.values == "positive" else []
     return ", ".join(traits)
 
 
 def _cell(comparison: Comparison, answers: dict[int, Answer], places: Sequence[int], notes: Notes) -> Cell:
     main = answers.get(comparison.main)
-    groups: dict[object, list[int]] = {}
-    for place in places:
-        answer = answers.get(place)
-        if answer and place != comparison.main and (main is None or _kind(answer) != _kind(main)):
-            groups.setdefault(_kind(answer), []).append(place)
-    text = notes.shown(main) if main else NOT_ASKED
-    others = (
-        (", ".join(comparison.inputs[place].label for place in group), notes.shown(answers[group[0]]))
-        for group in groups.values()
-    )
-    return Cell(text, tuple(others))
-
-
-def _kind(answer: Answer) -> object:
-    """What makes two answers the same: `(3, 2), as x` and `(3, 1), as x` are."""
-    return "as x" if answer.text.endswith(", as x") else (answer.value, answer.code)
+    like_main = [answers[place] for place in places if place in answers and main and kind(answers[place]) == kind(main)]
+    text = notes.shown([main, *like_main]) if main else NOT_ASKED
+    found = exceptions(comparison.inputs, answers, comparison.main, places)
+    return Cell(text, tuple((words, notes.shown(given)) for words, given in found))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tensorlens.compare.records import Comparison, to_dict
 from tensorlens.errors import UsageError
-from tensorlens.render.cells import APART, Notes, cells_of, main_input
+from tensorlens.render.cells import APART, Notes, cells_of, main_input, shown_rows
 from tensorlens.render.comparison_table import to_terminal
 from tensorlens.render.marked import code, escaped, marked
 from tensorlens.render.options import RenderOptions
@@ -34,7 +34,11 @@ def to_markdown(comparison: Comparison, options: RenderOptions) -> str:
     calls = [code(operand.call) for operand in comparison.operands]
     lines = [f"| | probe | {' | '.join(calls)} |", "|---" * (len(calls) + 2) + "|"]
     notes = Notes()
+    apart, alike = shown_rows(comparison, options.everything)
+    shown = {row.probe for row in (*apart, *alike)}
     for row in comparison.rows:
+        if row.probe not in shown and not (options.everything and row.group == "cost"):
+            continue
         cells = ["<br>".join(map(escaped, cell.lines)) for cell in cells_of(comparison, row, notes)]
         lines.append(f"| {APART if row.differs else ''} | {escaped(row.label)} | {' | '.join(cells)} |")
     lines += ["", f"torch {comparison.torch}, x: {escaped(main_input(comparison))}. `{APART}`: they differ.", ""]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from tensorlens.compare.records import Comparison, Row
-from tensorlens.render.cells import APART, NOT_ASKED, Cell, Notes, cells_of, main_input
+from tensorlens.render.cells import APART, NOT_ASKED, Cell, Notes, cells_of, main_input, shown_rows
 from tensorlens.render.layout import GAP, Line, paragraph, to_text
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.text import pad, safe, wrap
@@ -20,16 +21,14 @@ def to_terminal(comparison: Comparison, options: RenderOptions) -> str:
     size = max(options.width, 40)
     notes = Notes()
     head = f"compare   torch {comparison.torch}   x: {main_input(comparison)}"
-    meaning = [row for row in comparison.rows if row.group != "cost"]
-    alike = [row for row in meaning if not row.differs]
+    apart, alike = shown_rows(comparison, options.everything)
+    costs = [row for row in comparison.rows if row.group == "cost"] if options.everything else []
     sections = [
         [*paragraph(head, size, style="heading", hang=10), *_legend(comparison, size)],
-        _columns(comparison, "they differ", [row for row in meaning if row.differs], notes, size),
-        _agreed(comparison, [row for row in alike if _asked_of_all(comparison, row)], notes, size),
-        _columns(comparison, "not asked of all", [r for r in alike if not _asked_of_all(comparison, r)], notes, size),
-        _columns(
-            comparison, "cost, on a large x", [row for row in comparison.rows if row.group == "cost"], notes, size
-        ),
+        _columns(comparison, "they differ", apart, notes, size),
+        _agreed(comparison, alike, notes, size),
+        _columns(comparison, "cost, on a large x", costs, notes, size),
+        _layouts(comparison, [*apart, *alike], size),
         [line for note in notes.listed() for line in _note(note, size)],
         [line for part in comparison.summary.splitlines() for line in paragraph(safe(part), size, hang=2)],
     ]
@@ -39,12 +38,20 @@ def to_terminal(comparison: Comparison, options: RenderOptions) -> str:
     return to_text(lines, options.color)
 
 
+def _layouts(comparison: Comparison, rows: Sequence[Row], size: int) -> list[Line]:
+    """What `b` is, where the table speaks of it."""
+    lines = [text for row in rows for cell in cells_of(comparison, row, Notes()) for text in cell.lines]
+    if not any("b[..., " in text for text in lines):
+        return []
+    return paragraph("b[..., ::2], b[..., :n]: every second column, the first columns, of a b twice as wide as x", size)
+
+
 def _legend(comparison: Comparison, size: int) -> list[Line]:
     """What was run for each operand, where the table has no room to say so."""
     calls = [(safe(each.operand), safe(each.call)) for each in comparison.operands]
     if all(name in _heads(comparison, size) for _, name in calls):
         return []
-    column = min(max(width(name) for name, _ in calls), size // 3)
+    column = min(max(width(name) for name, _ in calls), size // 2)
     return [
         line
         for name, call in calls
@@ -59,7 +66,7 @@ def _heads(comparison: Comparison, size: int) -> list[str]:
     calls = [safe(operand.call) for operand in comparison.operands]
     return (
         calls
-        if all(width(call) <= 2 * room for call in calls)
+        if all(width(call) <= room for call in calls)
         else [safe(each.operand) for each in comparison.operands]
     )
 
@@ -87,7 +94,7 @@ def _columns(comparison: Comparison, title: str, rows: Sequence[Row], notes: Not
             *(line for row in rows for line in _groups(comparison, row, notes, size)),
         ]
     label, room = _label_width(comparison, size), _room(comparison, size)
-    heads = [([name], room) for name in _heads(comparison, size)]
+    heads = [([_breakable(name, room)], room) for name in _heads(comparison, size)]
     lines = _block([([""], len(APART)), ([title], label), *heads], "heading")
     for row in rows:
         cells = [(cell.lines, room) for cell in cells_of(comparison, row, notes)]
@@ -95,8 +102,16 @@ def _columns(comparison: Comparison, title: str, rows: Sequence[Row], notes: Not
     return lines
 
 
-def _asked_of_all(comparison: Comparison, row: Row) -> bool:
-    return {seen.operand for seen in row.evidence} == set(range(len(comparison.operands)))
+def _breakable(code: str, room: int) -> str:
+    """Code with a blank where it is to be broken: before a dot or behind a bracket, not inside of a name."""
+    if width(code) <= room:
+        return code
+    lines = [""]
+    for part in re.findall(r"\.?[^.(,\s]*[(,\s]?", code):
+        if lines[-1] and width(lines[-1] + part.rstrip()) > room - (2 if lines[1:] else 0):
+            lines.append("")
+        lines[-1] += part
+    return " ".join(line.strip() for line in lines)
 
 
 def _agreed(comparison: Comparison, rows: Sequence[Row], notes: Notes, size: int) -> list[Line]:
@@ -107,9 +122,9 @@ def _agreed(comparison: Comparison, rows: Sequence[Row], notes: Notes, size: int
     lines: list[Line] = [[(" " * MARK + "they agree", "heading")]]
     for row in rows:
         fullest = max(cells_of(comparison, row, notes), key=lambda cell: (cell.text != NOT_ASKED, len(cell.others)))
-        lines += _block(
-            [([""], len(APART)), ([row.label], label), (fullest.lines, size - MARK - label - len(GAP))], "plain"
-        )
+        first, *others = fullest.lines
+        told = [f"equal: {first}" if row.probe == "values" else first, *others]
+        lines += _block([([""], len(APART)), ([row.label], label), (told, size - MARK - label - len(GAP))], "plain")
     return lines
 
 

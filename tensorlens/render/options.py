@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class RenderOptions:
-    """`lesson` shows every source line and the docstring; `statements` are the texts of documented claims by id."""
+    """`everything` unfolds what is left out of a table by default; `lesson` shows every source line and the docstring;
+    `statements` are the texts of documented claims by id."""
 
     width: int = 80
     color: bool = False
+    everything: bool = False
     lesson: bool = False
     statements: Mapping[str, str] = field(default_factory=dict)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from tensorlens.compare.records import Answer
+from tensorlens.compare.records import Answer, Input
 from tensorlens.probe import words
 from tensorlens.probe.probes.table import probe
 
@@ -17,9 +17,13 @@ TOO_LARGE = "does not run on a large x"
 SECONDS, CALLS = 0.7, 200  # at most, for the times of one operand
 BATCH = 8  # inputs made before the first of them is used; its time does not count
 MEMORY = 100_000_000  # bytes of x that a batch may take; what belongs to it takes some times that
+LEAST = 200_000  # elements; on fewer the start of a call takes longer than its work
+SMALLER = 16  # times fewer elements are in the x that a large one is held against
+GROWN = 4  # times; what grows with x has grown 16 times, what does not is the same
+PATIENCE = 0.03  # seconds for a call on the smaller x; else both sizes are made smaller
 
 
-@probe("memory allocated", "cost", everywhere=False)
+@probe("memory allocated", "cost", everywhere=False, level="detail")
 def bytes_allocated(bench: Bench) -> Answer:
     """How much memory does the call allocate at most at one time, on a large x?"""
     subject = bench.subject(bench.large)
@@ -28,26 +32,67 @@ def bytes_allocated(bench: Bench) -> Answer:
         most, kept = bench.allocated(lambda: bench.apply(subject).returned)
     except Exception as error:
         return words.raised(error, TOO_LARGE)
-    least = own / 1000  # a scalar argument's few bytes are no cost
+    least = own / 1000  # a scalar's few bytes are no cost
     if most < least:
-        return Answer(0, "none")
+        return Answer(0, words.amount(most) if most else "none")
     times = f"{words.amount(most)}, {most / own:.1f} times x"
     return Answer(most, times if most - kept < own / 20 else f"{times}; kept: {words.amount(max(kept, 0))}")
 
 
-@probe("time per call", "cost", everywhere=False)
+@probe("time per call", "cost", everywhere=False, level="detail")
 def time_ratio(bench: Bench) -> Answer:
     """How long does a call take on a large x, against the fastest operand: median, and where half of the calls lie?"""
-    spent: list[int] = []
-    started = time.perf_counter()
     try:
         bench.settle_allocator()
-        batch = max(2, min(BATCH, MEMORY // bench.bytes_of_large))
-        while not spent or (len(spent) < CALLS and time.perf_counter() - started < SECONDS):
-            subjects = [bench.subject(bench.large) for _ in range(batch)]  # at once: making them cools the caches
-            spent += [bench.timed(subject) for subject in subjects][1:]
+        spent = _times(bench, bench.large, SECONDS, CALLS)
     except Exception as error:
         return words.raised(error, TOO_LARGE)
-    spent.sort()
     low, middle, high = (spent[int(len(spent) * part)] for part in (0.25, 0.5, 0.75))
     return Answer(middle, f"{low} {middle} {high}")  # nanoseconds: `compare.rows` makes ratios of all operands' times
+
+
+@probe("grows with x", "cost", everywhere=False, level="detail")
+def cost_grows(bench: Bench) -> Answer | None:
+    """Does a call take more time or memory on an x of 16 times as many elements?"""
+    size = bench.elements(bench.large)
+    if size < LEAST:
+        return None
+    try:
+        time_grows = _time_grows(bench, size)
+        small, large = (_allocated(bench, bench.of_size(size // times)) for times in (SMALLER, 1))
+    except Exception:
+        return None
+    own = bench.bytes_of_large
+    memory_grows = large > own / 20 and large > GROWN * small
+    text = " and ".join(name for name, grows in (("time", time_grows), ("memory", memory_grows)) if grows)
+    return Answer(text or "no", text or "no")
+
+
+def _time_grows(bench: Bench, size: int) -> bool:
+    small = _typical(bench, size // SMALLER)
+    while small > PATIENCE * 1e9 and size > SMALLER**2:
+        size //= SMALLER
+        small = _typical(bench, size // SMALLER)
+    return _typical(bench, size) > GROWN * small
+
+
+def _typical(bench: Bench, size: int) -> int:
+    """Nanoseconds of a call that nothing held up: the first quartile."""
+    spent = _times(bench, bench.of_size(size), SECONDS / 4, CALLS // 4)
+    return spent[len(spent) // 4]
+
+
+def _times(bench: Bench, spec: Input, seconds: float, calls: int) -> list[int]:
+    """Nanoseconds of each call, in ascending order."""
+    spent: list[int] = []
+    started = time.perf_counter()
+    batch = max(2, min(BATCH, MEMORY // bench.bytes_of(spec)))
+    while not spent or (len(spent) < calls and time.perf_counter() - started < seconds):
+        subjects = [bench.subject(spec) for _ in range(batch)]  # at once: making them cools the caches
+        spent += [bench.timed(subject) for subject in subjects][1:]
+    return sorted(spent)
+
+
+def _allocated(bench: Bench, spec: Input) -> int:
+    subject = bench.subject(spec)
+    return bench.allocated(lambda: bench.apply(subject).returned)[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tensorlens.compare.records import Answer
 from tensorlens.probe import words
@@ -12,6 +12,9 @@ from tensorlens.probe.words import yes
 if TYPE_CHECKING:
     from tensorlens.probe.bench import Bench
 
+NOISE = 1e-5  # of the gradient sent: below it float32 cannot tell a small gradient from the rounding of a zero
+PRECISE_NOISE = 1e-13  # the same in float64
+
 
 @probe("requires grad", "graph")
 def requires_grad(bench: Bench) -> Answer | None:
@@ -20,24 +23,42 @@ def requires_grad(bench: Bench) -> Answer | None:
     return None if result is None else yes(result.requires_grad)
 
 
-@probe("is a leaf", "graph")
+@probe("is a leaf", "graph", level="detail")
 def is_leaf(bench: Bench) -> Answer | None:
     """Is the result a leaf of the graph?"""
     result = bench.trial().result
     return None if result is None else yes(result.is_leaf)
 
 
+@probe("is a leaf that trains", "graph")
+def trains(bench: Bench) -> Answer | None:
+    """Is the result a leaf that requires grad: does backward fill its .grad, so that an optimizer may change it?"""
+    result = bench.trial().result
+    return None if result is None else yes(result.is_leaf and result.requires_grad)
+
+
+@probe("is an inference tensor", "graph")
+def is_inference(bench: Bench) -> Answer | None:
+    """Is the result an inference tensor, which no graph may use later?"""
+    result = bench.trial().result
+    return None if result is None else yes(result.is_inference())
+
+
 @probe("grad_fn", "graph")
 def grad_fn(bench: Bench) -> Answer | None:
-    """Which node made the result?"""
-    result = bench.trial().result
+    """Which node made the result? "x's own" where the call added none and gave x back."""
+    subject = bench.subject()
+    before, counted = subject.x.grad_fn, bench.sequence()
+    result = bench.apply(subject).result
     if result is None:
         return None
-    name = None if result.grad_fn is None else result.grad_fn.name()
+    if result is subject.x and before is not None and bench.sequence() == counted and result.grad_fn is before:
+        return Answer("x's own", "x's own")
+    name = None if result.grad_fn is None else result.grad_fn.name().rpartition("::")[2]
     return Answer(name, name or "None")
 
 
-@probe("nodes added to the graph", "graph")
+@probe("nodes added to the graph", "graph", level="detail")
 def nodes_added(bench: Bench) -> Answer:
     """How many nodes did the call add to the graph?"""
     subject = bench.subject()
@@ -47,45 +68,96 @@ def nodes_added(bench: Bench) -> Answer:
     return Answer(added, str(added))
 
 
-@probe("gradient reaches x", "graph")
+@probe("gradient reaches x", "graph", level="basic")
 def gradient_reaches_source(bench: Bench) -> Answer | None:
-    """Does the gradient of the result reach x?"""
-    trial = bench.trial()
-    if trial.result is None or trial.subject.leaf is None:
-        return None
-    reached = bench.gradients(trial.result, trial.subject.leaf)
-    if reached is None:
-        return yes(False)
-    return yes(True) if reached.any() else Answer("zeros", "as zeros only")
-
-
-@probe("gradient of result.sum()", "graph")
-def gradient_of_sum(bench: Bench) -> Answer | None:
-    """What is the gradient of the sum of the result at x?"""
-    trial = bench.trial()
-    if trial.result is None or trial.subject.leaf is None:
-        return None
-    found = words.numbers(trial.subject.gradient(bench.gradients(trial.result, trial.subject.leaf)))
-    return Answer(found, found)
-
-
-@probe("gradient is passed unchanged", "graph")
-def gradient_is_identity(bench: Bench) -> Answer | None:
-    """Does x get the gradient of the result as it is, number for number?"""
-    trial = bench.trial()
-    if trial.result is None or trial.subject.leaf is None:
-        return None
-    sent = bench.weight_like(trial.result).detach()
-    sent = (sent.flatten().cumsum(0)).reshape(sent.shape).to(trial.result.dtype)
-    got = trial.subject.gradient(bench.gradients(trial.result, trial.subject.leaf, sent))
-    return yes(got is not None and equal(got.reshape(-1), sent.reshape(-1)))
+    """Does a gradient of the result reach x? Probed with random numbers, not with ones."""
+    return _reaches(bench, lambda subject: subject.leaf)
 
 
 @probe("gradient reaches y", "graph", everywhere=False)
 def gradient_reaches_y(bench: Bench) -> Answer | None:
-    """Does the gradient of the result reach y, the second tensor?"""
-    trial = bench.trial()
-    if trial.result is None or not trial.subject.y.requires_grad or not bench.uses_y:
+    """Does a gradient of the result reach y, the second tensor?"""
+    return _reaches(bench, lambda subject: subject.y if subject.y.requires_grad else None) if bench.uses_y else None
+
+
+@probe("fills .grad", "graph")
+def fills_grad(bench: Bench) -> Answer | None:
+    """Which tensors have a .grad after the call, of x, the leaf that x is computed from, and y?"""
+    subject = bench.subject()
+    if subject.leaf is None:
         return None
-    reached = bench.gradients(trial.result, trial.subject.y)
-    return Answer(reached is not None, "no" if reached is None else f"yes: {words.numbers(reached)}")
+    bench.apply(subject)
+    named = {"x": subject.x, "the leaf behind x": subject.leaf, "y": subject.y}
+    if subject.leaf is subject.x:
+        del named["the leaf behind x"]
+    filled = {name: each.grad for name, each in named.items() if each.grad is not None}
+    text = "; ".join(f"of {name}: {words.numbers(grad)}" for name, grad in filled.items())
+    return Answer(", ".join(filled) or False, text or "no")
+
+
+@probe("gradient of result.sum()", "graph", everywhere=False)
+def gradient_of_sum(bench: Bench) -> Answer | None:
+    """What does `result.sum().backward()` give x as its gradient?"""
+    trial = bench.trial()
+    if trial.result is None or trial.subject.leaf is None:
+        return None
+    try:
+        trial.result.sum().backward()
+    except Exception as error:
+        return words.raised(error, "backward raises", value="backward raises")
+    again = bench.trial()
+    assert again.result is not None
+    reached = bench.gradients(again.result, again.subject.leaf, bench.ones(again.result))
+    text = "none reaches x" if reached is None else words.numbers(reached)
+    if reached is not None and reached.any() and _is_noise(bench, lambda subject: subject.leaf, reached, bench.ones):
+        text = "0 everywhere (up to rounding)"
+    return Answer(text, text)
+
+
+@probe("gradient is passed unchanged", "graph")
+def gradient_is_identity(bench: Bench) -> Answer | None:
+    """Does x get the gradient of the result as it is, number for number, whatever the sign of x?"""
+    answers = []
+    for numbers in ("signed", "positive"):
+        spec = bench.other(values=numbers)
+        try:
+            trial = bench.trial(spec)
+        except Exception:
+            if numbers == bench.spec.values:
+                raise
+            continue
+        if trial.result is None or trial.subject.leaf is None:
+            return None
+        got = bench.gradients(trial.result, trial.subject.leaf)
+        sent = bench.cotangent(trial.result)
+        answers.append(got is not None and equal(got.reshape(-1), sent.reshape(-1).to(got.dtype)))
+    return yes(all(answers))
+
+
+def _reaches(bench: Bench, at: Any) -> Answer | None:
+    trial = bench.trial()
+    leaf = at(trial.subject)
+    if trial.result is None or leaf is None:
+        return None
+    reached = bench.gradients(trial.result, leaf)
+    if reached is None:
+        return yes(False)
+    if not reached.any():
+        return Answer("zeros", "as zeros only")
+    return Answer("zeros", "as zeros only") if _is_noise(bench, at, reached) else yes(True)
+
+
+def _is_noise(bench: Bench, at: Any, reached: Any, sent: Any = None) -> bool:
+    """Whether numbers this small are but the rounding of a zero; float64 is asked where float32 can't tell."""
+    if not reached.isfinite().all() or reached.abs().max() > NOISE:
+        return False
+    if bench.spec.dtype == "float64":
+        return bool(reached.abs().max() < PRECISE_NOISE)
+    try:
+        trial = bench.trial(bench.other(dtype="float64"))
+        if trial.result is None:
+            return False
+        precise = bench.gradients(trial.result, at(trial.subject), sent and sent(trial.result))
+    except Exception:
+        return False
+    return precise is not None and bool(precise.abs().max() < PRECISE_NOISE)

@@ -1,4 +1,4 @@
-"""Probes of what comes out: the object, its memory, its shape; and of what the call changes in x."""
+"""Probes of what comes out: the object, its numbers, its memory, its shape; and of what the call changes in x."""
 
 from __future__ import annotations
 
@@ -24,17 +24,41 @@ def runs(bench: Bench) -> Answer:
 def returns(bench: Bench) -> Answer:
     """What does it return?"""
     returned = bench.trial().returned
-    name = type(returned).__name__
+    name = "None" if returned is None else type(returned).__name__
     if isinstance(returned, (tuple, list)) and not hasattr(returned, "numel"):
         return Answer(f"{name} of {len(returned)}", f"{name} of {len(returned)}")
     return Answer(name, name)
 
 
+@probe("values", "result", everywhere=False, level="basic")
+def values(bench: Bench) -> Answer | None:
+    """Which numbers are in the result?"""
+    subject = bench.subject()
+    before = words.digest([subject.x])
+    found = bench.tensors(bench.apply(subject).returned)
+    if not found:
+        return None
+    if bench.uninitialized():
+        return Answer("not set", "not set: whatever the memory held")
+    digest = words.digest(found)
+    text = "those of x" if digest == before else ", ".join(map(words.numbers, found))
+    if digest != words.digest(bench.tensors(bench.apply(bench.subject(), seed=1).returned)):
+        text = f"random, such as {text}"
+    return Answer(digest, words.shortened(text))
+
+
 @probe("warns", "result", everywhere=False)
 def warns(bench: Bench) -> Answer:
     """Does the call emit a warning?"""
-    told = bench.warnings()
-    return Answer(told[0].partition(":")[0], f"yes: {told[0]}") if told else Answer(False, "no")
+    emitted = bench.warnings()
+    return Answer(emitted[0].partition(":")[0], "yes", emitted[0]) if emitted else Answer(False, "no")
+
+
+@probe("changes a setting of PyTorch", "result", everywhere=False)
+def changes_setting(bench: Bench) -> Answer:
+    """Is a global setting, such as the grad mode, another one after the call?"""
+    names = ", ".join(bench.settings_changed())
+    return Answer(names or False, names or "no")
 
 
 @probe("is x itself", "result")
@@ -44,9 +68,9 @@ def same_object(bench: Bench) -> Answer:
     return yes(trial.returned is trial.x)
 
 
-@probe("shares memory with x", "result")
+@probe("shares memory with x", "result", level="basic")
 def shares_storage(bench: Bench) -> Answer | None:
-    """Does the result lie in the memory of x?"""
+    """Is the result in the memory of x, so that a write to one changes the other?"""
     trial = bench.trial()
     shared = bench.overlap(trial.result if trial.result is not None else trial.returned, trial.x)
     return None if shared is None else yes(shared)
@@ -79,14 +103,14 @@ def shares_version_counter(bench: Bench) -> Answer | None:
     return None
 
 
-@probe("changes x", "result")
+@probe("changes x", "result", level="basic")
 def changes_source(bench: Bench) -> Answer:
     """What of x is different after the call?"""
     subject = bench.subject()
     before, numbers, version = _state(subject.x), subject.x.detach().clone(), bench.version(subject.x)
     bench.apply(subject)
     after = _state(subject.x)
-    changed = [name for name in before if before[name] != after[name]]
+    changed = [name for name in before if not _is_same(before[name], after[name])]
     if "shape" not in changed and not equal(subject.x.detach(), numbers):
         changed.insert(0, "values")
     elif bench.version(subject.x) != version:
@@ -97,18 +121,40 @@ def changes_source(bench: Bench) -> Answer:
 @probe("shape of the result", "result")
 def result_shape(bench: Bench) -> Answer | None:
     """From which shape to which?"""
-    spec, result = bench.spec, bench.trial().result
-    if result is None:
+    found = bench.tensors(bench.trial().returned)
+    if not found:
         return None
-    shape = words.shape_text(tuple(result.shape))
-    return Answer(shape, shape if tuple(result.shape) != spec.shape else f"{shape}, as x")
+    shapes = [words.shape_text(tuple(each.shape)) for each in found]
+    if len(shapes) == 1:
+        return Answer(shapes[0], shapes[0] if tuple(found[0].shape) != bench.spec.shape else f"{shapes[0]}, as x")
+    text = f"{shapes[0]} each" if len(set(shapes)) == 1 else words.shortened(", ".join(shapes))
+    return Answer(text, text)
 
 
 @probe("dtype of the result", "result")
 def result_dtype(bench: Bench) -> Answer | None:
     """Which dtype has the result?"""
     result = bench.trial().result
-    return None if result is None else _same_or(str(result.dtype).removeprefix("torch."), bench.spec.dtype)
+    return None if result is None else _same_or(_dtype(result), bench.spec.dtype)
+
+
+@probe("dtype for an int64 x", "result", everywhere=False)
+def integer_dtype(bench: Bench) -> Answer | None:
+    """Which dtype has the result for an x of int64?"""
+    if not bench.may_require_grad:
+        return None
+    spec = bench.other(dtype="int64", requires_grad=False, leaf=True)
+    return _dtype_or_refused(bench, bench.subject(spec), "int64")
+
+
+@probe("dtype with a float64 y", "result", everywhere=False)
+def promoted_dtype(bench: Bench) -> Answer | None:
+    """Which dtype has the result where y is float64 and x is not?"""
+    if not bench.uses_y or bench.spec.dtype != "float32":
+        return None
+    subject = bench.subject()
+    subject.y = subject.y.detach().double().requires_grad_(subject.y.requires_grad)
+    return _dtype_or_refused(bench, subject, "float32")
 
 
 @probe("device of the result", "result", everywhere=False)
@@ -125,15 +171,49 @@ def contiguous(bench: Bench) -> Answer | None:
     return None if result is None or not bench.strided(result) else yes(result.is_contiguous())
 
 
+@probe("keeps the strides of x", "result")
+def keeps_strides(bench: Bench) -> Answer | None:
+    """Has the result the strides that x had before the call? (Asked where it has the shape of x.)"""
+    subject = bench.subject()
+    shape, strides = subject.x.shape, subject.x.stride()
+    result = bench.apply(subject).result
+    if result is None or not bench.strided(result) or result.shape != shape:
+        return None
+    relevant = [index for index, extent in enumerate(shape) if extent > 1]
+    return yes(all(result.stride(index) == strides[index] for index in relevant))
+
+
 def _state(x: Any) -> dict[str, object]:
+    hooks = len(x._backward_hooks or ()) + len(getattr(x, "_post_accumulate_grad_hooks", None) or ())
     return {
         "shape": tuple(x.shape),
         "strides": x.stride(),
         "memory": x.data_ptr(),
         "dtype": x.dtype,
         "requires_grad": x.requires_grad,
-        "graph": x.grad_fn and x.grad_fn.name(),
+        "grad_fn": x.grad_fn,
+        ".grad": None if x.grad is None else x.grad.clone(),
+        "retains_grad": x.retains_grad,
+        "hooks": hooks,
     }
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if hasattr(one, "numel") and hasattr(other, "numel"):
+        return equal(one, other)
+    return one is other or (not hasattr(one, "numel") and not hasattr(other, "numel") and bool(one == other))
+
+
+def _dtype(result: Any) -> str:
+    return str(result.dtype).removeprefix("torch.")
+
+
+def _dtype_or_refused(bench: Bench, subject: Any, source: str) -> Answer | None:
+    try:
+        result = bench.apply(subject).result
+    except Exception as error:
+        return words.raised(error, "refused", value="refused")
+    return None if result is None else _same_or(_dtype(result), source)
 
 
 def _same_or(found: str, source: str) -> Answer:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tensorlens.compare.records import Answer, Group
+from tensorlens.compare.records import Answer, Group, Level
 from tensorlens.probe import words
 from tensorlens.probe.words import yes
 
@@ -18,12 +18,17 @@ Ask = Callable[["Bench"], Answer | None]
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One question about an operand. `everywhere`: asked on every input, not on the main one alone."""
+    """One question about an operand.
+
+    `everywhere`: asked on every input, not on the main one alone. `level`: whether the table shows it always, where the
+    operands differ, or only with `--all`.
+    """
 
     name: str
     label: str
     group: Group
     everywhere: bool
+    level: Level
     ask: Ask
 
     @property
@@ -34,11 +39,11 @@ class Probe:
 PROBES: list[Probe] = []
 
 
-def probe(label: str, group: Group, everywhere: bool = True) -> Callable[[Ask], Ask]:
+def probe(label: str, group: Group, everywhere: bool = True, level: Level = "usual") -> Callable[[Ask], Ask]:
     """Enter a function in the table under its own name."""
 
     def enter(ask: Ask) -> Ask:
-        PROBES.append(Probe(ask.__name__, label, group, everywhere, ask))
+        PROBES.append(Probe(ask.__name__, label, group, everywhere, level, ask))
         return ask
 
     return enter

@@ -35,7 +35,7 @@ def earlier_use_then_backward(bench: Bench) -> Answer:
     return _against_reference(bench, program)
 
 
-@probe("result written, then backward", "writing")
+@probe("result written, then backward", "writing", level="basic")
 def write_result_then_backward(bench: Bench) -> Answer | None:
     """`z = x * w`, then `result.add_(1)`, then backward of z and of the result: fine, an error, or silently wrong?"""
 

@@ -1,0 +1,179 @@
+"""The global settings of PyTorch and Python that an operand may change: saved before, compared after, and restored.
+
+`torch.set_grad_enabled(False)` acts when it is constructed: without this, one operand would spoil every later answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils import _python_dispatch, deterministic
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A global setting: its name, how to read it, how to write it."""
+
+    name: str
+    read: Callable[[], Any]
+    write: Callable[[Any], object]
+
+
+_entered: list[Any] = []  # inference modes entered to undo one that an operand left on; leaving them would undo that
+
+
+def _enter_inference_mode(enabled: bool) -> None:
+    mode = torch.inference_mode(enabled)
+    mode.__enter__()
+    _entered.append(mode)
+
+
+def _default_device() -> Any:
+    context = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
+    return context and context.device
+
+
+def _pop_until(size: Callable[[], int], pop: Callable[[], object]) -> Callable[[int], None]:
+    def pop_all(wanted: int) -> None:
+        while size() > wanted:
+            pop()
+
+    return pop_all
+
+
+def _autocast(device: str) -> Setting:
+    def write(state: tuple[bool, torch.dtype]) -> None:
+        torch.set_autocast_enabled(device, state[0])
+        torch.set_autocast_dtype(device, state[1])
+
+    return Setting(
+        f"autocast on {device}", lambda: (torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)), write
+    )
+
+
+def _write_filters(state: list[Any]) -> None:
+    warnings.filters[:] = state  # type: ignore[index]
+    warnings._filters_mutated()  # type: ignore[attr-defined]
+
+
+def _write_fill(state: bool) -> None:
+    deterministic.fill_uninitialized_memory = state
+
+
+def _saved_tensor_hooks() -> Any:
+    return torch._C._autograd._top_saved_tensors_default_hooks(True)
+
+
+def _pop_saved_tensor_hooks(wanted: Any) -> None:
+    while (top := _saved_tensor_hooks()) is not None and top != wanted:
+        torch._C._autograd._pop_saved_tensors_default_hooks()
+
+
+FILTERS = "warning filters"
+SETTINGS = (
+    Setting("inference mode", torch.is_inference_mode_enabled, _enter_inference_mode),
+    Setting("grad mode", torch.is_grad_enabled, torch._C._set_grad_enabled),
+    Setting("default dtype", torch.get_default_dtype, torch.set_default_dtype),
+    Setting("default device", _default_device, torch.set_default_device),
+    Setting(
+        "deterministic algorithms",
+        lambda: (torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()),
+        lambda state: torch.use_deterministic_algorithms(state[0], warn_only=state[1]),
+    ),
+    Setting("fill of uninitialized memory", lambda: deterministic.fill_uninitialized_memory, _write_fill),
+    Setting("number of threads", torch.get_num_threads, torch.set_num_threads),
+    Setting(
+        "anomaly mode",
+        lambda: (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()),
+        lambda state: torch.set_anomaly_enabled(*state),
+    ),
+    Setting("saved tensor hooks", _saved_tensor_hooks, _pop_saved_tensor_hooks),
+    Setting(
+        "function modes",
+        torch._C._len_torch_function_stack,
+        _pop_until(torch._C._len_torch_function_stack, torch.overrides._pop_mode),
+    ),
+    Setting(
+        "dispatch modes",
+        torch._C._len_torch_dispatch_stack,
+        _pop_until(torch._C._len_torch_dispatch_stack, _python_dispatch._pop_mode),
+    ),
+    _autocast("cpu"),
+    _autocast("cuda"),
+    Setting("autocast cache", torch.is_autocast_cache_enabled, torch.set_autocast_cache_enabled),
+    Setting("threads of backward", torch._C._is_multithreading_enabled, torch._C._set_multithreading_enabled),
+    Setting("precision of float32 products", torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+    Setting("repeated warnings of PyTorch", torch.is_warn_always_enabled, torch.set_warn_always),
+    Setting(FILTERS, lambda: list(warnings.filters), _write_filters),
+)
+
+
+def _numpy_random() -> Any:
+    numpy = sys.modules.get("numpy")
+    return None if numpy is None else numpy.random
+
+
+def snapshot() -> tuple[Any, ...]:
+    """The value of every setting."""
+    return tuple(setting.read() for setting in SETTINGS)
+
+
+def changed(since: tuple[Any, ...]) -> list[str]:
+    """The names of the settings that are not as they were."""
+    return [setting.name for setting, before in zip(SETTINGS, since, strict=True) if setting.read() != before]
+
+
+def restore(state: tuple[Any, ...]) -> None:
+    """Write back every setting that is not as it was."""
+    for setting, before in zip(SETTINGS, state, strict=True):
+        if setting.read() != before:
+            setting.write(before)
+
+
+def seed(number: int = 0) -> None:
+    """Seed the generators of PyTorch, NumPy and Python."""
+    torch.default_generator.manual_seed(number)  # what `torch.manual_seed` does besides takes longer than most calls
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(number)
+    random.seed(number)
+    if numpy_random := _numpy_random():
+        numpy_random.seed(number)
+
+
+def fill_uninitialized() -> None:
+    """Make PyTorch fill memory that an operation leaves as it is: with NaN, or the largest integer."""
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    deterministic.fill_uninitialized_memory = True
+
+
+@contextlib.contextmanager
+def kept() -> Iterator[None]:
+    """Leave the settings as they were before the block, whatever it does."""
+    before = snapshot()
+    try:
+        yield
+    finally:
+        restore(before)
+
+
+@contextlib.contextmanager
+def restored() -> Iterator[tuple[Any, ...]]:
+    """Leave settings and random generators as they were before the block. Gives the settings before it."""
+    settings, generator, python = snapshot(), torch.get_rng_state(), random.getstate()
+    numpy_random = _numpy_random()
+    numbers = numpy_random and numpy_random.get_state()
+    try:
+        yield settings
+    finally:
+        restore(settings)
+        torch.set_rng_state(generator)
+        random.setstate(python)
+        if numbers:
+            numpy_random.set_state(numbers)

@@ -1,0 +1,94 @@
+"""What people type for an operand, made into code: `reshape(-1)` -> `x.reshape(-1)`, `copy_` -> the copy they mean."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from typing import Any
+
+import torch
+
+from tensorlens.probe.code import PARAMETERS, namespace
+
+# Names whose plain call has no argument, an argument of another kind or another direction than what one asks about.
+# Operations that are compared with each other get the arguments with which they do the same.
+MEANT = {
+    "copy_": "torch.empty_like(x).copy_(x)",
+    "to": "x.to(dtype)",
+    "type": "x.type(dtype)",
+    "masked_fill": "x.masked_fill(x > 0.3, 0)",
+    "masked_fill_": "x.masked_fill_(x > 0.3, 0)",
+    "where": "torch.where(x > 0.3, 0, x)",
+    "torch.where": "torch.where(x > 0.3, 0, x)",
+    "split": "x.split(2)",
+    "torch.split": "torch.split(x, 2)",
+    "chunk": "x.chunk(2)",
+    "torch.chunk": "torch.chunk(x, 2)",
+    "backward": "x.sum().backward()",
+    "autograd.backward": "torch.autograd.backward(x.sum())",
+    "torch.autograd.backward": "torch.autograd.backward(x.sum())",
+    "autograd.grad": "torch.autograd.grad(x.sum(), x)",
+    "torch.autograd.grad": "torch.autograd.grad(x.sum(), x)",
+    "from_numpy": "torch.from_numpy(x.detach().numpy())",
+    "torch.from_numpy": "torch.from_numpy(x.detach().numpy())",
+    "zero_grad": "x.sum().backward(); torch.optim.SGD([x]).zero_grad()",
+    "optimizer.zero_grad": "x.sum().backward(); torch.optim.SGD([x]).zero_grad()",
+    "Parameter": "nn.Parameter(x)",
+    "nn.Parameter": "nn.Parameter(x)",
+    "torch.nn.Parameter": "torch.nn.Parameter(x)",
+    "deepcopy": "copy.deepcopy(x)",
+    "copy.copy": "copy.copy(x)",
+    "copy.deepcopy": "copy.deepcopy(x)",
+}
+SHAPES = {"split": (6, 2), "chunk": (6, 2), "torch.split": (6, 2), "torch.chunk": (6, 2)}  # where 2 pieces are not 3
+
+
+def completed(text: str) -> str:
+    """The operand with what it leaves out: `reshape(-1)` gets its `x.`, `relu(x)` its `torch.`; else as it is.
+
+    Raises:
+        SyntaxError: it is no Python code.
+    """
+    tree = ast.parse(text, "<operand>", "exec")
+    names = {node.id: node.ctx for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    bound |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    bound |= {(each.asname or each.name).split(".")[0] for node in ast.walk(tree) for each in getattr(node, "names", [])
+              if isinstance(each, ast.alias)}
+    completer = _Completer(bound, names_x="x" in names)
+    tree = completer.visit(tree)
+    return ast.unparse(ast.fix_missing_locations(tree)) if completer.changed else text
+
+
+class _Completer(ast.NodeTransformer):
+    def __init__(self, bound: set[str], names_x: bool) -> None:
+        self._bound, self._names_x = bound, names_x
+        self.changed = False
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        owner = None
+        if isinstance(node.func, ast.Name) and not self._known(node.func.id):
+            given_x = any(isinstance(each, ast.Name) and each.id == "x" for each in node.args)
+            owner = None if given_x or not hasattr(torch.Tensor, node.func.id) else "x"
+            if owner:
+                self.changed = True
+                node.func = ast.Attribute(ast.Name("x", ast.Load()), node.func.id, ast.Load())
+        self.generic_visit(node)
+        return node
+
+    def visit_Name(self, node: ast.Name) -> Any:
+        if self._known(node.id) or not isinstance(node.ctx, ast.Load):
+            return node
+        for path, module in (("torch", torch), ("F", torch.nn.functional), ("nn", torch.nn)):
+            if hasattr(module, node.id):
+                self.changed = True
+                return ast.Attribute(ast.Name(path, ast.Load()), node.id, ast.Load())
+        if node.id == "deepcopy":
+            self.changed = True
+            return ast.parse("copy.deepcopy", mode="eval").body
+        return node
+
+    def _known(self, name: str) -> bool:
+        if name in self._bound or name in PARAMETERS or name in namespace():
+            return True
+        return hasattr(builtins, name) and (self._names_x or not hasattr(torch.Tensor, name))
