@@ -1,10 +1,11 @@
 """Detaching after an optimizer step
 
 The gradient of a sum is one everywhere, so a step of 0.1 takes a tensor of ones to 0.9 in every element, whatever `x`
-was. Writing the detached tensor writes the parameter too, and leaves the gradient computed before alone. A training
-loop needs no detach to stay small: its graph grows only if a value with history is carried from step to step.
+was. Writing the detached tensor writes the parameter too, and leaves the gradient computed before alone; a step of the
+optimizer writes the parameter, and so the detached tensor. A training loop needs no detach to stay small: its graph
+grows only if a value with history is carried from step to step.
 
-Article: 002, part 2
+Article: clone(), detach() and what belongs with them (in Chinese), part 2
 
 The article prints differing elements for `y`; the script as given cannot produce them.
 """
@@ -25,7 +26,9 @@ print(y)
 y[0, 0] = 0.5
 #: [002-6] holds: parameter.grad.tolist() == [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
 #: parameter[0, 0] == 0.5
-
+before = y.clone()
+optimizer.step()
+#: [002-11] refuted: y.equal(before)
 
 def graph_size(tensor):
     seen, waiting = set(), [tensor.grad_fn]
@@ -36,8 +39,7 @@ def graph_size(tensor):
             waiting += [parent for parent, _ in node.next_functions]
     return len(seen)
 
-
-sizes, carried, total = [], [], torch.zeros(())
+sizes, carried, total = [], [], 0
 for _ in range(4):
     optimizer.zero_grad()
     loss = (x * parameter).square().sum()

@@ -13,14 +13,16 @@ from pathlib import Path
 
 from tensorlens import claims
 from tensorlens.errors import UsageError
+from tensorlens.statements import ARTICLES, STATEMENTS
 
-_ARTICLE = re.compile(r"^Article: (\w+), part (\d+)$", re.MULTILINE)
+_ARTICLE = re.compile(r"^Article: (.+) \(in Chinese\), part (\d+)$", re.MULTILINE)
+_IDS = {title: article for article, title in ARTICLES.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A bundled script. `teaches` is its docstring below the title, less the line `Article: 004, part 2`: which article
-    it mirrors, and where it stands in it."""
+    """A bundled script. `teaches` is its docstring below the title, less the line `Article: TITLE (in Chinese), part 2`:
+    which article it mirrors, and where it is in it. `article` is the article's id, "004"."""
 
     name: str
     title: str
@@ -81,7 +83,7 @@ def _lesson(path: Path) -> Lesson:
     text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
     title, _, rest = text.partition("\n")
     found = _ARTICLE.search(rest)
-    article, part = (found[1], int(found[2])) if found else ("", 0)
+    article, part = (_IDS[found[1]], int(found[2])) if found else ("", 0)
     teaches = _ARTICLE.sub("", rest).strip()
     # a lesson about one function is called as the function is: `requires_grad_`, and not `requires-grad-`
     name = path.stem if title.startswith(f"{path.stem}()") else path.stem.replace("_", "-")

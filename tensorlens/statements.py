@@ -78,7 +78,7 @@ STATEMENTS: tuple[Statement, ...] = (
         ("the default dtype is torch.float32", "as long as `torch.set_default_dtype` is not called"),
         (
             "`requires_grad=True` where no gradient is needed costs computation and memory",
-            "the floating-point operations of a forward and a backward pass, and the bytes of the gradients",
+            "one matrix product: its floating-point operations forward and backward, and the bytes of the gradients",
         ),
         "`requires_grad=False` freezes a part of a network, so that only the rest is updated",
     ),

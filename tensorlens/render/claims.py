@@ -12,6 +12,7 @@ from tensorlens.errors import UsageError
 from tensorlens.render.layout import Line, line_width, paragraph, to_text
 from tensorlens.render.marked import code, marked
 from tensorlens.render.options import RenderOptions
+from tensorlens.render.summary import seen_value
 from tensorlens.render.text import cut, pad, safe
 from tensorlens.source import width
 from tensorlens.statements import ARTICLES
@@ -141,7 +142,7 @@ def _seen(evidence: Evidence) -> Iterator[str]:
     if evidence.values and evidence.check.startswith("raises "):
         yield "seen: " + ", ".join(f"{kind}: {cut(safe(message), _VALUE)}" for kind, message in evidence.values)
     elif evidence.values:
-        yield "seen: " + ", ".join(f"{name} = {cut(safe(value), _VALUE)}" for name, value in evidence.values)
+        yield "seen: " + ", ".join(seen_value(name, cut(safe(value), _VALUE)) for name, value in evidence.values)
     if evidence.error:
         yield f"the check raised {evidence.error}"
     if evidence.changed:

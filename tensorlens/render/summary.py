@@ -198,10 +198,11 @@ def _in_round(claim: Claim) -> str:
 
 def seen(claim: Claim) -> str:
     """`b.grad = tensor([4., 4., 4.]), a.grad = None`; `y and x: two objects, one memory`."""
-    return ", ".join(_seen(*pair) for pair in claim.values)
+    return ", ".join(seen_value(*pair) for pair in claim.values)
 
 
-def _seen(expression: str, value: str) -> str:
+def seen_value(expression: str, value: str) -> str:
+    """`a.grad = None`; `y and x: one object` of a comparison by `is`."""
     return f"{expression}: {value}" if value.startswith(("one object", "two objects")) else f"{expression} = {value}"
 
 

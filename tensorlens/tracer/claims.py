@@ -140,7 +140,7 @@ class ClaimChecker:
 
     def _note(self, node: ast.expr, value: Any, values: Values) -> None:
         """Note a value, unless the text of its expression says as much: `1`, `float`, `torch.float32`."""
-        if _is_literal(node) or isinstance(value, type):
+        if _is_literal(node) or (isinstance(value, type) and not isinstance(node, ast.Call)):
             return
         text, shown = ast.unparse(node), self._shown(node, value)
         if text != shown:
