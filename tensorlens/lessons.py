@@ -13,9 +13,11 @@ from pathlib import Path
 
 from tensorlens import claims
 from tensorlens.errors import UsageError
+from tensorlens.source import tree_of
 from tensorlens.statements import ARTICLES, STATEMENTS
 
 _ARTICLE = re.compile(r"^Article: (.+) \(in Chinese\), part (\d+)$", re.MULTILINE)
+_NUMBERED = re.compile(r"\d{3}-\d+")  # as the articles' statements are; other ids are the writer's own
 _IDS = {title: article for article, title in ARTICLES.items()}
 
 
@@ -63,11 +65,34 @@ def _check_claims(path: Path) -> None:
     """What is wrong with the claims is said before the script runs; what is wrong with the rest, by running it."""
     try:
         with tokenize.open(path) as file:
-            claims.parse(file.read())
+            specs = claims.parse(file.read())
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
     except (OSError, SyntaxError, ValueError):
         return
+    known = {statement.id for statement in STATEMENTS}
+    for spec in specs:
+        if spec.id and spec.id not in known and _NUMBERED.fullmatch(spec.id):
+            raise UsageError(f"{path}: line {spec.line}: no statement has the id {spec.id}; tensorlens claims shows all")
+
+
+def is_bundled(path: Path) -> bool:
+    """Whether `path` is one of ours: the ids of its claims mean the articles' statements."""
+    return path.parent == _folder()
+
+
+def announced(path: Path) -> tuple[str, str, int]:
+    """(title, exception, line) of a lesson: its docstring's first line, and the exception that a claim says ends it.
+    "" and 0 for what there is none of, or where the script can't be read, which running it will say."""
+    try:
+        with tokenize.open(path) as file:
+            source = file.read()
+        tree, specs = tree_of(source), claims.parse(source)
+    except (OSError, SyntaxError, ValueError, UsageError):
+        return "", "", 0
+    title = ((ast.get_docstring(tree) if tree else "") or "").partition("\n")[0]
+    ends = [spec for spec in specs if spec.raises and spec.column == 0 and spec.expected == "holds"]
+    return (title, ends[-1].raises[0], ends[-1].line) if ends and ends[-1].raises else (title, "", 0)
 
 
 def _folder() -> Path:

@@ -185,7 +185,7 @@ def claim_verdict(claim: Claim) -> str:
         return "false: the check changes the script"
     if claim.error:
         return "false: the check raised an exception"
-    return f"false: expected {_truth(claim.expected)}, got {_truth(claim.verdict)}{_in_round(claim)}"
+    return f"false: expected {_wanted(claim)}, got {_outcome(claim)}{_in_round(claim)}"
 
 
 def _truth(verdict: str) -> str:
@@ -210,17 +210,29 @@ def expected_and_got(claim: Claim) -> list[str]:
     """What a false claim expected, and what came instead."""
     if claim.changed:
         return [f"the check itself {claim.changed}{_in_round(claim)}; make it a statement, and check what comes of it"]
-    raises = claim.check.startswith("raises ")
-    if claim.verdict == "not reached" and not claim.error:
-        return ["its line was not reached"]
     if claim.error:
-        got = f"the check raised {claim.error}"
-    elif raises and claim.verdict == "refuted":
-        got = "got " + ", ".join("no exception" if kind == "raised" else f"{kind}: {text}" for kind, text in claim.values)
-    else:
-        got = f"got {_truth(claim.verdict)}" + (f": {seen(claim)}" if claim.values else "")
-    wanted = claim.check.removeprefix("raises ") if raises and claim.expected == "holds" else _truth(claim.expected)
-    return [f"expected {wanted}, {got}{_in_round(claim)}"]
+        return [f"expected {_wanted(claim)}, the check raised {claim.error}{_in_round(claim)}"]
+    if claim.verdict == "not reached":
+        return ["its line was not reached"]
+    values = f": {seen(claim)}" if claim.values and not _raises(claim) else ""
+    return [f"expected {_wanted(claim)}, got {_outcome(claim)}{_in_round(claim)}{values}"]
+
+
+def _raises(claim: Claim) -> bool:
+    return claim.check.startswith("raises ")
+
+
+def _wanted(claim: Claim) -> str:
+    """`true`, `false`, `RuntimeError: does not require grad`, `no RuntimeError`."""
+    if not _raises(claim):
+        return _truth(claim.expected)
+    return ("" if claim.expected == "holds" else "no ") + claim.check.removeprefix("raises ")
+
+
+def _outcome(claim: Claim) -> str:
+    if not _raises(claim):
+        return _truth(claim.verdict)
+    return ", ".join("no exception" if kind == "raised" else f"{kind}: {text}" for kind, text in claim.values)
 
 
 def claims_to_read(claims: Sequence[Claim]) -> list[Claim]:
@@ -246,7 +258,8 @@ def failed_claims(claims: Sequence[Claim]) -> str:
         parts.append(f"{len(false)} of {count(len(claims), 'claim')} {be} false: {_lines(false)}")
     if missed:
         be = "was" if len(missed) == 1 else "were"
-        parts.append(f"{len(missed)} of {count(len(claims), 'claim')} {be} not reached: {_lines(missed)}")
+        number = f"{len(missed)}" if false else f"{len(missed)} of {count(len(claims), 'claim')}"
+        parts.append(f"{number} {be} not reached: {_lines(missed)}")
     return "; ".join(parts)
 
 
