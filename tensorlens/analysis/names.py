@@ -47,7 +47,8 @@ class Names:
         if at is not None and (name := self._at(tensor, at)):
             return name
         if tensor in self._bound:
-            return self._bound[tensor][0]
+            names = self._bound[tensor]
+            return names[0] if at is None else next((name for name in names if self._is_set(name, at)), names[0])
         assigned = self._assigned.get(tensor)
         if not assigned:
             return None
@@ -95,14 +96,22 @@ class Names:
         return self._places.get(tensor, self._trace.tensors[tensor].storage)
 
     def _at(self, tensor: int, at: int) -> str | None:
-        if name := self._assigned.get(tensor, {}).get(at):
-            return name
+        """The operand that it is at that event: what changes in place keeps its name there. Else what it is stored as."""
         event = self._trace.event(at)
         if isinstance(event, Call):
             for access, name in zip(event.inputs, self.operands(event), strict=False):
                 if access.tensor == tensor and name:
                     return name
-        return None
+        return self._assigned.get(tensor, {}).get(at)
+
+    def _is_set(self, name: str, at: int) -> bool:
+        """Whether the top level of the script may have set the name by then: not on a line before all that set it."""
+        event = self._trace.event(at)
+        site = self._trace.sites[event.site] if event is not None and event.site is not None else None
+        if site is None or site.function != "<module>":
+            return True
+        first = self.syntax.first_stored(site.span.file, name.partition(".")[0].partition("[")[0])
+        return first is None or first <= site.span.line
 
     def _read_events(self) -> None:
         calls = list(_with_last_of_line(self._trace))

@@ -196,13 +196,14 @@ class Phrases:
                 return []
             asked = listed(self._names.of(tensor, event.index) for tensor in event.inputs)
             return [Fact("", f"gradient of {asked} returned, no .grad changed" if asked else "no .grad changed")]
+        names = [self._names.of(gradient.tensor, event.index) for gradient in changed]
         if len(changed) > MANY:
             fresh = sum(gradient.before is None for gradient in changed)
             more = len(changed) - fresh
             parts = [f".grad of {_count(fresh, 'tensor')} set"] if fresh else []
             parts += [f".grad of {_count(more, 'tensor')} changed"] if more else []
-            return [Fact("", ", ".join(parts))]
-        names = [self._names.of(gradient.tensor, event.index) for gradient in changed]
+            named = f": {', '.join(names)}" if len(changed) <= 2 * MANY else ""
+            return [Fact("", ", ".join(parts) + named)]
         return [Fact(f"{n}.grad", f"{g.before} -> {g.after}") for n, g in zip(names, changed, strict=True)]
 
     def _grad_mode(self, event: GradMode) -> list[Fact]:
