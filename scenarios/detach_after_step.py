@@ -1,9 +1,8 @@
 """Detaching after an optimizer step
 
 The gradient of a sum is one everywhere, so a step of 0.1 takes a tensor of ones to 0.9 in every element, whatever `x`
-was. Writing the detached tensor writes the parameter too, and leaves the gradient computed before alone; a step of the
-optimizer writes the parameter, and so the detached tensor. A training loop needs no detach to stay small: its graph
-grows only if a value with history is carried from step to step.
+was. Writing the detached tensor writes the parameter too, and no gradient computed before; a step writes both. A
+training loop needs no detach to stay small: its graph grows only if a value with history is carried on.
 
 Article: clone(), detach() and what belongs with them (in Chinese), part 2
 
@@ -24,11 +23,11 @@ print(y)
 #: [002-5] refuted: y.unique().numel() > 1
 #: y.allclose(torch.tensor(0.9))
 y[0, 0] = 0.5
-#: [002-6] holds: parameter.grad.tolist() == [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
-#: parameter[0, 0] == 0.5
+#: [002-6] holds: parameter[0, 0] == 0.5 and parameter.grad.eq(1).all()
 before = y.clone()
 optimizer.step()
 #: [002-11] refuted: y.equal(before)
+
 
 def graph_size(tensor):
     seen, waiting = set(), [tensor.grad_fn]
@@ -38,6 +37,7 @@ def graph_size(tensor):
             seen.add(node)
             waiting += [parent for parent, _ in node.next_functions]
     return len(seen)
+
 
 sizes, carried, total = [], [], 0
 for _ in range(4):

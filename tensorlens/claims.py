@@ -154,7 +154,8 @@ def _trouble(text: str, check: str) -> str:
     if check == text and other and other["word"] not in ("holds", "refuted", "raises"):
         return f"no such verdict {other['word']!r}; write `holds:` or `refuted:`"
     if after_id != text and check == text and _complete(after_id):
-        return f"a claim with an id needs a verdict: write `{text[: len(text) - len(after_id)].strip()} holds: {after_id}`"
+        id_ = text.removesuffix(after_id).strip()
+        return f"a claim with an id needs a verdict: write `{id_} holds: {after_id}`"
     if _assigns(check):
         return f"a claim is a question, and this is an assignment: {check}; did you mean `==`?"
     return f"this claim is not a Python expression: {text}"

@@ -189,7 +189,7 @@ def explain(
 def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout: float | None) -> int:
     """`run NAME…`, `run PATH`, `run --all`: one report after the other, the worst exit code of all."""
     from tensorlens import lessons
-    from tensorlens.render.lesson_texts import BEFORE_REPORT, before_script, claims_of_all
+    from tensorlens.render.lesson_texts import BEFORE_REPORT, before_script, claims_of_all, joined
     from tensorlens.runner import RunOptions, Target, run_and_tell
 
     wanted = [lesson.name for lesson in lessons.lessons()] if everything else list(names)
@@ -214,7 +214,7 @@ def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout:
         else:
             output.write((BEFORE_REPORT if labelled else "") + told.text)
     if reports:
-        output.write(_joined(reports, output.format))
+        output.write(joined(reports, output.format))
     elif len(paths) > 1:
         _print(claims_of_all(counted))
     return worst
@@ -227,13 +227,6 @@ def new_lesson(path: Path) -> int:
     write_starter(path)
     _print(f"wrote {shown(str(path))}; run it: tensorlens run {shown(str(path))}\n")
     return 0
-
-
-def _joined(texts: list[str], format: str) -> str:
-    """Several reports as one text: a JSON array, or documents one after the other."""
-    if format == "json":
-        return "[\n" + ",\n".join(text.strip() for text in texts) + "\n]\n"
-    return "\n".join(texts)
 
 
 def view(path: Path, output: Output) -> int:

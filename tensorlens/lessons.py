@@ -23,8 +23,8 @@ _IDS = {title: article for article, title in ARTICLES.items()}
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A bundled script. `teaches` is its docstring below the title, less the line `Article: TITLE (in Chinese), part 2`:
-    which article it mirrors, and where it is in it. `article` is the article's id, "004"."""
+    """A bundled script. `teaches` is its docstring below the title, less the line `Article: TITLE (in Chinese), part 2`
+    with the article that it mirrors and the place there. `article` is the article's id, "004"."""
 
     name: str
     title: str
@@ -73,7 +73,8 @@ def _check_claims(path: Path) -> None:
     known = {statement.id for statement in STATEMENTS}
     for spec in specs:
         if spec.id and spec.id not in known and _NUMBERED.fullmatch(spec.id):
-            raise UsageError(f"{path}: line {spec.line}: no statement has the id {spec.id}; tensorlens claims shows all")
+            reason = f"no statement has the id {spec.id}; tensorlens claims shows all"
+            raise UsageError(f"{path}: line {spec.line}: {reason}")
 
 
 def is_bundled(path: Path) -> bool:

@@ -96,7 +96,7 @@ class Names:
         return self._places.get(tensor, self._trace.tensors[tensor].storage)
 
     def _at(self, tensor: int, at: int) -> str | None:
-        """The operand that it is at that event: what changes in place keeps its name there. Else what it is stored as."""
+        """The operand that it is there, whose name a change in place leaves alone; else the name it is stored as."""
         event = self._trace.event(at)
         if isinstance(event, Call):
             for access, name in zip(event.inputs, self.operands(event), strict=False):

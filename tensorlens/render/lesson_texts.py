@@ -1,4 +1,4 @@
-"""The lines round the reports of lessons: what stands before a script's own output, and the count of all claims."""
+"""The lines round the reports of lessons: what comes before a script's own output, and the count of all claims."""
 
 from __future__ import annotations
 
@@ -27,3 +27,10 @@ def claims_of_all(lessons: Sequence[tuple[str, Sequence[Claim]]]) -> str:
     failed = [f"{name}:{claim.line}" for name, claims in lessons for claim in claims if not claim.as_expected]
     verdict = f"{len(failed)} not as recorded: {', '.join(failed)}" if failed else "all as recorded"
     return f"\n{count(len(lessons), 'lesson')}, {count(number, 'claim')}, {safe(verdict)}\n"
+
+
+def joined(texts: Sequence[str], format: str) -> str:
+    """Several reports as one text: a JSON array, or documents one after the other."""
+    if format == "json":
+        return "[\n" + ",\n".join(text.strip() for text in texts) + "\n]\n"
+    return "\n".join(texts)

@@ -134,7 +134,7 @@ def claim_details(claim: Claim, options: RenderOptions) -> list[str]:
     statement = options.statements.get(claim.id or "", "")
     details = [f"{claim.id} {statement}".strip()] if claim.id else []
     if claim.condition:
-        details.append(condition_text(claim.verdict if claim.as_expected else claim.expected, claim.condition, statement))
+        details.append(condition_text(claim.expected, claim.condition, statement))
     if claim.as_expected and claim.values:
         details.append("seen: " + summary.seen(claim))
     return details if claim.as_expected else [*details, *summary.expected_and_got(claim)]

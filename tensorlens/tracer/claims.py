@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -25,6 +25,7 @@ _CALL = "__tensorlens_check_claim__"
 _SHOWN = 120
 _AT = re.compile(r" object at 0x[0-9a-fA-F]+")  # says nothing, and differs in every run
 Values = list[tuple[str, str]]
+T = TypeVar("T")
 
 
 class ClaimChecker:
@@ -79,9 +80,10 @@ class ClaimChecker:
         names = {**frame.f_globals, **frame.f_locals}
         names.pop("__warningregistry__", None)
         with self._quiet(), _unchanged():
-            before = Snapshot(frame)
+            before = _looked_at(lambda: Snapshot(frame))
             claim = self._evaluate(spec, names)
-            return replace(claim, changed=before.changes(frame))
+            changed = None if before is None else _looked_at(lambda: before.changes(frame))
+            return replace(claim, changed=changed or "")
 
     def _evaluate(self, spec: claims.ClaimSpec, names: dict[str, Any]) -> Claim:
         values: Values = []
@@ -151,6 +153,14 @@ class ClaimChecker:
         if isinstance(node, ast.Call) and isinstance(value, int) and _is_address(node.func):
             return f"address {self._addresses.setdefault(value, len(self._addresses) + 1)}"
         return one_line(_AT.sub("", repr(value)), _SHOWN)
+
+
+def _looked_at(look: Callable[[], T]) -> T | None:
+    """What a look at the script's objects gives; None where one of them refuses."""
+    try:
+        return look()
+    except Exception:
+        return None
 
 
 @contextmanager
