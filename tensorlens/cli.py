@@ -91,7 +91,7 @@ def run(
 
 @app.command(cls=Command)
 def new(lesson: Annotated[Path, typer.Argument(help="The file to write.", metavar="LESSON.py")]) -> None:
-    """Write a lesson of your own to begin with: a short script with claims, which runs."""
+    """Write a first lesson of your own, which runs."""
     raise typer.Exit(commands.new_lesson(lesson))
 
 

@@ -114,7 +114,7 @@ def test_what_needs_no_torch_imports_none(arguments: list[str]) -> None:
 
 def test_every_command_has_help_that_is_whole_at_80_columns() -> None:
     shown = tensorlens("--help", COLUMNS="80").stdout
-    for command in ("run", "explain", "compare", "list", "errors", "claims", "view"):
+    for command in ("run", "new", "explain", "compare", "list", "errors", "claims", "view"):
         assert f" {command} " in shown
     assert "..." not in shown.partition("Commands:")[2]
 
