@@ -451,9 +451,10 @@ def test_a_lesson_is_introduced_before_its_traceback(tmp_path: Path) -> None:
     ended = tensorlens("run", "mine.py", cwd=tmp_path)
     assert ended.returncode == 1
     lines = ended.stdout.splitlines()
-    assert lines[:4] == [
+    assert lines[:5] == [
         "Mine",
-        "-- the script prints; line 7 says that it ends in ZeroDivisionError --",
+        "Line 7 expects ZeroDivisionError at the end. Its traceback goes to standard error.",
+        "-- the script prints --",
         "hello",
         "-- the report --",
     ]

@@ -17,8 +17,9 @@ def before_script(announced: tuple[str, str, int], first: bool) -> str:
     title, exception, line = announced
     text = "" if first else "\n"
     text += f"{safe(title)}\n" if title else ""
-    ending = f"; line {line} says that it ends in {exception}" if exception else ""
-    return f"{text}-- the script prints{ending} --\n"
+    if exception:
+        text += f"Line {line} expects {exception} at the end. Its traceback goes to standard error.\n"
+    return f"{text}-- the script prints --\n"
 
 
 def claims_of_all(lessons: Sequence[tuple[str, Sequence[Claim]]]) -> str:
