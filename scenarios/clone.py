@@ -3,7 +3,7 @@
 A clone holds its own copy of the values and stays differentiable: what flows back into it flows on to its source. It is
 no leaf, so its `.grad` stays empty (and reading it warns) unless it is asked to retain its gradient.
 
-Article: 000, part 2
+Article: detach, data, clone and copy_ compared (in Chinese), part 2
 """
 
 import warnings
@@ -28,7 +28,7 @@ d.sum().backward()
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     grad = b.grad
-#: [000-20] holds: grad is None and "not a leaf" in str(caught[0].message)
+#: [000-20] holds if `retain_grad()` was not called: grad is None and "not a leaf" in str(caught[0].message)
 
 b.retain_grad()
 d = b * 3
@@ -37,3 +37,8 @@ print("a.grad", a.grad)
 print("b.grad", b.grad)
 #: [000-21] holds: b.grad.tolist() == [3.0, 3.0, 3.0]
 #: [000-22] holds: a.grad.tolist() == [8.0, 8.0, 8.0]
+
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    grad = b.grad
+#: [000-20] refuted if `retain_grad()` was called: grad is None and len(caught) == 1

@@ -3,7 +3,7 @@
 `copy_` fills existing memory with another tensor's values and is recorded like any other operation, so the gradient
 flows to the source. The source may have another dtype, another device, or any shape that broadcasts.
 
-Article: 000, part 3
+Article: detach, data, clone and copy_ compared (in Chinese), part 3
 """
 
 import torch

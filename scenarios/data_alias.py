@@ -3,7 +3,7 @@
 `.data` makes another tensor object on the same storage: what is written through one is read through the other. Told to
 require grad, the alias is a leaf that collects a gradient of its own.
 
-Article: 001, part 2
+Article: The difference between requires_grad_(), detach() and torch.no_grad() (in Chinese), part 2
 """
 
 import torch

@@ -1,9 +1,10 @@
 """Writing through .data
 
 Nothing done to `.data` is recorded: no node, no new version. So a backward that needs the overwritten values cannot
-know that they are gone, and computes with what it finds. No error says so; the gradient is just wrong.
+know that they are gone, and computes with what it finds. No error says so; the gradient is just wrong. The same write
+through `detach()` is noticed, and backward refuses.
 
-Article: 002, part 3
+Article: clone(), detach() and what belongs with them (in Chinese), part 3
 """
 
 import torch
@@ -24,7 +25,16 @@ out.data.zero_()
 out.sum().backward()
 print(a.grad, "where", right, "is right")
 #: [000-9] holds if backward reads an overwritten value: not a.grad.allclose(right)
-#: a.grad.tolist() == [0.0, 0.0, 0.0]
+#: [002-12] holds: a.grad.tolist() == [0.0, 0.0, 0.0] and right.min() > 0
+
+out = a.sigmoid()
+out.detach().zero_()
+try:
+    out.sum().backward()
+    outcome = "backward ran"
+except RuntimeError as error:
+    outcome = str(error)
+#: [002-12] holds: "modified by an inplace operation" in outcome
 
 a = torch.tensor([1.2, 3.4, 5.6], requires_grad=True)
 out = a * 2

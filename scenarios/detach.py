@@ -4,7 +4,7 @@ A detached tensor is a second tensor on its source's memory that the graph knows
 only, until the detached tensor is told to require grad: then it is a leaf of its own and collects its own gradient.
 The last backward runs on a graph that holds nothing to differentiate, and the script ends in PyTorch's error.
 
-Article: 000, part 1
+Article: detach, data, clone and copy_ compared (in Chinese), part 1
 
 The saved article lost the multiplication signs of `d = b * 4 + a` and `d = b * 4`; they are back in place here.
 """

@@ -1,10 +1,10 @@
 """Detaching after an optimizer step
 
 The gradient of a sum is one everywhere, so a step of 0.1 takes a tensor of ones to 0.9 in every element, whatever `x`
-was. Writing the detached tensor writes the parameter too, and leaves the gradient computed before alone. A training
-loop needs no detach to stay small: its graph grows only if a value with history is carried from step to step.
+was. Writing the detached tensor writes the parameter too, and no gradient computed before; a step writes both. A
+training loop needs no detach to stay small: its graph grows only if a value with history is carried on.
 
-Article: 002, part 2
+Article: clone(), detach() and what belongs with them (in Chinese), part 2
 
 The article prints differing elements for `y`; the script as given cannot produce them.
 """
@@ -23,8 +23,10 @@ print(y)
 #: [002-5] refuted: y.unique().numel() > 1
 #: y.allclose(torch.tensor(0.9))
 y[0, 0] = 0.5
-#: [002-6] holds: parameter.grad.tolist() == [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
-#: parameter[0, 0] == 0.5
+#: [002-6] holds: parameter[0, 0] == 0.5 and parameter.grad.eq(1).all()
+before = y.clone()
+optimizer.step()
+#: [002-11] refuted: y.equal(before)
 
 
 def graph_size(tensor):
@@ -37,7 +39,7 @@ def graph_size(tensor):
     return len(seen)
 
 
-sizes, carried, total = [], [], torch.zeros(())
+sizes, carried, total = [], [], 0
 for _ in range(4):
     optimizer.zero_grad()
     loss = (x * parameter).square().sum()

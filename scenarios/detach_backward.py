@@ -3,7 +3,7 @@
 The sum of a detached tensor has no history to walk back along, so there is nothing for backward to do, and PyTorch says
 so. The script ends in that error.
 
-Article: 004, part 3
+Article: What detach() does to backward, in four examples (in Chinese), part 3
 """
 
 import torch

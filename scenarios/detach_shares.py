@@ -3,7 +3,7 @@
 The detached tensor stands at its source's address: same shape, same strides, same storage, no copy. They share the
 version counter as well, so a graph that saved the one notices a write to the other.
 
-Article: 003, part 1
+Article: The difference between tensor.detach() and tensor.data (in Chinese), part 1
 """
 
 import torch

@@ -3,7 +3,7 @@
 Detaching a result changes nothing about the result: as long as nobody writes to the shared memory, backward through
 the original gives the same gradient as ever. Reading the `.grad` of the result, which is no leaf, warns.
 
-Article: 004, part 2
+Article: What detach() does to backward, in four examples (in Chinese), part 2
 """
 
 import torch

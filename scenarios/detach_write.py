@@ -4,7 +4,7 @@ The sigmoid's graph node kept `out` for its formula. Zeroing the detached alias 
 version counter that they share, so backward finds version 1 where it saved version 0, and refuses. The script ends in
 that error.
 
-Article: 004, part 4
+Article: What detach() does to backward, in four examples (in Chinese), part 4
 """
 
 import torch

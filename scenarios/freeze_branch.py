@@ -3,7 +3,7 @@
 Two branches read the same trunk. The one that gets the trunk's features detached learns, and its gradient stops there;
 the other one's goes through.
 
-Article: 004, part 5
+Article: What detach() does to backward, in four examples (in Chinese), part 5
 """
 
 import torch
@@ -25,7 +25,7 @@ print("branch", branch.weight.grad)
 optimizer = torch.optim.SGD([*trunk.parameters(), *branch.parameters()], lr=0.1)
 before, bias = trunk.weight.tolist(), branch.bias.item()
 optimizer.step()
-#: trunk.weight.tolist() == before
+#: [004-8] holds: trunk.weight.tolist() == before
 #: branch.bias.item() != bias
 
 other(features).sum().backward()

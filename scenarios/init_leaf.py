@@ -3,7 +3,7 @@
 While gradients are recorded, a leaf that requires grad must keep its values. To initialise one, write to its memory
 where nothing is recorded: through `.data`, or under `no_grad`, which also keeps the version counter honest.
 
-Article: 000, part 5
+Article: detach, data, clone and copy_ compared (in Chinese), part 5
 """
 
 import torch

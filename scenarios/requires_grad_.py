@@ -3,7 +3,7 @@
 Recording starts on the tensor itself, and the call returns that tensor. A detached alias made later shares the values
 and not the gradient. Writing through the alias is harmless to a backward that does not need the old values.
 
-Article: 001, part 3
+Article: The difference between requires_grad_(), detach() and torch.no_grad() (in Chinese), part 3
 """
 
 import torch
@@ -32,5 +32,5 @@ try:
     outcome = "backward ran"
 except RuntimeError as error:
     outcome = str(error)
-#: [000-3] refuted if backward reads no overwritten value: outcome != "backward ran"
+#: outcome == "backward ran"
 #: a.grad.tolist() == [2.0, 2.0]

@@ -3,7 +3,7 @@
 Nothing is detached and nothing is written. Backward fills the leaf's gradient with `out * (1 - out)`, from the values
 of `out` that the graph kept; the other lessons of this article disturb exactly that.
 
-Article: 004, part 1
+Article: What detach() does to backward, in four examples (in Chinese), part 1
 """
 
 import torch

@@ -3,7 +3,7 @@
 A tensor of floats has dtype float32 unless told otherwise, does not require grad and has no gradient. The value of a
 tensor with one element comes out as a Python number with `item()`; with more elements there is no one number to give.
 
-Article: 001, part 1
+Article: The difference between requires_grad_(), detach() and torch.no_grad() (in Chinese), part 1
 """
 
 import torch
@@ -12,7 +12,8 @@ a = torch.tensor([1.0])
 print(a.data, a.grad, a.requires_grad, a.dtype)
 #: a.data.tolist() == [1.0]
 #: a.grad is None and not a.requires_grad and a.is_leaf
-#: a.dtype == torch.float32
+#: [001-7] holds if its elements are Python floats: a.dtype == torch.float32
+#: [001-7] refuted if its elements are integers: torch.tensor([1]).dtype == torch.float32
 
 number = a.item()
 #: [001-6] holds: type(number) is float and number == 1.0

@@ -12,7 +12,7 @@ from tensorlens import claims, interpreter
 from tensorlens.errors import TensorLensError, UsageError
 from tensorlens.lessons import Lesson, lessons
 from tensorlens.statements import STATEMENTS, Statement
-from tensorlens.verdicts import Claim
+from tensorlens.verdicts import Claim, says_may
 
 Verdict = Literal["holds", "holds only if", "refuted", "not reached"]
 
@@ -32,15 +32,17 @@ class Evidence:
     condition: str
     values: tuple[tuple[str, str], ...]
     error: str = ""
+    changed: str = ""  # what the check changed in the lesson, which it must not
 
     @property
     def as_recorded(self) -> bool:
-        return self.verdict == self.recorded
+        return self.verdict == self.recorded and not self.changed
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A statement and its verdict; `condition` says when it holds where the verdict is `holds only if`."""
+    """A statement and its verdict; `condition` says when it holds where the verdict is `holds only if`, and when it
+    does what it "may" do where such a statement `holds`."""
 
     statement: Statement
     verdict: Verdict
@@ -120,23 +122,26 @@ def summed_up(wanted: Iterable[Statement], runs: Sequence[tuple[str, Sequence[Cl
 
 
 def _evidence(lesson: str, claim: Claim) -> Evidence:
-    seen = (claim.values, claim.error)
+    seen = (claim.values, claim.error, claim.changed)
     return Evidence(lesson, claim.line, claim.check, claim.verdict, claim.expected, claim.condition, *seen)
 
 
 def _finding(statement: Statement, evidence: tuple[Evidence, ...]) -> Finding:
-    """The verdict: what was seen unconditionally decides; else it depends, unless it came out one way in all cases."""
+    """The verdict: what was seen unconditionally decides; else it depends, unless it came out one way in all cases.
+    What "may" happen is not refuted by a run in which it didn't."""
     reached = [each for each in evidence if each.verdict != "not reached"]
     held = [each for each in reached if each.verdict == "holds"]
     refuted = [each for each in reached if each.verdict == "refuted"]
     verdict: Verdict
+    may = says_may(statement.text) and bool(held)
     if not reached:
         verdict = "not reached"
-    elif not refuted:
+    elif not refuted or may:
         verdict = "holds"
     elif not held or not all(each.condition for each in reached):
         verdict = "refuted"
     else:
         verdict = "holds only if"
-    conditions = dict.fromkeys(each.condition for each in held) if verdict == "holds only if" else ()
+    depends = may or verdict == "holds only if"
+    conditions = dict.fromkeys(each.condition for each in held if each.condition) if depends else ()
     return Finding(statement, verdict, " or ".join(conditions), evidence)

@@ -8,7 +8,8 @@ A claim is a comment line after a statement, in the statement's block:
     #: raises RuntimeError                                the statement before it ends in this exception
     #: [004-6] holds: raises RuntimeError: does not require grad
 
-A claim whose expression is not complete goes on in the next `#:` line.
+A claim whose expression is not complete goes on in the next `#:` line. What looks like a claim and is none is refused:
+a `#:` after code on its line, `# :` for `#:`, an unknown verdict, an assignment.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ _TAG = re.compile(
     r"(?:\[(?P<id>[\w.-]+)\]\s*)?(?P<verdict>holds|refuted)\b(?:\s+(?:only\s+)?if\s+(?P<when>[^:]+?))?\s*:\s*"
 )
 _RAISES = re.compile(r"raises\s+(?P<type>[A-Za-z_][\w.]*)\s*(?::\s*(?P<message>.*))?$", re.DOTALL)
+_ID = re.compile(r"\[[\w.-]+\]\s*")
+_OTHER_VERDICT = re.compile(r"(?P<word>[A-Za-z]\w*)(?:\s+(?:only\s+)?if\s+[^:]+?)?\s*:(?!=)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,30 +71,58 @@ def parse(source: str) -> tuple[ClaimSpec, ...]:
 
 
 def _comments(source: str) -> Iterator[tuple[int, int, str]]:
-    """(line, column, text after `#:`) of each comment that stands on a line of its own."""
+    """(line, column, text after `#:`) of each claim comment.
+
+    Raises:
+        UsageError: a comment that its writer may take for a claim, and that would not be checked.
+    """
     try:
         for token in tokenize.generate_tokens(io.StringIO(source).readline):
-            alone = token.type == tokenize.COMMENT and not token.line[: token.start[1]].strip()
-            if alone and token.string.startswith("#:"):
-                yield token.start[0], token.start[1], token.string[2:].strip()
+            if token.type != tokenize.COMMENT:
+                continue
+            (line, column), text = token.start, token.string
+            alone = not token.line[:column].strip()
+            if not text.startswith("#:"):
+                _refuse_spaced(line, text)
+            elif alone:
+                yield line, column, text[2:].strip()
+            else:
+                raise UsageError(
+                    f"line {line}: a claim has a line of its own, below the code; a `#:` after code is not checked"
+                )
     except (tokenize.TokenError, SyntaxError):
         return
 
 
+def _refuse_spaced(line: int, comment: str) -> None:
+    """Refuse `# : x == 3`, which reads as a claim; other comments may begin with a colon."""
+    rest = comment[1:].lstrip()
+    if rest.startswith(":") and rest[1:].strip() and _complete(rest[1:].strip()):
+        raise UsageError(f"line {line}: a claim begins with `#:`, without a space; `{comment[:40]}` is not checked")
+
+
 def _joined(comments: Iterator[tuple[int, int, str]]) -> Iterator[tuple[int, int, str]]:
-    """Claims that go on over several lines, as one."""
-    held: tuple[int, int, str] | None = None
-    last = 0
-    for line, column, text in comments:
-        if held is not None and (line, column) == (last + 1, held[1]) and not _complete(held[2]):
-            held = (*held[:2], f"{held[2]} {text}")
+    """Claims that go on over several lines, as one; of what never becomes a claim, the first line."""
+    found = list(comments)
+    position = 0
+    while position < len(found):
+        line, column, text = found[position]
+        end = position + 1
+        whole = text
+        while not _complete(whole) and end < len(found) and _goes_on(found[end - 1], found[end]):
+            whole = f"{whole} {found[end][2]}"
+            end += 1
+        if _complete(whole):
+            yield line, column, whole
+            position = end
         else:
-            if held is not None:
-                yield held
-            held = (line, column, text)
-        last = line
-    if held is not None:
-        yield held
+            yield line, column, text
+            position += 1
+
+
+def _goes_on(one: tuple[int, int, str], following: tuple[int, int, str]) -> bool:
+    """Whether the second comment may continue the first: it is on the next line, and begins no claim of its own."""
+    return following[:2] == (one[0] + 1, one[1]) and not _TAG.match(following[2])
 
 
 def _complete(text: str) -> bool:
@@ -109,11 +140,33 @@ def _spec(line: int, column: int, text: str) -> ClaimSpec:
     tag = _TAG.match(text)
     check = text[tag.end() :].strip() if tag else text
     if not _complete(check):
-        raise UsageError(f"line {line}: this claim is not a Python expression: {text}")
+        raise UsageError(f"line {line}: {_trouble(text, check)}")
     if not tag:
         return ClaimSpec(line, column, check)
     expected: Literal["holds", "refuted"] = "refuted" if tag["verdict"] == "refuted" else "holds"
     return ClaimSpec(line, column, check, tag["id"], expected, (tag["when"] or "").strip())
+
+
+def _trouble(text: str, check: str) -> str:
+    """Say what is wrong with a claim that is no expression, and what its writer may have meant."""
+    after_id = _ID.sub("", text, count=1) if _ID.match(text) else text
+    other = _OTHER_VERDICT.match(after_id)
+    if check == text and other and other["word"] not in ("holds", "refuted", "raises"):
+        return f"no such verdict {other['word']!r}; write `holds:` or `refuted:`"
+    if after_id != text and check == text and _complete(after_id):
+        id_ = text.removesuffix(after_id).strip()
+        return f"a claim with an id needs a verdict: write `{id_} holds: {after_id}`"
+    if _assigns(check):
+        return f"a claim is a question, and this is an assignment: {check}; did you mean `==`?"
+    return f"this claim is not a Python expression: {text}"
+
+
+def _assigns(check: str) -> bool:
+    try:
+        (statement,) = ast.parse(check).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return isinstance(statement, ast.Assign)
 
 
 # --- placing --------------------------------------------------------------------------------------------------------

@@ -92,6 +92,12 @@ def run(
     raise typer.Exit(commands.run_lessons(names or [], everything, Output(format, output, width), timeout))
 
 
+@app.command(cls=Command)
+def new(lesson: Annotated[Path, typer.Argument(help="The file to write.", metavar="LESSON.py")]) -> None:
+    """Write a first lesson of your own, which runs."""
+    raise typer.Exit(commands.new_lesson(lesson))
+
+
 @app.command(cls=Command, context_settings=_PASS_THROUGH)
 def explain(
     script: Annotated[str, typer.Argument(help="A script, or - for standard input.", metavar="SCRIPT|-")] = "",

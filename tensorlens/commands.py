@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tensorlens.model import Trace
     from tensorlens.render import RenderOptions
     from tensorlens.telling import Told
+    from tensorlens.verdicts import Claim
 
 INTERRUPTED = 130
 _PROSE = 100  # columns: wider text is hard to read
@@ -218,6 +219,7 @@ def explain(
 def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout: float | None) -> int:
     """`run NAME…`, `run PATH`, `run --all`: one report after the other, the worst exit code of all."""
     from tensorlens import lessons
+    from tensorlens.render.lesson_texts import BEFORE_REPORT, before_script, claims_of_all, joined
     from tensorlens.runner import RunOptions, Target, run_and_tell
 
     wanted = [lesson.name for lesson in lessons.lessons()] if everything else list(names)
@@ -229,24 +231,33 @@ def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout:
         raise UsageError("-o takes one lesson at a time")
     options = RunOptions(timeout=timeout, claims=True, stdout_to_stderr=output.keeps_stdout, live=_is_watched())
     reports: list[str] = []
+    counted: list[tuple[str, Sequence[Claim]]] = []
     worst = 0
     for path in paths:
-        told = run_and_tell(Target("file", str(path)), options, partial(_teller, output, path.name))
+        if labelled := output.path is None and not output.keeps_stdout:
+            _print(before_script(lessons.announced(path), first=not counted))
+        bundled = lessons.is_bundled(path)
+        told = run_and_tell(Target("file", str(path)), options, partial(_teller, output, path.name, bundled))
         worst = max(worst, told.exit_code)
+        counted.append((path.name, told.claims))
         if output.keeps_stdout and len(paths) > 1:
             reports.append(told.text)
         else:
-            output.write(told.text)
+            output.write((BEFORE_REPORT if labelled else "") + told.text)
     if reports:
-        output.write(_joined(reports, output.form))
+        output.write(joined(reports, output.form))
+    elif len(paths) > 1:
+        _print(claims_of_all(counted))
     return worst
 
 
-def _joined(texts: list[str], format: str) -> str:
-    """Several reports as one text: a JSON array, or documents one after the other."""
-    if format == "json":
-        return "[\n" + ",\n".join(text.strip() for text in texts) + "\n]\n"
-    return "\n".join(texts)
+def new_lesson(path: Path) -> int:
+    """`new LESSON.py`: write a lesson to begin with."""
+    from tensorlens.starter import write_starter
+
+    write_starter(path)
+    _print(f"wrote {shown(str(path))}; run it: tensorlens run {shown(str(path))}\n")
+    return 0
 
 
 def view(path: Path, output: Output) -> int:
@@ -259,11 +270,11 @@ def view(path: Path, output: Output) -> int:
     return told.exit_code
 
 
-def _teller(output: Output, lesson: str = "") -> Callable[[Trace], Told]:
+def _teller(output: Output, lesson: str = "", bundled: bool = True) -> Callable[[Trace], Told]:
     """Called once the program has been started, which takes longer than these imports."""
     from tensorlens.telling import teller
 
-    return teller(output, lesson)
+    return teller(output, lesson, bundled)
 
 
 # --- lists and pages ------------------------------------------------------------------------------------------------

@@ -13,14 +13,18 @@ from pathlib import Path
 
 from tensorlens import claims
 from tensorlens.errors import UsageError
+from tensorlens.source import tree_of
+from tensorlens.statements import ARTICLES, STATEMENTS
 
-_ARTICLE = re.compile(r"^Article: (\w+), part (\d+)$", re.MULTILINE)
+_ARTICLE = re.compile(r"^Article: (.+) \(in Chinese\), part (\d+)$", re.MULTILINE)
+_NUMBERED = re.compile(r"\d{3}-\d+")  # as the articles' statements are; other ids are the writer's own
+_IDS = {title: article for article, title in ARTICLES.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A bundled script. `teaches` is its docstring below the title, less the line `Article: 004, part 2`: which article
-    it mirrors, and where it stands in it."""
+    """A bundled script. `teaches` is its docstring below the title, less the line `Article: TITLE (in Chinese), part 2`
+    with the article that it mirrors and the place there. `article` is the article's id, "004"."""
 
     name: str
     title: str
@@ -61,11 +65,35 @@ def _check_claims(path: Path) -> None:
     """What is wrong with the claims is said before the script runs; what is wrong with the rest, by running it."""
     try:
         with tokenize.open(path) as file:
-            claims.parse(file.read())
+            specs = claims.parse(file.read())
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
     except (OSError, SyntaxError, ValueError):
         return
+    known = {statement.id for statement in STATEMENTS}
+    for spec in specs:
+        if spec.id and spec.id not in known and _NUMBERED.fullmatch(spec.id):
+            reason = f"no statement has the id {spec.id}; tensorlens claims shows all"
+            raise UsageError(f"{path}: line {spec.line}: {reason}")
+
+
+def is_bundled(path: Path) -> bool:
+    """Whether `path` is one of ours: the ids of its claims mean the articles' statements."""
+    return path.parent == _folder()
+
+
+def announced(path: Path) -> tuple[str, str, int]:
+    """(title, exception, line) of a lesson: its docstring's first line, and the exception that a claim says ends it.
+    "" and 0 for what there is none of, or where the script can't be read, which running it will say."""
+    try:
+        with tokenize.open(path) as file:
+            source = file.read()
+        tree, specs = tree_of(source), claims.parse(source)
+    except (OSError, SyntaxError, ValueError, UsageError):
+        return "", "", 0
+    title = ((ast.get_docstring(tree) if tree else "") or "").partition("\n")[0]
+    ends = [spec for spec in specs if spec.raises and spec.column == 0 and spec.expected == "holds"]
+    return (title, ends[-1].raises[0], ends[-1].line) if ends and ends[-1].raises else (title, "", 0)
 
 
 def _folder() -> Path:
@@ -81,7 +109,7 @@ def _lesson(path: Path) -> Lesson:
     text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
     title, _, rest = text.partition("\n")
     found = _ARTICLE.search(rest)
-    article, part = (found[1], int(found[2])) if found else ("", 0)
+    article, part = (_IDS[found[1]], int(found[2])) if found else ("", 0)
     teaches = _ARTICLE.sub("", rest).strip()
     # a lesson about one function is called as the function is: `requires_grad_`, and not `requires-grad-`
     name = path.stem if title.startswith(f"{path.stem}()") else path.stem.replace("_", "-")

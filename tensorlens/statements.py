@@ -1,6 +1,7 @@
 """What the five articles state, in our own words, each under the id that the claims of the bundled lessons carry.
 
-`narrowed` says what is measured where the statement itself is wider than a run can decide.
+`ARTICLES` has a title for each: the article's own in English where it has one, else what it is about. `narrowed` says
+what is measured where the statement itself is wider than a run can decide.
 """
 
 from __future__ import annotations
@@ -14,6 +15,16 @@ class Statement:
     article: str
     text: str
     narrowed: str = ""
+
+
+ARTICLES = {
+    "000": "detach, data, clone and copy_ compared",
+    "001": "The difference between requires_grad_(), detach() and torch.no_grad()",
+    "002": "clone(), detach() and what belongs with them",
+    "003": "The difference between tensor.detach() and tensor.data",
+    "004": "What detach() does to backward, in four examples",
+}
+"""The five articles, which are in Chinese."""
 
 
 def _article(article: str, *texts: str | tuple[str, str]) -> tuple[Statement, ...]:
@@ -49,6 +60,9 @@ STATEMENTS: tuple[Statement, ...] = (
         "reading `.grad` of a tensor that is not a leaf warns, and gives None after backward",
         "after `retain_grad()` a tensor that is not a leaf keeps its gradient",
         "gradients accumulate over backward calls: 2, then 5, then 8 in the clone example",
+        "`.data` returns a tensor with the same shape, dtype and device",
+        "with `requires_grad` set again, a `.data` tensor is a leaf at which backward stops",
+        "`clone()` and `detach()` together, in either order, give the same values in a fully independent tensor",
     ),
     *_article(
         "001",
@@ -59,8 +73,14 @@ STATEMENTS: tuple[Statement, ...] = (
             "what is computed under `no_grad` does not require grad; what is computed outside does",
             "one differentiable operation on a tensor that requires grad",
         ),
-        ("`no_grad` saves memory", "the bytes of the tensors that the graph saves for backward"),
+        ("`no_grad` saves memory", "the bytes of the results on the way that stay allocated after their last use"),
         "`item()` gives a tensor's only element as a Python number",
+        ("the default dtype is torch.float32", "as long as `torch.set_default_dtype` is not called"),
+        (
+            "`requires_grad=True` where no gradient is needed costs computation and memory",
+            "one matrix product: its floating-point operations forward and backward, and the bytes of the gradients",
+        ),
+        "`requires_grad=False` freezes a part of a network, so that only the rest is updated",
     ),
     *_article(
         "002",
@@ -68,7 +88,7 @@ STATEMENTS: tuple[Statement, ...] = (
         ("`clone()` avoids the cost of a deep copy", "the bytes that each allocates"),
         (
             "a clone has the same attributes as its source",
-            "shape, dtype, device, layout, requires_grad, is_leaf and grad_fn",
+            "shape, stride, dtype, device, layout, type, requires_grad, is_leaf and grad_fn",
         ),
         (
             "without `detach()` before gradients are zeroed, training runs out of memory",
@@ -83,12 +103,17 @@ STATEMENTS: tuple[Statement, ...] = (
         "`detach_()` makes no new tensor",
         "`detach_()` returns nothing",
         "after `y.detach_()`, `y` prints with `requires_grad=True`",
+        "a detached tensor cannot be updated by gradients",
+        (
+            "`.data` should be avoided, and `detach()` used instead",
+            "what each makes of the same write to a tensor that backward needs",
+        ),
     ),
     *_article(
         "003",
         "neither `detach()` nor `.data` copies data",
         "reading `.data` creates no new tensor",
-        ("an operation on `.data` acts on the original's data", "a change in place"),
+        "an operation on `.data` acts on the original's data",
         "`.data` does not cut the gradient: it still flows through what is computed from it",
         "`.data` keeps the original's gradient information",
     ),
@@ -101,5 +126,6 @@ STATEMENTS: tuple[Statement, ...] = (
         "detaching without writing does not affect backward",
         'the third example raises "element 0 of tensors does not require grad and does not have a grad_fn"',
         "the fourth example changes both tensors, and backward raises the version error",
+        "training a branch on detached features leaves the trunk's parameters as they are",
     ),
 )

@@ -11,6 +11,7 @@ from tensorlens.model import Report, Trace
 from tensorlens.render import RENDERERS, render
 from tensorlens.statements import STATEMENTS
 from tensorlens.store import dumps
+from tensorlens.verdicts import Claim
 
 if TYPE_CHECKING:
     from tensorlens.commands import Output
@@ -24,10 +25,12 @@ class Told:
 
     text: str
     exit_code: int
+    claims: tuple[Claim, ...] = ()
 
 
-def teller(output: Output, lesson: str = "") -> Callable[[Trace], Told]:
-    """The function that makes a report of a trace; `lesson` is the name that it goes by, if it is one's."""
+def teller(output: Output, lesson: str = "", bundled: bool = True) -> Callable[[Trace], Told]:
+    """The function that makes a report of a trace; `lesson` is the name that it goes by, if it is one's, and `bundled`
+    whether the ids of its claims are those of the articles' statements."""
     diagnostics.load()
     RENDERERS[output.form].load()
 
@@ -38,15 +41,15 @@ def teller(output: Output, lesson: str = "") -> Callable[[Trace], Told]:
         if output.form == "json" and output.format is None:  # -o x.json: what `view` can show again in any form
             text = dumps(trace)
         else:
-            texts: dict[str, Any] = {"lesson": True, "statements": _statement_texts()} if lesson else {}
+            texts: dict[str, Any] = {"lesson": True, "statements": _statement_texts(bundled)} if lesson else {}
             text = render(report, output.form, output.options(**texts))
-        return Told(text, exit_code(report, bool(lesson)))
+        return Told(text, exit_code(report, bool(lesson)), trace.claims)
 
     return tell
 
 
-def _statement_texts() -> dict[str, str]:
-    return {statement.id: statement.text for statement in STATEMENTS}
+def _statement_texts(bundled: bool) -> dict[str, str]:
+    return {statement.id: statement.text for statement in STATEMENTS} if bundled else {}
 
 
 def exit_code(report: Report, lesson: bool = False) -> int:

@@ -18,7 +18,23 @@ class Claim:
     condition: str  # the text after "if": when the verdict is so; "" if always
     values: tuple[tuple[str, str], ...]  # (expression, value seen), e.g. ("a.grad.tolist()", "[2.0, 2.0, 2.0]")
     error: str = ""  # the check itself raised
+    changed: str = ""  # what the check changed in the script, which a check must not: "sets a.grad"
+    round: int = 0  # in which pass of a loop the claim failed first; 0 outside loops
 
     @property
     def as_expected(self) -> bool:
-        return self.verdict == self.expected
+        return self.verdict == self.expected and not self.changed
+
+
+def condition_text(verdict: str, condition: str, statement: str = "") -> str:
+    """When a statement has this verdict, in words: a statement that says "may" asks for one case only."""
+    if not condition:
+        return ""
+    if verdict == "refuted":
+        return f"false when {condition}"
+    return f"it does when {condition}" if says_may(statement) else f"only if {condition}"
+
+
+def says_may(statement: str) -> bool:
+    """Whether one run in which it happens is enough for the statement, and no run can refute it."""
+    return " may " in f" {statement} "

@@ -14,10 +14,13 @@ from tensorlens.checking import Checked, check_documented, summed_up
 from tensorlens.errors import TensorLensError, UsageError
 from tensorlens.lessons import find, lessons
 from tensorlens.render.claims import render_claims
+from tensorlens.render.lesson_texts import claims_of_all
 from tensorlens.render.options import RenderOptions
+from tensorlens.render.summary import failed_claims
+from tensorlens.render.terminal import claim_lines
 from tensorlens.source import width
 from tensorlens.statements import Statement
-from tensorlens.verdicts import Claim
+from tensorlens.verdicts import Claim, condition_text
 
 STATEMENT = Statement("900-1", "900", "`a|b` is [x]_y_ <z>", "one *part* of it")
 
@@ -56,6 +59,103 @@ def test_verdict_of_several_claims(given: list[Claim], verdict: str, condition: 
     (finding,) = checked.findings
     assert (finding.verdict, finding.condition) == (verdict, condition)
     assert finding.as_recorded is checked.as_recorded is as_recorded
+
+
+MAY = replace(STATEMENT, text="it may rain")
+
+
+@pytest.mark.parametrize(
+    ("given", "verdict", "condition"),
+    [
+        ([IF], "holds", "it rains"),
+        ([IF, IF_NOT], "holds", "it rains"),
+        ([REFUTED, HOLDS], "holds", ""),
+        ([REFUTED], "refuted", ""),
+    ],
+)
+def test_what_may_happen_is_not_refuted_by_a_run_without_it(given: list[Claim], verdict: str, condition: str) -> None:
+    checked = summed_up([MAY], [("some-lesson", given)], "9.9")
+    assert (checked.findings[0].verdict, checked.findings[0].condition) == (verdict, condition)
+    if condition:
+        assert "it does when it rains" in render_claims(checked)
+        assert "holds; it does when it rains" in render_claims(checked, "markdown")
+
+
+def test_a_check_that_changes_the_lesson_is_not_as_recorded() -> None:
+    checked = summed(claim("holds", "holds", changed="sets a.grad"))
+    assert not checked.as_recorded
+    assert "the check itself sets a.grad" in " ".join(render_claims(checked, "markdown").split())
+
+
+def test_conditions_read_the_right_way_round() -> None:
+    assert condition_text("holds", "it rains") == "only if it rains"
+    assert condition_text("refuted", "it is dry") == "false when it is dry"
+    assert condition_text("holds", "it rains", "it may rain") == "it does when it rains"
+    assert condition_text("holds", "") == ""
+
+
+def told_of(*claims: Claim) -> list[str]:
+    lines = claim_lines(claims, RenderOptions(lesson=True), 100)
+    return ["".join(text for text, _ in line).strip() for line in lines]
+
+
+def test_a_report_lists_the_claims_that_are_more_than_true() -> None:
+    plain = claim("holds", "holds", id=None)
+    assert told_of(plain, IF_NOT, plain) == [
+        "claims   3 of 3 as recorded",
+        "refuted       7  x == 1",
+        "900-1",
+        "false when it is dry",
+        "seen: x = 1",
+        "2 more hold",
+    ]
+    assert told_of(plain, plain) == ["claims   2 of 2 as recorded", "all hold"]
+    assert told_of() == ["claims   none: no `#:` line says what has to be so"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (claim("refuted", "holds", values=(("x", "2"),)), "expected true, got false: x = 2"),
+        (claim("refuted", "holds", round=3), "expected true, got false in round 3: x = 1"),
+        (claim("holds", "refuted"), "expected false, got true: x = 1"),
+        (claim("not reached", "holds", values=()), "its line was not reached"),
+        (claim("not reached", "refuted", error="KeyError: 'k'"), "expected false, the check raised KeyError: 'k'"),
+        (
+            claim("holds", "holds", changed="sets a.grad"),
+            "the check itself sets a.grad; make it a statement, and check what comes of it",
+        ),
+        (
+            claim("refuted", "holds", check="raises KeyError: k", values=(("raised", "nothing"),)),
+            "expected KeyError: k, got no exception",
+        ),
+        (
+            claim("refuted", "holds", check="raises KeyError", values=(("ValueError", "no"),)),
+            "expected KeyError, got ValueError: no",
+        ),
+        (
+            claim("holds", "refuted", check="raises KeyError", values=(("KeyError", "k"),)),
+            "expected no KeyError, got KeyError: k",
+        ),
+    ],
+)
+def test_of_a_false_claim_is_said_what_was_expected_and_what_came(given: Claim, said: str) -> None:
+    assert told_of(given)[-1] == said
+
+
+def test_false_claims_are_counted_with_their_lines() -> None:
+    false, missed = claim("refuted", "holds", line=5), claim("not reached", "holds", line=9)
+    assert failed_claims([HOLDS, false, replace(false, line=8)]) == "2 of 3 claims are false: lines 5, 8"
+    assert failed_claims([false]) == "1 of 1 claim is false: line 5"
+    assert failed_claims([HOLDS, false, missed]) == "1 of 3 claims is false: line 5; 1 was not reached: line 9"
+    assert failed_claims([HOLDS, missed]) == "1 of 2 claims was not reached: line 9"
+    assert failed_claims([HOLDS, REFUTED]) == ""
+
+
+def test_all_claims_of_several_lessons_are_counted() -> None:
+    assert claims_of_all([("a.py", [HOLDS]), ("b.py", [HOLDS, IF])]) == "\n2 lessons, 3 claims, all as recorded\n"
+    false = claim("refuted", "holds")
+    assert claims_of_all([("a.py", [false])]) == "\n1 lesson, 1 claim, 1 not as recorded: a.py:7\n"
 
 
 def test_a_claim_without_an_id_counts_only_if_it_fails() -> None:
@@ -116,6 +216,7 @@ def test_json() -> None:
         "condition": "it rains",
         "values": [{"expression": "x", "value": "1"}],
         "error": "",
+        "changed": "",
     }
 
 

@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 
 from tensorlens import claims
 from tensorlens.errors import UsageError
-from tensorlens.lessons import find, lessons
+from tensorlens.lessons import announced, find, is_bundled, lessons
 from tensorlens.source import tree_of
+from tensorlens.starter import write_starter
 from tensorlens.tracer.claims import ClaimChecker
 from tensorlens.verdicts import Claim
 
@@ -82,7 +83,7 @@ def test_reads_expected_exceptions(check: str, raises: tuple[str, str] | None) -
 
 
 def test_what_is_no_claim() -> None:
-    assert claims.parse('x = 1  #: x\ny = """\n#: x\n"""\n# : x\n#x\n') == ()
+    assert claims.parse('y = """\n#: x\n"""\nz = "#: x"  # x\n# :) fine\n# : a remark of several words\n#x\n') == ()
     assert claims.parse("x = (\n#: 1\n") == ()  # not Python: running it says so
 
 
@@ -90,7 +91,22 @@ def test_what_is_no_claim() -> None:
     ("source", "message"),
     [
         ("x = 1\n#: what x is for\n", "line 2: this claim is not a Python expression: what x is for"),
-        ("x = 1\n#: [000-1] refutd: x\n", "line 2: this claim is not a Python expression: [000-1] refutd: x"),
+        ("x = 1\n#: [000-1] refutd: x\n", "line 2: no such verdict 'refutd'; write `holds:` or `refuted:`"),
+        ("x = 1\n#: hold: x\n#: refuted: x\n#: x\n", "line 2: no such verdict 'hold'; write `holds:` or `refuted:`"),
+        ("x = 1\n#: true if it rains: x\n", "line 2: no such verdict 'true'; write `holds:` or `refuted:`"),
+        ("x = 1\n#: what x\n#: x\n", "line 2: this claim is not a Python expression: what x"),
+        ("x = 1\n#: x ==\n#: holds: x\n", "line 2: this claim is not a Python expression: x =="),
+        (
+            "x = 1\n#: x.y = (3,)\n",
+            "line 2: a claim is a question, and this is an assignment: x.y = (3,); did you mean `==`?",
+        ),
+        ("x = 1\n#: [a-1] x\n", "line 2: a claim with an id needs a verdict: write `[a-1] holds: x`"),
+        (
+            "x = 3  #: x == 3\n",
+            "line 1: a claim has a line of its own, below the code; a `#:` after code is not checked",
+        ),
+        ("x = 3\n# : x == 3\n", "line 2: a claim begins with `#:`, without a space; `# : x == 3` is not checked"),
+        ("x = 3  # : x == 3\n", "line 1: a claim begins with `#:`, without a space; `# : x == 3` is not checked"),
         ("x = 1\n#:\n", "line 2: this claim is not a Python expression: "),
         ("#: x\nx = 1\n", "line 1: this claim follows no statement of its block: x"),
         ("x = 1\n    #: x\n", "line 2: this claim follows no statement of its block: x"),
@@ -275,6 +291,67 @@ def test_in_a_loop_all_passes_must_agree() -> None:
     assert [(claim.verdict, claim.values[0]) for claim in found] == [("refuted", ("x", "2")), ("holds", ("x", "1"))]
 
 
+def test_a_claim_that_fails_in_a_loop_says_in_which_round() -> None:
+    found, _, _ = ran("for i in range(4):\n    x = i\n    #: x < 2\n    #: x < 9\nx = 7\n#: x == 1\n")
+    assert [(claim.as_expected, claim.round) for claim in found] == [(False, 3), (True, 0), (False, 0)]
+
+
+@pytest.mark.parametrize(
+    ("check", "changed"),
+    [
+        ("(a * 2).sum().backward() is None", "sets a.grad"),
+        ("(b * 2).sum().backward() is None", "adds to b.grad"),
+        ("c.add_(1) is c", "writes c"),
+        ("b.data.zero_() is not None", "writes b"),
+        ("net.bias.data.fill_(2) is not None", "writes net.bias"),
+        ("c.requires_grad_() is c", "sets requires_grad of c to True"),
+        ("found.append(1) is None", "changes found"),
+        ("table['of'].append(1) is None", "changes table['of']"),
+        ("bind() is None", "makes the name fresh"),
+        ("globals().update(fresh=1) is None", ""),
+        ("b.sum() == 2 and [z for z in (b,)][0].clone().add_(1) is not None and (y := 3)", ""),
+        ("torch.autograd.grad((a * a).sum(), a)[0].tolist() == [2.0, 2.0]", ""),
+    ],
+)
+def test_a_claim_that_changes_the_script_is_reported(check: str, changed: str) -> None:
+    source = f"""
+    a, b, c = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True), torch.ones(2)
+    net, found, table = torch.nn.Linear(2, 1), [], {{"of": []}}
+    def bind():
+        global fresh
+        fresh = 1
+    b.sum().backward()
+    #: {check}
+    """
+    found, _, error = ran(source)
+    assert error is None
+    assert (found[0].verdict, found[0].changed, found[0].as_expected) == ("holds", changed, not changed)
+
+
+def test_what_a_claim_saw_of_two_tensors_is_whether_they_are_one() -> None:
+    found, _, _ = ran("x = torch.ones(2)\ny = x.detach()\n#: refuted: y is x\n#: y is not x.clone()\n#: x is x\n")
+    assert [(claim.as_expected, claim.values) for claim in found] == [
+        (True, (("y and x", "two objects, one memory"),)),
+        (True, (("y and x.clone()", "two objects, two memories"),)),
+        (True, (("x and x", "one object"),)),
+    ]
+
+
+def test_what_says_nothing_is_not_noted() -> None:
+    found, _, _ = ran("x = torch.ones(2)\n#: x.dtype == torch.float32 and type(x.sum().item()) is float\n")
+    assert found[0].values == (("x.dtype", "torch.float32"), ("type(x.sum().item())", "<class 'float'>"))
+
+
+def test_an_object_that_refuses_to_be_looked_at_fails_no_claim() -> None:
+    source = """
+    class Odd(torch.nn.Module):
+        _parameters = property(lambda self: 1 / 0)
+    odd = Odd.__new__(Odd)
+    #: 1 == 1
+    """
+    assert verdicts(source) == ["holds"]
+
+
 def test_not_reached() -> None:
     source = "x = 1\n#: x\nif not x:\n    y = 1\n    #: y\nraise SystemExit\n#: x\n"
     assert verdicts(source) == ["holds", "not reached", "not reached"]
@@ -389,6 +466,46 @@ def test_what_else_is_wrong_with_a_script_is_left_to_running_it(content: bytes, 
     path.write_bytes(content)
     assert find(str(path)) == path
     assert find(str(tmp_path)) == tmp_path
+
+
+def test_an_id_of_an_article_has_to_exist(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("x = 1\n#: [000-1] holds: x\n#: [my-1] holds: x\n")
+    assert find(str(path)) == path
+    path.write_text("x = 1\n#: [999-9] holds: x\n")
+    with pytest.raises(UsageError) as caught:
+        find(str(path))
+    assert str(caught.value) == f"{path}: line 2: no statement has the id 999-9; tensorlens claims shows all"
+
+
+def test_the_error_that_ends_a_lesson_is_announced(tmp_path: Path) -> None:
+    assert announced(find("detach")) == ("detach(): the same memory, outside the graph", "RuntimeError", 42)
+    assert announced(find("sigmoid")) == ("The plain gradient of a sigmoid", "", 0)
+    path = tmp_path / "mine.py"
+    path.write_text("try:\n    1 / 0\n    #: raises ZeroDivisionError\nexcept ZeroDivisionError:\n    pass\n")
+    assert announced(path) == ("", "", 0)
+    assert announced(tmp_path / "none.py") == ("", "", 0)
+    assert is_bundled(find("detach"))
+    assert not is_bundled(path)
+
+
+def test_the_lesson_to_begin_with_runs_and_is_never_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "lesson.py"
+    write_starter(path)
+    found, _, error = ran(path.read_text())
+    assert isinstance(error, RuntimeError)
+    assert [claim for claim in found if not claim.as_expected] == []
+    assert {claim.expected for claim in found} == {"holds", "refuted"}
+    path.write_text("mine")
+    for name, reason in [
+        ("lesson.py", "exists already, and is left as it is"),
+        ("lesson", "a lesson is a Python script"),
+        ("no/lesson.py", "there is no folder"),
+    ]:
+        with pytest.raises(UsageError, match=reason):
+            write_starter(tmp_path / name)
+    assert path.read_text() == "mine"
+    assert [each.name for each in tmp_path.iterdir()] == ["lesson.py"]
 
 
 def test_no_name_is_no_lesson() -> None:

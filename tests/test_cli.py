@@ -114,7 +114,7 @@ def test_what_needs_no_torch_imports_none(arguments: list[str]) -> None:
 
 def test_every_command_has_help_that_is_whole_at_80_columns() -> None:
     shown = tensorlens("--help", COLUMNS="80").stdout
-    for command in ("run", "explain", "compare", "list", "errors", "claims", "view"):
+    for command in ("run", "new", "explain", "compare", "list", "errors", "claims", "view"):
         assert f" {command} " in shown
     assert "..." not in shown.partition("Commands:")[2]
 
@@ -440,6 +440,38 @@ def test_a_lesson() -> None:
     ended = tensorlens("run", "detach")
     assert ended.returncode == 0
     assert "claims   12 of 12 as recorded" in ended.stdout
+
+
+def test_a_lesson_is_introduced_before_its_traceback(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        '"""Mine"""\nprint("hello", flush=True)\nx = 1\n#: [000-1] holds: x == 1\n#: x == 2\n1 / 0\n'
+        "#: raises ZeroDivisionError\n",
+        encoding="utf-8",
+    )
+    ended = tensorlens("run", "mine.py", cwd=tmp_path)
+    assert ended.returncode == 1
+    lines = ended.stdout.splitlines()
+    assert lines[:5] == [
+        "Mine",
+        "Line 7 expects ZeroDivisionError at the end. Its traceback goes to standard error.",
+        "-- the script prints --",
+        "hello",
+        "-- the report --",
+    ]
+    assert lines[-1] == "1 of 3 claims is false: line 5"
+    assert "`detach()` returns a new tensor" not in ended.stdout  # what 000-1 is in the bundled lessons
+
+
+def test_new_writes_a_lesson(tmp_path: Path) -> None:
+    assert tensorlens("new", "lesson.py", cwd=tmp_path).stdout == "wrote lesson.py; run it: tensorlens run lesson.py\n"
+    ended = tensorlens("new", "lesson.py", cwd=tmp_path)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == "tensorlens: lesson.py exists already, and is left as it is\n"
+
+
+def test_several_lessons_end_in_a_count() -> None:
+    ended = tensorlens("run", "sigmoid", "data-alias")
+    assert ended.stdout.endswith("\n2 lessons, 10 claims, all as recorded\n")
 
 
 @pytest.mark.parametrize(

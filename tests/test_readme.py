@@ -52,8 +52,12 @@ def test_there_is_output() -> None:
 
 
 def test_every_command_is_listed() -> None:
-    for command in ("explain", "run", "compare", "errors", "claims", "list", "view"):
+    for command in ("explain", "run", "compare", "errors", "claims", "list", "new", "view"):
         assert f"| `tensorlens {command}" in README
+
+
+def test_the_lesson_that_is_shown_is_the_one_that_is_run() -> None:
+    assert f"```python\n{(ROOT / 'docs' / 'examples' / 'own_lesson.py').read_text(encoding='utf-8')}```" in README
 
 
 def test_links_lead_somewhere() -> None:

@@ -82,7 +82,9 @@ def test_a_line_that_keeps_no_tensor_is_told_by_what_it_comes_to(run: Run, line:
 
 def test_a_function_that_returns_what_a_module_made_has_a_row(run: Run) -> None:
     trace = run("layer = torch.nn.Linear(2, 1)\ndef f(x):\n    return layer(x)\nf(torch.ones(4, 2))\n")
-    assert told(trace)["return layer(x)"] == ["layer(x): from torch.ones(4, 2), 2 parameters by AddmmBackward0"]
+    assert told(trace)["return layer(x)"] == [
+        "layer(x): from 2 parameters by AddmmBackward0; torch.ones(4, 2) is a constant"
+    ]
 
 
 def test_what_a_module_makes_before_it_calls_the_users_own_code_is_not_its_result(run: Run) -> None:
@@ -97,7 +99,84 @@ def test_what_a_module_makes_before_it_calls_the_users_own_code_is_not_its_resul
 def test_parameters_of_a_module_are_counted_and_its_buffers_come_last(run: Run) -> None:
     net = "net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2), torch.nn.Linear(2, 1))\n"
     facts = told(run(f"{net}x = torch.ones(4, 2)\nout = net(x)\nagain = net(torch.ones(4, 2))\n"))
-    assert facts["out = net(x)"][0].startswith("out: from x, 6 parameters, net[1].running_mean and 1 more by")
+    (out,) = [fact for fact in facts["out = net(x)"] if fact.startswith("out: ")]
+    assert out.startswith("out: from 6 parameters by")
+    assert out.endswith("; x, net[1].running_mean, net[1].running_var are constants")
+
+
+def test_what_does_not_require_grad_is_a_constant_to_which_the_graph_does_not_lead(run: Run) -> None:
+    trace = run(
+        "a = torch.ones(2, requires_grad=True)\nb = a.detach()\nc = b * 4 + a\nd = a.detach() * 2 + a\n"
+        "b.requires_grad_()\ne = b * a\nwith torch.no_grad():\n    n = a * 2\nm = n + b\n"
+    )
+    facts = told(trace)
+    assert facts["c = b * 4 + a"] == ["c: from a by AddBackward0; b is a constant"]
+    assert facts["d = a.detach() * 2 + a"] == ["d: from a by AddBackward0"]
+    assert facts["e = b * a"] == ["e: from b, a by MulBackward0"]
+    assert facts["m = n + b"] == ["m: from b by AddBackward0; n is a constant"]
+
+
+DOUBLE = """
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        t = x * 2
+        return t + 0
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+x = torch.ones(2, requires_grad=True)
+"""
+
+
+def test_the_inside_of_a_custom_function_makes_no_constant_of_its_input(run: Run) -> None:
+    facts = told(run(DOUBLE + "y = Double.apply(x)\nz = Double.apply(x) + 1\nw = Double.apply(x * 2) * x\n"))
+    for line in ("y = Double.apply(x)", "z = Double.apply(x) + 1", "w = Double.apply(x * 2) * x"):
+        assert not [fact for fact in facts[line] if "constant" in fact], line
+
+
+def test_what_is_copied_into_new_memory_comes_from_its_source(run: Run) -> None:
+    facts = told(
+        run(
+            "a = torch.ones(3, requires_grad=True)\nb = torch.zeros(2, 3).copy_(a)\nc = torch.empty_like(a).copy_(a)\n"
+            "d = torch.zeros(3).copy_(a.detach())\n"
+        )
+    )
+    assert facts["b = torch.zeros(2, 3).copy_(a)"] == ["b: from a by CopyBackwards"]
+    assert facts["c = torch.empty_like(a).copy_(a)"] == ["c: from a by CopyBackwards"]
+    assert facts["d = torch.zeros(3).copy_(a.detach())"] == ["d: from a, no grad"]
+
+
+def test_a_deep_copy_is_one_new_tensor(run: Run) -> None:
+    trace = run("import copy\nx = torch.rand(2, 3)\nfull = copy.deepcopy(x)\ny = full * 2\nfull = copy.deepcopy(y)\n")
+    facts = told(trace)
+    assert facts["full = copy.deepcopy(x)"] == ["full: a deep copy of x, no grad"]
+    assert facts["full = copy.deepcopy(y)"] == ["full: a deep copy of y, no grad"]
+    storages = {row.name: row.storage for row in tensor_table(trace, Names(trace)).rows}
+    shown = {
+        fact.name: fact.storage for section in story(trace, Names(trace)) for row in section.rows for fact in row.facts
+    }
+    assert shown == storages
+
+
+def test_no_name_is_used_before_it_is_set(run: Run) -> None:
+    facts = told(
+        run(
+            "net = torch.nn.Linear(2, 1, bias=False)\na = torch.ones(2)\nsame = a.requires_grad_()\nW = net.weight\n"
+            "kept = y = torch.ones(2, requires_grad=True)\ny = y.detach()\n"
+        )
+    )
+    assert facts["net = torch.nn.Linear(2, 1, bias=False)"] == ["net.weight: new parameter, requires grad"]
+    assert facts["same = a.requires_grad_()"] == ["a: requires grad from here on"]
+    assert facts["y = y.detach()"] == ["y: alias of kept, outside the graph"]
+
+
+def test_a_few_tensors_whose_gradient_is_set_are_named(run: Run) -> None:
+    facts = told(
+        run("one, two = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)\ntwo(one(torch.ones(1, 2))).sum().backward()\n")
+    )
+    (fact,) = facts["two(one(torch.ones(1, 2))).sum().backward()"]
+    assert fact == ": .grad of 4 tensors set: one.weight, one.bias, two.weight, two.bias"
 
 
 def test_when_no_tensor_is_left_the_table_shows_the_last_of_each_name(run: Run) -> None:

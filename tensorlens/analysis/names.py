@@ -52,7 +52,8 @@ class Names:
         if at is not None and (name := self._at(tensor, at)):
             return name
         if tensor in self._bound:
-            return self._bound[tensor][0]
+            names = self._bound[tensor]
+            return names[0] if at is None else next((name for name in names if self._is_set(name, at)), names[0])
         if tensor in self._reached:
             return self._reached[tensor]
         assigned = self._assigned.get(tensor)
@@ -108,11 +109,10 @@ class Names:
         return self._places.get(tensor, self._trace.tensors[tensor].storage)
 
     def _at(self, tensor: int, at: int) -> str | None:
-        if name := self._assigned.get(tensor, {}).get(at):
-            return name
+        """The operand that it is there, whose name a change in place leaves alone; else the name it is stored as."""
         if self._at_event[0] != at:
             self._at_event = at, self._inputs_by_name(at)
-        return self._at_event[1].get(tensor)
+        return self._at_event[1].get(tensor) or self._assigned.get(tensor, {}).get(at)
 
     def _inputs_by_name(self, at: int) -> dict[int, str]:
         """The first operand of event `at` that names each of its input tensors."""
@@ -122,6 +122,15 @@ class Names:
                 if name:
                     found.setdefault(access.tensor, name)
         return found
+
+    def _is_set(self, name: str, at: int) -> bool:
+        """Whether the top level of the script may have set the name by then: not on a line before all that set it."""
+        event = self._trace.event(at)
+        site = self._trace.sites[event.site] if event is not None and event.site is not None else None
+        if site is None or site.function != "<module>":
+            return True
+        first = self.syntax.first_stored(site.span.file, name.partition(".")[0].partition("[")[0])
+        return first is None or first <= site.span.line
 
     def _read_events(self) -> None:
         calls = list(_with_last_of_line(self._trace))

@@ -12,16 +12,20 @@ MANY = 3
 
 
 class Visit:
-    """The calls of one visit to a line: what they made, and what of that they used up themselves."""
+    """The calls of one visit to a line: what they made, what of that they wrote into or used up themselves."""
 
     def __init__(self, trace: Trace, calls: Sequence[Call], backwards: Sequence[Backward]) -> None:
         self.made: dict[int, Call] = {}
         self.consumed: set[int] = set()
+        self.written: dict[int, list[Call]] = {}  # tensor -> the calls that wrote it after it was made here
         self.states: dict[int, State] = {}
         self.sources: dict[tuple[int, str | None], _Sources] = {}  # by call and grad_fn: found once for many results
         for call in calls:
             self.consumed |= tensors_of(call.inputs) & self.made.keys()
             self.states.update({state.tensor: state for state in call.states})
+            for write in call.writes:
+                if write.tensor in self.made:
+                    self.written.setdefault(write.tensor, []).append(call)
             made = (access.tensor for access in call.outputs)
             self.made.update({tensor: call for tensor in made if trace.tensors[tensor].created_by == call.index})
         for backward in backwards:
@@ -38,6 +42,7 @@ class _Sources:
     in_storage: dict[int, list[int]]  # the tensors in `names` by the storage that they lie in
     text: str  # `from a, b`; "" where there are none
     require_grad: bool  # whether one of them does
+    constants: frozenset[int] = frozenset()  # those of them that the graph does not lead to
 
 
 def origin(ledger: Ledger, call: Call, state: State, visit: Visit) -> str:
@@ -56,15 +61,27 @@ def origin(ledger: Ledger, call: Call, state: State, visit: Visit) -> str:
         return _sharing(ledger, state, sources, shared)
     if state.is_leaf and state.requires_grad:
         return "new leaf, requires grad"
-    text = sources.text or ("new" if state.grad_fn is None else "made")
     if state.grad_fn is not None:
-        return text + _by(sources.grad_fns)
+        return _in_graph(ledger, sources)
     if state.requires_grad:  # by a node that could not be read
-        return f"{text}, requires grad"
+        return f"{sources.text or 'made'}, requires grad"
+    if call.op.endswith("__deepcopy__") and sources.names:
+        return f"a deep copy of {_from(ledger, sources.names)}, no grad"
+    text = sources.text or "new"
     if sources.grad_fns:
         return f"{text}{_by(sources.grad_fns)}, outside the graph"
     dropped = call.mode != "grad" and sources.require_grad
     return text + (f", not recorded ({call.mode})" if dropped else ", no grad")
+
+
+def _in_graph(ledger: Ledger, sources: _Sources) -> str:
+    """`from a by AddBackward0; b is a constant`: what backward comes to from here, and what it does not."""
+    reached = {tensor: name for tensor, name in sources.names.items() if tensor not in sources.constants}
+    others = {tensor: name for tensor, name in sources.names.items() if tensor in sources.constants}
+    text = (f"from {_from(ledger, reached, bool(others))}" if reached else "made") + _by(sources.grad_fns)
+    if not others:
+        return text
+    return f"{text}; {_from(ledger, others)} {'is a constant' if len(others) == 1 else 'are constants'}"
 
 
 def _sharing(ledger: Ledger, state: State, sources: _Sources, shared: list[int]) -> str:
@@ -76,32 +93,61 @@ def _sharing(ledger: Ledger, state: State, sources: _Sources, shared: list[int])
 
 
 def _sources(ledger: Ledger, call: Call, state: State, visit: Visit) -> _Sources:
-    """Back from `call` to what the visit found or gave a name."""
+    """Back from `call`, and from what wrote its result afterwards, to what the visit found or gave a name."""
     names: dict[int, str] = {}
     used: dict[int, int] = {}  # tensor -> the first call that read it
-    grad_fns: list[str] = []
-    waiting, seen = [call], {call.index}
+    reached: set[int] = set()  # the tensors to which a way of the graph leads
+    grad_fns: dict[int, str] = {}  # by call
+    results = {access.tensor for access in call.outputs if visit.made.get(access.tensor) is call}
+    writers = [writer for tensor in results for writer in visit.written.get(tensor, ())]
+    waiting = [(call, True), *((writer, True) for writer in dict.fromkeys(writers))]
+    seen = {(each.index, leads) for each, leads in waiting}
     while waiting:
-        current = waiting.pop()
+        current, leads = waiting.pop()
         made = tensors_of(current.outputs)
         states = [state] if current is call else [found for found in current.states if found.tensor in made]
-        grad_fns += [found.grad_fn for found in states if found.grad_fn][:1]
+        nodes = [found.grad_fn for found in states if found.grad_fn]
+        if nodes:
+            grad_fns.setdefault(current.index, nodes[0].rpartition("::")[2])
         for access in current.inputs:
             maker = visit.made.get(access.tensor)
+            if access.tensor in results:
+                continue
+            goes_on = leads and _requires_grad(ledger, visit, access.tensor)
             if maker is None or maker.index >= current.index or _is_given(ledger, access.tensor, maker):
-                names[access.tensor] = ledger.names.of(access.tensor, current.index)
+                names[access.tensor] = _source_name(ledger, current, access.tensor)
                 used[access.tensor] = min(current.index, used.get(access.tensor, current.index))
-            elif maker.index not in seen:
-                seen.add(maker.index)
-                waiting.append(maker)
-    names = {tensor: names[tensor] for tensor in sorted(names, key=used.__getitem__)}
+                reached |= {access.tensor} if goes_on else set()
+                continue
+            # inside a custom function nothing is recorded, and yet the graph leads from its result to its inputs
+            goes_on = goes_on or (leads and current.mode != "grad")
+            if (maker.index, goes_on) not in seen:
+                seen.add((maker.index, goes_on))
+                waiting.append((maker, goes_on))
+    ordered = {tensor: names[tensor] for tensor in sorted(names, key=used.__getitem__)}
     in_storage: dict[int, list[int]] = {}
-    for tensor in names:
+    for tensor in ordered:
         storage = ledger.storage(tensor)
         if storage is not None:
             in_storage.setdefault(storage, []).append(tensor)
-    text = f"from {_from(ledger, names)}" if names else ""
-    return _Sources(names, tuple(grad_fns), in_storage, text, any(map(ledger.requires_grad, names)))
+    text = f"from {_from(ledger, ordered)}" if ordered else ""
+    requires_grad = any(map(ledger.requires_grad, ordered))
+    constants = frozenset(names.keys() - reached)
+    return _Sources(ordered, tuple(grad_fns.values()), in_storage, text, requires_grad, constants)
+
+
+def _source_name(ledger: Ledger, call: Call, tensor: int) -> str:
+    """The name of what `call` read; another one where the line gives that name to its result: `y = y.detach()`."""
+    name = ledger.names.of(tensor, call.index)
+    if name not in ledger.trace.sites[call.site].targets:
+        return name
+    return next((other for other in ledger.names.all(tensor) if other != name), name)
+
+
+def _requires_grad(ledger: Ledger, visit: Visit, tensor: int) -> bool:
+    """Whether it may have required grad when the visit used it: before it or after it, or if no state is known."""
+    before, after = ledger.state(tensor), visit.states.get(tensor)
+    return any(state.requires_grad for state in (before, after) if state) or not (before or after)
 
 
 def _is_given(ledger: Ledger, tensor: int, maker: Call) -> bool:
@@ -109,13 +155,14 @@ def _is_given(ledger: Ledger, tensor: int, maker: Call) -> bool:
     return ledger.names.is_named(tensor) or maker.op.endswith(".grad.__get__")
 
 
-def _from(ledger: Ledger, names: dict[int, str]) -> str:
-    """`x, 2 parameters`: what a module holds comes last, and what it has many of is counted."""
+def _from(ledger: Ledger, names: dict[int, str], more: bool = False) -> str:
+    """`x, 2 parameters`: what a module holds comes last, and what it has many of is counted; `more`: other names
+    follow."""
     parameters = [tensor for tensor in names if ledger.is_parameter(tensor)]
     others = [name for tensor, name in names.items() if not ledger.is_parameter(tensor)]
     held = [name for name in others if _is_held(name)]
     own = [name for name in others if not _is_held(name)]
-    counted = len(parameters) > (1 if others else MANY)
+    counted = len(parameters) > (1 if others or more else MANY)
     return listed(
         [*own, *([f"{len(parameters)} parameters"] if counted else (names[tensor] for tensor in parameters)), *held]
     )

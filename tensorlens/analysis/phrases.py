@@ -206,10 +206,12 @@ class Phrases:
                 return []
             asked = listed(self._names.of(tensor, event.index) for tensor in event.inputs)
             return [Fact("", f"gradient of {asked} returned, no .grad changed" if asked else "no .grad changed")]
-        if len(event.gradients) > MANY:
+        names = [self._names.of(gradient.tensor, event.index) for gradient in event.gradients]
+        if len(names) > MANY:
             parts = Counter(_gradient_kind(gradient) for gradient in event.gradients)
-            return [Fact("", ", ".join(f".grad of {_count(n, 'tensor')} {kind}" for kind, n in parts.items()))]
-        return [Fact(f"{self._names.of(g.tensor, event.index)}.grad", _gradient_text(g)) for g in event.gradients]
+            named = f": {', '.join(names)}" if len(names) <= 2 * MANY else ""
+            return [Fact("", ", ".join(f".grad of {_count(n, 'tensor')} {kind}" for kind, n in parts.items()) + named)]
+        return [Fact(f"{n}.grad", _gradient_text(g)) for n, g in zip(names, event.gradients, strict=True)]
 
     def _grad_mode(self, event: GradMode) -> list[Fact]:
         """A block is told once, where it is entered."""

@@ -30,6 +30,7 @@ class Syntax:
         self._statements: dict[str, _Statements] = {}
         self._repeated: dict[str, list[tuple[_Place, _Place]]] = {}
         self._direct: dict[tuple[int, str], bool] = {}  # of a site and an op
+        self._stored: dict[str, dict[str, int]] = {}
 
     def node(self, span: Span) -> ast.AST | None:
         """The node that covers exactly `span`; None where there is none, or the file is not Python."""
@@ -70,6 +71,12 @@ class Syntax:
         nodes = (node for file in self._sources for node in self._nodes(file).values())
         targets = (node.target for node in nodes if isinstance(node, ast.For | ast.AsyncFor))
         return frozenset(part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name))
+
+    def first_stored(self, file: str, name: str) -> int | None:
+        """The first line at the top level of `file` that gives something the name; None if none does."""
+        if file not in self._stored:
+            self._stored[file] = _first_stored(self._sources.get(file, ""))
+        return self._stored[file].get(name)
 
     def is_direct(self, site: Site, op: str) -> bool:
         """Whether the expression at `site` is `op` itself, and not a module or library code that calls it."""
@@ -232,6 +239,18 @@ def _repeated(text: str) -> list[tuple[_Place, _Place]]:
         if isinstance(node, (*_COMPREHENSIONS, ast.Lambda))
     ]
     return [((span.line, span.column), (span.end_line, span.end_column)) for span in spans]
+
+
+def _first_stored(text: str) -> dict[str, int]:
+    found: dict[str, int] = {}
+    waiting: list[ast.AST] = [tree] if (tree := tree_of(text)) else []
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found[node.id] = min(node.lineno, found.get(node.id, node.lineno))
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda | ast.comprehension):
+            waiting += ast.iter_child_nodes(node)
+    return found
 
 
 def _keys(node: ast.expr | ast.stmt, text: str) -> Iterator[_Key]:

@@ -12,8 +12,11 @@ from tensorlens.errors import UsageError
 from tensorlens.render.layout import Line, line_width, paragraph, to_text
 from tensorlens.render.marked import code, marked
 from tensorlens.render.options import RenderOptions
+from tensorlens.render.summary import seen_value
 from tensorlens.render.text import cut, pad, safe
 from tensorlens.source import width
+from tensorlens.statements import ARTICLES
+from tensorlens.verdicts import condition_text
 
 _LEAST = 40  # cells
 _VALUE = 60  # cells of a value that are shown; the JSON form has more
@@ -47,12 +50,16 @@ def to_table(checked: Checked, options: RenderOptions) -> str:
     lines = paragraph(_heading(checked), size, style="heading")
     lines += paragraph(_counts(checked), size)
     for article, findings in groupby(checked.findings, key=lambda finding: finding.statement.article):
-        lines += [[], [(f"article {article}", "heading")]]
+        lines += [[], *paragraph(_title(article), size, style="heading", hang=5)]
         for finding in findings:
             lines += _finding_lines(finding, size)
     for evidence in checked.problems:
         lines += [[], *paragraph(f"not as recorded: {_told(evidence)}", size, style="bad", hang=4)]
     return to_text(lines, options.color)
+
+
+def _title(article: str) -> str:
+    return f"{article}  {ARTICLES.get(article, 'article ' + article)}"
 
 
 def _heading(checked: Checked) -> str:
@@ -101,7 +108,7 @@ def _finding_lines(finding: Finding, size: int) -> list[Line]:
 def _details(finding: Finding) -> Iterator[tuple[str, str]]:
     """What is said below a statement: (text, style)."""
     if finding.condition:
-        yield f"holds only if {finding.condition}", "plain"
+        yield _when(finding), "plain"
     if finding.statement.narrowed:
         yield f"measured: {finding.statement.narrowed}", "quiet"
     if finding.verdict != "holds":
@@ -114,22 +121,32 @@ def _details(finding: Finding) -> Iterator[tuple[str, str]]:
             yield f"not as recorded: {_place(evidence)} {evidence.verdict}, recorded: {evidence.recorded}", "bad"
 
 
+def _when(finding: Finding) -> str:
+    """`holds only if it rains`; `it does when it rains` of a statement that says "may"."""
+    text = condition_text("holds", finding.condition, finding.statement.text)
+    return f"holds {text}" if finding.verdict == "holds only if" else text
+
+
 def _place(evidence: Evidence) -> str:
     return f"{evidence.lesson}:{evidence.line}"
 
 
 def _told(evidence: Evidence) -> str:
-    """`detach:33 refuted: b.grad is None; seen: b.grad = tensor([4., 4., 4.])`."""
-    return f"{_place(evidence)} {evidence.verdict}: {evidence.check}" + "".join(f"; {part}" for part in _seen(evidence))
+    """`detach:33 refuted: b.grad is None; seen: b.grad = tensor([4., 4., 4.])`; its condition after the verdict."""
+    when = f" when {evidence.condition}" if evidence.condition else ""
+    said = f"{_place(evidence)} {evidence.verdict}{when}: {evidence.check}"
+    return said + "".join(f"; {part}" for part in _seen(evidence))
 
 
 def _seen(evidence: Evidence) -> Iterator[str]:
     if evidence.values and evidence.check.startswith("raises "):
         yield "seen: " + ", ".join(f"{kind}: {cut(safe(message), _VALUE)}" for kind, message in evidence.values)
     elif evidence.values:
-        yield "seen: " + ", ".join(f"{name} = {cut(safe(value), _VALUE)}" for name, value in evidence.values)
+        yield "seen: " + ", ".join(seen_value(name, cut(safe(value), _VALUE)) for name, value in evidence.values)
     if evidence.error:
         yield f"the check raised {evidence.error}"
+    if evidence.changed:
+        yield f"the check itself {evidence.changed}"
 
 
 # --- as data --------------------------------------------------------------------------------------------------------
@@ -152,6 +169,7 @@ def _finding_data(finding: Finding) -> dict[str, object]:
     return {
         "id": finding.statement.id,
         "article": finding.statement.article,
+        "title": ARTICLES.get(finding.statement.article, ""),
         "statement": finding.statement.text,
         "verdict": finding.verdict,
         "condition": finding.condition,
@@ -171,6 +189,7 @@ def _evidence_data(evidence: Evidence) -> dict[str, object]:
         "condition": evidence.condition,
         "values": [{"expression": expression, "value": value} for expression, value in evidence.values],
         "error": evidence.error,
+        "changed": evidence.changed,
     }
 
 
@@ -181,7 +200,7 @@ def to_markdown(checked: Checked, options: RenderOptions) -> str:
     """A Markdown table for each article."""
     lines = ["# Documented statements", "", f"{marked(_heading(checked))}: {_counts(checked)}.", ""]
     for article, findings in groupby(checked.findings, key=lambda finding: finding.statement.article):
-        lines += [f"## Article {article}", "", "| id | statement | verdict | checked |", "|---|---|---|---|"]
+        lines += [f"## {marked(_title(article))}", "", "| id | statement | verdict | checked |", "|---|---|---|---|"]
         lines += [_markdown_row(finding) for finding in findings]
         lines.append("")
     lines += [f"- not as recorded: {_markdown_evidence(evidence, True)}" for evidence in checked.problems]
@@ -192,7 +211,9 @@ def _markdown_row(finding: Finding) -> str:
     statement = marked(finding.statement.text)
     if finding.statement.narrowed:
         statement += f"<br>measured: {marked(finding.statement.narrowed)}"
-    verdict = f"{finding.verdict} {marked(finding.condition)}".strip()
+    verdict = marked(_when(finding)) if finding.condition else finding.verdict
+    if finding.condition and finding.verdict == "holds":
+        verdict = f"holds; {verdict}"
     if not finding.as_recorded:
         verdict += "<br>**not as recorded**"
     full = finding.verdict != "holds"

@@ -225,6 +225,8 @@ def _claim(claim: Claim, options: RenderOptions) -> dict[str, Any]:
         "as_expected": claim.as_expected,
         "values": [{"expression": expression, "value": value} for expression, value in claim.values],
         "error": claim.error,
+        "changed": claim.changed,
+        "round": claim.round,
     }
 
 

@@ -39,6 +39,7 @@ def to_markdown(report: Report, options: RenderOptions) -> str:
     blocks.append([summary.shared_memory(trace)] if summary.shared_memory(trace) else [])
     blocks.append([marked(summary.reference(trace))] if trace.reference else [])
     blocks.append([marked(summary.outcome(trace))])
+    blocks.append([failed] if (failed := summary.failed_claims(trace.claims)) else [])
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
@@ -72,11 +73,19 @@ def _tensors(trace: Trace, names: Names) -> list[str]:
 def _claims(trace: Trace, options: RenderOptions) -> list[str]:
     if not trace.claims:
         return []
+    listed = summary.claims_to_read(trace.claims)
     rows = [
-        (claim.verdict, str(claim.line), code(claim.check), "<br>".join(map(marked, claim_details(claim, options))))
-        for claim in trace.claims
+        (
+            summary.claim_word(claim),
+            str(claim.line),
+            code(claim.check),
+            "<br>".join(map(marked, claim_details(claim, options))),
+        )
+        for claim in listed
     ]
-    return ["## Claims", "", *_table(("verdict", "line", "check", "seen"), rows)]
+    made = _table(("verdict", "line", "check", "seen"), rows) if rows else []
+    rest = summary.plain_claims(trace.claims, listed)
+    return ["## Claims", "", *made, *([""] if made and rest else []), *([rest] if rest else [])]
 
 
 def _noticed(title: str, rows: Sequence[tuple[str, str, int]]) -> list[str]:

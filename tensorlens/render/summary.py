@@ -6,6 +6,7 @@ import ast
 import re
 import signal
 from collections import Counter
+from collections.abc import Sequence
 
 from tensorlens.journal import SHARED_MEMORY
 from tensorlens.model import Backward, Call, Diagnostic, Failure, Gap, Notice, Report, Site, Trace
@@ -182,6 +183,99 @@ def script_source(trace: Trace) -> str:
     return trace.sources.get(script_file(trace), "")
 
 
+# --- claims ---------------------------------------------------------------------------------------------------------
+
+
+def claim_word(claim: Claim) -> str:
+    """`holds`, `refuted`, `not reached`; `false` of a claim that came out otherwise than it says."""
+    return claim.verdict if claim.as_expected or claim.verdict == "not reached" else "false"
+
+
 def claim_verdict(claim: Claim) -> str:
-    """`holds`, `refuted`, `not reached`; says so where it isn't what the script records."""
-    return claim.verdict if claim.as_expected else f"{claim.verdict}, recorded: {claim.expected}"
+    """The word beside the claim's own line; of a false one, what it says and what is so."""
+    if claim.as_expected or claim.verdict == "not reached":
+        return claim.verdict
+    if claim.changed:
+        return "false: the check changes the script"
+    if claim.error:
+        return "false: the check raised an exception"
+    return f"false: expected {_wanted(claim)}, got {_outcome(claim)}{_in_round(claim)}"
+
+
+def _truth(verdict: str) -> str:
+    return "true" if verdict == "holds" else "false"
+
+
+def _in_round(claim: Claim) -> str:
+    return f" in round {claim.round}" if claim.round else ""
+
+
+def seen(claim: Claim) -> str:
+    """`b.grad = tensor([4., 4., 4.]), a.grad = None`; `y and x: two objects, one memory`."""
+    return ", ".join(seen_value(*pair) for pair in claim.values)
+
+
+def seen_value(expression: str, value: str) -> str:
+    """`a.grad = None`; `y and x: one object` of a comparison by `is`."""
+    return f"{expression}: {value}" if value.startswith(("one object", "two objects")) else f"{expression} = {value}"
+
+
+def expected_and_got(claim: Claim) -> list[str]:
+    """What a false claim expected, and what came instead."""
+    if claim.changed:
+        return [f"the check itself {claim.changed}{_in_round(claim)}; make it a statement, and check what comes of it"]
+    if claim.error:
+        return [f"expected {_wanted(claim)}, the check raised {claim.error}{_in_round(claim)}"]
+    if claim.verdict == "not reached":
+        return ["its line was not reached"]
+    values = f": {seen(claim)}" if claim.values and not _raises(claim) else ""
+    return [f"expected {_wanted(claim)}, got {_outcome(claim)}{_in_round(claim)}{values}"]
+
+
+def _raises(claim: Claim) -> bool:
+    return claim.check.startswith("raises ")
+
+
+def _wanted(claim: Claim) -> str:
+    """`true`, `false`, `RuntimeError: does not require grad`, `no RuntimeError`."""
+    if not _raises(claim):
+        return _truth(claim.expected)
+    return ("" if claim.expected == "holds" else "no ") + claim.check.removeprefix("raises ")
+
+
+def _outcome(claim: Claim) -> str:
+    if not _raises(claim):
+        return _truth(claim.verdict)
+    return ", ".join("no exception" if kind == "raised" else f"{kind}: {text}" for kind, text in claim.values)
+
+
+def claims_to_read(claims: Sequence[Claim]) -> list[Claim]:
+    """Those that are more than a fact that came true: false, refuted, conditional."""
+    return [claim for claim in claims if not claim.as_expected or claim.verdict == "refuted" or claim.condition]
+
+
+def plain_claims(claims: Sequence[Claim], listed: Sequence[Claim]) -> str:
+    """`9 more hold`: how many claims are not listed."""
+    number = len(claims) - len(listed)
+    if not listed:
+        return "all hold" if number > 1 else "it holds"
+    return f"{number} more {'holds' if number == 1 else 'hold'}" if number else ""
+
+
+def failed_claims(claims: Sequence[Claim]) -> str:
+    """`4 of 5 claims are false: lines 5, 6, 8, 10`; "" if all came out as they say."""
+    missed = [claim.line for claim in claims if not claim.as_expected and claim_word(claim) == "not reached"]
+    false = [claim.line for claim in claims if not claim.as_expected and claim.line not in missed]
+    parts = []
+    if false:
+        be = "is" if len(false) == 1 else "are"
+        parts.append(f"{len(false)} of {count(len(claims), 'claim')} {be} false: {_lines(false)}")
+    if missed:
+        be = "was" if len(missed) == 1 else "were"
+        number = f"{len(missed)}" if false else f"{len(missed)} of {count(len(claims), 'claim')}"
+        parts.append(f"{number} {be} not reached: {_lines(missed)}")
+    return "; ".join(parts)
+
+
+def _lines(numbers: Sequence[int]) -> str:
+    return f"line{'' if len(numbers) == 1 else 's'} {', '.join(map(str, numbers))}"

@@ -15,7 +15,7 @@ from tensorlens.render.findings import finding, unexplained
 from tensorlens.render.layout import Column, Line, paragraph, table, to_text
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.text import safe, wrap
-from tensorlens.verdicts import Claim
+from tensorlens.verdicts import Claim, condition_text
 
 _COLUMNS = (
     Column("name", "name"),
@@ -49,6 +49,8 @@ def report_lines(report: Report, options: RenderOptions) -> Iterator[Line]:
     sections.append(_noticed("not seen", "note", summary.gaps(trace), size))
     endings = filter(None, (summary.shared_memory(trace), summary.reference(trace), summary.outcome(trace)))
     sections.append([line for text in endings for line in paragraph(safe(text), size, style="quiet")])
+    if failed := summary.failed_claims(trace.claims):
+        sections[-1] += paragraph(failed, size, style="bad")
     first = True
     for section in filter(None, sections):
         if not first:
@@ -109,32 +111,33 @@ def table_notes(tensors: TensorTable) -> list[str]:
 
 
 def claim_lines(claims: tuple[Claim, ...], options: RenderOptions, size: int) -> list[Line]:
-    """Each claim with its verdict; below it the statement that it checks and the values seen."""
+    """The claims that one has to read: false ones, refuted ones and those with a condition; how many others hold."""
     if not claims:
-        return []
+        none = "none: no `#:` line says what has to be so"
+        return [[("claims", "heading"), (f"   {none}", "plain")]] if options.lesson else []
     held = sum(claim.as_expected for claim in claims)
     lines: list[Line] = [[("claims", "heading"), (f"   {held} of {len(claims)} as recorded", "plain")]]
-    for claim in claims:
+    listed = summary.claims_to_read(claims)
+    for claim in listed:
         style = "good" if claim.as_expected else "bad"
-        first: Line = [(f"  {claim.verdict:<11}", style), (f"{claim.line:>4}  ", "gutter")]
+        first: Line = [(f"  {summary.claim_word(claim):<11}", style), (f"{claim.line:>4}  ", "gutter")]
         lines += paragraph(safe(claim.check), size, first, "code")
         for text in claim_details(claim, options):
             lines += paragraph(safe(text), size, [(" " * 19, "plain")], "quiet")
+    if rest := summary.plain_claims(claims, listed):
+        lines.append([(f"  {rest}", "quiet")])
     return lines
 
 
 def claim_details(claim: Claim, options: RenderOptions) -> list[str]:
-    """The documented statement, the condition, the values seen, the error, and a verdict that was not expected."""
-    details = []
-    if claim.id:
-        details.append(f"{claim.id} {options.statements.get(claim.id, '')}".strip())
+    """The documented statement, its condition, and what was seen; of a false claim what was expected and what came."""
+    statement = options.statements.get(claim.id or "", "")
+    details = [f"{claim.id} {statement}".strip()] if claim.id else []
     if claim.condition:
-        details.append(f"only if {claim.condition}")
-    if not claim.as_expected:
-        details.append(f"recorded: {claim.expected}")
-    if claim.values:
-        details.append("seen: " + ", ".join(f"{expression} = {value}" for expression, value in claim.values))
-    return details + ([f"the check raised {claim.error}"] if claim.error else [])
+        details.append(condition_text(claim.expected, claim.condition, statement))
+    if claim.as_expected and claim.values:
+        details.append("seen: " + summary.seen(claim))
+    return details if claim.as_expected else [*details, *summary.expected_and_got(claim)]
 
 
 def _noticed(title: str, style: str, rows: list[tuple[str, str, int]], size: int) -> list[Line]:

@@ -7,14 +7,17 @@ import builtins
 import re
 import sys
 import types
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import torch
 
 from tensorlens import claims
 from tensorlens.source import one_line, unwarned
+from tensorlens.tracer.claim_effects import Snapshot
 from tensorlens.tracer.net import safe_text
 from tensorlens.verdicts import Claim
 
@@ -22,6 +25,7 @@ _CALL = "__tensorlens_check_claim__"
 _SHOWN = 120
 _AT = re.compile(r" object at 0x[0-9a-fA-F]+")  # says nothing, and differs in every run
 Values = list[tuple[str, str]]
+T = TypeVar("T")
 
 
 class ClaimChecker:
@@ -34,6 +38,7 @@ class ClaimChecker:
         self._quiet = quiet
         self._found: dict[int, Claim] = {}
         self._unchecked: dict[int, str] = {}  # why
+        self._rounds: Counter[int] = Counter()
         self._addresses: dict[int, int] = {}
 
     def instrument(self, source: str | bytes, filename: str) -> types.CodeType:
@@ -52,16 +57,20 @@ class ClaimChecker:
     def _result(self, number: int, spec: claims.ClaimSpec) -> Claim:
         unchecked = one_line(self._unchecked.get(number, ""))
         found = None if unchecked else self._found.get(number)
+        if found is not None and self._rounds[number] == 1:
+            found = replace(found, round=0)
         return found or _claim(spec, "not reached", error=unchecked)
 
     def _check(self, number: int, raised: bool = False) -> None:
         """Called from the instrumented script. In a loop the first pass that fails is the one that is kept."""
+        self._rounds[number] += 1
         known = self._found.get(number)
         if known is not None and not known.as_expected:
             return
         spec = self._specs[number]
         try:
-            self._found[number] = self._checked(spec, sys.exception() if raised else None, sys._getframe(1))
+            found = self._checked(spec, sys.exception() if raised else None, sys._getframe(1))
+            self._found[number] = found if found.as_expected else replace(found, round=self._rounds[number])
         except Exception as trouble:  # ours: the script goes on
             self._unchecked[number] = f"{type(trouble).__name__}: {safe_text(trouble)}, in the checker itself"
 
@@ -71,7 +80,10 @@ class ClaimChecker:
         names = {**frame.f_globals, **frame.f_locals}
         names.pop("__warningregistry__", None)
         with self._quiet(), _unchanged():
-            return self._evaluate(spec, names)
+            before = _looked_at(lambda: Snapshot(frame))
+            claim = self._evaluate(spec, names)
+            changed = None if before is None else _looked_at(lambda: before.changes(frame))
+            return replace(claim, changed=changed or "")
 
     def _evaluate(self, spec: claims.ClaimSpec, names: dict[str, Any]) -> Claim:
         values: Values = []
@@ -98,9 +110,13 @@ class ClaimChecker:
         return self._noted(node, names, values)
 
     def _comparison(self, node: ast.Compare, names: dict[str, Any], values: Values) -> Any:
-        left = self._noted(node.left, names, values)
+        left = _run(node.left, names)
+        operands = list(zip(node.ops, node.comparators, strict=True))
+        if len(operands) == 1 and isinstance(operands[0][0], ast.Is | ast.IsNot) and isinstance(left, torch.Tensor):
+            return self._identity(node, left, names, values)
+        self._note(node.left, left, values)
         result: Any = True
-        for operator, operand in zip(node.ops, node.comparators, strict=True):
+        for operator, operand in operands:
             right = self._noted(operand, names, values)
             test = ast.Compare(ast.Name("left", ast.Load()), [operator], [ast.Name("right", ast.Load())])
             result = _run(test, {"left": left, "right": right})
@@ -109,17 +125,42 @@ class ClaimChecker:
             left = right
         return result
 
+    def _identity(self, node: ast.Compare, left: torch.Tensor, names: dict[str, Any], values: Values) -> bool:
+        """`y is x`, of tensors: their values say nothing about it, their memory does."""
+        right = _run(node.comparators[0], names)
+        if isinstance(right, torch.Tensor):
+            values.append((f"{ast.unparse(node.left)} and {ast.unparse(node.comparators[0])}", _objects(left, right)))
+        else:
+            self._note(node.left, left, values)
+            self._note(node.comparators[0], right, values)
+        return (left is right) is isinstance(node.ops[0], ast.Is)
+
     def _noted(self, node: ast.expr, names: dict[str, Any], values: Values) -> Any:
         value = _run(node, names)
-        if not _is_literal(node):
-            values.append((ast.unparse(node), self._shown(node, value)))
+        self._note(node, value, values)
         return value
+
+    def _note(self, node: ast.expr, value: Any, values: Values) -> None:
+        """Note a value, unless the text of its expression says as much: `1`, `float`, `torch.float32`."""
+        if _is_literal(node) or (isinstance(value, type) and not isinstance(node, ast.Call)):
+            return
+        text, shown = ast.unparse(node), self._shown(node, value)
+        if text != shown:
+            values.append((text, shown))
 
     def _shown(self, node: ast.expr, value: Any) -> str:
         """A short text of a value; addresses are numbered, since all they say is which of them are the same."""
         if isinstance(node, ast.Call) and isinstance(value, int) and _is_address(node.func):
             return f"address {self._addresses.setdefault(value, len(self._addresses) + 1)}"
         return one_line(_AT.sub("", repr(value)), _SHOWN)
+
+
+def _looked_at(look: Callable[[], T]) -> T | None:
+    """What a look at the script's objects gives; None where one of them refuses."""
+    try:
+        return look()
+    except Exception:
+        return None
 
 
 @contextmanager
@@ -155,6 +196,17 @@ def _is_literal(node: ast.expr) -> bool:
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return False
     return True
+
+
+def _objects(one: torch.Tensor, other: torch.Tensor) -> str:
+    """What two expressions of tensors name: one object, or two, with one memory or not."""
+    if one is other:
+        return "one object"
+    try:
+        shared = one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr() != 0
+    except (RuntimeError, NotImplementedError):  # sparse, and others without a storage
+        return "two objects"
+    return "two objects, one memory" if shared else "two objects, two memories"
 
 
 def _is_address(function: ast.expr) -> bool:

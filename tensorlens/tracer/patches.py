@@ -59,13 +59,18 @@ def _on_memory_of(name: str) -> Wrap:
 
 
 def _set(recorder: Recorder, original: Any) -> Any:
-    """`set_` puts a tensor on memory that may be another's, with a counter of its own."""
+    """`set_` puts a tensor on memory that may be another's, with a counter of its own. A deep copy calls it on the
+    empty tensor that it begins with, which nobody has seen yet: what is recorded there is the copy."""
+    deep_copy = torch.Tensor.__deepcopy__.__code__
 
     def set_(self: Any, *args: Any, **kwargs: Any) -> Any:
         if recorder.paused:
             return original(self, *args, **kwargs)
         frame = caller()
-        result = run_unseen(recorder, (original, "Tensor.set_", frame), (self, *args), kwargs)
+        if frame.f_code is deep_copy:
+            result = original(self, *args, **kwargs)
+        else:
+            result = run_unseen(recorder, (original, "Tensor.set_", frame), (self, *args), kwargs)
         with torch._C.DisableTorchFunction():
             recorder.untracked.open(self, "Tensor.set_", frame, False)
         return result
