@@ -174,6 +174,7 @@ def errors(
             autocompletion=commands.codes,
         ),
     ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="List the rare ones too.")] = False,
     format: Format = "table",
     output: To = None,
     width: Width = None,
@@ -182,7 +183,7 @@ def errors(
 
     A code (leaf-modified-inplace) shows its page; a pasted message, with its traceback or without, finds it.
     """
-    raise typer.Exit(commands.show_errors(" ".join(wanted or []), Output(format, output, width)))
+    raise typer.Exit(commands.show_errors(" ".join(wanted or []), Output(format, output, width), everything))
 
 
 @app.command(cls=Command)

@@ -246,14 +246,14 @@ def list_lessons(output: Output) -> int:
     return 0
 
 
-def show_errors(wanted: str, output: Output) -> int:
-    """`errors`, `errors CODE`, `errors "message"`, `errors - < log`."""
+def show_errors(wanted: str, output: Output, everything: bool = False) -> int:
+    """`errors`, `errors --all`, `errors CODE`, `errors "message"`, `errors - < log`."""
     from tensorlens.diagnostics import pages
     from tensorlens.render.lists import render_index, render_pages
 
     width = output.prose_width
     if not wanted:
-        output.write(render_index(output.form, width))
+        output.write(render_index(output.form, width, everything))
         return 0
     text = sys.stdin.buffer.read().decode(errors="replace") if wanted == "-" else wanted
     if not text.strip():

@@ -154,6 +154,7 @@ def test_lists_and_pages_as_json() -> None:
     assert page["format"] == "tensorlens.errors"
     assert [entry["code"] for entry in page["errors"]] == ["anomaly-nan"]
     assert "## Fails" in page["errors"][0]["page"]
+    assert page["errors"][0]["message"].startswith("Function 'SqrtBackward0' returned nan values")
 
 
 def test_lists_and_pages_as_markdown(tmp_path: Path) -> None:
@@ -366,7 +367,7 @@ def test_a_report_as_json_in_a_file(script: Path) -> None:
 def test_a_reader_that_leaves() -> None:
     command = f"{sys.executable} -m tensorlens errors | head -n 1"
     ended = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, check=False)
-    assert (ended.stdout, ended.stderr) == ("Met every day\n", "")
+    assert (ended.stdout, ended.stderr) == ("Met every day, the most frequent first\n", "")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

@@ -1,8 +1,10 @@
 """The `.grad` of a tensor that is not a leaf was read.
 
 Backward stores gradients only in leaves: the tensors that were created to require grad, such as parameters. What is
-computed from them passes gradients on and keeps none, so `.grad` is None there, before backward and after. A tensor
-that was a leaf under the same name may have been replaced by a result: `w = w - lr * w.grad` or `w = w.to(...)`.
+computed from them passes gradients on and keeps none: `.grad` is None there before backward, and after it too, unless
+`retain_grad()` was called. A tensor that was a leaf under the same name may have been replaced by a result:
+`w = w - lr * w.grad` or `w = w.to(...)`. Then `retain_grad()` is no cure: write the update in place, under `no_grad`,
+so that `w` stays the leaf; convert first, and let the converted tensor require grad.
 
 ## Fails
 

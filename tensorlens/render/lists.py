@@ -1,14 +1,17 @@
-"""What `list` and `errors` print in forms other than plain text: the lessons, what autograd can say, the pages."""
+"""What `list` and `errors` print, in each form: the lessons, what autograd can say, the pages."""
 
 from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tensorlens.diagnostics import pages
+from tensorlens.diagnostics.pages import Answer
 from tensorlens.messages import Entry, entries
+from tensorlens.render.pages import index, markdown_body, page_markdown, page_text
 
 if TYPE_CHECKING:
     from tensorlens.lessons import Lesson
@@ -29,23 +32,24 @@ def render_lessons(lessons: Sequence[Lesson], form: str, width: int) -> str:
     )
 
 
-def render_index(form: str, width: int) -> str:
-    """Every code that there is."""
+def render_index(form: str, width: int, everything: bool = False) -> str:
+    """The codes that are met every day, or all; in JSON and Markdown always all."""
     if form == "json":
         return _json("errors", [_record(entry) for entry in entries()])
     if form == "markdown":
         rows = [(f"`{entry.code}`", entry.kind, pages.summary(entry.code)) for entry in entries()]
         return _table(("Code", "Kind", "What happened"), rows)
-    return pages.index(width)
+    return index(width, everything)
 
 
-def render_pages(found: Sequence[Entry], form: str, width: int) -> str:
+def render_pages(answer: Answer, form: str, width: int) -> str:
     """The pages of one code, or of all that a message may mean."""
     if form == "json":
-        return _json("errors", [{**_record(entry), "page": pages.page(entry.code)} for entry in found])
+        found = [{**_record(entry), "page": markdown_body(entry), "see": list(entry.see)} for entry in answer.entries]
+        return _json("errors", found, {"remark": answer.remark} if answer.remark else {})
     if form == "markdown":
-        return "\n".join(f"# {entry.code}\n\n{pages.body(entry)}\n" for entry in found)
-    return pages.shown(found, width)
+        return page_markdown(answer)
+    return page_text(answer, width)
 
 
 def _record(entry: Entry) -> dict[str, object]:
@@ -54,12 +58,13 @@ def _record(entry: Entry) -> dict[str, object]:
         "kind": entry.kind,
         "tier": entry.tier,
         "raises": entry.raises,
+        "message": entry.message,
         "summary": pages.summary(entry.code),
     }
 
 
-def _json(kind: str, items: Sequence[object]) -> str:
-    data = {"format": f"tensorlens.{kind}", "version": 1, kind: list(items)}
+def _json(kind: str, items: Sequence[object], more: Mapping[str, object] = MappingProxyType({})) -> str:
+    data = {"format": f"tensorlens.{kind}", "version": 1, **more, kind: list(items)}
     return json.dumps(data, ensure_ascii=False, indent=2) + "\n"
 
 
