@@ -64,8 +64,8 @@ def index(width: int = WIDTH, everything: bool = False) -> str:
 
 def _listed(entry: Entry, width: int) -> list[str]:
     text = pages.summary(entry.code) or (f'"{entry.message}"' if entry.message else "")
-    hung = {"initial_indent": _INDENT, "subsequent_indent": _INDENT}
-    return [f"  {entry.kind:<8} {entry.code}", *textwrap.wrap(text, width, break_long_words=False, **hung)]
+    lines = textwrap.wrap(text, width - len(_INDENT), break_long_words=False)
+    return [f"  {entry.kind:<8} {entry.code}", *(_INDENT + line for line in lines)]
 
 
 def page_text(answer: Answer, width: int = WIDTH) -> str:
