@@ -26,7 +26,6 @@ _WrongUse: Any = typer.BadParameter.__base__  # of all that typer says of a comm
 app = typer.Typer(
     name="tensorlens",
     help="A borrow checker for autograd: what shares memory, what the graph is, and which line broke it.",
-    no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -60,13 +59,16 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(cls=Group)
+@app.callback(cls=Group, invoke_without_command=True)
 def tensorlens(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and leave.")
     ] = False,
 ) -> None:
     """A borrow checker for autograd: what shares memory, what the graph is, and which line broke it."""
+    if context.invoked_subcommand is None:
+        raise typer.Exit(commands.show_start())
 
 
 @app.command(cls=Command)
@@ -160,7 +162,7 @@ def compare(
 
 @app.command("list", cls=Command)
 def list_(format: Format = "table", output: To = None, width: Width = None) -> None:
-    """List the bundled lessons."""
+    """List the bundled lessons, in learning order."""
     raise typer.Exit(commands.list_lessons(Output(format, output, width)))
 
 

@@ -154,6 +154,27 @@ def show_version() -> None:
     _print(f"tensorlens {__version__}\n")
 
 
+_START = """\
+TensorLens runs a PyTorch script and says which tensors share memory, what the
+graph is, and which line broke it. Where to start:
+
+  tensorlens run tensor-basics      the first lesson; --step shows it line by
+                                    line, --quiz asks before it answers
+  tensorlens list                   all lessons, in learning order
+  tensorlens explain SCRIPT.py      your own script: which line, and why
+  tensorlens compare detach clone   ways of doing something, side by side
+  tensorlens errors "MESSAGE"       what an error message means
+
+tensorlens --help lists all commands and options.
+"""
+
+
+def show_start() -> int:
+    """`tensorlens` alone: where to begin."""
+    _print(_START)
+    return 0
+
+
 # --- run, explain, view ---------------------------------------------------------------------------------------------
 
 
@@ -173,6 +194,7 @@ def explain(
     elif arguments[0] == "-":
         target = Target("stdin", "-", tail.argv)
     else:
+        _no_lesson(arguments[0])
         target = Target("file", arguments[0], tail.argv)
     options = RunOptions(
         timeout=tail.timeout or timeout,
@@ -183,6 +205,14 @@ def explain(
     told = run_and_tell(target, options, partial(_teller, output))
     output.write(told.text)
     return told.exit_code
+
+
+def _no_lesson(path: str) -> None:
+    """Say how a lesson is run to somebody who wants a lesson explained."""
+    from tensorlens.lessons import bundled
+
+    if not os.path.exists(path) and bundled(path) is not None:
+        raise UsageError(f"no such file: {path}; a lesson has this name: tensorlens run {path}")
 
 
 def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout: float | None) -> int:
@@ -239,10 +269,11 @@ def _teller(output: Output, lesson: str = "") -> Callable[[Trace], Told]:
 
 
 def list_lessons(output: Output) -> int:
-    from tensorlens.lessons import lessons
+    """`list`: the lessons in learning order."""
+    from tensorlens.course.curriculum import course
     from tensorlens.render.lists import render_lessons
 
-    output.write(render_lessons(lessons(), output.form, output.prose_width))
+    output.write(render_lessons(course(), output.form, output.prose_width))
     return 0
 
 

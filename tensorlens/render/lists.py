@@ -14,22 +14,34 @@ from tensorlens.messages import Entry, entries
 from tensorlens.render.pages import index, markdown_body, page_markdown, page_text
 
 if TYPE_CHECKING:
+    from tensorlens.course.curriculum import Stage
     from tensorlens.lessons import Lesson
 
+    Course = Sequence[tuple[Stage, Sequence[Lesson]]]
 
-def render_lessons(lessons: Sequence[Lesson], form: str, width: int) -> str:
-    """The bundled lessons: name and title, and in JSON what each teaches."""
+
+def render_lessons(course: Course, form: str, width: int) -> str:
+    """The lessons in learning order, each with its title; in JSON also what it teaches."""
+    rows = [(stage, lesson) for stage, found in course for lesson in found]
     if form == "json":
         keys = ("name", "title", "teaches", "article")
-        return _json("lessons", [{key: getattr(lesson, key) for key in keys} for lesson in lessons])
-    rows = [(lesson.name, lesson.title) for lesson in lessons]
+        records = [{"stage": stage.name, **{key: getattr(lesson, key) for key in keys}} for stage, lesson in rows]
+        return _json("lessons", records)
     if form == "markdown":
-        return _table(("Lesson", "Title"), [(f"`{name}`", title) for name, title in rows])
-    size = max(len(name) for name, _ in rows)
-    return "".join(
-        textwrap.fill(title, width, initial_indent=f"{name:<{size}}  ", subsequent_indent=" " * (size + 2)) + "\n"
-        for name, title in rows
-    )
+        cells = [(stage.name, f"`{lesson.name}`", lesson.title) for stage, lesson in rows]
+        return _table(("Stage", "Lesson", "Title"), cells)
+    size = max(len(lesson.name) for _, lesson in rows) + 4
+    texts = [f"Start with: tensorlens run {rows[0][1].name}\n"]
+    for stage, found in course:
+        texts.append(f"\n{stage.name}: {stage.about}\n")
+        texts += [_entry(lesson.name, lesson.title, size, width) for lesson in found]
+    more = "tensorlens run NAME --step goes through a lesson line by line; --quiz asks before it answers."
+    return "".join(texts) + "\n" + textwrap.fill(more, width) + "\n"
+
+
+def _entry(name: str, title: str, size: int, width: int) -> str:
+    first = f"  {name:<{size - 2}}"
+    return textwrap.fill(title, width, initial_indent=first, subsequent_indent=" " * size) + "\n"
 
 
 def render_index(form: str, width: int, everything: bool = False) -> str:
