@@ -12,10 +12,13 @@ from warm import Warm
 
 from tensorlens.course.steps import Step, TensorState, steps
 from tensorlens.lessons import Lesson, lessons
-from tensorlens.model import Trace
+from tensorlens.model import Call, Trace
 from tensorlens.render.summary import script_file
 
 LESSONS = lessons()
+
+# `copy.deepcopy(x)` and `torch.autograd.grad(...)[0]` give a name when nothing of torch is called
+UNNAMED = {"clone-write": 1, "data-write": 1}
 
 Row = tuple[str, str, str, str]  # requires_grad, grad_fn, version, grad
 
@@ -68,9 +71,12 @@ def test_each_step_is_what_the_lesson_cut_off_there_ends_with(lesson: Lesson, wa
         meant = at_the_end(cut)
         shown = {state.name: row(state) for state in step.tensors if state.name in meant}
         assert shown == {name: meant[name] for name in shown}, f"line {step.last}"
-        plain = {name for name in meant if name.isidentifier()}
-        aliases = {tensor.tensor: tensor.name for tensor in cut.end.bindings if tensor.name in shown}
-        assert {aliases.get(b.tensor) for b in cut.end.bindings if b.name in plain} <= shown.keys()
+        met = {state.tensor for event in cut.events if isinstance(event, Call) for state in event.states}
+        aliases: dict[int, set[str]] = defaultdict(set)
+        for binding in cut.end.bindings:
+            aliases[binding.tensor].add(binding.name)
+        unnamed = [names for tensor, names in aliases.items() if tensor in met and not names & shown.keys()]
+        assert len(unnamed) <= UNNAMED.get(lesson.name, 0), f"line {step.last}: {unnamed}"
         places = {state.tensor: state.storage for state in cut.end.states}
         storages = {
             b.name: places[b.tensor] or cut.tensors[b.tensor].storage for b in cut.end.bindings if b.name in shown

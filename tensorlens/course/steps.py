@@ -147,7 +147,8 @@ class _Replay:
 
     def _name(self, tensor: int, line: int) -> str:
         """What the script called a tensor at `line`; "" where nothing had been given to it by then."""
-        candidates = (*self._names.all(tensor), self._names.given(tensor) or "", self._names.of(tensor))
+        made = self._trace.tensors[tensor].created_by
+        candidates = (*self._names.all(tensor), self._names.of(tensor, made), self._names.of(tensor))
         roots = ((name, name.partition(".")[0].partition("[")[0]) for name in candidates if name)
         return next((name for name, root in roots if self._bound.get(root, line + 1) <= line), "")
 
