@@ -13,12 +13,13 @@ import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from tensorlens import commands
 from tensorlens.commands import Output
+from tensorlens.errors import UsageError
 from tensorlens.parameters import Command, Group
 
 _WrongUse: Any = typer.BadParameter.__base__  # of all that typer says of a command line
@@ -26,7 +27,6 @@ _WrongUse: Any = typer.BadParameter.__base__  # of all that typer says of a comm
 app = typer.Typer(
     name="tensorlens",
     help="A borrow checker for autograd: what shares memory, what the graph is, and which line broke it.",
-    no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -63,13 +63,16 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(cls=Group)
+@app.callback(cls=Group, invoke_without_command=True)
 def tensorlens(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and leave.")
     ] = False,
 ) -> None:
     """A borrow checker for autograd: what shares memory, what the graph is, and which line broke it."""
+    if context.invoked_subcommand is None:
+        raise typer.Exit(commands.show_start())
 
 
 @app.command(cls=Command)
@@ -83,12 +86,31 @@ def run(
         ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Run every bundled lesson.")] = False,
+    step: Annotated[bool, typer.Option("--step", help="Go through one lesson line by line.")] = False,
+    quiz: Annotated[bool, typer.Option("--quiz", help="Be asked what one lesson does, claim by claim.")] = False,
+    restart: Annotated[bool, typer.Option("--restart", help="With --step or --quiz: begin again.")] = False,
+    answers: Annotated[
+        str | None,
+        typer.Option(
+            "--answers",
+            metavar="FILE|A,B",
+            help="With --step or --quiz: what would be typed, one answer a line, or between commas.",
+        ),
+    ] = None,
     format: Format = None,
     output: To = None,
     width: Width = None,
     timeout: Timeout = None,
 ) -> None:
     """Run lessons, their claims checked as they run."""
+    if step or quiz:
+        if (step and quiz) or everything:
+            raise UsageError("--step, --quiz and --all do not go together")
+        guided = commands.Guided(answers, restart)
+        way: Literal["step", "quiz"] = "step" if step else "quiz"
+        raise typer.Exit(commands.go_through(names or [], way, guided, Output(format, output, width), timeout))
+    if restart or answers is not None:
+        raise UsageError("--restart and --answers go with --step or --quiz")
     raise typer.Exit(commands.run_lessons(names or [], everything, Output(format, output, width), timeout))
 
 
@@ -177,7 +199,7 @@ def compare(
 
 @app.command("list", cls=Command)
 def list_(format: Format = None, output: To = None, width: Width = None) -> None:
-    """List the bundled lessons."""
+    """List the bundled lessons, in learning order."""
     raise typer.Exit(commands.list_lessons(Output(format, output, width)))
 
 
@@ -191,6 +213,7 @@ def errors(
             autocompletion=commands.codes,
         ),
     ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="List the rare ones too.")] = False,
     format: Format = None,
     output: To = None,
     width: Width = None,
@@ -199,7 +222,7 @@ def errors(
 
     A code (leaf-modified-inplace) shows its page; a pasted message, with its traceback or without, finds it.
     """
-    raise typer.Exit(commands.show_errors(" ".join(wanted or []), Output(format, output, width)))
+    raise typer.Exit(commands.show_errors(" ".join(wanted or []), Output(format, output, width), everything))
 
 
 @app.command(cls=Command)

@@ -18,6 +18,7 @@ from tensorlens.paths import is_folder
 from tensorlens.render import RENDERERS
 
 if TYPE_CHECKING:
+    from tensorlens.course.progress import Way
     from tensorlens.model import Trace
     from tensorlens.render import RenderOptions
     from tensorlens.telling import Told
@@ -88,6 +89,14 @@ class Output:
             self.path.write_text(text, encoding="utf-8", errors="replace")
         except OSError as error:
             raise UsageError(f"can't write {self.path}: {error.strerror}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Guided:
+    """How somebody is taken through a lesson: `answers` in place of what is typed; `restart` from the beginning."""
+
+    answers: str | None = None
+    restart: bool = False
 
 
 def _print(text: str) -> None:
@@ -185,6 +194,27 @@ def show_version() -> None:
     _print(f"tensorlens {__version__}\n")
 
 
+_START = """\
+TensorLens runs a PyTorch script and says which tensors share memory, what the
+graph is, and which line broke it. Where to start:
+
+  tensorlens run tensor-basics      the first lesson; --step shows it line by
+                                    line, --quiz asks before it answers
+  tensorlens list                   all lessons, in learning order
+  tensorlens explain SCRIPT.py      your own script: which line, and why
+  tensorlens compare detach clone   ways of doing something, side by side
+  tensorlens errors "MESSAGE"       what an error message means
+
+tensorlens --help lists all commands and options.
+"""
+
+
+def show_start() -> int:
+    """`tensorlens` alone: where to begin."""
+    _print(_START)
+    return 0
+
+
 # --- run, explain, view ---------------------------------------------------------------------------------------------
 
 
@@ -204,6 +234,7 @@ def explain(
     elif arguments[0] == "-":
         target = Target("stdin", "-", tail.argv)
     else:
+        _no_lesson(arguments[0])
         target = Target("file", arguments[0], tail.argv)
     options = RunOptions(
         timeout=tail.timeout or timeout,
@@ -214,6 +245,14 @@ def explain(
     told = run_and_tell(target, options, partial(_teller, output))
     output.write(told.text)
     return told.exit_code
+
+
+def _no_lesson(path: str) -> None:
+    """Say how a lesson is run to somebody who wants a lesson explained."""
+    from tensorlens.lessons import bundled
+
+    if not os.path.exists(path) and bundled(path) is not None:
+        raise UsageError(f"no such file: {path}; a lesson has this name: tensorlens run {path}")
 
 
 def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout: float | None) -> int:
@@ -260,6 +299,19 @@ def new_lesson(path: Path) -> int:
     return 0
 
 
+def go_through(names: Sequence[str], way: Way, how: Guided, output: Output, timeout: float | None) -> int:
+    """`run NAME --step`, `run NAME --quiz`."""
+    from tensorlens.course.begin import begin
+
+    if len(names) != 1:
+        raise UsageError(f"--{way} takes the name of one lesson (tensorlens list shows them)")
+    if output.path is not None or output.form != "table":
+        raise UsageError(f"--{way} is shown on the terminal: --format and -o do not go with it")
+    return begin(names[0], way, how.answers, how.restart, timeout, output.options())
+
+
+
+
 def view(path: Path, output: Output) -> int:
     """`view TRACE.json`: the report of a saved trace."""
     from tensorlens.store import load
@@ -281,21 +333,22 @@ def _teller(output: Output, lesson: str = "", bundled: bool = True) -> Callable[
 
 
 def list_lessons(output: Output) -> int:
-    from tensorlens.lessons import lessons
+    """`list`: the lessons in learning order."""
+    from tensorlens.course.curriculum import course
     from tensorlens.render.lists import render_lessons
 
-    output.write(render_lessons(lessons(), output.form, output.prose_width))
+    output.write(render_lessons(course(), output.form, output.prose_width))
     return 0
 
 
-def show_errors(wanted: str, output: Output) -> int:
-    """`errors`, `errors CODE`, `errors "message"`, `errors - < log`."""
+def show_errors(wanted: str, output: Output, everything: bool = False) -> int:
+    """`errors`, `errors --all`, `errors CODE`, `errors "message"`, `errors - < log`."""
     from tensorlens.diagnostics import pages
     from tensorlens.render.lists import render_index, render_pages
 
     width = output.prose_width
     if not wanted:
-        output.write(render_index(output.form, width))
+        output.write(render_index(output.form, width, everything))
         return 0
     text = sys.stdin.buffer.read().decode(errors="replace") if wanted == "-" else wanted
     if not text.strip():

@@ -47,9 +47,9 @@ def find(name: str) -> Path:
     Raises:
         UsageError: there is neither, or the user's own has a `#:` line that is no claim.
     """
-    bundled = _folder() / f"{name.replace('-', '_')}.py"
-    if bundled.parent == _folder() and os.path.exists(bundled):
-        return bundled
+    lesson = bundled(name)
+    if lesson is not None:
+        return lesson
     path, exists = Path(name), os.path.exists(name)  # unlike those of Path, these bear a name that is too long
     if name and (path.suffix == ".py" or exists or len(path.parts) > 1):
         if not exists:
@@ -59,6 +59,12 @@ def find(name: str) -> Path:
     near = difflib.get_close_matches(name.lower(), [lesson.name for lesson in lessons()], n=1)
     hint = f"did you mean {near[0]!r}?" if near else "tensorlens list shows them all"
     raise UsageError(f"no lesson named {name!r}; {hint}")
+
+
+def bundled(name: str) -> Path | None:
+    """The script of the bundled lesson of this name, if there is one."""
+    path = _folder() / f"{name.replace('-', '_')}.py"
+    return path if path.parent == _folder() and os.path.exists(path) else None
 
 
 def _check_claims(path: Path) -> None:

@@ -57,6 +57,9 @@ class RunOptions:
     claims: bool = False  # check the `#:` lines
     stdout_to_stderr: bool = False  # keep standard output for the report
     live: bool = False  # show on standard error, a terminal, how far the program has come
+    output: int | None = (
+        None  # a descriptor that takes standard output; there is then no input, and no errors are shown
+    )
     reference: bool = False  # run it once more, with copies of what autograd saves, and compare the gradients
 
 
@@ -252,6 +255,8 @@ def _start(target: Target, how: _Child, journal: _Journal) -> subprocess.Popen[b
     unheard = subprocess.DEVNULL if how.comparison.get("copies") else None
     out: Any = sys.stderr.fileno() if options.stdout_to_stderr and unheard is None else unheard
     streams: dict[str, Any] = {"stdin": how.stdin, "stdout": out, "stderr": unheard}
+    if options.output is not None:
+        streams = {"stdin": subprocess.DEVNULL, "stdout": options.output, "stderr": subprocess.DEVNULL}
     return subprocess.Popen(command, pass_fds=(journal.descriptor, *journal.pipe), env=how.environment, **streams)
 
 

@@ -17,6 +17,8 @@ from fuzzing.texts import said_by
 from traces import written_alias
 
 from tensorlens import load, store
+from tensorlens.course.curriculum import course
+from tensorlens.lessons import lessons
 
 WITHOUT_TORCH = "import sys; sys.modules['torch'] = None; from tensorlens.cli import main; main()"
 
@@ -119,20 +121,39 @@ def test_every_command_has_help_that_is_whole_at_80_columns() -> None:
     assert "..." not in shown.partition("Commands:")[2]
 
 
-def test_lessons_are_listed() -> None:
+def test_tensorlens_alone_says_where_to_start() -> None:
+    ended = tensorlens(code=WITHOUT_TORCH)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    lines = ended.stdout.splitlines()
+    assert len(lines) <= 12
+    assert max(map(len, lines)) <= 80
+    for command in ("run tensor-basics", "list", "explain", "compare", "errors"):
+        assert any(line.startswith(f"  tensorlens {command}") for line in lines), command
+
+
+def test_lessons_are_listed_in_learning_order() -> None:
     lines = printed("list").splitlines()
-    names = [line.split()[0] for line in lines]
-    assert len(names) >= 21
-    assert names == sorted(set(names), key=names.index)
-    assert "detach" in names
+    names = [line.split()[0] for line in lines if line.startswith("  ") and line[2] != " "]
+    assert names == [lesson.name for _, found in course() for lesson in found]
+    assert sorted(names) == sorted(lesson.name for lesson in lessons())
+    stages = [line.partition(":")[0] for line in lines if line and not line.startswith(" ")][1:-2]
+    assert stages == ["basics", "memory", "graph", "in place", "training"]
+    assert lines[0] == f"Start with: tensorlens run {names[0]}"
 
 
 def test_long_titles_of_lessons_hang_below_their_column() -> None:
     lines = printed("list", "--width", "60").splitlines()
     assert max(map(len, lines)) <= 60
-    hung = [line for line in lines if line.startswith(" ")]
-    title = lines[0].index("detach():")
+    hung = [line for line in lines if line.startswith("   ")]
+    title = next(line for line in lines if line.startswith("  detach ")).index("detach():")
     assert {len(line) - len(line.lstrip()) for line in hung} == {title}
+
+
+def test_a_lesson_that_is_to_be_explained() -> None:
+    assert one_line(bad_input("explain", "detach")) == (
+        "tensorlens: no such file: detach; a lesson has this name: tensorlens run detach\n"
+    )
+    assert "tensorlens run data_write" in bad_input("explain", "data_write")
 
 
 def test_page_of_a_pasted_message() -> None:
@@ -147,19 +168,21 @@ def test_a_message_on_standard_input_may_be_wrapped() -> None:
 
 
 def test_lists_and_pages_as_json() -> None:
-    lessons = json.loads(printed("list", "-f", "json"))
-    assert (lessons["format"], lessons["version"]) == ("tensorlens.lessons", 1)
-    assert "detach" in [lesson["name"] for lesson in lessons["lessons"]]
+    listed = json.loads(printed("list", "-f", "json"))
+    assert (listed["format"], listed["version"]) == ("tensorlens.lessons", 1)
+    assert "detach" in [lesson["name"] for lesson in listed["lessons"]]
+    assert listed["lessons"][0]["stage"] == "basics"
     page = json.loads(printed("errors", "anomaly-nan", "-f", "json"))
     assert page["format"] == "tensorlens.errors"
     assert [entry["code"] for entry in page["errors"]] == ["anomaly-nan"]
     assert "## Fails" in page["errors"][0]["page"]
+    assert page["errors"][0]["message"].startswith("Function 'SqrtBackward0' returned nan values")
 
 
 def test_lists_and_pages_as_markdown(tmp_path: Path) -> None:
     assert tensorlens("list", "-o", "lessons.md", cwd=tmp_path).stdout == ""
     rows = (tmp_path / "lessons.md").read_text(encoding="utf-8").splitlines()
-    assert rows[:2] == ["| Lesson | Title |", "| --- | --- |"]
+    assert rows[:2] == ["| Stage | Lesson | Title |", "| --- | --- | --- |"]
     assert printed("errors", "anomaly-nan", "-f", "markdown").startswith("# anomaly-nan\n\n")
 
 
@@ -366,7 +389,7 @@ def test_a_report_as_json_in_a_file(script: Path) -> None:
 def test_a_reader_that_leaves() -> None:
     command = f"{sys.executable} -m tensorlens errors | head -n 1"
     ended = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, check=False)
-    assert (ended.stdout, ended.stderr) == ("Met every day\n", "")
+    assert (ended.stdout, ended.stderr) == ("Met every day, the most frequent first\n", "")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
@@ -403,7 +426,7 @@ def test_interrupted(tmp_path: Path) -> None:
     assert stderr.splitlines()[-1] == "KeyboardInterrupt"
 
 
-BUG = "import tensorlens.lessons as lessons\nlessons.lessons = None\nfrom tensorlens.cli import main; main()"
+BUG = "import tensorlens.course.curriculum as course\ncourse.course = None\nfrom tensorlens.cli import main; main()"
 
 
 def test_a_bug_of_ours_says_so() -> None:

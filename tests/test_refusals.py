@@ -405,3 +405,34 @@ def test_the_refused_thing_is_followed_to_its_line(name: str, warm: Warm, tmp_pa
 def test_the_same_words_of_another_cause_are_not_claimed(name: str, warm: Warm, tmp_path: Path) -> None:
     _, trace = warm.traced(written(tmp_path, UNRELATED[name]))
     assert [finding.code for finding in diagnose(trace) if finding.severity == "error"] == ["uncaught-exception"]
+
+
+REBOUND = {
+    "by-an-update": ("w = w - 0.1 * w.grad", "update the leaf in place: `with torch.no_grad(): w -= 0.1 * w.grad`"),
+    "by-a-conversion": ("w = w.double()", "give the result on line 4 another name, so that `w` stays the leaf"),
+    "of-a-part-in-a-dict": ('p["w"] = p["w"] * 2', ""),
+    "under-a-new-name": ("v = w * 2", ""),
+}
+
+
+@pytest.mark.parametrize("name", REBOUND)
+def test_the_line_that_gave_a_leafs_name_to_a_result_is_named(name: str, warm: Warm, tmp_path: Path) -> None:
+    statement, advice = REBOUND[name]
+    read = statement.partition(" = ")[0]
+    script = tmp_path / "script.py"
+    script.write_text(
+        'import torch\nw = torch.ones(2, requires_grad=True); p = {"w": w}\n(w * w).sum().backward()\n'
+        f"{statement}\n({read} * 3).sum().backward()\nprint({read}.grad)\n"
+    )
+    _, trace = warm.traced(script)
+    (found,) = [finding for finding in diagnose(trace) if finding.code == "nonleaf-grad-access"]
+    helps = [fix.title for fix in found.fixes]
+    if advice:
+        assert found.explanation.startswith(
+            "line 4 gave the name `w`, which was a leaf's (made on line 2), to a result"
+        )
+        assert helps[0] == advice
+        assert "retain_grad" not in " ".join(helps)
+    else:
+        assert "gave the name" not in found.explanation
+        assert "retain_grad" in helps[0]

@@ -14,7 +14,7 @@ _Place = tuple[int, int]  # line, column
 _Statements = dict[int, list[tuple[_Place, _Place]]]  # line -> begin and end of the statements on it
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _LOOPS = (ast.For, ast.AsyncFor, *_COMPREHENSIONS)
-_OPERATORS: dict[type[ast.operator], str] = {
+OPERATORS: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
     ast.MatMult: "@", ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
 }  # fmt: skip
@@ -141,7 +141,7 @@ class Syntax:
         if not isinstance(node, ast.AugAssign) or isinstance(node.target, ast.Subscript):
             return None
         name = plain_name(node.target)
-        return None if name is None else (name, _OPERATORS[type(node.op)])
+        return None if name is None else (name, OPERATORS[type(node.op)])
 
     def value_span(self, site: Site) -> Span:
         """The span of the expression that a value made at `site` came from: of a loop, what it goes through."""

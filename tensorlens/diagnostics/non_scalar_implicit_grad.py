@@ -5,6 +5,11 @@ to itself: 1. A tensor of several elements has no such single derivative. Each e
 PyTorch does not pick one: sum and mean, for example, give different gradients. Usually a reduction is missing: a
 criterion with `reduction="none"`, or a loss that was never averaged over the batch.
 
+`backward(gradient=weights)` is right where the weights are known: one number for each element, in a tensor of the same
+shape. The result is the gradient of `(tensor * weights).sum()`; with ones it is that of the sum. It does not give one
+gradient for each element, and it is the wrong cure for a loss that was to be averaged: the gradient of the sum is as
+many times larger as there are elements. For the derivative of every element, use `torch.autograd.functional.jacobian`.
+
 ## Fails
 
 ```python

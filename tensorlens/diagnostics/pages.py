@@ -1,4 +1,4 @@
-"""The manual that `tensorlens errors` prints: the module docstring of each finding, read as text."""
+"""The manual's pages: the module docstring of each finding, and which of them a code or a pasted message means."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 import difflib
 import re
 import textwrap
-from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -15,10 +15,35 @@ from tensorlens.errors import UsageError
 from tensorlens.messages import Entry
 
 _FOLDER = Path(__file__).parent
-_TIERS = {1: "Met every day", 2: "Met now and then", 3: "Hardly ever met"}
-_KINDS = {"error": "error", "warning": "warning", "silent": "silent mistake"}
-_WIDTH = 80
-_INDENT = " " * 11
+MOST_OFTEN = tuple(
+    """
+    saved-tensor-modified-inplace element-does-not-require-grad backward-through-freed-graph leaf-modified-inplace
+    numpy-on-requires-grad non-scalar-implicit-grad none-grad-attribute nonleaf-grad-access copy-construct-from-tensor
+    gradient-accumulates-without-zero-grad detach-shares-memory view-shares-memory running-total-keeps-graph-alive
+    optimizer-empty-parameter-list optimize-nonleaf parameter-not-registered view-of-leaf-modified-inplace
+    unused-input-in-grad input-does-not-require-grad branch-detached frozen-parameter-still-updated
+    eval-mode-still-records broadcast-in-loss scalar-conversion-of-requires-grad integer-requires-grad
+    set-requires-grad-on-nonleaf assign-tensor-to-parameter deepcopy-nonleaf none-grad-arithmetic
+    leaf-rebound-to-nonleaf no-grad-write-not-in-gradient optimizer-holds-replaced-parameter indexing-makes-a-copy
+    state-dict-aliases-parameters update-rebinds-loop-variable backward-on-non-tensor zero-grad-after-backward
+    backward-not-called optimizer-step-not-called anomaly-nan anomaly-forward-traceback
+    nan-gradient-from-unselected-branch infinite-or-nan-gradient-at-boundary detached-loss-made-to-require-grad
+    zero-gradient-operation inference-tensor-saved inference-tensor-inplace multi-output-view-modified-inplace
+    no-grad-view-modified-inplace unversioned-write-to-saved-tensor write-to-overlapping-memory
+    retain-grad-without-requires-grad hook-on-tensor-without-grad checkpoint-use-reentrant-missing
+    checkpoint-no-input-requires-grad custom-function-view-modified-inplace invalid-gradient-shape
+    module-backward-hook-no-input-grad
+    """.split()
+)
+"""The codes of tier 1 in the order in which we believe them to be met; nobody has counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a reader is shown who asked for a code or pasted a message; `remark` comes before the pages."""
+
+    entries: tuple[Entry, ...]
+    remark: str = ""
 
 
 def page(code: str) -> str | None:
@@ -46,24 +71,8 @@ def summary(code: str) -> str:
     return first_sentence(text) if text else ""
 
 
-def index(width: int = _WIDTH) -> str:
-    """Every code, how often it is met and what it means where a page tells it."""
-    lines: list[str] = []
-    for tier, heading in _TIERS.items():
-        entries = sorted((e for e in messages.entries() if e.tier == tier), key=lambda e: e.code)
-        lines += [heading, ""]
-        for entry in entries:
-            lines.append(f"  {entry.kind:<8} {entry.code}")
-            lines += textwrap.wrap(
-                summary(entry.code), width, initial_indent=_INDENT, subsequent_indent=_INDENT, break_long_words=False
-            )
-        lines.append("")
-    lines.append(_filled("tensorlens errors CODE shows a page; a pasted message or traceback finds its own.", width))
-    return "\n".join(lines) + "\n"
-
-
-def look_up(wanted: str) -> list[Entry]:
-    """What a code or a pasted message means, the best first.
+def look_up(wanted: str) -> Answer:
+    """What a code or a pasted message means, the best page first.
 
     Raises:
         UsageError: it is neither a code nor a message that is known.
@@ -71,25 +80,35 @@ def look_up(wanted: str) -> list[Entry]:
     code = wanted.strip().removeprefix("error[").removeprefix("warning[").rstrip("]:").replace("_", "-").lower()
     entry = messages.entry(code)
     if entry is not None:
-        return [entry]
-    found = [
-        entry
-        for code in messages.find(wanted) or messages.find_by_piece(wanted)
-        if (entry := messages.entry(code)) is not None
-    ]
+        return Answer((entry,))
+    codes = messages.find_for_reader(wanted)
+    found = [entry for code in codes if (entry := messages.entry(code)) is not None]
+    specific = tuple(entry for entry in found if not entry.generic)
+    foreign = messages.foreign(wanted)
+    if foreign and not specific:
+        return Answer((), _not_autograd(foreign, wanted, found))
     if not found:
         raise UsageError(_unknown(wanted))
-    return [entry for entry in found if not entry.generic] or found
+    return Answer(specific or tuple(found), "" if specific else _GENERIC)
 
 
-def page_for(wanted: str, width: int = _WIDTH) -> str:
-    """The page of a code, or the pages that a pasted message leads to, the best first."""
-    return shown(look_up(wanted), width)
+_GENERIC = (
+    "Other mistakes have the same message. Whether this page is about yours, only the run can say: "
+    "`tensorlens explain your_script.py`."
+)
 
 
-def shown(entries: Sequence[Entry], width: int = _WIDTH) -> str:
-    """Pages as plain text, one after the other."""
-    return "\n".join(_titled(entry, width) for entry in entries)
+def _not_autograd(kind: str, wanted: str, found: list[Entry]) -> str:
+    """The answer to a message that is about something else; `found` are pages of rare mistakes with the same words."""
+    text = (
+        f"This is not an autograd error: it is {kind}.\n\n    {_quoted(messages.last_said(wanted), 76)}\n\n"
+        "The manual is about gradients, graphs and shared memory only. `tensorlens explain your_script.py` names the "
+        "failing line and shows where the tensors in it were made, with their shapes and dtypes."
+    )
+    if found:
+        pages = " or ".join(f"`tensorlens errors {entry.code}`" for entry in found)
+        text += f"\n\nIf `backward` raised it, see {pages}."
+    return text
 
 
 def body(entry: Entry) -> str:
@@ -97,38 +116,21 @@ def body(entry: Entry) -> str:
     return page(entry.code) or _without_page(entry)
 
 
+def _quoted(text: str, limit: int) -> str:
+    return textwrap.shorten(" ".join(text.split()), limit, placeholder=" ...")
+
+
 def _unknown(wanted: str) -> str:
     text = " ".join(wanted.split())
     if " " in text:
-        message = textwrap.shorten(text, 60, placeholder=" ...")
-        return f"no page for this message: {message} (tensorlens errors lists all that there are)"
+        said = _quoted(messages.last_said(wanted), 70)
+        return f"no page for this message: {said} (tensorlens errors lists all that there are)"
     codes = [entry.code for entry in messages.entries()]
     near = difflib.get_close_matches(text.lower(), codes, n=3, cutoff=0.5)
     near += [code for code in codes if text.lower() in code and code not in near][: 3 - len(near)]
     either = " or ".join(filter(None, (", ".join(near[:-1]), *near[-1:])))
     hint = f"did you mean {either}?" if near else "tensorlens errors lists the codes"
     return f"no such code: {text} ({hint})"
-
-
-def _titled(entry: Entry, width: int) -> str:
-    raises = f", {entry.raises}" if entry.raises else ""
-    header = f"{entry.code} ({_KINDS[entry.kind]}{raises})"
-    return f"{header}\n{'-' * len(header)}\n\n{_wrapped(body(entry), width)}\n"
-
-
-def _wrapped(text: str, width: int) -> str:
-    """A page with its prose broken to the width of a terminal; the examples stay as they are."""
-    parts = re.split(r"(^```python\n.*?^```$)", text, flags=re.DOTALL | re.MULTILINE)
-    return "".join(
-        part if part.startswith("```") else "\n\n".join(_filled(paragraph, width) for paragraph in part.split("\n\n"))
-        for part in parts
-    )
-
-
-def _filled(paragraph: str, width: int) -> str:
-    if paragraph.startswith("    "):
-        return paragraph
-    return textwrap.fill(" ".join(paragraph.split()), width, break_long_words=False, break_on_hyphens=False)
 
 
 def _without_page(entry: Entry) -> str:

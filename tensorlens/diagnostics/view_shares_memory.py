@@ -1,7 +1,9 @@
 """A view was changed in place, or its source was, and the other changed with it.
 
-Slices, `view`, `reshape`, `t()`, `expand` and broadcasting give windows onto memory that exists already. That makes
-them free of cost, and it makes every change through one of them visible through all the others.
+Slices, `view`, `t()`, `expand` and broadcasting give windows onto memory that exists already. That makes them free of
+cost, and it makes every change through one of them visible through all the others. `reshape` and `flatten` give a
+window where they can and copy where they must, as after `t()`: whether a change through them is visible depends on the
+layout of the tensor. `view` refuses where it would have to copy.
 
 ## Fails
 

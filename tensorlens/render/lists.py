@@ -1,51 +1,67 @@
-"""What `list` and `errors` print in forms other than plain text: the lessons, what autograd can say, the pages."""
+"""What `list` and `errors` print, in each form: the lessons, what autograd can say, the pages."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tensorlens.diagnostics import pages
+from tensorlens.diagnostics.pages import Answer
 from tensorlens.messages import Entry, entries
+from tensorlens.render.pages import index, markdown_body, page_markdown, page_text
 from tensorlens.render.text import written
 
 if TYPE_CHECKING:
+    from tensorlens.course.curriculum import Stage
     from tensorlens.lessons import Lesson
 
+    Course = Sequence[tuple[Stage, Sequence[Lesson]]]
 
-def render_lessons(lessons: Sequence[Lesson], form: str, width: int) -> str:
-    """The bundled lessons: name and title, and in JSON what each teaches."""
+
+def render_lessons(course: Course, form: str, width: int) -> str:
+    """The lessons in learning order, each with its title; in JSON also what it teaches."""
+    rows = [(stage, lesson) for stage, found in course for lesson in found]
     if form == "json":
         keys = ("name", "title", "teaches", "article")
-        return _json("lessons", [{key: getattr(lesson, key) for key in keys} for lesson in lessons])
-    rows = [(lesson.name, lesson.title) for lesson in lessons]
+        records = [{"stage": stage.name, **{key: getattr(lesson, key) for key in keys}} for stage, lesson in rows]
+        return _json("lessons", records)
     if form == "markdown":
-        return _table(("Lesson", "Title"), [(f"`{name}`", title) for name, title in rows])
-    size = max(len(name) for name, _ in rows)
-    return "".join(
-        textwrap.fill(title, width, initial_indent=f"{name:<{size}}  ", subsequent_indent=" " * (size + 2)) + "\n"
-        for name, title in rows
-    )
+        cells = [(stage.name, f"`{lesson.name}`", lesson.title) for stage, lesson in rows]
+        return _table(("Stage", "Lesson", "Title"), cells)
+    size = max(len(lesson.name) for _, lesson in rows) + 4
+    texts = [f"Start with: tensorlens run {rows[0][1].name}\n"]
+    for stage, found in course:
+        texts.append(f"\n{stage.name}: {stage.about}\n")
+        texts += [_entry(lesson.name, lesson.title, size, width) for lesson in found]
+    more = "tensorlens run NAME --step goes through a lesson line by line; --quiz asks before it answers."
+    return "".join(texts) + "\n" + textwrap.fill(more, width) + "\n"
 
 
-def render_index(form: str, width: int) -> str:
-    """Every code that there is."""
+def _entry(name: str, title: str, size: int, width: int) -> str:
+    first = f"  {name:<{size - 2}}"
+    return textwrap.fill(title, width, initial_indent=first, subsequent_indent=" " * size) + "\n"
+
+
+def render_index(form: str, width: int, everything: bool = False) -> str:
+    """The codes that are met every day, or all; in JSON and Markdown always all."""
     if form == "json":
         return _json("errors", [_record(entry) for entry in entries()])
     if form == "markdown":
         rows = [(f"`{entry.code}`", entry.kind, pages.summary(entry.code)) for entry in entries()]
         return _table(("Code", "Kind", "What happened"), rows)
-    return pages.index(width)
+    return index(width, everything)
 
 
-def render_pages(found: Sequence[Entry], form: str, width: int) -> str:
+def render_pages(answer: Answer, form: str, width: int) -> str:
     """The pages of one code, or of all that a message may mean."""
     if form == "json":
-        return _json("errors", [{**_record(entry), "page": pages.page(entry.code)} for entry in found])
+        found = [{**_record(entry), "page": markdown_body(entry), "see": list(entry.see)} for entry in answer.entries]
+        return _json("errors", found, {"remark": answer.remark} if answer.remark else {})
     if form == "markdown":
-        return "\n".join(f"# {entry.code}\n\n{pages.body(entry)}\n" for entry in found)
-    return pages.shown(found, width)
+        return page_markdown(answer)
+    return page_text(answer, width)
 
 
 def _record(entry: Entry) -> dict[str, object]:
@@ -54,12 +70,13 @@ def _record(entry: Entry) -> dict[str, object]:
         "kind": entry.kind,
         "tier": entry.tier,
         "raises": entry.raises,
+        "message": entry.message,
         "summary": pages.summary(entry.code),
     }
 
 
-def _json(kind: str, items: Sequence[object]) -> str:
-    data = {"format": f"tensorlens.{kind}", "version": 1, kind: list(items)}
+def _json(kind: str, items: Sequence[object], more: Mapping[str, object] = MappingProxyType({})) -> str:
+    data = {"format": f"tensorlens.{kind}", "version": 1, **more, kind: list(items)}
     return written(data, indent=2)
 
 

@@ -1,0 +1,117 @@
+"""The order in which the lessons are learned, and what to go on with after each. Imports no torch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from tensorlens.lessons import Lesson, lessons
+from tensorlens.messages import classify, entries
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Lessons that belong together, in the order in which they build on one another."""
+
+    name: str
+    about: str
+    lessons: tuple[str, ...]
+
+
+STAGES = (
+    Stage("basics", "what a tensor says of itself, and one gradient", ("tensor-basics", "requires_grad_", "sigmoid")),
+    Stage("memory", "which tensors share it", ("data-alias", "detach-shares", "clone-write")),
+    Stage(
+        "graph",
+        "what is recorded, and where gradients stop",
+        ("clone", "copy_", "detach", "detach-untouched", "detach-backward", "no_grad", "independent-copy"),
+    ),
+    Stage(
+        "in place",
+        "what a change does to the graph",
+        ("detach-write", "data-write", "data-attribute", "detach_", "init-leaf"),
+    ),
+    Stage("training", "the same in a training step", ("freeze-branch", "detach-after-step", "momentum-copy")),
+)
+_OTHERS = Stage("more", "lessons that have no place in the course yet", ())
+
+COMPARISONS = {
+    "tensor-basics": ("item detach",),
+    "requires_grad_": ("requires_grad_ detach",),
+    "data-alias": ("detach data",),
+    "detach-shares": ("detach clone",),
+    "clone-write": ("clone detach",),
+    "clone": ("clone detach",),
+    "copy_": ("clone copy_",),
+    "detach": ("detach clone", "detach data"),
+    "detach-untouched": ("detach clone",),
+    "detach-backward": ("detach clone",),
+    "no_grad": ("no_grad inference_mode",),
+    "independent-copy": ("x.detach().clone() x.clone().detach()",),
+    "detach-write": ("detach clone", "detach data"),
+    "data-write": ("detach data",),
+    "data-attribute": ("detach data",),
+    "detach_": ("detach detach_",),
+    "init-leaf": ("zero_ zeros_like",),
+    "freeze-branch": ("detach requires_grad_",),
+    "detach-after-step": ("detach clone",),
+    "momentum-copy": ("copy_ clone",),
+}
+"""The operands of the `compare` that shows a lesson's point beside its alternatives."""
+
+
+@cache
+def course() -> tuple[tuple[Stage, tuple[Lesson, ...]], ...]:
+    """Every bundled lesson, by stage, in learning order; at the end those that no stage names."""
+    known = {lesson.name: lesson for lesson in lessons()}
+    staged = {name for stage in STAGES for name in stage.lessons}
+    groups = [(stage, tuple(known[name] for name in stage.lessons if name in known)) for stage in STAGES]
+    others = tuple(lesson for lesson in lessons() if lesson.name not in staged)
+    return tuple((stage, found) for stage, found in [*groups, (_OTHERS, others)] if found)
+
+
+def after(name: str) -> str:
+    """The lesson that comes next; "" after the last."""
+    names = [lesson.name for _, found in course() for lesson in found]
+    following = names[names.index(name) + 1 :] if name in names else []
+    return following[0] if following else ""
+
+
+def see_also(name: str) -> Iterator[str]:
+    """What to go on with after a lesson, as commands: `compare detach clone`, `errors detach-shares-memory`."""
+    yield from (f"compare {' '.join(map(_typed, words.split()))}" for words in COMPARISONS.get(name, ()))
+    linked = [entry for entry in entries() if f"run {name}" in entry.see]
+    yield from (f"errors {entry.code}" for entry in sorted(linked, key=lambda entry: entry.tier)[:4])
+
+
+def _typed(operand: str) -> str:
+    """An operand as a shell takes it."""
+    return f'"{operand}"' if "(" in operand else operand
+
+
+_TOPICS = (
+    (r"\bcopy_\(", "compare clone copy_"),
+    (r"\bdetach_\(", "compare detach detach_"),
+    (r"\bno_grad\b", "compare no_grad inference_mode"),
+    (r"_version\b", "errors saved-tensor-modified-inplace"),
+    (r"\.data\b", "compare detach data"),
+    (r"\bclone\(.*\bdetach\(|\bdetach\(.*\bclone\(", "errors copy-construct-from-tensor"),
+    (r"\bdetach\(|data_ptr|untyped_storage", "compare detach clone"),
+    (r"\bclone\(", "compare clone detach"),
+    (r"retain_grad|\.grad is (not )?None", "errors nonleaf-grad-access"),
+    (r"\.grad\b", "errors gradient-accumulates-without-zero-grad"),
+    (r"is_leaf|requires_grad", "errors set-requires-grad-on-nonleaf"),
+    (r"\bitem\(", "compare item detach"),
+)
+"""What to read of a statement and a claim in which these words stand; the first that fit."""
+
+
+def to_read(lesson: str, text: str, message: str = "") -> list[str]:
+    """What to read again after a wrong answer, as commands: the page of the `message` that was raised, else what the
+    `text` of the statement and its claim is about, else what the lesson points to."""
+    code = classify(message)
+    found = [f"errors {code}"] if code else []
+    found += [command for words, command in _TOPICS if re.search(words, text)]
+    return list(dict.fromkeys(found or see_also(lesson)))[:2]
