@@ -20,7 +20,7 @@ enum { LONG = 1, ORDINARY, SIMPLE, VIEW }; /* the ways, as in ops.py */
 enum { MOST = 16 };                        /* tensors, and other arguments, of a call that is taken here */
 
 static PyObject *s_version, *s_base, *s_requires_grad, *s_grad_fn, *s_retains_grad, *s_sequence_nr, *s_shape, *s_dtype,
-    *s_device, *s_paused, *s_due, *s_sweep, *s_find_plan, *s_entry, *s_finish_compiled, *s_refuse;
+    *s_device, *s_paused, *s_due, *s_sweep, *s_find_plan, *s_entry, *s_finish_compiled, *s_refuse, *s_is_watched;
 static PyObject *none, *zero; /* NONE as in journal.py, and 0 */
 static PyObject *data_ptr;    /* of tensors, as PyTorch made it */
 
@@ -28,7 +28,7 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     PyObject *recorder, *otherwise, *calling, *identity; /* a `Hot`, what it hands calls to, its `Identity` */
-    PyObject *ways, *plans, *codes, *rows, *detours, *known, *blocks, *numbers; /* their tables */
+    PyObject *ways, *plans, *codes, *rows, *detours, *watched, *known, *blocks, *numbers; /* their tables */
     PyObject *atoms, *risks, *note_risk, *tensor, *parameter, *next_sequence, *grad_enabled, *only_cpu; /* see hot.py */
 } ShortWay;
 
@@ -536,6 +536,21 @@ accesses_of(Call *call)
     return accesses;
 }
 
+/* Whether a call concerns memory that can be written past a version counter. */
+static int
+is_watched(ShortWay *self, Call *call)
+{
+    if (PySet_GET_SIZE(self->watched) == 0)
+        return 0;
+    PyObject *tensors = tensors_of(call), *answer = NULL;
+    if (tensors != NULL) {
+        PyObject *arguments[] = {self->recorder, tensors, call->first, (PyObject *)call->frame};
+        answer = PyObject_VectorcallMethod(s_is_watched, arguments, 4, NULL);
+    }
+    Py_XDECREF(tensors);
+    return truth(answer);
+}
+
 static int
 finish(ShortWay *self, Call *call)
 {
@@ -603,7 +618,8 @@ static int
 record(ShortWay *self, Call *call, int way)
 {
     int outcome = 0;
-    if ((PyObject *)Py_TYPE(call->result) == self->tensor && PySet_GET_SIZE(self->detours) == 0)
+    if ((PyObject *)Py_TYPE(call->result) == self->tensor && PySet_GET_SIZE(self->detours) == 0
+        && is_watched(self, call) == 0)
         outcome = way == ORDINARY || call->mixed ? record_ordinary(self, call) : record_kernel(self, call, way);
     if (PyErr_Occurred()) { /* it has no version, no memory, no usable grad_fn, or no plan; a Ctrl-C goes on its way */
         if (is_programs())
@@ -689,14 +705,15 @@ deallocate(PyObject *self)
 static PyObject *
 create(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"recorder", "otherwise", "calling", "identity", "ways",  "plans",   "codes",  "rows",   "detours",   "known",
+    static char *names[] = {"recorder", "otherwise", "calling", "identity", "ways",  "plans",   "codes",  "rows",   "detours",   "watched", "known",
                             "blocks",   "numbers",   "atoms",    "risks", "note_risk", "tensor", "parameter", "next_sequence",
                             "grad_enabled", "only_cpu", NULL};
-    PyObject *m[20];
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$OOOOO!O!O!O!O!O!O!OO!O!OOOOOO", names, &m[0], &m[1], &m[2], &m[3],
+    PyObject *m[21];
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$OOOOO!O!O!O!O!O!O!O!OO!O!OOOOOO", names, &m[0], &m[1], &m[2], &m[3],
                                      &PyDict_Type, &m[4], &PyDict_Type, &m[5], &PyDict_Type, &m[6], &PyList_Type, &m[7],
-                                     &PySet_Type, &m[8], &PyDict_Type, &m[9], &PyDict_Type, &m[10], &m[11], &PySet_Type,
-                                     &m[12], &PyDict_Type, &m[13], &m[14], &m[15], &m[16], &m[17], &m[18], &m[19]))
+                                     &PySet_Type, &m[8], &PySet_Type, &m[9], &PyDict_Type, &m[10], &PyDict_Type, &m[11],
+                                     &m[12], &PySet_Type, &m[13], &PyDict_Type, &m[14], &m[15], &m[16], &m[17], &m[18],
+                                     &m[19], &m[20]))
         return NULL;
     ShortWay *self = (ShortWay *)type->tp_alloc(type, 0);
     if (self == NULL)
@@ -749,7 +766,8 @@ PyInit__short(void)
                  {&s_find_plan, "find_plan"},
                  {&s_entry, "entry"},
                  {&s_finish_compiled, "finish_compiled"},
-                 {&s_refuse, "refuse"}};
+                 {&s_refuse, "refuse"},
+                 {&s_is_watched, "is_watched"}};
     for (size_t n = 0; n < sizeof texts / sizeof *texts; n++)
         if ((*texts[n].place = PyUnicode_InternFromString(texts[n].text)) == NULL)
             return NULL;

@@ -52,6 +52,7 @@ def short_way(recorder: Any, otherwise: Any, atoms: set[Any]) -> Any:
         codes=recorder.sites.by_id,
         rows=recorder.rows,
         detours=recorder.detours,
+        watched=recorder.watched,
         known=identity.known,
         blocks=identity.blocks,
         numbers=identity.numbers,

@@ -45,7 +45,7 @@ _Parameter = torch.nn.Parameter
 _NOTHING: dict[str, Any] = {}
 ATOMS = {int, float, str, bool, slice, type(None), type(...), torch.dtype, torch.device, torch.Size}
 MAX_PLANS = 50_000  # shapes that differ at every turn of a loop are not worth one each
-UNWRITTEN, WATCHED = "a tensor first met is not written down yet", "memory is watched"
+UNWRITTEN = "a tensor first met is not written down yet"
 
 
 class LongWayError(Exception):
@@ -68,6 +68,7 @@ class Hot(TorchFunctionMode):
         self.ways: dict[Any, int] = {}
         self.unwritten: list[Any] = []  # states of tensors first met as inputs, for the next CALL row
         self.detours: set[str] = set()  # why every call takes the long way just now
+        self.watched: set[int] = set()  # storages that can be written past a version counter
         way: Any = MethodType(_short_way(self), self)
         if compiled.ShortWay is not None:
             way = compiled.short_way(self, way, ATOMS)
@@ -213,6 +214,10 @@ class Hot(TorchFunctionMode):
         self.detours.add(UNWRITTEN)
         return entry
 
+    def is_watched(self, tensors: list[Any], first: int, frame: Any) -> bool:
+        """Whether a call that has ended concerns memory that can be written past a version counter."""
+        raise NotImplementedError
+
     def finish_compiled(self, called: Any, result: Any, tensors: Any, inputs: Any, first: int) -> None:
         """The long way after a call by `ShortWay`. `called`: the function, its arguments, the frame that called it."""
         func, args, kwargs, frame = called
@@ -242,7 +247,7 @@ def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
     for each further call and each attribute that is looked up."""
     identity, plans, ways = recorder.identity, recorder.plans, recorder.ways
     known, blocks, numbers, emit = identity.known, identity.blocks, identity.numbers, recorder.rows.extend
-    detours, only_cpu = recorder.detours, not torch.accelerator.is_available()
+    detours, watched, only_cpu = recorder.detours, recorder.watched, not torch.accelerator.is_available()
 
     def __torch_function__(  # noqa: C901
         self: Hot, func: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -303,6 +308,8 @@ def _short_way(recorder: Hot) -> Any:  # noqa: C901 - see below
         try:
             frame = _getframe(1)
             if type(result) is not _Tensor or detours:
+                raise LongWayError
+            if watched and recorder.is_watched(_tensors(args, more), first, frame):
                 raise LongWayError
             if way == ORDINARY or kwargs or more:
                 ops.note_risk(recorder, func, args, kwargs)

@@ -85,6 +85,9 @@ class Recorder(Hot):
             self._within = step
             self.rows.append((WITHIN, step))
 
+    def is_watched(self, tensors: list[Any], first: int, frame: Any) -> bool:
+        return bool(self.untracked.concerns(tensors, first, frame))
+
     def call(self, func: Any, args: Any, kwargs: Any, frame: Any, name: str = "") -> Any:
         """Run `func` and write a CALL row; on an exception a FAILURE row, and the exception goes on its way."""
         tensors: list[torch.Tensor] = []
