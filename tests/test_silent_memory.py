@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
 import pytest
 import torch
 from silent import Run, expect, expect_nothing, run  # noqa: F401
 
 import tensorlens
 from tensorlens.tracer import leftovers
+from tensorlens.tracer.recorder import Recorder
 
 CODE = "unversioned-write-to-saved-tensor"
 
@@ -167,6 +169,54 @@ def test_the_values_then_and_now_are_told(run: Run) -> None:  # noqa: F811
     assert found.evidence["before"] == "[1, 1, 1, 1]"
     assert found.evidence["after"] == "[1, 7, 7, 1]"
 
+
+WAYS |= {
+    "an alias that is saved, and the tensor written": """
+        import torch
+        p = torch.ones(3)
+        w = torch.ones(3, requires_grad=True)
+        alias = p.data  # shared_here
+        loss = (w * alias).sum()  # saved_here
+        print("on the way")
+        p.add_(1)  # modified_here
+        loss.backward()  # needed_here
+        """,
+    "a result that is saved, through an alias made later": """
+        import torch
+        w = torch.ones(3, requires_grad=True)
+        h = (w * 1).sigmoid()  # saved_here
+        other = torch.ones(3).exp()
+        h.data.mul_(2)  # modified_here
+        other.add_(1)
+        h.sum().backward()  # needed_here
+        """,
+    "an array of an activation, between two other calls": """
+        import torch
+        w = torch.ones(3, requires_grad=True)
+        h = (w * 1).sigmoid()  # saved_here
+        array = h.detach().numpy()  # shared_here
+        seen = []
+        other = w * 2
+        seen[:] = [1]
+        other = other + 1
+        array[0] = 7  # modified_here
+        other = other + 1
+        seen[0] = 2
+        (h + other).sum().backward()  # needed_here
+        """,
+    "an array saved by the second of two passes": """
+        import numpy as np, torch
+        array = np.ones(3, dtype=np.float32)
+        batch = torch.from_numpy(array)  # shared_here
+        w = torch.ones(3, requires_grad=True)
+        (w * batch).sum().backward()
+        array[:] = 2
+        loss = (w * batch).sum()  # saved_here
+        array[:] = 3  # modified_here
+        print("on the way")
+        loss.backward()  # needed_here
+        """,
+}
 
 HARMLESS = {
     "after backward": """
@@ -345,6 +395,7 @@ def test_without_a_way_past_the_version_nothing_is_watched_or_walked(monkeypatch
     monkeypatch.setattr(leftovers, "nodes_of", refuse)
     monkeypatch.setattr("tensorlens.tracer.untracked.place_of", refuse)
     monkeypatch.setattr("tensorlens.tracer.untracked.Watch", refuse)
+    monkeypatch.setattr("tensorlens.tracer.untracked.Untracked.concerns", refuse)
     net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
     optimizer = torch.optim.Adam(net.parameters())
     session = tensorlens.trace()
@@ -363,7 +414,68 @@ def test_watching_ends_with_the_memory() -> None:
         h.data.add_(1)
         recorder = session._recorder
         assert recorder is not None
-        assert "finish" in vars(recorder)
+        assert recorder.watched
         del h
-        torch.ones(2)
+        (torch.ones(2, requires_grad=True) * 2).sum().backward()
+        assert not recorder.watched
         assert "finish" not in vars(recorder)
+
+
+def test_watching_ends_when_one_counter_sees_every_write_again() -> None:
+    session = tensorlens.trace()
+    with session:
+        h = torch.ones(3)
+        h.data.add_(1)
+        recorder = session._recorder
+        assert recorder is not None
+        assert recorder.watched
+        h.exp()
+        assert not recorder.watched
+
+
+def test_calls_keep_to_the_short_way_while_memory_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    long: list[str] = []
+    finish = Recorder.finish
+
+    def counted(self: Recorder, called: Any, *rest: Any) -> None:
+        long.append((called[1] or called[0].__name__).rpartition(".")[2])
+        finish(self, called, *rest)
+
+    monkeypatch.setattr(Recorder, "finish", counted)
+    net, average = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+    array = numpy.ones((2, 4), dtype=numpy.float32)
+    session = tensorlens.trace()
+    with session:
+        for _ in range(20):
+            loss = net(torch.from_numpy(array)).relu().exp().log().mul(2).sum()  # the array is saved from here on
+            loss.backward()
+            for mine, theirs in zip(average.parameters(), net.parameters(), strict=True):
+                mine.data.mul_(0.9).add_(theirs.data, alpha=0.1)
+    assert set(long[len(long) // 2 :]) <= {"__get__", "from_numpy", "linear"}
+
+
+def test_arrays_that_a_program_keeps_are_not_compared_where_nothing_saved_them() -> None:
+    kept, session = [], tensorlens.trace()
+    with session:
+        recorder = session._recorder
+        assert recorder is not None
+        for _ in range(300):
+            with torch.no_grad():
+                kept.append((torch.ones(1, 2) * 2).squeeze(0).numpy())
+        assert not recorder.untracked._guards
+        assert len(recorder.watched) < 200
+
+
+def test_a_write_by_the_operation_that_saved_its_result_is_no_finding(run: Run) -> None:  # noqa: F811
+    expect_nothing(
+        run,
+        """
+        import torch
+        x = torch.ones(3, requires_grad=True)
+        h = x * 1
+        alias = h.data
+        h.exp_()
+        h.sum().backward()
+        print(alias, x.grad)
+        """,
+    )

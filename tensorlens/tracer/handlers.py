@@ -96,7 +96,7 @@ def _data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     frame = frame_at(2)
     result = recorder.call(func, args, kwargs, frame)
     with Net(recorder, "shared memory", frame):
-        recorder.untracked.open(result, ops.name_of(func), frame, False)
+        recorder.untracked.open(result, ops.name_of(func), frame, False, args[0])
     return result
 
 

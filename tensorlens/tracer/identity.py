@@ -112,6 +112,13 @@ class Identity:
             sharers[:] = [ref for ref in (*sharers, before[0]) if ref() is not None]
         self.blocks[address] = entry
 
+    def counters_at(self, address: int) -> set[int]:
+        """The version counters of the living tensors on the storage at an address."""
+        latest = self.blocks.get(address)
+        refs = () if latest is None else (latest[0], *self._sharers.get(latest[3], ()))
+        holders = [tensor for ref in refs if (tensor := ref()) is not None]
+        return {self.entry(tensor)[2] for tensor in holders}
+
     def live(self) -> list[tuple[int, torch.Tensor]]:
         """Every known tensor that is still alive, by id."""
         entries = list(self.known.values())

@@ -20,18 +20,19 @@ from tensorlens.tracer.net import pass_over
 from tensorlens.tracer.originals import (
     as_strided,
     detach,
+    element_size,
     frombuffer,
     isclose,
     numel,
     some,
-    storage_offset,
     stride,
     untyped_storage,
 )
 from tensorlens.tracer.recorder import Recorder, gather, version_of
 from tensorlens.tracer.texts import SHOWN_VALUES, short_text
 from tensorlens.tracer.unheard import hears
-from tensorlens.tracer.untracked import Mark, Untracked, address_of, extent_of
+from tensorlens.tracer.untracked import Mark, Untracked
+from tensorlens.tracer.watch import address_of, extent_of
 
 MAX_STALE = 50
 CLOSE = 1e-4  # memory that was changed and put back, up to rounding, does no harm
@@ -161,7 +162,7 @@ def _compare(recorder: Recorder, sequence: int, data: torch.Tensor) -> tuple[int
                     continue
                 return mark.number, known, "", short_text(data)
         elif mark.start < start + size and start < mark.start + mark.size:
-            values = _values(recorder, mark, data)
+            values = _values(mark, data)
             if values is not None:
                 return mark.number, known, *values
             if mark.content is not None:
@@ -169,14 +170,14 @@ def _compare(recorder: Recorder, sequence: int, data: torch.Tensor) -> tuple[int
     return None
 
 
-def _values(recorder: Recorder, mark: Mark, data: torch.Tensor) -> tuple[str, str] | None:
+def _values(mark: Mark, data: torch.Tensor) -> tuple[str, str] | None:
     """The first values that differ, then and now; None where none does. ("", now) where the old ones were not kept."""
     now = detach(data)
-    watch = recorder.untracked.watch_of(mark)
-    if mark.content is None or watch is None:
+    offset, rest = divmod(address_of(data) - mark.base, element_size(data))
+    if mark.content is None or rest or offset < 0 or offset * element_size(data) + extent_of(data) > len(mark.content):
         return "", short_text(now)
     memory = frombuffer(bytearray(mark.content), dtype=now.dtype)
-    then = as_strided(memory, now.shape, stride(now), storage_offset(now))
+    then = as_strided(memory, now.shape, stride(now), offset)
     differs = ~isclose(then, now, rtol=CLOSE, atol=0.0, equal_nan=True)
     if not some(differs):
         return None

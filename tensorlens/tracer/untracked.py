@@ -1,14 +1,19 @@
 """Ways to write to a tensor's memory past its version counter, and what was written through them.
 
 A way opens when the program makes an alias with a counter of its own (`.data`, `set_`) or one that torch knows nothing
-of (a NumPy array, DLPack, a storage). Only from then on is anything watched: the bytes of that memory are compared
-between recorded calls, so that a change is noticed with the line that made it. `leftovers` then tells which nodes had
-saved what was changed. A run that opens no way pays nothing.
+of (a NumPy array, DLPack, a storage). Only from then on is anything watched, and only what a node of the graph may have
+saved is compared:
+
+- where torch makes the writes, after each call that writes there;
+- where it does not, after each call, so that a change is noticed with the line that made it; larger memory after a call
+  that touches it, and before a backward pass.
+
+Calls that do not touch watched memory keep to the short way (`concerns`). `leftovers` then tells which nodes had saved
+what was changed. A run that opens no way pays nothing.
 """
 
 from __future__ import annotations
 
-import ctypes
 import weakref
 from dataclasses import dataclass
 from types import FrameType
@@ -18,35 +23,25 @@ import torch
 
 from tensorlens.journal import NONE, NOTICED
 from tensorlens.tracer.between import Place, changed_between, place_of
-from tensorlens.tracer.hot import WATCHED
-from tensorlens.tracer.identity import is_fake
-from tensorlens.tracer.originals import data_ptr, element_size, numel, stride, untyped_storage
+from tensorlens.tracer.originals import data_ptr, untyped_storage
 from tensorlens.tracer.recorder import Recorder
+from tensorlens.tracer.watch import (
+    Watch,
+    Watches,
+    address_of,
+    difference,
+    extent_of,
+    is_surely_unsaved,
+    memory_of,
+    reference,
+)
 
-SMALL = 16 * 1024  # bytes compared at every call; larger memory is compared where a call touches it, and at backward
-LARGE = 1024 * 1024  # beyond this no copy is kept: only changes made by torch itself are seen
+SMALL = 16 * 1024  # bytes: larger memory is not compared at every call
+BUDGET = 64 * 1024  # bytes compared at every call, all in all
+GUARDS = 64  # arrays, likewise
 MANY = 8  # changes of one memory that are remembered with the values from before
-BUDGET = 64 * 1024  # bytes compared at a call, all in all
+_SHARING = {"from_numpy": 1, "as_tensor": 1, "asarray": 1, "numpy": 2, "__array__": 2, "__get__": 2}
 _next_sequence = torch._C._autograd._get_sequence_nr
-
-
-@dataclass(slots=True)
-class Watch:
-    """Memory that can be written past its counter. `alias` is what writes to it, None for what can't be followed."""
-
-    storage: weakref.ref[Any]
-    start: int  # address
-    size: int
-    tensor: int
-    dtype: torch.dtype
-    way: str
-    site: int
-    outside: bool  # torch does not see the writes
-    alias: weakref.ref[Any] | None = None
-    content: bytes | None = None
-
-    def read(self) -> bytes | None:
-        return ctypes.string_at(self.start, self.size) if self.size <= LARGE else None
 
 
 @dataclass(slots=True)
@@ -60,6 +55,7 @@ class Mark:
     size: int
     moved: int = NONE  # the tensor that `.data = ...` gave other memory; `storage` is then what it left
     content: bytes | None = None  # the memory before the change
+    base: int = 0  # where that began
 
 
 class Untracked:
@@ -68,35 +64,46 @@ class Untracked:
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self.marks: list[Mark] = []
-        self._watched: dict[int, Watch] = {}
-        self._place: Place = ()
+        self._watches = Watches(recorder.watched)
+        self._guards: list[tuple[int, Watch]] = []  # those compared after every call, with the storage's number
+        self._has_passed = False  # a backward pass may have let go of what the guards are for
+        self._place: Place = ()  # of the last call, where there are guards
         self._count = 0
         self._statistics: set[int] = set()  # running statistics that nodes may have saved
 
-    def open(self, tensor: torch.Tensor, way: str, frame: Any, outside: bool, alias: Any = None) -> None:
-        """Watch the memory of `tensor` from here on."""
-        if is_fake(tensor):
+    def open(self, tensor: torch.Tensor, way: str, frame: Any, outside: bool, source: Any = None) -> None:
+        """Watch the memory of `tensor` from here on. `source`: the array that shares it, or what it is an alias of."""
+        entry = self.recorder.identity.entry(tensor)
+        number, known, site = entry[3], self._watches.get(entry[3]), self.recorder.sites.of(frame)
+        holder = source if way.endswith(".data.__get__") else tensor
+        if known is not None and not outside:
+            if not known.outside:  # the wider way stays open
+                known.way, known.site = way, site
+                self._keep(known, holder, frame)
             return
-        try:
-            storage = untyped_storage(tensor)
-            if tensor.device.type != "cpu" or not storage.nbytes() or storage.data_ptr() == 0:
-                return
-            watch = Watch(
-                weakref.ref(storage), storage.data_ptr(), storage.nbytes(), self.recorder.identity.meet(tensor),
-                tensor.dtype, way, self.recorder.sites.of(frame), outside, _reference(alias),
-            )  # fmt: skip
-        except (RuntimeError, NotImplementedError, AttributeError, ValueError):
+        memory = memory_of(tensor)
+        if memory is None:
             return
-        known = self._watched.get(watch.start)
-        if known is not None and known.storage() is storage and known.outside and (outside <= known.outside):
-            if not outside:
-                return  # the wider way stays open
-            watch.content = known.content
-        watch.content = watch.content or watch.read()
-        self._watched[watch.start] = watch
-        self._place = place_of(self.recorder, frame)
+        watch = Watch(memory, way, site, entry[1], reference(source) if outside else None, outside, False)
+        if known is not None and known.outside and known.saved:
+            watch.saved, watch.content, watch.place = True, known.content, known.place
+        else:
+            self._keep(watch, holder, frame)
+        if self._watches.is_full():
+            self._watches.sweep(self.recorder.identity.counters_at)
+        self._watches.put(number, watch)
+        self._tidy()
+        self._guard(number, watch)
+        if self._guards:
+            self._place = place_of(self.recorder, frame)
         self.recorder.finish = self._finish  # type: ignore[method-assign]
-        self.recorder.detours.add(WATCHED)
+
+    def _keep(self, watch: Watch, holder: torch.Tensor, frame: Any) -> None:
+        """Keep a copy of memory that a node may have saved; `holder` is the tensor that lay there first."""
+        if self._is_unsaved(watch, holder):
+            watch.saved, watch.content = False, None
+        else:
+            watch.keep(place_of(self.recorder, frame))
 
     def moved(self, before: torch.Tensor, tensor: torch.Tensor, way: str, frame: Any) -> None:
         """`tensor` was given other memory than that of `before`, with other values, under the nodes that saved it."""
@@ -112,10 +119,13 @@ class Untracked:
         self._note(mark, way, site, (site,), number)
 
     def stored(self, frame: FrameType) -> None:
-        """The line of `frame` has just written to a storage."""
-        for watch in self._watched.values():
-            self._compare(watch, None, frame, (), None)
-        self._place = place_of(self.recorder, frame)
+        """Compare the watched memory: the line of `frame` has just written to a storage."""
+        place = place_of(self.recorder, frame)
+        for watch in self._watches:
+            if watch.saved and watch.memory.is_there():
+                self._compare(watch, None, frame, (), None)
+                watch.place = place
+        self._place = place
 
     def keep_statistics(self, result: torch.Tensor, *running: torch.Tensor) -> None:
         """A layer normalised with its running statistics: a node has saved them if its result has a history."""
@@ -130,61 +140,144 @@ class Untracked:
                 self._statistics.discard(number)
                 self.written(tensor, way, frame)
 
+    def concerns(self, tensors: list[Any], first: int, frame: FrameType) -> bool:
+        """Whether memory that a node may have saved, by the call that has ended or before, was read or written by it,
+        or has changed since the last call. `first`: the number of the call's first node, if it recorded any."""
+        known, watched = self.recorder.identity.known, self.recorder.watched
+        for tensor in tensors:
+            entry = known.get(id(tensor))
+            if entry is not None and entry[3] in watched and not self._is_closed(entry[3]):
+                if self._watches[entry[3]].saved or _next_sequence() != first:
+                    return True
+        if self._has_passed:
+            self._tidy()
+        if not self._guards:
+            return False
+        if any(not watch.memory.is_there() or watch.is_changed() for _, watch in self._guards):
+            return True
+        self._place = place_of(self.recorder, frame)
+        return False
+
     def _finish(self, called: Any, result: Any, tensors: Any, inputs: Any, before: int) -> None:
         """`Recorder.finish`, after a look at the memory that is watched."""
         try:
-            moved = [t for t, version in zip(tensors, inputs[1::2], strict=True) if _moved(t, version)]
-            inside = called[1].endswith(".apply")  # the program's own code ran in it, and may have written
-            self.look(called[2], tensors, moved, None if inside else before)
+            if len(self._watches):
+                inside = called[1].endswith(".apply")  # the program's own code ran in it, and may have written
+                self._after_call(called[2], tensors, inputs, None if inside else before)
         except Exception as trouble:  # ours, never the user's
             self.recorder.trouble("what memory held", trouble, called[2])
         Recorder.finish(self.recorder, called, result, tensors, inputs, before)
 
-    def look(self, frame: FrameType, touched: Any = None, written: Any = (), before: int | None = None) -> None:
-        """Compare the watched memory with what it was: all of it, or, when a call has ended, the small and the
-        `touched`. What such a call did not write itself was changed `before` its first node."""
-        if not self._watched:
+    def _after_call(self, frame: FrameType, tensors: Any, inputs: Any, before: int | None) -> None:
+        """Look at what a call touched, and at what changes without a call. `before`: the number of its first node;
+        what it did not write itself was changed before that."""
+        recorded = before is None or _next_sequence() != before
+        touched: dict[int, Any] = {}  # storage -> what the call wrote there, or None
+        for position, tensor in enumerate(tensors):
+            for number in self._watches.at(address_of(tensor)):
+                if touched.get(number) is None and (recorded or self._watches[number].saved):
+                    version = inputs[2 * position + 1]
+                    touched[number] = tensor if version != NONE and tensor._version != version else None
+        guards = [(number, watch) for number, watch in self._guards if number not in touched]
+        if not touched and not guards:
             return
-        spent = 0
-        place: Place | None = None
-        for start, watch in list(self._watched.items()):
-            if watch.storage() is None:
-                del self._watched[start]
-                continue
-            end = start + watch.size
-            writer = next((t for t in written if start <= address_of(t) < end), None)
-            if writer is None and touched is not None:
-                if watch.size > SMALL or not watch.outside or spent > BUDGET:
-                    if not any(address_of(t) in range(start, end) for t in touched):
-                        continue
-            spent += watch.size
-            place = place_of(self.recorder, frame) if place is None else place
+        place = place_of(self.recorder, frame)
+        for _, watch in guards:
+            if watch.memory.is_there() and watch.is_changed():
+                self._compare(watch, None, frame, place, before)
+        for number, writer in touched.items():
+            self._touch(number, writer, (frame, place, before), recorded)
+        self._tidy()
+        self._place = place
+
+    def _touch(self, number: int, writer: Any, at: tuple[FrameType, Place, int | None], recorded: bool) -> None:
+        """A call read or wrote a storage; `recorded` says that a node may have saved what is there."""
+        watch = self._watches.get(number)
+        frame, place, before = at
+        if watch is None or self._is_closed(number):
+            return
+        if watch.saved:
             self._compare(watch, writer, frame, place, before)
-            if watch.outside and watch.alias is not None and watch.alias() is None:
+        elif recorded:
+            watch.keep(place)
+            self._guard(number, watch)
+
+    def _is_closed(self, number: int) -> bool:
+        """Whether nothing can write to a storage past its counter any more: it is gone, or torch makes all writes, and
+        tensors with several version counters no longer lie there. It is watched no more, then."""
+        watch = self._watches.get(number)
+        if watch is not None:
+            if watch.outside or len(self.recorder.identity.counters_at(watch.memory.start)) > 1:
+                return False
+        self._watches.drop(number)
+        return True
+
+    def _guard(self, number: int, watch: Watch) -> None:
+        """Compare a small array after every call from here on, where that is not too much."""
+        if watch.outside and watch.saved and watch.memory.size <= SMALL and len(self._guards) < GUARDS:
+            if sum(other.memory.size for _, other in self._guards) + watch.memory.size <= BUDGET:
+                self._guards.append((number, watch))
+
+    def _tidy(self) -> None:
+        """Forget guards of what is gone, of arrays that nobody can write to any more, and of what no node holds."""
+        passed, self._has_passed = self._has_passed, False
+        kept = []
+        for number, watch in self._guards:
+            if self._watches.get(number) is not watch:
+                continue
+            if watch.alias is not None and watch.alias() is None:
                 watch.outside = False
-        self._place = place_of(self.recorder, frame) if place is None else place
-        if not self._watched:
-            del self.recorder.finish
-            self.recorder.detours.discard(WATCHED)
+            elif passed and self._is_let_go(watch):
+                watch.saved, watch.content = False, None
+            else:
+                kept.append((number, watch))
+        self._guards = kept
+
+    def _is_let_go(self, watch: Watch) -> bool:
+        entry = self.recorder.identity.blocks.get(watch.memory.start)
+        tensor = None if entry is None else entry[0]()
+        if tensor is None or untyped_storage(tensor) is not watch.memory.storage():
+            return False
+        return self._is_unsaved(watch, tensor)
+
+    def _is_unsaved(self, watch: Watch, tensor: torch.Tensor) -> bool:
+        """Whether no node can have saved the memory of a tensor, nor a custom Function kept it as an attribute."""
+        sharing = _SHARING.get(watch.way.rpartition(".")[2], 0)
+        return not self.recorder.attributes.kept and is_surely_unsaved(tensor, sharing)
+
+    def look(self, frame: FrameType) -> None:
+        """Compare all of the watched memory with what it was."""
+        if not len(self._watches):
+            return
+        self._watches.sweep(self.recorder.identity.counters_at)
+        place = place_of(self.recorder, frame)
+        for watch in self._watches:
+            if watch.saved:
+                self._compare(watch, None, frame, place, None)
+        self._place, self._has_passed = place, True
+        if not len(self._watches):
+            self.recorder.__dict__.pop("finish", None)
 
     def _compare(self, watch: Watch, writer: Any, frame: FrameType, place: Place, before: int | None) -> None:
-        now = watch.read()
-        if now is None and writer is None:
-            return
+        """Note a change. `place` is () where the line of `frame` made it."""
+        since = self._place if any(watch is guard for _, guard in self._guards) else watch.place
+        watch.place = place
+        now = watch.memory.read()
         if now is not None and now == watch.content:
             return
-        site = self.recorder.sites.of(frame)
-        known = writer is not None or not place
-        sites = (site,) if known else changed_between(self.recorder, self._place, place, frame)
+        memory = watch.memory
         if now is not None and watch.content is not None:
-            first, last = _difference(watch.content, now)
-            start, size = watch.start + first, last - first
+            first, last = difference(watch.content, now)
+            start, size = memory.start + first, last - first
         elif writer is not None:
             start, size = data_ptr(writer), extent_of(writer)
         else:
             return
+        site = self.recorder.sites.of(frame)
+        known = writer is not None or not place
+        sites = (site,) if known else changed_between(self.recorder, since, place, frame)
         sequence = _next_sequence() if before is None or writer is not None else before
-        mark = Mark(0, sequence, watch.storage, start, size, content=watch.content)
+        mark = Mark(0, sequence, memory.storage, start, size, content=watch.content, base=memory.start)
         self._note(mark, watch.way, watch.site, sites or (site,), watch.tensor)
         watch.content = now
 
@@ -204,63 +297,9 @@ class Untracked:
         for mark in same[:-MANY]:
             self.marks.remove(mark)
 
-    def watch_of(self, mark: Mark) -> Watch | None:
-        return next((w for w in self._watched.values() if w.storage == mark.storage), None)
-
-
-def _moved(tensor: torch.Tensor, version: int) -> bool:
-    return version != NONE and tensor._version != version
-
-
-def address_of(tensor: torch.Tensor) -> int:
-    try:
-        return 0 if is_fake(tensor) else data_ptr(tensor)
-    except (RuntimeError, ValueError, NotImplementedError):
-        return 0
-
-
-def extent_of(tensor: torch.Tensor) -> int:
-    """How many bytes lie between the first and the last element of a tensor, both included."""
-    last = sum((n - 1) * step for n, step in zip(tensor.shape, stride(tensor), strict=True))
-    return (last + 1) * element_size(tensor) if numel(tensor) else 0
-
 
 def _memory_of(tensor: torch.Tensor) -> weakref.ref[Any] | None:
     try:
         return weakref.ref(untyped_storage(tensor))
     except (RuntimeError, NotImplementedError):
         return None
-
-
-def _reference(alias: Any) -> weakref.ref[Any] | None:
-    """A reference to what keeps a way open; of an array that is a view, to the array that it is a view of."""
-    while type(getattr(alias, "base", None)) is type(alias) and alias is not None:
-        alias = alias.base
-    if getattr(alias, "base", None) is not None and type(alias).__name__ == "ndarray":
-        owner = alias.base
-        if not isinstance(owner, torch.Tensor):
-            return None  # the memory of something else that may write to it
-    try:
-        return None if alias is None else weakref.ref(alias)
-    except TypeError:
-        return None
-
-
-def _difference(before: bytes, now: bytes) -> tuple[int, int]:
-    """The first byte that differs, and the one after the last."""
-    size = min(len(before), len(now))
-    first, high = 0, size
-    while first < high:  # the longest common beginning, by halves
-        middle = (first + high + 1) // 2
-        if before[first:middle] == now[first:middle]:
-            first = middle
-        else:
-            high = middle - 1
-    last, low = size, first
-    while low < last:  # and the longest common end
-        middle = (low + last) // 2
-        if before[middle:last] == now[middle:last]:
-            last = middle
-        else:
-            low = middle + 1
-    return first, max(last, first + 1)
