@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -125,20 +125,28 @@ def _brought_back(facts: Facts, backward: Backward, left: Call | None) -> bool:
 
 
 def _followed(training: Training, backward: Backward, numbers: set[int]) -> list[Starved]:
-    """Back from the roots by every call, recorded or not; the first cut on a way counts."""
+    """Back from the roots by every call, recorded or not; the first cut on a way counts. A call is followed once for
+    each end that a way below it has, not once for each of its results: it may have thousands."""
     facts, trained = training.facts, training.stepped & training.had_gradient
     found: dict[int, Starved] = {}
     queue: deque[tuple[int, int, _Place | None]] = deque()
     queue.extend((root.tensor, backward.index, None) for root in _computed(facts, backward))
     seen: set[tuple[int, int]] = set()
+    followed: set[tuple[int, bool, tuple[int, Kind] | None]] = set()
+    moves = _moves(facts)
     while queue and len(seen) < MAX_CALLS:
         number, limit, end = queue.popleft()
-        for call in (*_moved_by(facts, number, limit), *facts.producers(number, limit)):
+        moved = [call for call in moves.get(number, ()) if call.index < limit]
+        for call in (*moved, *facts.producers(number, limit)):
             if (number, call.index) in seen or call.within or (number in trained and not _from_graph(facts, call)):
                 continue
             seen.add((number, call.index))
-            for source in {access.tensor for access in call.inputs} - {number}:
-                here = end or _cut_at(facts, number, source, call, numbers)
+            kept = _is_kept(facts, number, call)
+            way = call.index, kept, end and (end[0].index, end[2])
+            sources = () if way in followed else {access.tensor for access in call.inputs} - {number}
+            followed.add(way)
+            for source in sources:
+                here = end or _cut_at(facts, source, call, kept, numbers)
                 if source in numbers and (source not in found or found[source].kind == "swallowed"):
                     at, lost, kind = here or (call, source, "swallowed")
                     found[source] = Starved(source, backward, Cut(at, lost, source), kind)
@@ -161,19 +169,25 @@ def _computed(facts: Facts, backward: Backward) -> list[Access]:
     return [root for root, state in states if state is None or not state.is_leaf]
 
 
-def _moved_by(facts: Facts, number: int, limit: int) -> list[Call]:
-    """The assignments to `.data` that gave a tensor its value."""
-    if facts.tensor(number).type != "Parameter":
-        return []
-    return [c for c in facts.calls if c.op == DATA_SET and c.index < limit and c.inputs[0].tensor == number]
+def _moves(facts: Facts) -> dict[int, list[Call]]:
+    """By parameter: the assignments to `.data` that gave it its values."""
+    found: dict[int, list[Call]] = defaultdict(list)
+    for call in facts.calls:
+        if call.op == DATA_SET and facts.tensor(call.inputs[0].tensor).type == "Parameter":
+            found[call.inputs[0].tensor].append(call)
+    return found
 
 
-def _cut_at(facts: Facts, number: int, source: int, call: Call, numbers: set[int]) -> _Place | None:
+def _is_kept(facts: Facts, number: int, call: Call) -> bool:
+    """Whether the result of a call has a history."""
+    state = facts.state(number, call.index)
+    return state is not None and state.requires_grad and not state.is_leaf
+
+
+def _cut_at(facts: Facts, source: int, call: Call, kept: bool, numbers: set[int]) -> _Place | None:
     """The call, where it takes a value out of the graph: its input required grad and its result does not, or starts
     anew as a leaf."""
     required = facts.requires_grad(source, call.index - 1)
-    state = facts.state(number, call.index)
-    kept = state is not None and state.requires_grad and not state.is_leaf
     if required and not kept:
         return call, source, "cut"
     if not required and source in numbers:

@@ -30,7 +30,9 @@ def find_cut_off(facts: Facts, code: str, chosen: Chosen) -> Iterator[Diagnostic
     found = [way for way in _ways(training, stepped) if chosen(way.cut) and way.cut.call.op not in told]
     whole = [way for way in found if way.number not in training.had_gradient]
     sites = {way.cut.call.site for way in whole}
-    partly = [way for way in found if way not in whole and way.cut.call.site not in sites and _is_partly(facts, way)]
+    moved = {call.site for call in facts.calls if call.op == DATA_SET}
+    beside = [way for way in found if way.number in training.had_gradient and way.cut.call.site not in sites | moved]
+    partly = [way for way in beside if _is_partly(facts, way)]
     groups: dict[tuple[int, int], list[Starved]] = {}
     for way in (*whole, *partly):
         groups.setdefault((way.cut.call.site, way.backward.site), []).append(way)
@@ -45,11 +47,11 @@ def find_unused(facts: Facts, code: str) -> Iterator[Diagnostic]:
     if folded or facts.trace.script.failure is not None or training.is_hidden or not training.had_gradient:
         return
     stepped = _stepped(training)
-    told = {way.number for way in _ways(training, stepped)}
-    used = {access.tensor for call in facts.calls if call.nodes[1] > call.nodes[0] for access in call.inputs}
+    known = {way.number for way in _ways(training, stepped)}
+    known |= {access.tensor for call in facts.calls if call.nodes[1] > call.nodes[0] for access in call.inputs}
     groups: dict[tuple[int, ...], list[int]] = {}
     for number, step in stepped.items():
-        if number not in told | used:
+        if number not in known:
             groups.setdefault(step.parameters, []).append(number)
     for group in groups.values():
         name, step = several(facts, group), stepped[group[0]]
@@ -80,10 +82,9 @@ def _ways(training: Training, stepped: dict[int, Step]) -> list[Starved]:
 
 
 def _is_partly(facts: Facts, way: Starved) -> bool:
-    """Whether a cut beside an open way may be a mistake: comparisons have no derivative, shared memory is no way."""
+    """Whether a cut beside an open way may be a mistake: comparisons have no derivative."""
     made = [facts.tensor(access.tensor).dtype for access in way.cut.call.outputs]
-    moved = {call.site for call in facts.calls if call.op == DATA_SET}
-    return way.kind == "cut" and way.cut.call.site not in moved and any(dtype.startswith("float") for dtype in made)
+    return way.kind == "cut" and any(dtype.startswith("float") for dtype in made)
 
 
 def _leaves(training: Training) -> set[int]:
