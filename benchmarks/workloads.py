@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -106,4 +109,105 @@ def conv() -> Workload:
     return _training(model, optimizer, lambda: F.cross_entropy(model(images), targets), 5)
 
 
-WORKLOADS: dict[str, Callable[[], Workload]] = {"tiny ops": tiny_ops, "MLP": mlp, "mini-GPT": gpt, "conv net": conv}
+def _net(*sizes: int) -> nn.Sequential:
+    layers = [layer for pair in pairwise(sizes) for layer in (nn.Linear(*pair), nn.ReLU())]
+    return nn.Sequential(*layers[:-1])
+
+
+class _ActorCritic:
+    """A deterministic policy and its critic, with averages of both that follow through `.data`."""
+
+    def __init__(self, seen: int = 8, done: int = 2, width: int = 64) -> None:
+        self.actor, self.critic = _net(seen, width, width, done), _net(seen + done, width, width, 1)
+        self.averages = copy.deepcopy((self.actor, self.critic))
+        self.optimizers = [torch.optim.Adam(net.parameters(), lr=1e-3) for net in (self.actor, self.critic)]
+        self.environment = np.random.default_rng(0).normal(size=(seen + done, seen)).astype(np.float32) * 0.1
+        self.state = np.zeros(seen, dtype=np.float32)
+        self.memory: list[tuple[Any, ...]] = []
+
+    def act(self) -> None:
+        with torch.no_grad():
+            action = self.actor(torch.from_numpy(self.state).unsqueeze(0)).squeeze(0).numpy()
+        before = self.state
+        self.state = np.tanh(np.concatenate([before, action]) @ self.environment + 0.1)
+        self.memory.append((before, action, np.float32(-np.square(self.state).sum()), self.state))
+
+    def learn(self, batch: int = 32) -> None:
+        chosen = np.random.default_rng(len(self.memory)).integers(0, len(self.memory), batch)
+        parts = (np.array(part) for part in zip(*(self.memory[n] for n in chosen), strict=True))
+        before, action, reward, after = map(torch.as_tensor, parts)
+        with torch.no_grad():
+            best = self.averages[1](torch.cat([after, self.averages[0](after)], dim=1)).squeeze(1)
+            target = reward + 0.99 * best
+        self._step(1, F.mse_loss(self.critic(torch.cat([before, action], dim=1)).squeeze(1), target))
+        self._step(0, -self.critic(torch.cat([before, self.actor(before)], dim=1)).mean())
+        for average, net in zip(self.averages, (self.actor, self.critic), strict=True):
+            for follower, parameter in zip(average.parameters(), net.parameters(), strict=True):
+                follower.data.mul_(0.995).add_(parameter.data, alpha=0.005)
+
+    def _step(self, which: int, loss: torch.Tensor) -> None:
+        self.optimizers[which].zero_grad()
+        loss.backward()
+        self.optimizers[which].step()
+
+
+def actor_critic() -> Workload:
+    """50 steps of an actor-critic loop (DDPG): NumPy observations, a memory of arrays, averages moved by `.data`."""
+
+    def run() -> object:
+        agent = _ActorCritic()
+        for _ in range(50):
+            agent.act()
+            agent.learn()
+        return agent
+
+    return run
+
+
+def ode() -> Workload:
+    """An ODE solver: 60 steps of Runge-Kutta through a small net, and backward through all of them."""
+    field = _net(4, 32, 4)
+    start = torch.randn(16, 4)
+
+    def run() -> object:
+        field.zero_grad()
+        y, dt = start, torch.tensor(0.05)
+        for _ in range(60):
+            k1 = field(y)
+            k2 = field(y + dt * k1 / 2)
+            k3 = field(y + dt * k2 / 2)
+            k4 = field(y + dt * k3)
+            y = y + dt * (k1 + 2 * k2 + 2 * k3 + k4) / 6
+        y.pow(2).mean().backward()
+        return y
+
+    return run
+
+
+def long_lists() -> Workload:
+    """Lists of 10,000 tensors: made one by one, in `_foreach` ops, stacked, unbound, indexed, and a backward pass."""
+
+    def run() -> object:
+        leaves = [torch.ones(4, requires_grad=True) for _ in range(10_000)]
+        scaled = torch._foreach_mul(leaves, 2.0)
+        added = torch._foreach_add(scaled, leaves)
+        rows = torch.stack(added).unbind(0)
+        table = torch.cat(rows)
+        parts = table.split(4)
+        table.sum().backward()
+        with torch.no_grad():
+            torch._foreach_add_(leaves, [leaf.grad for leaf in leaves if leaf.grad is not None], alpha=-0.1)
+        return parts
+
+    return run
+
+
+WORKLOADS: dict[str, Callable[[], Workload]] = {
+    "tiny ops": tiny_ops,
+    "MLP": mlp,
+    "mini-GPT": gpt,
+    "conv net": conv,
+    "actor-critic": actor_critic,
+    "ODE solver": ode,
+    "lists": long_lists,
+}
