@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -109,7 +110,7 @@ def conv() -> Workload:
 
 
 def _net(*sizes: int) -> nn.Sequential:
-    layers = [layer for pair in zip(sizes, sizes[1:], strict=False) for layer in (nn.Linear(*pair), nn.ReLU())]
+    layers = [layer for pair in pairwise(sizes) for layer in (nn.Linear(*pair), nn.ReLU())]
     return nn.Sequential(*layers[:-1])
 
 
@@ -195,7 +196,7 @@ def long_lists() -> Workload:
         parts = table.split(4)
         table.sum().backward()
         with torch.no_grad():
-            torch._foreach_add_(leaves, [leaf.grad for leaf in leaves], alpha=-0.1)
+            torch._foreach_add_(leaves, [leaf.grad for leaf in leaves if leaf.grad is not None], alpha=-0.1)
         return parts
 
     return run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import torch
 
@@ -34,3 +35,24 @@ def test_the_report_of_a_long_run_that_leaves_no_tensor_is_short() -> None:
     last = told["events"][-1]["outputs"][0]["tensor"]
     assert told["tensors"][-1]["id"] == last
     assert {n for storage in told["storages"] for n in storage["tensors"]} == {t["id"] for t in told["tensors"]}
+
+
+def _seconds_of_a_report(count: int) -> float:
+    """Processor time from the trace of calls on so many tensors each to its report."""
+    with tensorlens.trace() as lens:
+        leaves = [torch.ones(4, requires_grad=True) for _ in range(count)]
+        scaled = torch._foreach_mul(leaves, leaves)
+        added = torch._foreach_add(scaled, leaves)
+        rows = torch.stack(added).unbind(0)
+        torch._foreach_add_([row.detach() for row in rows], 1.0)
+        sum(row.sum() for row in added).backward()  # type: ignore[union-attr]
+    lens.trace()
+    start = time.process_time()
+    render(lens.report(), "table")
+    render(lens.report(), "json")
+    return time.process_time() - start
+
+
+def test_the_report_of_calls_on_many_tensors_takes_time_in_proportion() -> None:
+    few, many = (min(_seconds_of_a_report(count) for _ in range(2)) for count in (200, 1600))
+    assert many < 8 * 3 * few  # with the square of their number it is over 64 times
