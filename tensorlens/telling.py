@@ -13,7 +13,7 @@ from tensorlens.statements import STATEMENTS
 from tensorlens.store import dumps
 
 if TYPE_CHECKING:
-    from tensorlens.commands import Output
+    from tensorlens.output import Output
 
 INTERRUPTED = 130
 
