@@ -18,8 +18,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 from tensorlens import commands
-from tensorlens.commands import Output
 from tensorlens.errors import UsageError
+from tensorlens.output import Output
 from tensorlens.parameters import Command, Group
 
 _WrongUse: Any = typer.BadParameter.__base__  # of all that typer says of a command line

@@ -2,93 +2,25 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tensorlens import __version__
 from tensorlens.errors import TensorLensError, UsageError
-from tensorlens.paths import is_folder
-from tensorlens.render import RENDERERS
+from tensorlens.output import Output, print_out
 
 if TYPE_CHECKING:
     from tensorlens.course.progress import Way
     from tensorlens.model import Trace
-    from tensorlens.render import RenderOptions
     from tensorlens.telling import Told
     from tensorlens.verdicts import Claim
 
 INTERRUPTED = 130
-_PROSE = 100  # columns: wider text is hard to read
-_SUFFIXES = {renderer.suffix: form for form, renderer in RENDERERS.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """Where a report goes and how: `format` on standard output, or `path` by its suffix."""
-
-    format: str | None = None
-    path: Path | None = None
-    width: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.format is not None and self.format not in RENDERERS:
-            raise UsageError(f"no such format: {self.format} (there are {', '.join(RENDERERS)})")
-        if self.format is None and self.path is not None and self.path.suffix.lower() not in ("", *_SUFFIXES):
-            known = ", ".join(_SUFFIXES)
-            raise UsageError(
-                f"can't write {self.path}: no form has this suffix (there are {known}); --format names one"
-            )
-        if self.path is not None and is_folder(self.path):
-            raise UsageError(f"can't write {self.path}: it is a directory")
-        if self.path is not None and not is_folder(self.path.parent):
-            raise UsageError(f"can't write {self.path}: there is no folder {self.path.parent}")
-
-    @property
-    def form(self) -> str:
-        """The form of what is written: the one asked for, else the one that the file's suffix names, else a table."""
-        suffix = "" if self.path is None else self.path.suffix.lower()
-        return self.format or _SUFFIXES.get(suffix, "table")
-
-    @property
-    def keeps_stdout(self) -> bool:
-        """Whether standard output belongs to the report alone."""
-        return self.path is None and self.form != "table"
-
-    @property
-    def prose_width(self) -> int:
-        """The columns of running text."""
-        return self.width or min(_terminal_width(self.path), _PROSE)
-
-    def options(self, **more: Any) -> RenderOptions:
-        from tensorlens.render import RenderOptions
-
-        color = self.path is None and self.form == "table" and _wants_color()
-        return RenderOptions(width=self.width or _terminal_width(self.path), color=color, **more)
-
-    def of_rank(self) -> Output:
-        """The same for a process of a distributed run: each writes a file of its own."""
-        from tensorlens.ranks import own_file, rank_in
-
-        rank = rank_in(os.environ)
-        return self if rank is None or self.path is None else replace(self, path=own_file(self.path, rank))
-
-    def write(self, text: str) -> None:
-        text = text if text.endswith("\n") else text + "\n"
-        if self.path is None:
-            with _one_at_a_time():
-                _print(text)
-            return
-        try:
-            self.path.write_text(text, encoding="utf-8", errors="replace")
-        except OSError as error:
-            raise UsageError(f"can't write {self.path}: {error.strerror}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,55 +31,11 @@ class Guided:
     restart: bool = False
 
 
-def _print(text: str) -> None:
-    """Write to standard output, which may be full, or a pipe whose reader has left."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the rest of its buffer goes nowhere
-        if error.errno != errno.EPIPE:
-            raise UsageError(f"can't write to standard output: {error.strerror}") from None
-
-
-def _wants_color() -> bool:
-    if os.environ.get("NO_COLOR"):
-        return False
-    return bool(os.environ.get("FORCE_COLOR")) or (sys.stdout.isatty() and os.environ.get("TERM") != "dumb")
-
-
-@contextmanager
-def _one_at_a_time() -> Iterator[None]:
-    """Keep the reports of several ranks that share an output apart; what can't be locked is written all the same."""
-    descriptor = -1
-    if "RANK" in os.environ:
-        import fcntl
-
-        with suppress(OSError, ValueError):
-            fcntl.lockf(sys.stdout.fileno(), fcntl.LOCK_EX)
-            descriptor = sys.stdout.fileno()
-    yield
-    if descriptor >= 0:
-        fcntl.lockf(descriptor, fcntl.LOCK_UN)
-
-
 def _is_watched() -> bool:
     from tensorlens.live import can_show
     from tensorlens.ranks import is_first_here, rank_in
 
     return sys.stdout.isatty() and can_show(sys.stderr.fileno()) and is_first_here(rank_in(os.environ))
-
-
-def _terminal_width(path: Path | None) -> int:
-    if path is not None:
-        return 100
-    columns = os.environ.get("COLUMNS", "")
-    if columns.isdecimal() and int(columns) > 0:
-        return int(columns)
-    try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns or 80
-    except (OSError, ValueError):
-        return 80
 
 
 def guarded(app: Callable[[], int]) -> int:
@@ -191,7 +79,7 @@ def _open_streams() -> None:
 
 
 def show_version() -> None:
-    _print(f"tensorlens {__version__}\n")
+    print_out(f"tensorlens {__version__}\n")
 
 
 _START = """\
@@ -211,7 +99,7 @@ tensorlens --help lists all commands and options.
 
 def show_start() -> int:
     """`tensorlens` alone: where to begin."""
-    _print(_START)
+    print_out(_START)
     return 0
 
 
@@ -274,7 +162,7 @@ def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout:
     worst = 0
     for path in paths:
         if labelled := output.path is None and not output.keeps_stdout:
-            _print(before_script(lessons.announced(path), first=not counted))
+            print_out(before_script(lessons.announced(path), first=not counted))
         bundled = lessons.is_bundled(path)
         told = run_and_tell(Target("file", str(path)), options, partial(_teller, output, path.name, bundled))
         worst = max(worst, told.exit_code)
@@ -286,7 +174,7 @@ def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout:
     if reports:
         output.write(joined(reports, output.form))
     elif len(paths) > 1:
-        _print(claims_of_all(counted))
+        print_out(claims_of_all(counted))
     return worst
 
 
@@ -295,7 +183,7 @@ def new_lesson(path: Path) -> int:
     from tensorlens.starter import write_starter
 
     write_starter(path)
-    _print(f"wrote {shown(str(path))}; run it: tensorlens run {shown(str(path))}\n")
+    print_out(f"wrote {shown(str(path))}; run it: tensorlens run {shown(str(path))}\n")
     return 0
 
 
@@ -308,8 +196,6 @@ def go_through(names: Sequence[str], way: Way, how: Guided, output: Output, time
     if output.path is not None or output.form != "table":
         raise UsageError(f"--{way} is shown on the terminal: --format and -o do not go with it")
     return begin(names[0], way, how.answers, how.restart, timeout, output.options())
-
-
 
 
 def view(path: Path, output: Output) -> int:
@@ -386,7 +272,7 @@ def list_probes() -> int:
 
     rows = [(probe.name, probe.question) for probe in probes()]
     size = max(len(name) for name, _ in rows)
-    _print("".join(f"{name:<{size}}  {question}\n" for name, question in rows))
+    print_out("".join(f"{name:<{size}}  {question}\n" for name, question in rows))
     return 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import signal
@@ -13,9 +12,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from tensorlens import interpreter
 from tensorlens.errors import UsageError
@@ -23,6 +21,8 @@ from tensorlens.journal import FULL, LOST
 from tensorlens.overflow import pipe
 from tensorlens.paths import is_folder
 from tensorlens.streams import repeatable_stdin
+from tensorlens.targets import Target as Target
+from tensorlens.targets import check_target
 
 if TYPE_CHECKING:  # imported when the program has been started
     from tensorlens.following import Follower, Load
@@ -40,15 +40,6 @@ main(handler, first, path)
 _GRACE = 2.0  # seconds between asking a program that ran out of time to stop and killing it
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """The program to run: a file, a module (`-m`), or standard input (`-`), and its arguments."""
-
-    kind: Literal["file", "module", "stdin"]
-    name: str
-    argv: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +71,7 @@ def run_and_tell(target: Target, options: RunOptions, load: Load[T]) -> T:
     Raises:
         UsageError: there is no such file or module, or it is not Python source.
     """
-    if target.kind == "file":
-        _check_file(Path(target.name))
-    elif target.kind == "module":
-        _check_module(target.name)
+    check_target(target)
     if not options.reference:
         reader, ended, follower = _recorded(target, _Child(options), load)
         return follower.told(_outcome(reader, ended))
@@ -185,47 +173,6 @@ def _new_file() -> tuple[int, str]:
             raise UsageError(f"no temporary file can be made: {error.strerror or error}") from None
     descriptor = os.memfd_create("tensorlens")
     return descriptor, f"/proc/self/fd/{descriptor}"
-
-
-def _check_file(path: Path) -> None:
-    if is_folder(path):
-        if not _has_main(path):
-            raise UsageError(f"{path} is a directory without a __main__.py, which python would run")
-        return
-    try:
-        with path.open("rb") as file:
-            head = file.read(4096)
-    except FileNotFoundError:
-        raise UsageError(f"no such file: {path}") from None
-    except (OSError, ValueError) as error:
-        raise UsageError(f"can't read {path}: {getattr(error, 'strerror', None) or error}") from None
-    if head.startswith(importlib.util.MAGIC_NUMBER) or _has_main(path):
-        return
-    if b"\0" in head:
-        raise UsageError(f"{path} is not Python source (it holds null bytes)")
-
-
-def _has_main(path: Path) -> bool:
-    """Whether python runs the module `__main__` of a directory or of a zip file; nothing of it is run."""
-    try:
-        return PathFinder.find_spec("__main__", [os.path.abspath(path)]) is not None
-    except (ImportError, OSError, ValueError):
-        return False
-
-
-def _check_module(name: str) -> None:
-    """The first part of a dotted name is looked for, which runs nothing; the rest is the program's own to import."""
-    first = name.partition(".")[0]
-    here = [] if sys.flags.safe_path else [os.getcwd()]
-    sys.path[:0] = here
-    try:
-        found = importlib.util.find_spec(first) is not None
-    except ValueError:  # a name that can't be one, or a module in memory that does not say where it is from
-        found = first in sys.modules
-    finally:
-        del sys.path[: len(here)]
-    if not found:
-        raise UsageError(f"no module named {first}")
 
 
 def _script(target: Target) -> Script:

@@ -14,7 +14,7 @@ from tensorlens.store import dumps
 from tensorlens.verdicts import Claim
 
 if TYPE_CHECKING:
-    from tensorlens.commands import Output
+    from tensorlens.output import Output
 
 INTERRUPTED = 130
 

@@ -12,10 +12,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tensorlens.commands import Output
 from tensorlens.following import Follower
 from tensorlens.journal import pack, unpack
 from tensorlens.model import Script
+from tensorlens.output import Output
 from tensorlens.reader import Reader
 from tensorlens.telling import Told, teller
 

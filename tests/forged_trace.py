@@ -14,8 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tensorlens.commands import Output
 from tensorlens.errors import TraceFileError
+from tensorlens.output import Output
 from tensorlens.render import RENDERERS
 from tensorlens.store import loads
 from tensorlens.telling import teller

@@ -13,9 +13,9 @@ import jsonschema
 import pytest
 from traces import written_alias
 
-from tensorlens.commands import Output
 from tensorlens.diagnostics import diagnose
 from tensorlens.model import Gap, Rank, Report
+from tensorlens.output import Output
 from tensorlens.ranks import own_file, rank_in
 from tensorlens.render import render
 from tensorlens.runner import Target, run_script

@@ -1,0 +1,128 @@
+"""Where a report goes: standard output or a file, in which form and width, one rank at a time."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tensorlens.errors import UsageError
+from tensorlens.paths import is_folder
+from tensorlens.render import RENDERERS
+
+if TYPE_CHECKING:
+    from tensorlens.render import RenderOptions
+
+_PROSE = 100  # columns: wider text is hard to read
+_SUFFIXES = {renderer.suffix: form for form, renderer in RENDERERS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where a report goes and how: `format` on standard output, or `path` by its suffix."""
+
+    format: str | None = None
+    path: Path | None = None
+    width: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.format is not None and self.format not in RENDERERS:
+            raise UsageError(f"no such format: {self.format} (there are {', '.join(RENDERERS)})")
+        if self.format is None and self.path is not None and self.path.suffix.lower() not in ("", *_SUFFIXES):
+            known = ", ".join(_SUFFIXES)
+            raise UsageError(
+                f"can't write {self.path}: no form has this suffix (there are {known}); --format names one"
+            )
+        if self.path is not None and is_folder(self.path):
+            raise UsageError(f"can't write {self.path}: it is a directory")
+        if self.path is not None and not is_folder(self.path.parent):
+            raise UsageError(f"can't write {self.path}: there is no folder {self.path.parent}")
+
+    @property
+    def form(self) -> str:
+        """The form of what is written: the one asked for, else the one that the file's suffix names, else a table."""
+        suffix = "" if self.path is None else self.path.suffix.lower()
+        return self.format or _SUFFIXES.get(suffix, "table")
+
+    @property
+    def keeps_stdout(self) -> bool:
+        """Whether standard output belongs to the report alone."""
+        return self.path is None and self.form != "table"
+
+    @property
+    def prose_width(self) -> int:
+        """The columns of running text."""
+        return self.width or min(_terminal_width(self.path), _PROSE)
+
+    def options(self, **more: Any) -> RenderOptions:
+        from tensorlens.render import RenderOptions
+
+        color = self.path is None and self.form == "table" and _wants_color()
+        return RenderOptions(width=self.width or _terminal_width(self.path), color=color, **more)
+
+    def of_rank(self) -> Output:
+        """The same for a process of a distributed run: each writes a file of its own."""
+        from tensorlens.ranks import own_file, rank_in
+
+        rank = rank_in(os.environ)
+        return self if rank is None or self.path is None else replace(self, path=own_file(self.path, rank))
+
+    def write(self, text: str) -> None:
+        text = text if text.endswith("\n") else text + "\n"
+        if self.path is None:
+            with _one_at_a_time():
+                print_out(text)
+            return
+        try:
+            self.path.write_text(text, encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise UsageError(f"can't write {self.path}: {error.strerror}") from None
+
+
+def print_out(text: str) -> None:
+    """Write to standard output, which may be full, or a pipe whose reader has left."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the rest of its buffer goes nowhere
+        if error.errno != errno.EPIPE:
+            raise UsageError(f"can't write to standard output: {error.strerror}") from None
+
+
+def _wants_color() -> bool:
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or (sys.stdout.isatty() and os.environ.get("TERM") != "dumb")
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Keep the reports of several ranks that share an output apart; what can't be locked is written all the same."""
+    descriptor = -1
+    if "RANK" in os.environ:
+        import fcntl
+
+        with suppress(OSError, ValueError):
+            fcntl.lockf(sys.stdout.fileno(), fcntl.LOCK_EX)
+            descriptor = sys.stdout.fileno()
+    yield
+    if descriptor >= 0:
+        fcntl.lockf(descriptor, fcntl.LOCK_UN)
+
+
+def _terminal_width(path: Path | None) -> int:
+    if path is not None:
+        return 100
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns) > 0:
+        return int(columns)
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
