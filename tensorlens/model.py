@@ -40,7 +40,9 @@ class Site:
     span: Span
     function: str  # qualified name of the code object; "<module>" at the top level
     caller: int | None  # site that called this function when this site first ran
-    targets: tuple[str, ...]  # names the value is stored to at once, in order: `a, b = ...` gives ("a", "b"); a starred one is "*rest"
+    targets: tuple[
+        str, ...
+    ]  # names the value is stored to at once, in order: `a, b = ...` gives ("a", "b"); a starred one is "*rest"
     through: str = ""  # "Module.to": the function that was called there, where it is none of torch's own
 
 

@@ -138,9 +138,7 @@ class Reader:
     def _read_versions(self, tensorlens: str, torch: str, python: str) -> None:
         self._versions = model.Versions(tensorlens, torch, python)
 
-    def _read_site(
-        self, number: int, file: str, function: str, position: tuple[int, ...], *more: Any
-    ) -> None:
+    def _read_site(self, number: int, file: str, function: str, position: tuple[int, ...], *more: Any) -> None:
         line, end_line, column, end_column = position
         targets, caller, through = more
         text = self._sources.get(file, "")

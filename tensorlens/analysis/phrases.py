@@ -10,7 +10,20 @@ from typing import Literal
 from tensorlens.analysis.ledger import Ledger
 from tensorlens.analysis.names import Names, place_of
 from tensorlens.analysis.origins import MANY, Visit, listed, origin
-from tensorlens.model import Backward, Call, Event, Failure, Gradient, GradMode, Notice, Region, SavedTensor, State, Trace, Write
+from tensorlens.model import (
+    Backward,
+    Call,
+    Event,
+    Failure,
+    Gradient,
+    GradMode,
+    Notice,
+    Region,
+    SavedTensor,
+    State,
+    Trace,
+    Write,
+)
 from tensorlens.source import one_line
 
 _MODES = {"grad": "gradient recording on", "no_grad": "gradient recording off", "inference": "inference mode"}

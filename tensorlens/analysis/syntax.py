@@ -73,7 +73,11 @@ class Syntax:
         node = self.node(site.span)
         if not isinstance(node, ast.Call):
             return not isinstance(node, ast.stmt) or isinstance(node, ast.Assert | ast.If | ast.While)
-        if self.is_direct(site, op) or _called(node) == {"__bool__": "bool", "__float__": "float", "__int__": "int"}.get(op.rpartition(".")[2]):
+        if self.is_direct(site, op) or _called(node) == {
+            "__bool__": "bool",
+            "__float__": "float",
+            "__int__": "int",
+        }.get(op.rpartition(".")[2]):
             return True
         return any(ast.unparse(part) == name for part in _call_operands(node, method=True))
 

@@ -142,7 +142,9 @@ def gaps(trace: Trace) -> list[tuple[str, str, int]]:
 def shared_memory(trace: Trace) -> str:
     """A sentence for a run in which arrays outside torch share memory with tensors, once for all of them."""
     shared = any(isinstance(event, Gap) and event.reason == SHARED_MEMORY for event in trace.events)
-    return "tensors share memory with arrays outside torch: what is written through those is not listed" if shared else ""
+    return (
+        "tensors share memory with arrays outside torch: what is written through those is not listed" if shared else ""
+    )
 
 
 def docstring(trace: Trace) -> tuple[str, list[str]]:
