@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+import random
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,9 @@ from warm import Warm
 from tensorlens.analysis.names import Names
 from tensorlens.analysis.story import Row, story
 from tensorlens.analysis.tables import tensor_table
-from tensorlens.model import Trace
+from tensorlens.model import Call, Report, Trace
+from tensorlens.render.options import RenderOptions
+from tensorlens.render.terminal import to_terminal
 
 Run = Callable[[str], Trace]
 
@@ -185,3 +189,103 @@ def test_when_no_tensor_is_left_the_table_shows_the_last_of_each_name(run: Run) 
     )
     assert [row.name for row in table.rows] == ["y"]
     assert table.stale == "no tensor was left at the end"
+
+
+def test_gradients_that_accumulate_are_told_though_their_texts_are_the_same(run: Run) -> None:
+    net = "net = torch.nn.Linear(8, 8)\nfor _ in range(2):\n    net(torch.ones(1, 8)).sum().backward()\n"
+    facts = told(run(net + "torch.autograd.grad(net(torch.ones(1, 8)).sum(), [net.weight])\n"))
+    assert facts["net(torch.ones(1, 8)).sum().backward()"] == [
+        "net.weight.grad: 8x8 float32, accumulated in place, v0 -> v1",
+        "net.bias.grad: 8 float32, accumulated in place, v0 -> v1",
+    ]
+    assert "no .grad changed" in facts["torch.autograd.grad(net(torch.ones(1, 8)).sum(), [net.weight])"][-1]
+
+
+def test_both_halves_of_a_switch_of_requires_grad_are_told(run: Run, tmp_path: Path) -> None:
+    library = tmp_path / "site-packages"
+    library.mkdir()
+    library.joinpath("toggling.py").write_text(
+        "def toggle(every, mine):\n    for p in every: p.requires_grad = False\n"
+        "    for p in mine: p.requires_grad = True\n"
+    )
+    made = "a, b = (torch.ones(2, requires_grad=True) for _ in 'ab')\n"
+    imports = f"import sys; sys.path.append({str(library)!r})\nimport toggling\n"
+    facts = told(run(f"{imports}{made}toggling.toggle([a, b], [a])\n"))
+    both = "a: no longer requires grad, then requires grad from here on"
+    assert facts["toggling.toggle([a, b], [a])"] == [both, "b: no longer requires grad"]
+
+
+def test_a_loop_on_one_line_shows_its_last_run(run: Run) -> None:
+    loop = "o.zero_grad(); l = m(x).pow(2).mean(); l.backward(); o.step()"
+    start = "m = torch.nn.Linear(1, 1, bias=False); o = torch.optim.SGD(m.parameters(), lr=.1); x = torch.ones(1, 1)\n"
+    facts = told(run(f"{start}for _ in range(3): {loop}\n"))[f"for _ in range(3): {loop}"]
+    assert [fact.partition(":")[0] for fact in facts] == ["m.weight.grad", "l", "m.weight.grad", "m.weight"]
+    assert (facts[0], facts[-1]) == ("m.weight.grad: set to None", "m.weight: changed in place, v3 -> v4")
+
+
+def test_a_module_path_is_a_parameters_name_also_when_its_function_has_returned(run: Run) -> None:
+    main = "def main():\n    model = torch.nn.Sequential(torch.nn.Linear(2, 1))\n"
+    main += "    model(torch.ones(1, 2)).sum().backward()\n"
+    facts = told(run(f"{main}main()\n"))["model(torch.ones(1, 2)).sum().backward()"]
+    assert [fact.partition(":")[0] for fact in facts] == ["model[0].weight.grad", "model[0].bias.grad"]
+
+
+def test_what_an_object_holds_is_not_called_by_the_objects_name(run: Run) -> None:
+    made = "def f():\n    m = torch.distributions.Categorical(torch.ones(2))\n    return m.sample()\nf()\n"
+    assert "m" not in {fact.partition(":")[0] for facts in told(run(made)).values() for fact in facts}
+    trace = run("net = torch.nn.Linear(2, 2).requires_grad_(False)\nout = net(torch.ones(1, 2))\n")
+    assert "net" not in {fact.partition(":")[0] for facts in told(trace).values() for fact in facts}
+
+
+def test_an_array_that_shares_memory_is_mentioned_once(run: Run) -> None:
+    trace = run("import numpy\nfor _ in range(3):\n    x = torch.from_numpy(numpy.ones(2))\n    x.numpy()\n")
+    text = to_terminal(Report(trace), RenderOptions(width=120))
+    assert (text.count("memory with arrays"), "not seen" in text) == (1, False)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_names_of_unpacked_values_are_what_the_names_hold(run: Run, tmp_path: Path, seed: int) -> None:
+    """Random nested targets in a function, over values that library code makes: each name held what it is given to."""
+    random.seed(seed)
+    library = tmp_path / "site-packages"
+    library.mkdir()
+    library.joinpath(f"giving{seed}.py").write_text(
+        "import torch\ndef fill(shape, n):\n"
+        "    return [fill(part, n) if isinstance(part, list) else torch.full((n,), float(part)) for part in shape]\n"
+        "def each(shape, n):\n    torch.zeros(n)\n    for _ in range(2):\n        yield fill(shape, n)\n"
+    )
+    count = itertools.count(1)
+    lines = []
+    for n in range(6):
+        names: list[str] = []
+        shape, target = nested(2, count, names)
+        head = random.choice(
+            [f"{target} = giving.fill({shape}, {n + 1})", f"for {target} in giving.each({shape}, {n + 1}):"]
+        )
+        use = " + ".join(f"{name}.sum()" for name in names)
+        lines += [head, f"    last = {use}"] if head.startswith("for") else [head, f"last = {use}"]
+        lines += [f"kept.update({name}={name}.clone())" for name in names]
+    body = "\n".join(f"    {line}" for line in lines)
+    imports = f"import sys; sys.path.append({str(library)!r})\nimport giving{seed} as giving\nkept = {{}}\n"
+    trace = run(f"{imports}def f():\n{body}\nf()\n")
+    names_of = Names(trace)
+    clones = [event for event in trace.events if isinstance(event, Call) and event.op == "Tensor.clone"]
+    assert clones
+    for call in clones:
+        assert names_of.given(call.inputs[0].tensor) == names_of.operands(call)[0]
+
+
+def nested(depth: int, count: Iterator[int], names: list[str]) -> tuple[str, str]:
+    """The shape of a nested list of numbers, and targets that unpack it."""
+    shapes, targets = [], []
+    for _ in range(random.randint(2, 3)):
+        number = next(count)
+        if depth and random.random() < 0.4:
+            shape, target = nested(depth - 1, count, names)
+            targets.append(f"({target})")
+        else:
+            shape, target = str(number), f"v{number}"
+            names.append(target)
+            targets.append(target)
+        shapes.append(shape)
+    return f"[{', '.join(shapes)}]", ", ".join(targets)

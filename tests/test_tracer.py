@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import dis
 import gc
 import threading
 import weakref
 from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from tensorlens.model import Backward, Call, Gap, GradMode, Notice, Trace
 from tensorlens.render import render
 from tensorlens.tracer import ops as ops_
 from tensorlens.tracer.frames import OUTSIDE
+from tensorlens.tracer.targets import targets_of
 
 
 def calls(trace: Trace, op: str = "") -> list[Call]:
@@ -345,3 +348,27 @@ def test_a_leaf_written_under_no_grad_is_recorded_in_that_mode() -> None:
 
     modes = [call.mode for call in calls(traced(program)) if call.writes]
     assert modes == ["no_grad", "no_grad"]
+
+
+@pytest.mark.parametrize(
+    ("line", "targets"),
+    [
+        ("i, (a, (b, c)) = g()", ("i", "a", "b", "c")),
+        ("for i, (a, b) in g(): pass", ("i", "a", "b")),
+        ("a, *rest, b = g()", ("a", "*rest", "b")),
+        ("self.x, xs[0], xs[k], (xs['a'], y) = g()", ("self.x", "xs[0]", "xs[k]", "xs['a']", "y")),
+        ("with g() as (a, b): pass", ("a", "b")),
+        ("if (w := g()): pass", ("w",)),
+        ("xs[k + 1] = g()", ()),
+        ("[a for a, (b, c) in g()]", ("a", "b", "c")),
+    ],
+)
+def test_the_targets_of_a_value_are_read_from_the_bytecode(line: str, targets: tuple[str, ...]) -> None:
+    space: dict[str, Any] = {}
+    exec(f"def f(g, self, xs, k):\n    {line}\n", space)
+    codes = [space["f"].__code__]
+    codes += [const for const in codes[0].co_consts if isinstance(const, CodeType)]
+    found = {targets_of(code, step.offset) for code in codes for step in dis.get_instructions(code)
+             if step.opname in ("CALL", "FOR_ITER", "BEFORE_WITH", "LOAD_SPECIAL")}  # fmt: skip
+    assert targets in found
+    assert found <= {targets, ()}

@@ -138,7 +138,7 @@ def _visits(trace: Trace, names: Names) -> list[_Visit]:
         if event.site is None or isinstance(event, Gap | Change) or _is_untold(event):
             continue
         here, mark = place(event.site), (event.site, *_what(event))
-        statement = names.syntax.statement(trace.sites[event.site])
+        statement = names.syntax.parts.statement(trace.sites[event.site])
         again = visit is not None and mark in visit.marks and _is_direct(trace, names, event)
         again = again or (visit is not None and _comes_round(trace, names, visit, event))
         if visit is None or again or (visit.place, visit.statement) != (here, statement):
@@ -154,7 +154,7 @@ def _comes_round(trace: Trace, names: Names, visit: _Visit, event: Event) -> boo
     sites = [found.site for found in visit.events if isinstance(found, Call | Backward)]
     if not isinstance(event, Call | Backward) or event.site not in sites or sites[-1] == event.site:
         return False
-    return not names.syntax.is_repeated(trace.sites[event.site])
+    return not names.syntax.parts.is_repeated(trace.sites[event.site])
 
 
 def _is_direct(trace: Trace, names: Names, event: Event) -> bool:

@@ -6,12 +6,11 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from tensorlens.analysis.line_parts import LineParts, span_of
 from tensorlens.model import Site, Span
 from tensorlens.source import column_of, line_at, tree_of
 
 _Key = tuple[int, int, int, int]
-_Place = tuple[int, int]  # line, column
-_Statements = dict[int, list[tuple[_Place, _Place]]]  # line -> begin and end of the statements on it
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _LOOPS = (ast.For, ast.AsyncFor, *_COMPREHENSIONS)
 OPERATORS: dict[type[ast.operator], str] = {
@@ -26,9 +25,8 @@ class Syntax:
 
     def __init__(self, sources: Mapping[str, str]) -> None:
         self._sources = sources
+        self.parts = LineParts(sources)
         self._files: dict[str, dict[_Key, ast.AST]] = {}
-        self._statements: dict[str, _Statements] = {}
-        self._repeated: dict[str, list[tuple[_Place, _Place]]] = {}
         self._direct: dict[tuple[int, str], bool] = {}  # of a site and an op
         self._stored: dict[str, dict[str, int]] = {}
 
@@ -112,22 +110,6 @@ class Syntax:
         }.get(op.rpartition(".")[2]):
             return True
         return any(ast.unparse(part) == name for part in _call_operands(node, method=True))
-
-    def statement(self, site: Site) -> tuple[int, int]:
-        """Where the innermost statement around a site begins, on a line of several; else (0, 0)."""
-        if site.span.file not in self._statements:
-            self._statements[site.span.file] = _statements(self._sources.get(site.span.file, ""))
-        spans = self._statements[site.span.file].get(site.span.line, ())
-        found = [begin for begin, end in spans if begin <= (site.span.line, site.span.column) <= end]
-        return max(found, default=(0, 0))
-
-    def is_repeated(self, site: Site) -> bool:
-        """Whether the expression at `site` may run several times in one run of its line: in a comprehension or a
-        lambda."""
-        if site.span.file not in self._repeated:
-            self._repeated[site.span.file] = _repeated(self._sources.get(site.span.file, ""))
-        begin, end = (site.span.line, site.span.column), (site.span.end_line, site.span.end_column)
-        return any(first <= begin and end <= last for first, last in self._repeated[site.span.file])
 
     def unpacked(self, site: Site) -> tuple[str, ...]:
         """The names that the items of what is iterated at `site` go to: `q, k, v = qkv`, `for row in table`."""
@@ -224,25 +206,6 @@ def _index(text: str) -> dict[_Key, ast.AST]:
                 if isinstance(node, ast.expr) or key not in index:
                     index[key] = node
     return index
-
-
-def _statements(text: str) -> _Statements:
-    """The statements of the lines that have more than one."""
-    found: _Statements = {}
-    for node in ast.walk(tree_of(text) or ast.Module([], [])):
-        if isinstance(node, ast.stmt):
-            span = span_of(node, text, "")
-            found.setdefault(span.line, []).append(((span.line, span.column), (span.end_line, span.end_column)))
-    return {line: spans for line, spans in found.items() if len(spans) > 1}
-
-
-def _repeated(text: str) -> list[tuple[_Place, _Place]]:
-    spans = [
-        span_of(node, text, "")
-        for node in ast.walk(tree_of(text) or ast.Module([], []))
-        if isinstance(node, (*_COMPREHENSIONS, ast.Lambda))
-    ]
-    return [((span.line, span.column), (span.end_line, span.end_column)) for span in spans]
 
 
 def _first_stored(text: str) -> dict[str, int]:
@@ -359,13 +322,6 @@ def assigned_before(text: str, span: Span) -> Assigned | None:
             if name in bound and (best is None or statement.lineno > best.lineno):
                 best = statement
     return None if best is None else Assigned(name, span_of(best, text, span.file))
-
-
-def span_of(node: ast.expr | ast.stmt, text: str, file: str) -> Span:
-    """Where `node` stands in a file with this text."""
-    end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
-    column = column_of(line_at(text, node.lineno), node.col_offset)
-    return Span(file, node.lineno, column, end_line, column_of(line_at(text, end_line), end_column))
 
 
 def _attribute(text: str, span: Span) -> ast.Attribute | None:

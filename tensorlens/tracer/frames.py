@@ -28,7 +28,14 @@ OUTSIDE = "<outside the script>"
 DECORATOR = -2  # in place of an offset: the decorator's line of a function, not an instruction in it
 DEFINITION = -3  # likewise: the line of its `def`
 CLASS = -4  # likewise: the line of the class around it
-_OURS = str(Path(__file__).resolve().parent.parent)
+
+
+def folder_names(folder: Path) -> tuple[str, ...]:
+    """A folder as code objects name it: as it is written in `sys.path`, and without the links on the way."""
+    return tuple({str(folder.absolute()) + os.sep, str(folder.resolve()) + os.sep})
+
+
+_OURS = folder_names(Path(__file__).parent.parent)
 
 
 def _library_folders() -> tuple[str, ...]:
@@ -207,7 +214,7 @@ class Sites:
             return True
         if filename.startswith("<") or any(folder in filename for folder in _PACKAGES):
             return False
-        return not filename.startswith((*self._libraries, _OURS))
+        return not filename.startswith((*self._libraries, *_OURS))
 
     def _through(self, inner: CodeType | None) -> str:
         """The function that a line called, where it is no function of torch's that a mode sees: a method of a module,

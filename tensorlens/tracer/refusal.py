@@ -4,17 +4,16 @@ called says its name, and its arguments are the tensors that it was given."""
 from __future__ import annotations
 
 import inspect
-import os
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
 import torch
 
-from tensorlens.tracer.frames import Sites
+from tensorlens.tracer.frames import Sites, folder_names
 
-_TORCH = tuple({str(path.parent) + os.sep for path in (Path(torch.__file__), Path(torch.__file__).resolve())})
-_OURS = str(Path(__file__).resolve().parent) + os.sep
+_TORCH = folder_names(Path(torch.__file__).parent)
+_OURS = folder_names(Path(__file__).parent)
 _CALLS = ("_wrapped_call_impl", "_call_impl")
 MAX_TENSORS = 500
 

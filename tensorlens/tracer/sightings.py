@@ -23,7 +23,7 @@ from tensorlens.tracer.targets import STARRED
 MAX_ITEMS = 16
 MAX_AWAITED = 200  # names of one function
 _OPTIMIZED = 1  # the flag of code whose names are not a dictionary
-_OURS = 4  # references to a dictionary of names that only its frame and `names_in` and its caller hold
+_HOLDERS = 4  # references to a dictionary of names that only its frame and `names_in` and its caller hold
 _READERS = frozenset("locals vars dir eval exec".split())
 _ATTRIBUTES = frozenset("f_locals currentframe _getframe getargvalues".split())
 _MISSING = object()
@@ -104,7 +104,7 @@ def names_in(frame: FrameType) -> Iterator[Any]:
     try:
         yield space if type(space) is dict or not snapshot else None
     finally:
-        if snapshot and sys.getrefcount(space) <= _OURS:
+        if snapshot and sys.getrefcount(space) <= _HOLDERS:
             space.clear()
 
 
