@@ -18,6 +18,7 @@ from tensorlens.tracer.autopsy import LEAF_SEQUENCE, autopsy, dead_ends, stopped
 from tensorlens.tracer.leftovers import note_leftovers
 from tensorlens.tracer.net import caller
 from tensorlens.tracer.recorder import Recorder, gather, version_of
+from tensorlens.tracer.room import Room
 from tensorlens.tracer.singular import note_singular, singular_nodes
 from tensorlens.tracer.texts import short_values
 from tensorlens.tracer.unheard import Unheard
@@ -29,7 +30,7 @@ _next_sequence = torch._C._autograd._get_sequence_nr
 
 def wrap_engine(recorder: Recorder, engine: Any) -> Any:
     """torch.autograd's `_engine_run_backward`, recording."""
-    ended = _Ended()
+    ended, room = _Ended(), Room()
 
     def _engine_run_backward(t_outputs: Any, *args: Any, **kwargs: Any) -> Any:
         if recorder.paused:
@@ -51,7 +52,7 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
         reached = _next_sequence()
         failed, result = True, None
         try:
-            with recorder:
+            with room.for_pass(), recorder:
                 result = engine(t_outputs, *args, **kwargs)
             failed = False
             if singular:
