@@ -35,8 +35,7 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
     def _engine_run_backward(t_outputs: Any, *args: Any, **kwargs: Any) -> Any:
         if recorder.paused:
             return engine(t_outputs, *args, **kwargs)
-        frame = caller()
-        token = next(_tokens)
+        frame, token, reached = caller(), next(_tokens), _next_sequence()
         roots: list[torch.Tensor] = []
         gather(t_outputs, roots)
         with torch._C.DisableTorchFunction(), Unheard():
@@ -49,7 +48,6 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
                 singular = singular_nodes(recorder, roots, frame)
             sampled = None if recorder.samples is None else recorder.samples.start(roots)
         recorder.rows.append((BACKWARD_START, token))
-        reached = _next_sequence()
         failed, result = True, None
         try:
             with room.for_pass(), recorder:
@@ -70,8 +68,7 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
                 asked: list[torch.Tensor] = []
                 gather(inputs, asked)
                 wanted = tuple(recorder.identity.meet(t) for t in asked)
-                if not retain:
-                    ended.note(reached)
+                ended.note(reached, retain)
                 if not retain and not wanted:
                     recorder.training.held.round_ends(by_step=False)
             row = (BACKWARD, token, _op(frame), recorder.sites.known(frame), tuple(flat), changes, wanted)
@@ -94,9 +91,9 @@ class _Ended:
         """A node that an earlier pass can have freed has a sequence number below this one."""
         return self._older if self._thread == get_ident() else LEAF_SEQUENCE  # each thread counts for itself
 
-    def note(self, reached: int) -> None:
+    def note(self, reached: int, retain: Any) -> None:
         """A pass has ended that began when the next node was to have this sequence number."""
-        self._older = max(self.older(), reached)
+        self._older = self.older() if retain else max(self.older(), reached)
 
 
 def _note_failure(recorder: Recorder, error: Any, given: Any, frame: Any, args: Any, older: int) -> None:

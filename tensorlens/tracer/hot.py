@@ -107,7 +107,7 @@ class Hot(TorchFunctionMode):
             site = self.sites.of(frame)
         plan = self._every_plan.get((site, key))
         if plan is None:
-            if len(self._every_plan) >= MAX_PLANS:
+            if len(self._every_plan) >= MAX_PLANS or torch._is_functional_tensor(result):  # see `identity._memory`
                 raise LongWayError
             plan = self._every_plan[site, key] = self._new_plan(site, key, result, written)
         if id(code) in by_id:
@@ -115,8 +115,6 @@ class Hot(TorchFunctionMode):
         return plan
 
     def _new_plan(self, site: int, key: Key, result: Any, written: bool) -> Plan:
-        if torch._is_functional_tensor(result):  # asked for its storage, it counts as a view
-            raise LongWayError
         func, _, graph, inputs = key[:4]
         node, offset, drawn = None, 0, 0
         if graph >= 2 and result.grad_fn is not None:
