@@ -117,8 +117,10 @@ Of what follows no gap tells. What a program can see of the lens all the same: t
 (`torch.overrides._get_current_function_mode()`), one more entry in `warnings.filters`, the functions that stand in for
 the patched ones (they have the names and signatures of the originals), that what `import torch` made is out of the
 garbage collector's sight (`gc.get_freeze_count()`; collections come at other moments), a deeper stack (by some ten
-frames for each backward pass that runs inside another; a few calls less fit into the recursion limit; `faulthandler`
-shows these frames, and the thread that writes the journal), and the time that recording takes.
+frames for each backward pass that runs inside another; `sys.getrecursionlimit()` is higher by as much while it runs;
+a few calls less fit into the recursion limit outside of such passes; `faulthandler` shows these frames, and the thread
+that writes the journal), `Tensor.dim_order(ambiguity_check=...)` (PyTorch drops the argument under any function mode
+and takes it for False), and the time that recording takes.
 What runs inside `torch._C.DisableTorchFunction()`, or in C++ that calls no Python, is not recorded.
 A process that is killed loses what it recorded in its last second, at the most; its report says that it covers what was
 recorded until then. Where the command is killed at the same moment as the program, with the live line on screen, the

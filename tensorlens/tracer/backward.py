@@ -18,6 +18,7 @@ from tensorlens.tracer.autopsy import LEAF_SEQUENCE, autopsy, dead_ends, stopped
 from tensorlens.tracer.leftovers import note_leftovers
 from tensorlens.tracer.net import caller
 from tensorlens.tracer.recorder import Recorder, gather, version_of
+from tensorlens.tracer.room import Room
 from tensorlens.tracer.singular import note_singular, singular_nodes
 from tensorlens.tracer.texts import short_values
 from tensorlens.tracer.unheard import Unheard
@@ -29,13 +30,12 @@ _next_sequence = torch._C._autograd._get_sequence_nr
 
 def wrap_engine(recorder: Recorder, engine: Any) -> Any:
     """torch.autograd's `_engine_run_backward`, recording."""
-    ended = _Ended()
+    ended, room = _Ended(), Room()
 
     def _engine_run_backward(t_outputs: Any, *args: Any, **kwargs: Any) -> Any:
         if recorder.paused:
             return engine(t_outputs, *args, **kwargs)
-        frame = caller()
-        token = next(_tokens)
+        frame, token, reached = caller(), next(_tokens), _next_sequence()
         roots: list[torch.Tensor] = []
         gather(t_outputs, roots)
         with torch._C.DisableTorchFunction(), Unheard():
@@ -49,10 +49,9 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
                 singular = singular_nodes(recorder, roots, frame)
             sampled = None if recorder.samples is None else recorder.samples.start(roots)
         recorder.rows.append((BACKWARD_START, token))
-        reached = _next_sequence()
         failed, result = True, None
         try:
-            with recorder:
+            with room.for_pass(), recorder:
                 result = engine(t_outputs, *args, **kwargs)
             failed = False
             if singular:
@@ -70,8 +69,7 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
                 asked: list[torch.Tensor] = []
                 gather(inputs, asked)
                 wanted = tuple(recorder.identity.meet(t) for t in asked)
-                if not retain:
-                    ended.note(reached)
+                ended.note(reached, retain)
                 if not retain and not wanted:
                     recorder.training.held.round_ends(by_step=False)
             row = (BACKWARD, token, _op(frame), recorder.sites.known(frame), tuple(flat), changes, wanted)
@@ -94,9 +92,9 @@ class _Ended:
         """A node that an earlier pass can have freed has a sequence number below this one."""
         return self._older if self._thread == get_ident() else LEAF_SEQUENCE  # each thread counts for itself
 
-    def note(self, reached: int) -> None:
+    def note(self, reached: int, retain: Any) -> None:
         """A pass has ended that began when the next node was to have this sequence number."""
-        self._older = max(self.older(), reached)
+        self._older = self.older() if retain else max(self.older(), reached)
 
 
 def _note_failure(recorder: Recorder, error: Any, given: Any, frame: Any, args: Any, older: int) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from tensorlens.journal import CALLBACK, NONE
 from tensorlens.tracer.frames import Sites
+from tensorlens.tracer.room import is_short
 
 MAX_LAYERS = 8
 ANY_NUMBER = -1
@@ -161,7 +162,7 @@ class Watch:
         self._profile: Any = None
 
     def begin(self) -> None:
-        if len(self._function.returns) < 2 or sys.getprofile() is not None:
+        if len(self._function.returns) < 2 or sys.getprofile() is not None or is_short():
             return
         layers, seen = self._function.layers, self._seen
 

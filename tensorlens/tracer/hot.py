@@ -112,7 +112,7 @@ class Hot(TorchFunctionMode):
             site = self.sites.of(frame)
         plan = self._every_plan.get((site, key))
         if plan is None and (site, key) not in self._every_plan:
-            if len(self._every_plan) >= MAX_PLANS:
+            if len(self._every_plan) >= MAX_PLANS or torch._is_functional_tensor(result):  # see `identity._memory`
                 raise LongWayError
             plan = self._every_plan[site, key] = self._new_plan(site, key, result, written)
         if plan is None:
@@ -122,8 +122,6 @@ class Hot(TorchFunctionMode):
         return plan
 
     def _new_plan(self, site: int, key: Key, result: Any, written: bool) -> Plan | None:
-        if torch._is_functional_tensor(result):  # asked for its storage, it counts as a view
-            return None
         func, _, graph, inputs, leaf, drawn = key[:6]
         name, offset = None, 0
         if graph >= 2 and not leaf:
