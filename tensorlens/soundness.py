@@ -91,7 +91,7 @@ REFERENCES: dict[type, dict[str, str]] = {
 LEAST: dict[type, dict[str, int]] = {
     Span: {"line": 1, "column": 0, "end_line": 1, "end_column": 0},
     Storage: {"nbytes": 0},
-    Claim: {"line": 1},
+    Claim: {"line": 1, "round": 0},
     Gap: {"count": 1},
     Total: {"count": 1},
 }

@@ -22,10 +22,12 @@ class Snapshot:
         self._names = _names(frame)
         self._tensors: dict[str, tuple[torch.Tensor, dict[str, Any]]] = {}
         self._contents: dict[str, list[Any]] = {}
+        met: set[int] = set()  # by `id`: all that is met here stays alive
         with _unseen():
             for path, value in _below(self._names):
                 if isinstance(value, torch.Tensor):
-                    if len(self._tensors) < _MOST and all(value is not known for known, _ in self._tensors.values()):
+                    if len(self._tensors) < _MOST and id(value) not in met:
+                        met.add(id(value))
                         self._tensors[path] = value, _state(value)
                 else:
                     self._contents[path] = _members(value)
