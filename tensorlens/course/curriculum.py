@@ -33,7 +33,11 @@ STAGES = (
         "what a change does to the graph",
         ("detach-write", "data-write", "data-attribute", "detach_", "init-leaf"),
     ),
-    Stage("training", "the same in a training step", ("freeze-branch", "detach-after-step", "momentum-copy")),
+    Stage(
+        "training",
+        "the same in a training step",
+        ("freeze-branch", "freeze-flag", "detach-after-step", "momentum-copy"),
+    ),
 )
 _OTHERS = Stage("more", "lessons that have no place in the course yet", ())
 
@@ -56,6 +60,7 @@ COMPARISONS = {
     "detach_": ("detach detach_",),
     "init-leaf": ("zero_ zeros_like",),
     "freeze-branch": ("detach requires_grad_",),
+    "freeze-flag": ("detach requires_grad_", "no_grad detach"),
     "detach-after-step": ("detach clone",),
     "momentum-copy": ("copy_ clone",),
 }
