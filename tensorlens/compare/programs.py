@@ -52,8 +52,11 @@ def _program(probe: str, operand: Operand, spec: Input, result: _Result) -> list
     write = "result += 1" if result.requires_grad is None else "result.add_(1)"
     roots = ["z"]
     lines = ["import copy, math", "import numpy as np", "import torch, torch.nn as nn, torch.nn.functional as F", ""]
-    lines = [lines[2], "", *_inputs(spec)] if not re.search(r"\b(np|numpy|copy|math)\b", operand.call) else [
-        *lines, *_inputs(spec)]
+    lines = (
+        [lines[2], "", *_inputs(spec)]
+        if not re.search(r"\b(np|numpy|copy|math)\b", operand.call)
+        else [*lines, *_inputs(spec)]
+    )
     if operand.kind == "file":
         path, name = operand.operand.rsplit(":", 1)
         lines = [f"import runpy; {name} = runpy.run_path({path!r})[{name!r}]", *lines]

@@ -18,9 +18,7 @@ class Facts:
 
     def __init__(self, operands: Sequence[Operand], inputs: Sequence[Input], rows: Sequence[Row]) -> None:
         self.operands, self.inputs = operands, inputs
-        self._answers = {
-            (row.probe, seen.operand, seen.input): seen.answer for row in rows for seen in row.evidence
-        }
+        self._answers = {(row.probe, seen.operand, seen.input): seen.answer for row in rows for seen in row.evidence}
 
     def answer(self, probe: str, operand: int, place: int = 0) -> Answer | None:
         return self._answers.get((probe, operand, place))
@@ -152,12 +150,16 @@ def _graph(facts: Facts, operand: int, place: int) -> str:
 def _write(facts: Facts, operand: int) -> str:
     """What a write to the result does, where the result is a tensor other than x."""
     written = facts.value("write_result_then_backward", operand)
-    unusable = facts.value("use_in_graph", operand) == "error" or facts.value("gradient_reaches_source", operand) == "error"
+    unusable = (
+        facts.value("use_in_graph", operand) == "error" or facts.value("gradient_reaches_source", operand) == "error"
+    )
     if facts.value("same_object", operand) or written is None or (unusable and written == "error"):
         return ""
     if written == "fine":
         places = facts.places(operand)
-        wrong = [each for each in places if facts.value("write_result_then_backward", operand, each) not in ("fine", None)]
+        wrong = [
+            each for each in places if facts.value("write_result_then_backward", operand, each) not in ("fine", None)
+        ]
         but = f", but not for {conditions(facts.inputs, wrong, places)}" if wrong else ""
         return f"You may write to the result before backward{but}."
     if written == "write refused":

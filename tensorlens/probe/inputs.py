@@ -108,13 +108,17 @@ def _main(shape: tuple[int, ...], options: Mapping[str, Any]) -> Input:
     main = replace(main, view=bool(options.get("view")), values=options.get("values") or "signed")
     if options.get("contiguous") is False:
         layouts: tuple[Layout, ...] = ("transposed", "every_second")
-        main = replace(main, layout=next((each for each in layouts if _possible(replace(main, layout=each))), "contiguous"))
+        main = replace(
+            main, layout=next((each for each in layouts if _possible(replace(main, layout=each))), "contiguous")
+        )
     return main
 
 
 def _changes(main: Input, options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Name of a change -> the fields of the main input that it replaces."""
-    open_ = {key for key in ("requires_grad", "leaf", "contiguous", "view", "dtype", "shape") if options.get(key) is None}
+    open_ = {
+        key for key in ("requires_grad", "leaf", "contiguous", "view", "dtype", "shape") if options.get(key) is None
+    }
     changes: dict[str, dict[str, Any]] = {}
     if main.requires_grad and "leaf" in open_:
         changes["leaf"] = {"leaf": True, "requires_grad": True}
@@ -157,9 +161,7 @@ def make(spec: Input) -> Subject:
     dtype = dtype_of(spec.dtype)
     grad = spec.requires_grad and differentiable(dtype)
     numbers, second = VALUES[spec.values]
-    y, values = (
-        _tensor(spec.shape, spec.dtype, spec.device, each) for each in (second, numbers)
-    )
+    y, values = (_tensor(spec.shape, spec.dtype, spec.device, each) for each in (second, numbers))
     y.requires_grad_(grad)
     if not grad or spec.leaf:
         x = _laid_out(values, spec)

@@ -53,8 +53,12 @@ def completed(text: str) -> str:
     names = {node.id: node.ctx for node in ast.walk(tree) if isinstance(node, ast.Name)}
     bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     bound |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
-    bound |= {(each.asname or each.name).split(".")[0] for node in ast.walk(tree) for each in getattr(node, "names", [])
-              if isinstance(each, ast.alias)}
+    bound |= {
+        (each.asname or each.name).split(".")[0]
+        for node in ast.walk(tree)
+        for each in getattr(node, "names", [])
+        if isinstance(each, ast.alias)
+    }
     completer = _Completer(bound, names_x="x" in names)
     tree = completer.visit(tree)
     return ast.unparse(ast.fix_missing_locations(tree)) if completer.changed else text

@@ -64,11 +64,7 @@ def _heads(comparison: Comparison, size: int) -> list[str]:
     """The names of the operands in the table: the code that was run where there is room, else what was typed."""
     room = 0 if _grouped(comparison, size) else _room(comparison, size)
     calls = [safe(operand.call) for operand in comparison.operands]
-    return (
-        calls
-        if all(width(call) <= room for call in calls)
-        else [safe(each.operand) for each in comparison.operands]
-    )
+    return calls if all(width(call) <= room for call in calls) else [safe(each.operand) for each in comparison.operands]
 
 
 def _grouped(comparison: Comparison, size: int) -> bool:
