@@ -125,8 +125,6 @@ def test_by_default_what_differs_and_five_basic_rows(pair: Comparison) -> None:
 
 def test_an_error_is_quoted_as_it_was_raised_at_that_cell() -> None:
     text = render_comparison(probe("split", "x.detach()"), "table", RenderOptions(width=300))
-    assert "(1) RuntimeError: Output 0 of SplitBackward0 is a view and is being modified inplace" in text or (
-        "Output 0 of Split" in text
-    )
+    assert re.search(r"Output 0 of Split\w* is a view and is being modified inplace", text)
     assert "its base or another view of its base has been modified inplace" in text
     assert "which is output 0 of" not in text
