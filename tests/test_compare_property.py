@@ -221,7 +221,8 @@ def check_sentences(comparison: Comparison) -> None:
     for operand, line in enumerate(lines[: len(comparison.operands)]):
         call = f"`{comparison.operands[operand].call}`"
         assert line.startswith(call)
-        for but, words in re.findall(r"\(but ([^()]*) for ([^()]*)\)", line.removeprefix(call)):
+        exempt = "; ".join(re.findall(r"\(but ([^()]*)\)", line.removeprefix(call)))
+        for but, _, words in (each.rpartition(" for ") for each in exempt.split("; ") if each):
             places = [place for place, spec in enumerate(comparison.inputs) if fits(words, spec)]
             ran = [place for place in places if at(comparison, "runs", operand, place)]
             assert ran
