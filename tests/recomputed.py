@@ -244,9 +244,15 @@ def grad_fn(call: str, spec: Input) -> Answer:
 
 def nodes(call: str, spec: Input) -> int:
     ran, other = Run(call, spec), torch.ones(1, requires_grad=True)
-    first = (other * 1).grad_fn._sequence_nr()
+    first = number_of(other * 1)
     ran.go()
-    return (other * 1).grad_fn._sequence_nr() - first - 1  # type: ignore[no-any-return]
+    return number_of(other * 1) - first - 1
+
+
+def number_of(tensor: torch.Tensor) -> int:
+    """The sequence number of the node that made a tensor."""
+    assert tensor.grad_fn is not None
+    return tensor.grad_fn._sequence_nr()
 
 
 def pulled(ran: Any, at: torch.Tensor, weights: torch.Tensor | None = None) -> torch.Tensor | None:
@@ -324,12 +330,15 @@ def identity(call: str, spec: Input) -> Answer:
 def same(one: torch.Tensor | None, other: torch.Tensor | None) -> bool:
     if one is None or other is None:
         return one is other
-    return one.shape == other.shape and torch.allclose(one.double(), other.double(), rtol=1e-5, atol=1e-8, equal_nan=True)
+    return one.shape == other.shape and torch.allclose(
+        one.double(), other.double(), rtol=1e-5, atol=1e-8, equal_nan=True
+    )
 
 
 def two(of: torch.Tensor) -> torch.Tensor:
-    return torch.full(of.shape, 2.0, dtype=of.dtype if of.dtype.is_floating_point or of.dtype.is_complex else None,
-                      requires_grad=True)
+    return torch.full(
+        of.shape, 2.0, dtype=of.dtype if of.dtype.is_floating_point or of.dtype.is_complex else None, requires_grad=True
+    )
 
 
 def written(which: str) -> Callable[[str, Input], Answer]:
@@ -399,9 +408,11 @@ CELLS: dict[str, Callable[[str, Input], Answer]] = {
     "same_object": lambda call, spec: (ran := run(call, spec)).returned is ran.x,
     "shares_storage": of_result(shares_storage),
     "is_view": of_result(
-        lambda ran: ran.result is not ran.x
-        and ran.result._base is not None
-        and (ran.result._base is ran.x or ran.result._base is ran.x._base)
+        lambda ran: (
+            ran.result is not ran.x
+            and ran.result._base is not None
+            and (ran.result._base is ran.x or ran.result._base is ran.x._base)
+        )
     ),
     "shares_version_counter": of_result(version_counter),
     "changes_source": changes_source,

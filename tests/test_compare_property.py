@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -30,11 +30,20 @@ OTHERWISE = {"values", "changes_setting", "bytes_allocated", "time_ratio", "cost
 UNARY = (
     "{}.exp()", "{}.sin()", "{}.neg()", "{}.abs()", "{}.relu()", "{}.sigmoid()", "{}.floor()", "{}.clamp(min=0.3)",
     "{}.unsqueeze(0)", "{}.flatten()", "{}.reshape(-1)", "{}.contiguous()", "{}[..., :1]", "{}.sum()", "{}.double()",
-    "{}.detach()", "{}.data", "{}.clone()", "{}.requires_grad_()", "{}.add_(1)", "{}.mul_(2)", "{}.zero_()", "{}.detach_()",
+    "{}.detach()", "{}.data", "{}.clone()", "{}.requires_grad_()",
+    "{}.add_(1)", "{}.mul_(2)", "{}.zero_()", "{}.detach_()",
     "{}.mT.contiguous()", "{}.expand(2, *{}.shape)", "{}.unbind()", "{}.max()", "{}.tanh()", "{}.softmax(-1)",
-    "F.dropout({})", "torch.zeros_like({})", "nn.Parameter({})", "{}.to(torch.float32)", "{}.view_as({})", "{}.cumsum(-1)",
+    "F.dropout({})", "torch.zeros_like({})", "nn.Parameter({})", "{}.to(torch.float32)", "{}.view_as({})",
+    "{}.cumsum(-1)",
 )  # fmt: skip
-BINARY = ("({} + {})", "({} * {})", "torch.where(x > 0, {}, {})", "torch.maximum({}, {})", "{}.copy_({})", "{}.add_({})")
+BINARY = (
+    "({} + {})",
+    "({} * {})",
+    "torch.where(x > 0, {}, {})",
+    "torch.maximum({}, {})",
+    "{}.copy_({})",
+    "{}.add_({})",
+)
 
 
 def expression(draw: random.Random, depth: int) -> str:
@@ -93,7 +102,8 @@ def differing(comparison: Comparison, row: Row, operand: int) -> Iterator[tuple[
 
 
 MAIN_ONLY = {
-    "warns", "integer_dtype", "promoted_dtype", "result_device", "gradient_reaches_y", "gradient_of_sum", "use_in_graph",
+    "warns", "integer_dtype", "promoted_dtype", "result_device", "gradient_reaches_y", "gradient_of_sum",
+    "use_in_graph",
     "allowed_on_leaf_requiring_grad", "allowed_under_no_grad",
 }  # fmt: skip
 IF_USED = {"gradient_reaches_y", "promoted_dtype"}  # asked only where the operand names y
@@ -105,7 +115,7 @@ def agree(name: str, cell: Any, expected: Any) -> bool:
     if name == "integer_dtype" and expected is None:
         return True
     if name == "changes_source":
-        return (set(cell.split(", ")) if cell else set()) == expected
+        return bool((set(cell.split(", ")) if cell else set()) == expected)
     if name == "gradient_of_sum" and not isinstance(expected, str):
         return same_numbers(cell, expected)
     if isinstance(expected, set):
@@ -122,13 +132,15 @@ def same_numbers(text: str, expected: torch.Tensor | None) -> bool:
     flat = expected.double().flatten()
     if "everywhere" in text:
         return torch.allclose(flat, torch.tensor(float(text.split()[0])).double(), rtol=1e-3, atol=1e-6, equal_nan=True)
-    numbers = torch.tensor([float(each) for each in re.findall(r"-?(?:\d[\d.]*(?:e[+-]\d+)?|nan|inf)", text.split("of shape")[0])])
+    numbers = torch.tensor(
+        [float(each) for each in re.findall(r"-?(?:\d[\d.]*(?:e[+-]\d+)?|nan|inf)", text.split("of shape")[0])]
+    )
     return torch.allclose(numbers.double(), flat[: len(numbers)], rtol=1e-3, atol=1e-6, equal_nan=True)
 
 
-# --- the words that say for which inputs an answer holds ---------------------------------------------------------------
+# --- the words that say for which inputs an answer holds --------------------------------------------------------------
 
-WORDS = {
+WORDS: dict[str, Callable[[Input], bool]] = {
     "leaf": lambda x: x.leaf and x.requires_grad,
     "non-leaf": lambda x: not x.leaf,
     "non-contiguous": lambda x: x.layout != "contiguous",
@@ -175,7 +187,7 @@ def check_conditions(comparison: Comparison) -> None:
                     assert fits(words, comparison.inputs[place]) == (kind(answer) == kind(given[0])), (row.probe, words)
 
 
-# --- the closing sentences ---------------------------------------------------------------------------------------------
+# --- the closing sentences --------------------------------------------------------------------------------------------
 
 SENTENCES: list[tuple[str, dict[str, tuple[Any, ...]]]] = [
     (r"gives x itself back", {"same_object": (True,)}),
@@ -209,7 +221,8 @@ def check_sentences(comparison: Comparison) -> None:
     for operand, line in enumerate(lines[: len(comparison.operands)]):
         call = f"`{comparison.operands[operand].call}`"
         assert line.startswith(call)
-        for but, words in re.findall(r"\(but ([^()]*) for ([^()]*)\)", line.removeprefix(call)):
+        exempt = "; ".join(re.findall(r"\(but ([^()]*)\)", line.removeprefix(call)))
+        for but, _, words in (each.rpartition(" for ") for each in exempt.split("; ") if each):
             places = [place for place, spec in enumerate(comparison.inputs) if fits(words, spec)]
             ran = [place for place in places if at(comparison, "runs", operand, place)]
             assert ran
@@ -239,6 +252,7 @@ def at(comparison: Comparison, name: str, operand: int, place: int) -> Any:
 
 
 def check_text(comparison: Comparison, operand: int, place: int, text: str) -> None:
+    text = re.sub(r"`[^`]*`", "", text)
     for phrase, cells in SENTENCES:
         if not re.search(phrase, text):
             continue

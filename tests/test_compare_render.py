@@ -29,7 +29,7 @@ def pair() -> Comparison:
 
 @pytest.fixture(scope="module")
 def many() -> Comparison:
-    return probe("detach", "detach_", "data", "clone", "copy_", "requires_grad_", "no_grad")
+    return probe("detach", "detach_", "data", "clone", "x.copy_", "requires_grad_", "no_grad")
 
 
 @pytest.mark.parametrize("operands", [("clone", "copy_"), ("x.numpy()", "split"), ("map_", "no_grad", "x += 1")])
@@ -61,8 +61,8 @@ def test_the_differences_come_first_and_are_marked(pair: Comparison) -> None:
 
 def test_both_gradients_and_the_errors_page_are_shown(pair: Comparison) -> None:
     text = render_comparison(pair, "table", RenderOptions(width=400))
-    assert "silently wrong: gradient [[1.1, 1.2], [1.3, 1.4]" in text
-    assert "is silently wrong (gradient [[1.1, 1.2], [1.3, 1.4], [1.5, 1.6]], right is [[0.1, 0.2]" in text
+    assert "silently wrong: gradient [[-0.5, 3], [1, 3]" in text
+    assert "is silently wrong (gradient [[-0.5, 3], [1, 3], [1.5, 0.5]], right is [[-1.5, 2]" in text
     assert "(1) RuntimeError: one of the variables needed for gradient computation" in text
     assert "[saved-tensor-modified-inplace]" in text
 
@@ -71,7 +71,7 @@ def test_many_operands_stand_beside_the_answer_they_give(many: Comparison) -> No
     text = render_comparison(many)
     assert "no_grad         with torch.no_grad(): r = x * 2" in text
     assert re.search(
-        r"!= shares memory with x\n +yes +detach, detach_, data, copy_, requires_grad_\n +no +clone, no_grad", text
+        r"!= shares memory with x\n +yes +detach, detach_, data, x.copy_, requires_grad_\n +no +clone, no_grad", text
     )
 
 
@@ -110,3 +110,22 @@ def test_wide_characters_keep_their_columns() -> None:
     head = next(line for line in lines if "they differ" in line)
     row = next(line for line in lines if line.startswith("!= requires grad"))
     assert width(head[: head.index("x.detach()")]) == width(row[: row.rindex("no")])
+
+
+def test_by_default_what_differs_and_five_basic_rows(pair: Comparison) -> None:
+    short, full = (
+        render_comparison(pair, "table", RenderOptions(width=120, everything=every)) for every in (False, True)
+    )
+    assert "cost, on a large x" not in short
+    assert "nodes added to the graph" not in short
+    assert all(label in short for label in ("values", "shares memory", "changes x", "gradient reaches x"))
+    assert re.search(r"^   values +equal: those of x$", short, re.MULTILINE)
+    assert all(row.label in full for row in pair.rows if len(row.label) < 25)
+
+
+def test_an_error_is_quoted_as_it_was_raised_at_that_cell() -> None:
+    comparison = probe("split", "x.detach()")
+    text = render_comparison(comparison, "table", RenderOptions(width=300, everything=True))
+    assert re.search(r"Output 0 of Split\w* is a view and is being modified inplace", text)
+    assert "its base or another view of its base has been modified inplace" in text
+    assert "which is output 0 of" not in text

@@ -81,7 +81,7 @@ class SampleBench(Bench):
     def __init__(self, call: Callable[..., Any], sample: Any) -> None:
         x = sample.input
         dtype = str(x.dtype).removeprefix("torch.")
-        super().__init__(Code("x"), Input("sample", "x", (2,), dtype, "cpu", False, True, True, False))
+        super().__init__(Code("x"), Input("sample", "x", (2,), dtype, "cpu", False, True))
         self._code = lambda subject: call(subject.x, *sample.args, **sample.kwargs)  # type: ignore[assignment]
         self._source = x
 
@@ -89,7 +89,7 @@ class SampleBench(Bench):
         x = self._source.detach()
         dense = x.layout == torch.strided and 0 not in x.stride()
         fresh = torch.empty_strided(x.shape, x.stride(), dtype=x.dtype).copy_(x) if dense else x.clone()
-        return Subject(fresh, fresh, None, None)
+        return Subject(fresh, fresh, None)
 
 
 def declared(name: str) -> set[str]:

@@ -17,7 +17,7 @@ MOST = 3  # properties that are named together
 
 @dataclass(frozen=True, slots=True)
 class Trait:
-    """A property that an input has or has not, as an adjective before `x`, a clause behind it or another word for it."""
+    """A property of an input, as an adjective before `x`, a clause behind it or another word for it."""
 
     holds: Callable[[Input], bool]
     adjective: str = ""
@@ -47,7 +47,7 @@ TRAITS = (
 
 
 def quoted(error: str) -> str:
-    """An error as it is quoted: without the shapes and versions of the probe's own tensors, and advice on other tools."""
+    """An error without the shapes and versions of the probe's own tensors, and without advice on other tools."""
     return re.sub(r": \[[\w.]+ \[[^\]]*\]\],? .*? instead\.", ": [...]", error.partition(" Hint: ")[0])
 
 

@@ -211,7 +211,8 @@ def _by_input(facts: Facts, places: Sequence[int], phrase: Callable[[int], str])
     if not groups:
         return ""
     (first, _), *others = groups.items()
-    return first + "".join(f" (but {text} for {conditions(facts.inputs, at, places)})" for text, at in others if text)
+    but = "; ".join(f"{text} for {conditions(facts.inputs, at, places)}" for text, at in others if text)
+    return f"{first} (but {but})" if but else first
 
 
 def _nothing_differs(rows: Sequence[Row]) -> str:

@@ -1,9 +1,9 @@
 """The probing child: one JSON request on standard input, JSON lines on what was standard output.
 
 Lines out: `{"begin": what}` before anything that may crash or hang, so that the parent knows where it happened;
-`{"inputs": ...}` and `{"operands": ...}` once; `{"cell": [operand, input, probe], "answer": ...}` for each measurement;
-`{"error": line}` for a mistake of the user; `{"spoiled": names}` where a global setting can't be restored, so that a new
-child has to go on; `{"done": true}` last.
+`{"inputs": ...}` and `{"operands": ...}` once; `{"cell": [operand, input, probe], "answer": ...}` a measurement;
+`{"error": line}` for a mistake of the user; `{"spoiled": names}` where a global setting can't be restored, so that
+another child has to go on; `{"done": true}` last.
 """
 
 from __future__ import annotations

@@ -132,6 +132,10 @@ def gradients(of: torch.Tensor, at: torch.Tensor, sent: torch.Tensor | None = No
     return at.grad
 
 
+def forget_gradient(leaf: torch.Tensor) -> None:
+    leaf.grad = None
+
+
 def allocated(action: Callable[[], object]) -> tuple[int, int]:
     """Bytes that `action` allocates: the most at one time, and what its result keeps."""
     with profiler.profile(profile_memory=True) as profile:
@@ -186,6 +190,7 @@ class Bench:
     cotangent = staticmethod(cotangent)
     ones = staticmethod(torch.ones_like)
     tensors = staticmethod(tensors_in)
+    forget_gradient = staticmethod(forget_gradient)
     strided = staticmethod(strided)
     copies_saved = staticmethod(copies_saved)
     no_grad = torch.no_grad

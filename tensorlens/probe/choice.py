@@ -67,24 +67,29 @@ def _best(
         tried.append(attempt)
         return not attempt.unresolved
 
-    for attempts in (_usual(texts, options), _sampled(texts, options, tried)):
+    positive = {**options, "values": "positive"}
+    for attempts in (_usual(texts, options), _sampled(texts, options, tried), _usual(texts, positive)):
         for attempt in attempts:
             if not run(attempt):
                 continue
             between = Attempt({**options, "values": "positive"}, attempt.shape, attempt.given)
-            if not _finite(attempt) and run(between) and _finite(between):
+            if (
+                attempt.options.get("values") != "positive"
+                and not _finite(attempt)
+                and run(between)
+                and _finite(between)
+            ):
                 return between
             return attempt
     return min(tried, key=lambda attempt: len(attempt.unresolved))
 
 
 def _usual(texts: Sequence[str], options: Mapping[str, Any]) -> Iterator[Attempt]:
-    """Inputs of every shape, of other values and of other dtypes, as far as the user left them open."""
+    """Inputs of every shape, then of other dtypes, as far as the user left them open."""
     wanted = [typed.SHAPES[text] for text in texts if text in typed.SHAPES]
     shapes = (*wanted[:1], *inputs.SHAPES) if options.get("shape") is None else [tuple(options["shape"])]
-    for values in ("signed", "positive"):
-        for shape in shapes:
-            yield Attempt({**options, "values": values}, shape)
+    for shape in shapes:
+        yield Attempt(options, shape)
     for dtype in OTHER_DTYPES if options.get("dtype") is None else ():
         yield Attempt({**options, "dtype": dtype}, shapes[0])
 
@@ -96,13 +101,11 @@ def _finite(attempt: Attempt) -> bool:
 
 def _gives_numbers(resolved: Resolved, specs: Sequence[Input]) -> bool:
     for spec in specs:
-        try:
+        if _runs(resolved, spec):
             with settings.restored():
                 settings.seed()
                 result = first_tensor(resolved.code(inputs.make(spec)))
-        except Exception:
-            continue
-        return result is None or not (differentiable(result.dtype) and _has_nan(result))
+            return result is None or not (differentiable(result.dtype) and _has_nan(result))
     return True
 
 
@@ -127,7 +130,8 @@ def _sampled(texts: Sequence[str], options: Mapping[str, Any], tried: Sequence[A
 def _resolve(attempt: Attempt, index: int, text: str, begin: Callable[[str], bool]) -> Resolved | Unresolved:
     begin(text)  # reading it may run a file
     plain = inputs.inputs_for(attempt.shape, {})[0]
-    subjects = [partial(inputs.make, spec) for spec in (*attempt.specs, plain)]
+    single = [spec for spec in attempt.specs if "+" not in spec.id]
+    subjects = [partial(inputs.make, spec) for spec in (*single, plain)]
     if index in attempt.given and begin(attempt.given[index]):
         sampled = operands.read(text, attempt.given[index], "function")
         if any(_runs(sampled, spec) for spec in attempt.specs):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils import _python_dispatch, deterministic
+from torch.utils import _python_dispatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,11 @@ def _write_filters(state: list[Any]) -> None:
     warnings._filters_mutated()  # type: ignore[attr-defined]
 
 
+_deterministic: Any = torch.utils.deterministic
+
+
 def _write_fill(state: bool) -> None:
-    deterministic.fill_uninitialized_memory = state
+    _deterministic.fill_uninitialized_memory = state
 
 
 def _saved_tensor_hooks() -> Any:
@@ -87,7 +90,7 @@ SETTINGS = (
         lambda: (torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()),
         lambda state: torch.use_deterministic_algorithms(state[0], warn_only=state[1]),
     ),
-    Setting("fill of uninitialized memory", lambda: deterministic.fill_uninitialized_memory, _write_fill),
+    Setting("fill of uninitialized memory", lambda: _deterministic.fill_uninitialized_memory, _write_fill),
     Setting("number of threads", torch.get_num_threads, torch.set_num_threads),
     Setting(
         "anomaly mode",
@@ -150,7 +153,7 @@ def seed(number: int = 0) -> None:
 def fill_uninitialized() -> None:
     """Make PyTorch fill memory that an operation leaves as it is: with NaN, or the largest integer."""
     torch.use_deterministic_algorithms(True, warn_only=True)
-    deterministic.fill_uninitialized_memory = True
+    _deterministic.fill_uninitialized_memory = True
 
 
 @contextlib.contextmanager

@@ -59,17 +59,11 @@ def digest(tensors: Sequence[Any]) -> str:
     parts: list[str] = []
     for tensor in tensors:
         plain = tensor.detach()
-        plain = plain.to_dense() if plain.layout != _strided() else plain
+        plain = plain.to_dense() if str(plain.layout) != "torch.strided" else plain
         plain = plain.resolve_conj().resolve_neg()
         for value in plain.reshape(-1).tolist():
             parts += [repr(value.real), repr(value.imag)] if isinstance(value, complex) else [repr(float(value))]
     return " ".join(parts)
-
-
-def _strided() -> Any:
-    import torch
-
-    return torch.strided
 
 
 def shortened(text: str) -> str:
