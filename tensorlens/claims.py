@@ -67,6 +67,13 @@ def parse(source: str) -> tuple[ClaimSpec, ...]:
     return specs
 
 
+def followed(source: str) -> dict[int, tuple[int, int]]:
+    """The first and the last line of the statement that each claim follows, by the line of the claim."""
+    tree = tree_of(source)
+    found = {} if tree is None else {spec.line: _anchor(tree.body, spec) for spec in parse(source)}
+    return {line: (statement.lineno, statement.end_lineno or statement.lineno) for line, statement in found.items()}
+
+
 def _comments(source: str) -> Iterator[tuple[int, int, str]]:
     """(line, column, text after `#:`) of each comment that stands on a line of its own."""
     try:

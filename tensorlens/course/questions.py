@@ -1,0 +1,181 @@
+"""What the quiz asks: each claim of a lesson as a question that the run has answered. Imports no torch."""
+
+from __future__ import annotations
+
+import ast
+import io
+import math
+import tokenize
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tensorlens import claims
+from tensorlens.source import lines_of, tree_of
+from tensorlens.verdicts import Claim
+
+Kind = Literal["verdict", "value", "ending"]
+DONT_KNOW = "?"
+_VERDICTS = {
+    **dict.fromkeys(("h", "holds", "y", "yes", "t", "true"), "holds"),
+    **dict.fromkeys(("r", "refuted", "n", "no", "f", "false"), "refuted"),
+}
+_ENDINGS = {
+    **dict.fromkeys(("e", "error", "raises", "fails"), "error"),
+    **dict.fromkeys(("r", "runs", "ok"), "runs"),
+}
+_INVERSE: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A claim without its answer. `last` is the last line of the script that may be seen when it is asked."""
+
+    claim: Claim
+    first: int  # the statement that the claim follows
+    last: int
+    kind: Kind
+    text: str  # the expression that is asked about: a statement of the lesson where `kind` is "ending"
+    answer: str  # "holds", "refuted", "error", "runs", or the value as the run showed it
+
+    @property
+    def prompt(self) -> str:
+        return {
+            "verdict": f"{self.text}\nholds or refuted?",
+            "value": f"{self.text.removesuffix('.tolist()').removesuffix('.item()')} = ?",
+            "ending": f"{self.text}\nruns or error?",
+        }[self.kind]
+
+    def read(self, typed: str) -> str:
+        """What was typed as an answer to this question.
+
+        Raises:
+            ValueError: it is none; the text says what is.
+        """
+        text = " ".join(typed.split())
+        if text == DONT_KNOW:
+            return text
+        if self.kind == "value":
+            if _literal(text) is _NO_VALUE:
+                raise ValueError("write a Python value, such as [2.0, 2.0], 3, True or None; ? if you don't know")
+            return text
+        known = _VERDICTS if self.kind == "verdict" else _ENDINGS
+        if text.lower() not in known:
+            words = "holds or refuted (h or r)" if self.kind == "verdict" else "runs or error (r or e)"
+            raise ValueError(f"write {words}; ? if you don't know")
+        return known[text.lower()]
+
+    def is_right(self, answer: str) -> bool:
+        """Whether an answer, as `read` returns it, is what the run measured."""
+        if self.kind != "value" or answer == DONT_KNOW:
+            return answer == self.answer
+        return _alike(_literal(answer), _literal(self.answer))
+
+
+def questions(source: str, checked: Sequence[Claim]) -> tuple[Question, ...]:
+    """A question for each claim that was reached; one that says the same of the same statement is asked once."""
+    places = claims.followed(source)
+    asked: dict[tuple[int, str], Question] = {}
+    for claim in checked:
+        if claim.verdict != "not reached" and not claim.error and claim.line in places:
+            question = _question(source, claim, *places[claim.line])
+            asked.setdefault((question.first, question.kind if question.kind == "ending" else claim.check), question)
+    return tuple(asked.values())
+
+
+def _question(source: str, claim: Claim, first: int, last: int) -> Question:
+    if claim.check.startswith("raises "):
+        statement = " ".join(line.strip() for line in lines_of(source)[first - 1 : last])
+        return Question(claim, first, last, "ending", statement, "error" if claim.verdict == "holds" else "runs")
+    value = _value_asked(claim)
+    if value is not None:
+        return Question(claim, first, last, "value", *value)
+    turned = _turned(claim)
+    if turned:
+        opposite = "refuted" if claim.verdict == "holds" else "holds"
+        return Question(claim, first, last, "verdict", turned, opposite)
+    return Question(claim, first, last, "verdict", claim.check, claim.verdict)
+
+
+def _value_asked(claim: Claim) -> tuple[str, str] | None:
+    """The left side of an equality with a value, `a.grad.tolist() == [2.0, 2.0]`, and the value that was seen."""
+    node = _expression(claim.check)
+    if not isinstance(node, ast.Compare) or not all(isinstance(op, ast.Eq) for op in node.ops):
+        return None
+    if _literal(ast.unparse(node.comparators[-1])) is _NO_VALUE or isinstance(node.left, ast.Constant):
+        return None
+    asked = ast.unparse(node.left)
+    seen = dict(claim.values).get(asked, ast.unparse(node.comparators[-1]) if claim.verdict == "holds" else "")
+    return (asked, seen) if _is_short(_literal(seen)) else None
+
+
+def _is_short(value: object) -> bool:
+    """Whether somebody may be asked to type it: a number, True, False, None, or a list of a few."""
+    if isinstance(value, list | tuple):
+        return 0 < len(str(value)) <= 60 and all(map(_is_short, value))
+    return value is None or isinstance(value, bool | int | float)
+
+
+def _turned(claim: Claim) -> str:
+    """The negation of every second check that states no article's sentence: else "holds" would mostly be right."""
+    node = _expression(claim.check)
+    if claim.id or node is None or zlib.crc32(f"{claim.line} {claim.check}".encode()) % 2:
+        return ""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return ast.unparse(node.operand)
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _INVERSE:
+        return ast.unparse(ast.Compare(node.left, [_INVERSE[type(node.ops[0])]()], node.comparators))
+    return f"not {claim.check}" if isinstance(node, ast.Attribute | ast.Name) else ""
+
+
+def _expression(text: str) -> ast.expr | None:
+    try:
+        return ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
+
+
+_NO_VALUE = object()
+
+
+def _literal(text: str) -> object:
+    try:
+        found: object = ast.literal_eval(text)
+    except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
+        return _NO_VALUE
+    return found
+
+
+def _alike(one: object, other: object) -> bool:
+    """Equality that forgives a rounded number, a tuple for a list, and a single element without its brackets."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return math.isclose(one, other, rel_tol=1e-2, abs_tol=5e-4)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    return one == other
+
+
+def without_comments(source: str) -> tuple[str, ...]:
+    """The lines of a script less its comments, claims and docstring: what a quiz may show. Lines that held nothing
+    else are empty."""
+    lines = list(lines_of(source))
+    for row, column in _comment_places(source):
+        lines[row - 1] = lines[row - 1][:column].rstrip()
+    tree = tree_of(source)
+    body = tree.body if tree is not None and ast.get_docstring(tree) is not None else []
+    for row in range(body[0].lineno, (body[0].end_lineno or 0) + 1) if body else ():
+        lines[row - 1] = ""
+    return tuple(lines)
+
+
+def _comment_places(source: str) -> list[tuple[int, int]]:
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
+    except (tokenize.TokenError, SyntaxError):
+        return []
+    return [token.start for token in tokens if token.type == tokenize.COMMENT]

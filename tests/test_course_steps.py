@@ -1,0 +1,86 @@
+"""A lesson line by line: what is shown after a statement is what the lesson, cut off there, ends with."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from daily import first_daily
+from warm import Warm
+
+from tensorlens.course.steps import Step, TensorState, steps
+from tensorlens.lessons import Lesson, lessons
+from tensorlens.model import Call, Trace
+from tensorlens.render.summary import script_file
+
+LESSONS = lessons()
+
+# `copy.deepcopy(x)` and `torch.autograd.grad(...)[0]` give a name when nothing of torch is called
+UNNAMED = {"clone-write": 1, "data-write": 1}
+
+Row = tuple[str, str, str, str]  # requires_grad, grad_fn, version, grad
+
+
+def stepped(warm: Warm, script: Path) -> tuple[Trace, tuple[Step, ...]]:
+    _, trace = warm.traced(script)
+    return trace, steps(trace, script_file(trace))
+
+
+def at_the_end(trace: Trace) -> dict[str, Row]:
+    """What each name meant when a run ended, from the tensors that were alive then."""
+    states = {state.tensor: state for state in trace.end.states}
+    rows = {}
+    for binding in trace.end.bindings:
+        state = states[binding.tensor]
+        none = "None" if state.is_leaf or state.retains_grad else "not kept"
+        rows[binding.name] = (
+            "yes" if state.requires_grad else "no",
+            state.grad_fn or ("leaf" if state.is_leaf else ""),
+            "none" if state.version is None else str(state.version),
+            state.grad or none,
+        )
+    return rows
+
+
+def row(state: TensorState) -> Row:
+    return state.requires_grad, state.grad_fn, state.version, state.grad
+
+
+def partition(pairs: dict[str, object]) -> set[frozenset[str]]:
+    """The names by what they share."""
+    groups: dict[object, set[str]] = defaultdict(set)
+    for name, storage in pairs.items():
+        groups[storage].add(name)
+    return {frozenset(names) for names in groups.values()}
+
+
+@pytest.mark.parametrize("lesson", first_daily(LESSONS), ids=lambda lesson: str(lesson.name))
+def test_each_step_is_what_the_lesson_cut_off_there_ends_with(lesson: Lesson, warm: Warm, tmp_path: Path) -> None:
+    source = lesson.path.read_text(encoding="utf-8")
+    _, found = stepped(warm, lesson.path)
+    ends = {statement.end_lineno for statement in ast.parse(source).body}
+    compared = 0
+    for step in found:
+        if step.last not in ends:
+            continue
+        script = tmp_path / lesson.path.name
+        script.write_text("\n".join(source.splitlines()[: step.last]) + "\n", encoding="utf-8")
+        _, cut = warm.traced(script)
+        meant = at_the_end(cut)
+        shown = {state.name: row(state) for state in step.tensors if state.name in meant}
+        assert shown == {name: meant[name] for name in shown}, f"line {step.last}"
+        met = {state.tensor for event in cut.events if isinstance(event, Call) for state in event.states}
+        aliases: dict[int, set[str]] = defaultdict(set)
+        for binding in cut.end.bindings:
+            aliases[binding.tensor].add(binding.name)
+        unnamed = [names for tensor, names in aliases.items() if tensor in met and not names & shown.keys()]
+        assert len(unnamed) <= UNNAMED.get(lesson.name, 0), f"line {step.last}: {unnamed}"
+        places = {state.tensor: state.storage for state in cut.end.states}
+        storages = {
+            b.name: places[b.tensor] or cut.tensors[b.tensor].storage for b in cut.end.bindings if b.name in shown
+        }
+        assert partition({s.name: s.storage for s in step.tensors if s.name in shown}) == partition(dict(storages))
+        compared += len(shown)
+    assert compared
