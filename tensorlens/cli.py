@@ -13,12 +13,13 @@ import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from tensorlens import commands
 from tensorlens.commands import Output
+from tensorlens.errors import UsageError
 from tensorlens.parameters import Command, Group
 
 _WrongUse: Any = typer.BadParameter.__base__  # of all that typer says of a command line
@@ -82,12 +83,31 @@ def run(
         ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Run every bundled lesson.")] = False,
+    step: Annotated[bool, typer.Option("--step", help="Go through one lesson line by line.")] = False,
+    quiz: Annotated[bool, typer.Option("--quiz", help="Be asked what one lesson does, claim by claim.")] = False,
+    restart: Annotated[bool, typer.Option("--restart", help="With --step or --quiz: begin again.")] = False,
+    answers: Annotated[
+        str | None,
+        typer.Option(
+            "--answers",
+            metavar="FILE|A,B",
+            help="With --step or --quiz: what would be typed, one answer a line, or between commas.",
+        ),
+    ] = None,
     format: Format = "table",
     output: To = None,
     width: Width = None,
     timeout: Timeout = None,
 ) -> None:
     """Run lessons, their claims checked as they run."""
+    if step or quiz:
+        if (step and quiz) or everything:
+            raise UsageError("--step, --quiz and --all do not go together")
+        guided = commands.Guided(answers, restart)
+        way: Literal["step", "quiz"] = "step" if step else "quiz"
+        raise typer.Exit(commands.go_through(names or [], way, guided, Output(format, output, width), timeout))
+    if restart or answers is not None:
+        raise UsageError("--restart and --answers go with --step or --quiz")
     raise typer.Exit(commands.run_lessons(names or [], everything, Output(format, output, width), timeout))
 
 

@@ -17,6 +17,7 @@ from tensorlens.paths import is_folder
 from tensorlens.render import RENDERERS
 
 if TYPE_CHECKING:
+    from tensorlens.course.progress import Way
     from tensorlens.model import Trace
     from tensorlens.render import RenderOptions
     from tensorlens.telling import Told
@@ -73,6 +74,14 @@ class Output:
             self.path.write_text(text, encoding="utf-8", errors="replace")
         except OSError as error:
             raise UsageError(f"can't write {self.path}: {error.strerror}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Guided:
+    """How somebody is taken through a lesson: `answers` in place of what is typed; `restart` from the beginning."""
+
+    answers: str | None = None
+    restart: bool = False
 
 
 def _print(text: str) -> None:
@@ -239,6 +248,17 @@ def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout:
     if reports:
         output.write(_joined(reports, output.format))
     return worst
+
+
+def go_through(names: Sequence[str], way: Way, how: Guided, output: Output, timeout: float | None) -> int:
+    """`run NAME --step`, `run NAME --quiz`."""
+    from tensorlens.course.begin import begin
+
+    if len(names) != 1:
+        raise UsageError(f"--{way} takes the name of one lesson (tensorlens list shows them)")
+    if output.path is not None or output.format != "table":
+        raise UsageError(f"--{way} is shown on the terminal: --format and -o do not go with it")
+    return begin(names[0], way, how.answers, how.restart, timeout, output.options())
 
 
 def _joined(texts: list[str], format: str) -> str:

@@ -56,7 +56,9 @@ class RunOptions:
     claims: bool = False  # check the `#:` lines
     stdout_to_stderr: bool = False  # keep standard output for the report
     live: bool = False  # show on standard error, a terminal, how far the program has come
-    output: int | None = None  # a descriptor that takes all that the script writes; it is then given no input
+    output: int | None = (
+        None  # a descriptor that takes standard output; there is then no input, and no errors are shown
+    )
     reference: bool = False  # run it once more, with copies of what autograd saves, and compare the gradients
 
 
@@ -211,7 +213,7 @@ def _start(target: Target, how: _Child, descriptor: int) -> subprocess.Popen[byt
     out: Any = sys.stderr.fileno() if options.stdout_to_stderr and unheard is None else unheard
     streams: dict[str, Any] = {"stdin": how.stdin, "stdout": out, "stderr": unheard}
     if options.output is not None:
-        streams = {"stdin": subprocess.DEVNULL, "stdout": options.output, "stderr": options.output}
+        streams = {"stdin": subprocess.DEVNULL, "stdout": options.output, "stderr": subprocess.DEVNULL}
     return subprocess.Popen(command, pass_fds=(descriptor,), env=how.environment, **streams)
 
 

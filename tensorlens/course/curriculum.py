@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
 from tensorlens.lessons import Lesson, lessons
-from tensorlens.messages import entries
+from tensorlens.messages import classify, entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +89,29 @@ def see_also(name: str) -> Iterator[str]:
 def _typed(operand: str) -> str:
     """An operand as a shell takes it."""
     return f'"{operand}"' if "(" in operand else operand
+
+
+_TOPICS = (
+    (r"\bcopy_\(", "compare clone copy_"),
+    (r"\bdetach_\(", "compare detach detach_"),
+    (r"\bno_grad\b", "compare no_grad inference_mode"),
+    (r"_version\b", "errors saved-tensor-modified-inplace"),
+    (r"\.data\b", "compare detach data"),
+    (r"\bclone\(.*\bdetach\(|\bdetach\(.*\bclone\(", "errors copy-construct-from-tensor"),
+    (r"\bdetach\(|data_ptr|untyped_storage", "compare detach clone"),
+    (r"\bclone\(", "compare clone detach"),
+    (r"retain_grad|\.grad is (not )?None", "errors nonleaf-grad-access"),
+    (r"\.grad\b", "errors gradient-accumulates-without-zero-grad"),
+    (r"is_leaf|requires_grad", "errors set-requires-grad-on-nonleaf"),
+    (r"\bitem\(", "compare item detach"),
+)
+"""What to read of a statement and a claim in which these words stand; the first that fit."""
+
+
+def to_read(lesson: str, text: str, message: str = "") -> list[str]:
+    """What to read again after a wrong answer, as commands: the page of the `message` that was raised, else what the
+    `text` of the statement and its claim is about, else what the lesson points to."""
+    code = classify(message)
+    found = [f"errors {code}"] if code else []
+    found += [command for words, command in _TOPICS if re.search(words, text)]
+    return list(dict.fromkeys(found or see_also(lesson)))[:2]

@@ -43,11 +43,18 @@ class Question:
 
     @property
     def prompt(self) -> str:
-        return {
-            "verdict": f"{self.text}\nholds or refuted?",
-            "value": f"{self.text.removesuffix('.tolist()').removesuffix('.item()')} = ?",
-            "ending": f"{self.text}\nruns or error?",
-        }[self.kind]
+        """What is asked about, and in the last line how to answer."""
+        plain = self.text.removesuffix(".tolist()").removesuffix(".item()")
+        how = {"verdict": "holds or refuted?", "value": f"{plain} = ?", "ending": "runs or error?"}
+        return f"{'which value?' if self.kind == 'value' else self.text}\n{how[self.kind]}"
+
+    @property
+    def measured(self) -> str:
+        """The answer in words."""
+        if self.kind == "value":
+            return f"{self.text} is {self.answer}"
+        words = {"holds": "holds", "refuted": "is refuted", "error": "raises an error", "runs": "runs"}
+        return f"{self.text} {words[self.answer]}"
 
     def read(self, typed: str) -> str:
         """What was typed as an answer to this question.

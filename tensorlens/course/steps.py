@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -14,6 +15,7 @@ from tensorlens.model import Backward, Call, Event, State, Trace
 from tensorlens.source import tree_of
 from tensorlens.verdicts import Claim
 
+_NAME = re.compile(r"[^\W\d]\w*(\.\w+|\[[^]]*\])*")
 _PASSED = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -149,7 +151,7 @@ class _Replay:
         """What the script called a tensor at `line`; "" where nothing had been given to it by then."""
         made = self._trace.tensors[tensor].created_by
         candidates = (*self._names.all(tensor), self._names.of(tensor, made), self._names.of(tensor))
-        roots = ((name, name.partition(".")[0].partition("[")[0]) for name in candidates if name)
+        roots = ((name, name.partition(".")[0].partition("[")[0]) for name in candidates if _NAME.fullmatch(name))
         return next((name for name, root in roots if self._bound.get(root, line + 1) <= line), "")
 
     def _row(self, name: str, state: State) -> TensorState:

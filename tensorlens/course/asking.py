@@ -1,0 +1,72 @@
+"""Questions at a prompt: answered by a person, or by lines of text. Imports no torch."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from typing import TextIO, cast
+
+from rich.console import Console
+from rich.prompt import InvalidResponse, PromptBase
+from rich.text import Text
+
+from tensorlens.render.theme import THEME
+
+
+class Asking:
+    """Asks until an answer can be read. `answers` take the place of a person; where they end, so does the input."""
+
+    def __init__(self, answers: Iterable[str] | None, color: bool) -> None:
+        self._answers = None if answers is None else _Answers(answers)
+        self._console = Console(
+            file=sys.stdout, theme=THEME, no_color=not color, highlight=False, markup=False, emoji=False, soft_wrap=True
+        )
+        if answers is None:
+            _edit_lines()
+
+    def ask(self, prompt: str, read: Callable[[str], str]) -> str:
+        """The answer as `read` returns it; what `read` says with a ValueError is shown, and the question asked again.
+
+        Raises:
+            EOFError: the input is at its end.
+            KeyboardInterrupt: Ctrl-C was pressed.
+        """
+        question = _Question(Text(prompt, style="heading"), console=self._console)
+        question.read = read
+        return question(stream=cast("TextIO | None", self._answers))
+
+
+class _Question(PromptBase[str]):
+    prompt_suffix = " "
+    read: Callable[[str], str]
+
+    def process_response(self, value: str) -> str:
+        try:
+            return self.read(value.strip())
+        except ValueError as error:
+            raise InvalidResponse(str(error)) from None
+
+    def on_validate_error(self, value: str, error: InvalidResponse) -> None:  # noqa: ARG002
+        self.console.print(error.message)
+
+
+class _Answers:
+    """What rich reads lines from; each is shown where a person would have typed it."""
+
+    def __init__(self, answers: Iterable[str]) -> None:
+        self._left = iter(answers)
+
+    def readline(self) -> str:
+        answer = next(self._left, None)
+        if answer is None:
+            raise EOFError
+        sys.stdout.write(answer.rstrip("\n") + "\n")
+        return answer
+
+
+def _edit_lines() -> None:
+    """Let a person edit the line that is typed, where Python can."""
+    try:
+        import readline  # noqa: F401
+    except ImportError:
+        pass

@@ -1,0 +1,59 @@
+"""Runs the lesson that somebody is about to go through, and reads the answers of a script. Imports no torch."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from tensorlens import lessons
+from tensorlens.course.progress import Place, Way
+from tensorlens.course.session import INTERRUPTED, Ran, go_through
+from tensorlens.errors import UsageError
+from tensorlens.paths import is_file
+from tensorlens.render.options import RenderOptions
+from tensorlens.render.summary import script_source
+from tensorlens.runner import RunOptions, Target, run_script
+
+
+def begin(
+    name: str, way: Way, answers: str | None, restart: bool, timeout: float | None, options: RenderOptions
+) -> int:
+    """Run a lesson without showing what it prints, and go through it.
+
+    Raises:
+        UsageError: there is no such lesson, or no such file of answers.
+    """
+    path = lessons.find(name)
+    given = None if answers is None else list(_answers(answers))
+    with tempfile.TemporaryFile() as output:
+        trace = run_script(Target("file", str(path)), RunOptions(timeout, claims=True, output=output.fileno()))
+        output.seek(0)
+        printed = output.read().decode("utf-8", "replace")
+    if trace.script.outcome == "interrupted":
+        return INTERRUPTED
+    bundled = lessons.bundled(name) is not None
+    place = Place(way, name if bundled else os.path.abspath(path), script_source(trace))
+    if restart:
+        place.save([])
+    return go_through(Ran(name, trace, printed, place), way, given, options)
+
+
+def _answers(text: str) -> Iterator[str]:
+    """The lines of a file, or what stands between the commas of a text that names none; brackets hold together."""
+    if is_file(Path(text)):
+        try:
+            yield from Path(text).read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError as error:
+            raise UsageError(f"can't read {text}: {error.strerror}") from None
+        return
+    depth, answer = 0, ""
+    for char in text:
+        depth += (char in "([{") - (char in ")]}")
+        if char == "," and depth <= 0:
+            yield answer.strip()
+            answer = ""
+        else:
+            answer += char
+    yield answer.strip()

@@ -1,0 +1,126 @@
+"""What a step and a question of the quiz look like."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from tensorlens.analysis.phrases import Fact
+from tensorlens.course.questions import DONT_KNOW, Question
+from tensorlens.course.steps import Step, TensorState
+from tensorlens.render.layout import Column, Line, paragraph, table
+from tensorlens.render.options import RenderOptions
+from tensorlens.render.terminal import claim_details
+from tensorlens.render.text import safe, wrap
+from tensorlens.verdicts import Claim
+
+_COLUMNS = (
+    Column(" "),
+    Column("name", "name"),
+    Column("storage"),
+    Column("requires_|grad"),
+    Column("grad_fn", folds=True),
+    Column("version"),
+    Column("grad", folds=True),
+)
+
+
+def source_lines(lines: Sequence[str], first: int, last: int, size: int, marked: range = range(0)) -> list[Line]:
+    """Lines of a script with their numbers, without empty ones at the ends and without claims."""
+    numbers = [number for number in range(first, last + 1) if not lines[number - 1].lstrip().startswith("#:")]
+    while numbers and not lines[numbers[0] - 1].strip():
+        numbers.pop(0)
+    shown: list[Line] = []
+    for number in numbers:
+        text = safe(lines[number - 1])
+        indent = len(text) - len(text.lstrip())
+        pieces = wrap(text.lstrip(), size - indent - 12)
+        mark = ">" if number in marked else " "
+        shown.append([(f"{mark}{number:>4}  ", "gutter"), (" " * indent + pieces[0], "code")])
+        shown += [[(" " * (indent + 11) + piece, "code")] for piece in pieces[1:]]
+    return shown
+
+
+def step_lines(step: Step, before: Sequence[TensorState], options: RenderOptions) -> list[Line]:
+    """What a step did, the tensors after it where any changed, and the claims on it."""
+    size = options.width
+    lines: list[Line] = fact_lines(step.facts, size, "  ")
+    changed = tuple(step.tensors) != tuple(before)
+    if changed:
+        lines += [[], *_tensor_lines(step.tensors, before, size)]
+    elif not step.facts:
+        lines.append([("  no tensor changed", "quiet")])
+    if step.claims:
+        lines.append([])
+    for claim in step.claims:
+        lines += claim_lines(claim, options)
+    return lines
+
+
+def fact_lines(facts: Iterable[Fact], size: int, head: str) -> list[Line]:
+    """What happened, one fact after the other; the first begins with `head`."""
+    lines: list[Line] = []
+    indent = len(head)
+    for fact in facts:
+        first: Line = [(head, "gutter")]
+        head = " " * indent
+        if fact.name:
+            first += [(f"{safe(fact.name)}  ", "name"), (f"{fact.storage}  " if fact.storage else "", "gutter")]
+        style = fact.kind if fact.kind in ("error", "warning") else "plain"
+        lines += paragraph(safe("; ".join((fact.text, *fact.more))), size, first, style, hang=indent + 2)
+    return lines
+
+
+def _tensor_lines(tensors: Sequence[TensorState], before: Sequence[TensorState], size: int) -> list[Line]:
+    """The tensors, those that are new or changed with a mark, and which of them share memory."""
+    known = {state.name: state for state in before}
+    rows = []
+    sharing: dict[str, list[str]] = defaultdict(list)
+    for state in tensors:
+        mark = "+" if state.name not in known else "" if known[state.name] == state else "*"
+        cells = (state.name, state.storage, state.requires_grad, state.grad_fn, state.version, state.grad)
+        rows.append((mark, *map(safe, cells)))
+        if state.storage.startswith("#"):
+            sharing[state.storage].append(safe(state.name))
+    lines = table(_COLUMNS, rows, size)
+    for storage, names in sharing.items():
+        if len(names) > 1:
+            lines += paragraph(f"{', '.join(names)} share the memory {storage}", size, [("   ", "plain")])
+    return lines
+
+
+def claim_lines(claim: Claim, options: RenderOptions) -> list[Line]:
+    """A claim with its verdict, the statement behind it and the values seen."""
+    style = "good" if claim.as_expected else "bad"
+    first: Line = [(f"  {claim.verdict:<9}", style), (f"{claim.line:>4}  ", "gutter")]
+    lines = paragraph(safe(claim.check), options.width, first, "code")
+    for text in claim_details(claim, options):
+        lines += paragraph(safe(text), options.width, [(" " * 17, "plain")], "quiet")
+    return lines
+
+
+def question_lines(question: Question, number: int, total: int, options: RenderOptions) -> list[Line]:
+    """What is asked, all but its last line; the sentence of an article that it puts to the test comes first, where it
+    gives nothing away."""
+    lines: list[Line] = []
+    head: Line = [(f"{number} of {total}  ", "gutter")]
+    stated = options.statements.get(question.claim.id or "", "") if question.kind == "verdict" else ""
+    if stated:
+        lines += paragraph(safe(f"an article states: {stated}; here:"), options.width, head, "quiet", hang=4)
+        head = [("    ", "plain")]
+    text = question.prompt.rpartition("\n")[0]
+    return [*lines, *paragraph(safe(text), options.width, head, "code", hang=4)]
+
+
+def answer_lines(question: Question, answer: str, options: RenderOptions) -> list[Line]:
+    """Whether an answer was right, what was measured, and what the claim is about."""
+    right = question.is_right(answer)
+    word = "right" if right else "the answer" if answer == DONT_KNOW else "wrong"
+    head: Line = [(f"    {word}: ", "good" if right else "bad")]
+    lines = paragraph(safe(question.measured), options.width, head, hang=6)
+    said = question.claim.id if question.kind == "verdict" and question.claim.id else "\0"  # it stands above
+    for text in claim_details(question.claim, options):
+        only_value = question.kind == "value" and text.startswith("seen: ") and len(question.claim.values) < 2
+        if not only_value and not text.startswith(said):
+            lines += paragraph(safe(text), options.width, [("      ", "plain")], "quiet")
+    return lines
