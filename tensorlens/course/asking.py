@@ -21,8 +21,6 @@ class Asking:
         self._console = Console(
             file=sys.stdout, theme=THEME, no_color=not color, highlight=False, markup=False, emoji=False, soft_wrap=True
         )
-        if answers is None:
-            _edit_lines()
 
     def ask(self, prompt: str, read: Callable[[str], str]) -> str:
         """The answer as `read` returns it; what `read` says with a ValueError is shown, and the question asked again.
@@ -62,11 +60,3 @@ class _Answers:
             raise EOFError
         sys.stdout.write(answer.rstrip("\n") + "\n")
         return answer
-
-
-def _edit_lines() -> None:
-    """Let a person edit the line that is typed, where Python can."""
-    try:
-        import readline  # noqa: F401
-    except ImportError:
-        pass

@@ -122,7 +122,7 @@ def _value_asked(claim: Claim) -> tuple[str, str] | None:
 def _is_short(value: object) -> bool:
     """Whether somebody may be asked to type it: a number, True, False, None, or a list of a few."""
     if isinstance(value, list | tuple):
-        return 0 < len(str(value)) <= 60 and all(map(_is_short, value))
+        return len(value) > 0 and len(str(value)) <= 60 and all(map(_is_short, value))
     return value is None or isinstance(value, bool | int | float)
 
 

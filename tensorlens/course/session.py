@@ -110,6 +110,7 @@ class Stepping(_Session):
         try:
             while number < len(found):
                 self._show(found, number, whole=True)
+                self.write([[]])
                 self.keep([str(number)])
                 typed = asking.ask("Enter next, b back, a number, q quit >", lambda typed: _read(typed, len(found)))
                 if typed == "q":
