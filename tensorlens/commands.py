@@ -17,7 +17,6 @@ from tensorlens.paths import is_folder
 from tensorlens.render import RENDERERS
 
 if TYPE_CHECKING:
-    from tensorlens.course.progress import Way
     from tensorlens.model import Trace
     from tensorlens.render import RenderOptions
     from tensorlens.telling import Told
@@ -68,7 +67,7 @@ class Output:
     def write(self, text: str) -> None:
         text = text if text.endswith("\n") else text + "\n"
         if self.path is None:
-            _print(text)
+            write_out(text)
             return
         try:
             self.path.write_text(text, encoding="utf-8", errors="replace")
@@ -76,15 +75,7 @@ class Output:
             raise UsageError(f"can't write {self.path}: {error.strerror}") from None
 
 
-@dataclass(frozen=True, slots=True)
-class Guided:
-    """How somebody is taken through a lesson: `answers` in place of what is typed; `restart` from the beginning."""
-
-    answers: str | None = None
-    restart: bool = False
-
-
-def _print(text: str) -> None:
+def write_out(text: str) -> None:
     """Write to standard output, which may be full, or a pipe whose reader has left."""
     try:
         sys.stdout.write(text)
@@ -160,28 +151,7 @@ def _open_streams() -> None:
 
 
 def show_version() -> None:
-    _print(f"tensorlens {__version__}\n")
-
-
-_START = """\
-TensorLens runs a PyTorch script and says which tensors share memory, what the
-graph is, and which line broke it. Where to start:
-
-  tensorlens run tensor-basics      the first lesson; --step shows it line by
-                                    line, --quiz asks before it answers
-  tensorlens list                   all lessons, in learning order
-  tensorlens explain SCRIPT.py      your own script: which line, and why
-  tensorlens compare detach clone   ways of doing something, side by side
-  tensorlens errors "MESSAGE"       what an error message means
-
-tensorlens --help lists all commands and options.
-"""
-
-
-def show_start() -> int:
-    """`tensorlens` alone: where to begin."""
-    _print(_START)
-    return 0
+    write_out(f"tensorlens {__version__}\n")
 
 
 # --- run, explain, view ---------------------------------------------------------------------------------------------
@@ -250,17 +220,6 @@ def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout:
     return worst
 
 
-def go_through(names: Sequence[str], way: Way, how: Guided, output: Output, timeout: float | None) -> int:
-    """`run NAME --step`, `run NAME --quiz`."""
-    from tensorlens.course.begin import begin
-
-    if len(names) != 1:
-        raise UsageError(f"--{way} takes the name of one lesson (tensorlens list shows them)")
-    if output.path is not None or output.format != "table":
-        raise UsageError(f"--{way} is shown on the terminal: --format and -o do not go with it")
-    return begin(names[0], way, how.answers, how.restart, timeout, output.options())
-
-
 def _joined(texts: list[str], format: str) -> str:
     """Several reports as one text: a JSON array, or documents one after the other."""
     if format == "json":
@@ -285,32 +244,7 @@ def _teller(output: Output, lesson: str = "") -> Callable[[Trace], Told]:
     return teller(output, lesson)
 
 
-# --- lists and pages ------------------------------------------------------------------------------------------------
-
-
-def list_lessons(output: Output) -> int:
-    """`list`: the lessons in learning order."""
-    from tensorlens.course.curriculum import course
-    from tensorlens.render.lists import render_lessons
-
-    output.write(render_lessons(course(), output.form, output.prose_width))
-    return 0
-
-
-def show_errors(wanted: str, output: Output, everything: bool = False) -> int:
-    """`errors`, `errors --all`, `errors CODE`, `errors "message"`, `errors - < log`."""
-    from tensorlens.diagnostics import pages
-    from tensorlens.render.lists import render_index, render_pages
-
-    width = output.prose_width
-    if not wanted:
-        output.write(render_index(output.form, width, everything))
-        return 0
-    text = sys.stdin.buffer.read().decode(errors="replace") if wanted == "-" else wanted
-    if not text.strip():
-        raise UsageError("errors of what? Standard input holds no message")
-    output.write(render_pages(pages.look_up(text), output.form, width))
-    return 0
+# --- claims and compare ---------------------------------------------------------------------------------------------
 
 
 def check_statements(article: str | None, output: Output) -> int:
@@ -323,26 +257,12 @@ def check_statements(article: str | None, output: Output) -> int:
     return 0 if checked.as_recorded else 1
 
 
-def lesson_names(begun: str) -> list[str]:
-    """What the shell may complete `run` with."""
-    from tensorlens.lessons import lessons
-
-    return [lesson.name for lesson in lessons() if lesson.name.startswith(begun)]
-
-
-def codes(begun: str) -> list[str]:
-    """What the shell may complete `errors` with."""
-    from tensorlens.messages import entries
-
-    return [entry.code for entry in entries() if entry.code.startswith(begun)]
-
-
 def list_probes() -> int:
     from tensorlens.compare import list_probes as probes
 
     rows = [(probe.name, probe.question) for probe in probes()]
     size = max(len(name) for name, _ in rows)
-    _print("".join(f"{name:<{size}}  {question}\n" for name, question in rows))
+    write_out("".join(f"{name:<{size}}  {question}\n" for name, question in rows))
     return 0
 
 

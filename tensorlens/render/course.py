@@ -112,15 +112,16 @@ def question_lines(question: Question, number: int, total: int, options: RenderO
     return [*lines, *paragraph(safe(text), options.width, head, "code", hang=4)]
 
 
-def answer_lines(question: Question, answer: str, options: RenderOptions) -> list[Line]:
-    """Whether an answer was right, what was measured, and what the claim is about."""
+def answer_lines(question: Question, answer: str, options: RenderOptions, with_values: bool) -> list[Line]:
+    """Whether an answer was right, what was measured, and what the claim is about, with the values seen or without."""
     right = question.is_right(answer)
     word = "right" if right else "the answer" if answer == DONT_KNOW else "wrong"
     head: Line = [(f"    {word}: ", "good" if right else "bad")]
     lines = paragraph(safe(question.measured), options.width, head, hang=6)
     said = question.claim.id if question.kind == "verdict" and question.claim.id else "\0"  # it stands above
+    if question.kind == "value" and len(question.claim.values) < 2:
+        with_values = False
     for text in claim_details(question.claim, options):
-        only_value = question.kind == "value" and text.startswith("seen: ") and len(question.claim.values) < 2
-        if not only_value and not text.startswith(said):
+        if (with_values or not text.startswith("seen: ")) and not text.startswith(said):
             lines += paragraph(safe(text), options.width, [("      ", "plain")], "quiet")
     return lines
