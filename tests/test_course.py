@@ -190,9 +190,6 @@ def test_a_quiz_gives_nothing_away_and_knows_the_answers(
     assert len(talk) == len(asked)
     for said, question, following in zip(talk, asked, asked[1:], strict=False):
         assert "seen: " not in said or question.last != following.last
-    for question, text in zip(asked, talk, strict=True):
-        if question.kind != "value":
-            assert question.measured not in " ".join(text.partition("?")[0].split())
 
 
 def test_a_quiz_counts_and_says_what_to_read(traced: Traced, capsys: pytest.CaptureFixture[str]) -> None:
