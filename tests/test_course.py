@@ -15,7 +15,7 @@ import pytest
 from daily import one_in
 from warm import Warm
 
-from tensorlens import messages
+from tensorlens import messages, statements
 from tensorlens.course import asking, curriculum, session
 from tensorlens.course.progress import Place, state_file
 from tensorlens.course.questions import DONT_KNOW, Question, questions, without_comments
@@ -27,6 +27,8 @@ from tensorlens.verdicts import Claim
 
 LESSONS = {lesson.name: lesson for lesson in lessons()}
 CODES = {entry.code for entry in messages.entries()}
+
+STATEMENTS = {statement.id: statement.text for statement in statements.STATEMENTS}
 
 Traced = Callable[[str], Trace]
 
@@ -190,6 +192,9 @@ def test_a_quiz_gives_nothing_away_and_knows_the_answers(
     assert len(talk) == len(asked)
     for said, question, following in zip(talk, asked, asked[1:], strict=False):
         assert "seen: " not in said or question.last != following.last
+    for number, question in enumerate(asked):
+        ending = question.kind == "ending" and STATEMENTS.get(question.claim.id or "")
+        assert not ending or ending not in " ".join("".join(talk[:number]).split())
 
 
 def test_a_quiz_counts_and_says_what_to_read(traced: Traced, capsys: pytest.CaptureFixture[str]) -> None:

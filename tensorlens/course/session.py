@@ -198,7 +198,7 @@ class Quiz(_Session):
         hidden = without_comments(self.ran.place.source)
         new = shown.source_lines(hidden, above + 1, question.last, self.options.width)
         self.write([[], *([*_squeezed(new), []] if new else [])])
-        self.write(shown.question_lines(question, number + 1, len(asked), self.options))
+        self.write(shown.question_lines(asked, number, self.options))
         return asking.ask(
             f"    {question.prompt.rpartition(chr(10))[2]}", lambda typed: "q" if typed == "q" else question.read(typed)
         )
@@ -206,9 +206,8 @@ class Quiz(_Session):
     def _reveal(self, asked: Sequence[Question], number: int, answer: str) -> None:
         """The measured answer; what the lines did once no question about them is left."""
         question = asked[number]
-        more = any(each.last == question.last for each in asked[number + 1 :])  # the values may be their answers
-        self.write(shown.answer_lines(question, answer, self.options, with_values=not more))
-        if more:
+        self.write(shown.answer_lines(asked, number, answer, self.options))
+        if any(each.last == question.last for each in asked[number + 1 :]):
             return
         above = max((each.last for each in asked[:number] if each.last < question.last), default=0)
         for step in steps(self.ran.trace, script_file(self.ran.trace)):
