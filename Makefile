@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test unchanged fuzz trust check catalogue hardest bench wheel clean
+.PHONY: demo test unchanged fuzz trust check catalogue course hardest bench wheel clean
 
 demo: $(READY)
 	$(BIN)/tensorlens run detach
@@ -36,6 +36,9 @@ check: $(READY)
 
 catalogue: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m catalogue
+
+course: $(READY)  # docs/course.md: the transcripts
+	$(BIN)/python tests/course_docs.py
 
 bench: $(READY)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[bench]'

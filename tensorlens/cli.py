@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from tensorlens import commands
+from tensorlens import commands, guide
 from tensorlens.errors import UsageError
 from tensorlens.output import Output
 from tensorlens.parameters import Command, Group
@@ -72,7 +72,7 @@ def tensorlens(
 ) -> None:
     """A borrow checker for autograd: what shares memory, what the graph is, and which line broke it."""
     if context.invoked_subcommand is None:
-        raise typer.Exit(commands.show_start())
+        raise typer.Exit(guide.show_start())
 
 
 @app.command(cls=Command)
@@ -82,7 +82,7 @@ def run(
         typer.Argument(
             help="Lessons by name, or paths to your own.",
             metavar="NAME|PATH",
-            autocompletion=commands.lesson_names,
+            autocompletion=guide.lesson_names,
         ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Run every bundled lesson.")] = False,
@@ -106,9 +106,9 @@ def run(
     if step or quiz:
         if (step and quiz) or everything:
             raise UsageError("--step, --quiz and --all do not go together")
-        guided = commands.Guided(answers, restart)
+        guided = guide.Guided(answers, restart, timeout)
         way: Literal["step", "quiz"] = "step" if step else "quiz"
-        raise typer.Exit(commands.go_through(names or [], way, guided, Output(format, output, width), timeout))
+        raise typer.Exit(guide.go_through(names or [], way, guided, Output(format, output, width)))
     if restart or answers is not None:
         raise UsageError("--restart and --answers go with --step or --quiz")
     raise typer.Exit(commands.run_lessons(names or [], everything, Output(format, output, width), timeout))
@@ -200,7 +200,7 @@ def compare(
 @app.command("list", cls=Command)
 def list_(format: Format = None, output: To = None, width: Width = None) -> None:
     """List the bundled lessons, in learning order."""
-    raise typer.Exit(commands.list_lessons(Output(format, output, width)))
+    raise typer.Exit(guide.list_lessons(Output(format, output, width)))
 
 
 @app.command(cls=Command)
@@ -210,7 +210,7 @@ def errors(
         typer.Argument(
             help="A code, a pasted message, or - to read one from standard input.",
             metavar="CODE|MESSAGE|-",
-            autocompletion=commands.codes,
+            autocompletion=guide.codes,
         ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="List the rare ones too.")] = False,
@@ -222,7 +222,7 @@ def errors(
 
     A code (leaf-modified-inplace) shows its page; a pasted message, with its traceback or without, finds it.
     """
-    raise typer.Exit(commands.show_errors(" ".join(wanted or []), Output(format, output, width), everything))
+    raise typer.Exit(guide.show_errors(" ".join(wanted or []), Output(format, output, width), everything))
 
 
 @app.command(cls=Command)

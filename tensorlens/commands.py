@@ -15,20 +15,11 @@ from tensorlens.errors import TensorLensError, UsageError
 from tensorlens.output import Output, print_out
 
 if TYPE_CHECKING:
-    from tensorlens.course.progress import Way
     from tensorlens.model import Trace
     from tensorlens.telling import Told
     from tensorlens.verdicts import Claim
 
 INTERRUPTED = 130
-
-
-@dataclass(frozen=True, slots=True)
-class Guided:
-    """How somebody is taken through a lesson: `answers` in place of what is typed; `restart` from the beginning."""
-
-    answers: str | None = None
-    restart: bool = False
 
 
 def _is_watched() -> bool:
@@ -80,27 +71,6 @@ def _open_streams() -> None:
 
 def show_version() -> None:
     print_out(f"tensorlens {__version__}\n")
-
-
-_START = """\
-TensorLens runs a PyTorch script and says which tensors share memory, what the
-graph is, and which line broke it. Where to start:
-
-  tensorlens run tensor-basics      the first lesson; --step shows it line by
-                                    line, --quiz asks before it answers
-  tensorlens list                   all lessons, in learning order
-  tensorlens explain SCRIPT.py      your own script: which line, and why
-  tensorlens compare detach clone   ways of doing something, side by side
-  tensorlens errors "MESSAGE"       what an error message means
-
-tensorlens --help lists all commands and options.
-"""
-
-
-def show_start() -> int:
-    """`tensorlens` alone: where to begin."""
-    print_out(_START)
-    return 0
 
 
 # --- run, explain, view ---------------------------------------------------------------------------------------------
@@ -187,17 +157,6 @@ def new_lesson(path: Path) -> int:
     return 0
 
 
-def go_through(names: Sequence[str], way: Way, how: Guided, output: Output, timeout: float | None) -> int:
-    """`run NAME --step`, `run NAME --quiz`."""
-    from tensorlens.course.begin import begin
-
-    if len(names) != 1:
-        raise UsageError(f"--{way} takes the name of one lesson (tensorlens list shows them)")
-    if output.path is not None or output.form != "table":
-        raise UsageError(f"--{way} is shown on the terminal: --format and -o do not go with it")
-    return begin(names[0], way, how.answers, how.restart, timeout, output.options())
-
-
 def view(path: Path, output: Output) -> int:
     """`view TRACE.json`: the report of a saved trace."""
     from tensorlens.store import load
@@ -218,31 +177,6 @@ def _teller(output: Output, lesson: str = "", bundled: bool = True) -> Callable[
 # --- lists and pages ------------------------------------------------------------------------------------------------
 
 
-def list_lessons(output: Output) -> int:
-    """`list`: the lessons in learning order."""
-    from tensorlens.course.curriculum import course
-    from tensorlens.render.lists import render_lessons
-
-    output.write(render_lessons(course(), output.form, output.prose_width))
-    return 0
-
-
-def show_errors(wanted: str, output: Output, everything: bool = False) -> int:
-    """`errors`, `errors --all`, `errors CODE`, `errors "message"`, `errors - < log`."""
-    from tensorlens.diagnostics import pages
-    from tensorlens.render.lists import render_index, render_pages
-
-    width = output.prose_width
-    if not wanted:
-        output.write(render_index(output.form, width, everything))
-        return 0
-    text = sys.stdin.buffer.read().decode(errors="replace") if wanted == "-" else wanted
-    if not text.strip():
-        raise UsageError("errors of what? Standard input holds no message")
-    output.write(render_pages(pages.look_up(text), output.form, width))
-    return 0
-
-
 def check_statements(article: str | None, output: Output) -> int:
     """`claims [ARTICLE]`: run the lessons that carry the statements, and show what each comes to."""
     from tensorlens.checking import check_documented
@@ -251,20 +185,6 @@ def check_statements(article: str | None, output: Output) -> int:
     checked = check_documented(article)
     output.write(render_claims(checked, output.form, output.options()))
     return 0 if checked.as_recorded else 1
-
-
-def lesson_names(begun: str) -> list[str]:
-    """What the shell may complete `run` with."""
-    from tensorlens.lessons import lessons
-
-    return [lesson.name for lesson in lessons() if lesson.name.startswith(begun)]
-
-
-def codes(begun: str) -> list[str]:
-    """What the shell may complete `errors` with."""
-    from tensorlens.messages import entries
-
-    return [entry.code for entry in entries() if entry.code.startswith(begun)]
 
 
 def list_probes() -> int:

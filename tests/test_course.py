@@ -15,7 +15,7 @@ import pytest
 from daily import one_in
 from warm import Warm
 
-from tensorlens import messages
+from tensorlens import messages, statements
 from tensorlens.course import asking, curriculum, session
 from tensorlens.course.progress import Place, state_file
 from tensorlens.course.questions import DONT_KNOW, Question, questions, without_comments
@@ -27,6 +27,8 @@ from tensorlens.verdicts import Claim
 
 LESSONS = {lesson.name: lesson for lesson in lessons()}
 CODES = {entry.code for entry in messages.entries()}
+
+STATEMENTS = {statement.id: statement.text for statement in statements.STATEMENTS}
 
 Traced = Callable[[str], Trace]
 
@@ -49,7 +51,8 @@ def ran(traced: Traced, name: str, way: str = "quiz") -> session.Ran:
 
 
 def gone_through(traced: Traced, name: str, way: str, answers: list[str]) -> int:
-    return session.go_through(ran(traced, name, way), "quiz" if way == "quiz" else "step", answers, RenderOptions(80))
+    screen = session.Screen(RenderOptions(80), lambda text: print(text, end=""))
+    return session.go_through(ran(traced, name, way), "quiz" if way == "quiz" else "step", answers, screen)
 
 
 def asked_of(traced: Traced, name: str) -> tuple[Question, ...]:
@@ -185,8 +188,13 @@ def test_a_quiz_gives_nothing_away_and_knows_the_answers(
     comments = re.findall(r"  # (.*)$", source, re.MULTILINE)
     assert not [text for text in ["#:", *comments, LESSONS[name].teaches[:40]] if text in before]
     assert "saved: " not in before
-    first = before.partition("?")[0]
-    assert "holds " not in first.partition("\n\n")[2].partition("here:")[2]
+    talk = re.split(r"^\d+ of \d+  ", before, flags=re.MULTILINE)[1:]
+    assert len(talk) == len(asked)
+    for said, question, following in zip(talk, asked, asked[1:], strict=False):
+        assert "seen: " not in said or question.last != following.last
+    for number, question in enumerate(asked):
+        ending = question.kind == "ending" and STATEMENTS.get(question.claim.id or "")
+        assert not ending or ending not in " ".join("".join(talk[:number]).split())
 
 
 def test_a_quiz_counts_and_says_what_to_read(traced: Traced, capsys: pytest.CaptureFixture[str]) -> None:
@@ -232,7 +240,7 @@ def test_nothing_to_ask(traced: Traced) -> None:
     place = Place("quiz", "mine.py", "a = 1\n")
     empty = session.Ran("mine.py", traced("sigmoid"), "", place)
     with pytest.raises(UsageError, match=r"mine\.py has no claims to ask about"):
-        session.go_through(empty, "quiz", [], RenderOptions(80))
+        session.go_through(empty, "quiz", [], session.Screen(RenderOptions(80), print))
 
 
 # --- step by step ---------------------------------------------------------------------------------------------------
@@ -313,6 +321,12 @@ def test_a_quiz_from_a_file_of_answers(tmp_path: Path) -> None:
     again = command("run", "detach-write", "--quiz", text="1\nerror\n")
     assert "going on at question 3" in again.stdout
     assert "\n4 of 4 right\n" in again.stdout
+
+
+def test_a_reader_that_leaves() -> None:
+    line = f"{sys.executable} -m tensorlens run sigmoid --step | head -n 1"
+    ended = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=120, check=False)
+    assert (ended.stdout.startswith("sigmoid   "), ended.stderr) == (True, "")
 
 
 def test_a_lesson_of_ones_own_without_a_terminal(tmp_path: Path) -> None:

@@ -4,40 +4,42 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tensorlens import lessons
 from tensorlens.course.progress import Place, Way
-from tensorlens.course.session import INTERRUPTED, Ran, go_through
+from tensorlens.course.session import INTERRUPTED, Ran, Screen, go_through
 from tensorlens.errors import UsageError
 from tensorlens.paths import is_file
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.summary import script_source
 from tensorlens.runner import RunOptions, Target, run_script
 
+if TYPE_CHECKING:
+    from tensorlens.guide import Guided
 
-def begin(
-    name: str, way: Way, answers: str | None, restart: bool, timeout: float | None, options: RenderOptions
-) -> int:
+
+def begin(name: str, way: Way, how: Guided, options: RenderOptions, write: Callable[[str], None]) -> int:
     """Run a lesson without showing what it prints, and go through it.
 
     Raises:
         UsageError: there is no such lesson, or no such file of answers.
     """
     path = lessons.find(name)
-    given = None if answers is None else list(_answers(answers))
+    given = None if how.answers is None else list(_answers(how.answers))
     with tempfile.TemporaryFile() as output:
-        trace = run_script(Target("file", str(path)), RunOptions(timeout, claims=True, output=output.fileno()))
+        trace = run_script(Target("file", str(path)), RunOptions(how.timeout, claims=True, output=output.fileno()))
         output.seek(0)
         printed = output.read().decode("utf-8", "replace")
     if trace.script.outcome == "interrupted":
         return INTERRUPTED
     bundled = lessons.bundled(name) is not None
     place = Place(way, name if bundled else os.path.abspath(path), script_source(trace))
-    if restart:
+    if how.restart:
         place.save([])
-    return go_through(Ran(name, trace, printed, place), way, given, options)
+    return go_through(Ran(name, trace, printed, place), way, given, Screen(options, write))
 
 
 def _answers(text: str) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tensorlens.course import curriculum
@@ -45,18 +45,25 @@ class Ran:
         return taken.stop if taken else 1
 
 
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """Where the talk is shown, and how."""
+
+    options: RenderOptions
+    write: Callable[[str], None]
+
+
 class _Session:
     """What both ways of going through a lesson share: writing, asking, keeping the place."""
 
-    def __init__(self, ran: Ran, asking: Asking | None, options: RenderOptions) -> None:
+    def __init__(self, ran: Ran, screen: Screen) -> None:
         self.ran = ran
-        self.asking = asking
-        self.options = options
+        self.options = screen.options
+        self._write = screen.write
         self._unkept = False
 
     def write(self, lines: Iterable[Line]) -> None:
-        sys.stdout.write(to_text(lines, self.options.color))
-        sys.stdout.flush()
+        self._write(to_text(lines, self.options.color))
 
     def say(self, text: str, style: str = "plain") -> None:
         self.write(paragraph(safe(text), self.options.width, style=style, hang=4))
@@ -86,7 +93,7 @@ class _Session:
 class Stepping(_Session):
     """`run NAME --step`."""
 
-    def run(self) -> int:
+    def run(self, asking: Asking | None) -> int:
         """Show the steps: all of them where nobody is to be asked, else as they are asked for."""
         found = steps(self.ran.trace, script_file(self.ran.trace))
         title, teaches = docstring(self.ran.trace)
@@ -95,12 +102,12 @@ class Stepping(_Session):
         self.write([[]])
         if found:
             self.say("+ new, * changed by the step", "quiet")
-        if self.asking is None:
+        if asking is None:
             for number in range(len(found)):
                 self._show(found, number, whole=False)
             self._end()
             return 0
-        return self._interactive(found, self.asking)
+        return self._interactive(found, asking)
 
     def _interactive(self, found: Sequence[Step], asking: Asking) -> int:
         kept = self.ran.place.load()
@@ -191,7 +198,7 @@ class Quiz(_Session):
         hidden = without_comments(self.ran.place.source)
         new = shown.source_lines(hidden, above + 1, question.last, self.options.width)
         self.write([[], *([*_squeezed(new), []] if new else [])])
-        self.write(shown.question_lines(question, number + 1, len(asked), self.options))
+        self.write(shown.question_lines(asked, number, self.options))
         return asking.ask(
             f"    {question.prompt.rpartition(chr(10))[2]}", lambda typed: "q" if typed == "q" else question.read(typed)
         )
@@ -199,7 +206,7 @@ class Quiz(_Session):
     def _reveal(self, asked: Sequence[Question], number: int, answer: str) -> None:
         """The measured answer; what the lines did once no question about them is left."""
         question = asked[number]
-        self.write(shown.answer_lines(question, answer, self.options))
+        self.write(shown.answer_lines(asked, number, answer, self.options))
         if any(each.last == question.last for each in asked[number + 1 :]):
             return
         above = max((each.last for each in asked[:number] if each.last < question.last), default=0)
@@ -265,7 +272,7 @@ def _squeezed(lines: Sequence[Line]) -> list[Line]:
     return kept
 
 
-def go_through(ran: Ran, way: Way, answers: Iterable[str] | None, options: RenderOptions) -> int:
+def go_through(ran: Ran, way: Way, answers: Iterable[str] | None, screen: Screen) -> int:
     """Go through a lesson; `answers` are given instead of typed. Without them, and without a terminal to ask at, the
     steps are shown one after the other, and a quiz reads the lines of standard input.
 
@@ -273,10 +280,12 @@ def go_through(ran: Ran, way: Way, answers: Iterable[str] | None, options: Rende
         UsageError: there is nothing to ask about.
     """
     texts = {statement.id: statement.text for statement in STATEMENTS}
-    options = replace(options, lesson=True, statements=texts)
-    alone = answers is None and not sys.stdin.isatty()
+    screen = replace(screen, options=replace(screen.options, lesson=True, statements=texts))
+    color = screen.options.color
+    typed = answers is None and sys.stdin.isatty()
     if way == "step":
-        return Stepping(ran, None if alone else Asking(answers, options.color), options).run()
+        asked = answers is not None or (typed and sys.stdout.isatty())
+        return Stepping(ran, screen).run(Asking(answers, color) if asked else None)
     if not questions(ran.place.source, ran.trace.claims):
         raise UsageError(f"{ran.name} has no claims to ask about (lines that begin with #:); --step shows its lines")
-    return Quiz(ran, None, options).run(Asking(sys.stdin if alone else answers, options.color))
+    return Quiz(ran, screen).run(Asking(sys.stdin if answers is None and not typed else answers, color))

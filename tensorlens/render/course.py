@@ -99,12 +99,14 @@ def claim_lines(claim: Claim, options: RenderOptions) -> list[Line]:
     return lines
 
 
-def question_lines(question: Question, number: int, total: int, options: RenderOptions) -> list[Line]:
-    """What is asked, all but its last line; the sentence of an article that it puts to the test comes first, where it
-    gives nothing away."""
+def question_lines(asked: Sequence[Question], number: int, options: RenderOptions) -> list[Line]:
+    """What question `number` asks, all but its last line. The sentence of an article that it puts to the test comes
+    first, unless that says how a later line ends."""
+    question, later = asked[number], asked[number + 1 :]
     lines: list[Line] = []
-    head: Line = [(f"{number} of {total}  ", "gutter")]
-    stated = options.statements.get(question.claim.id or "", "") if question.kind == "verdict" else ""
+    head: Line = [(f"{number + 1} of {len(asked)}  ", "gutter")]
+    ends = any(each.kind == "ending" and each.claim.id == question.claim.id for each in later)
+    stated = options.statements.get(question.claim.id or "", "") if question.kind == "verdict" and not ends else ""
     if stated:
         lines += paragraph(safe(f"an article states: {stated}; here:"), options.width, head, "quiet", hang=4)
         head = [("    ", "plain")]
@@ -112,15 +114,22 @@ def question_lines(question: Question, number: int, total: int, options: RenderO
     return [*lines, *paragraph(safe(text), options.width, head, "code", hang=4)]
 
 
-def answer_lines(question: Question, answer: str, options: RenderOptions) -> list[Line]:
-    """Whether an answer was right, what was measured, and what the claim is about."""
+def answer_lines(asked: Sequence[Question], number: int, answer: str, options: RenderOptions) -> list[Line]:
+    """Whether an answer was right, what was measured, and what the claim is about: less what later questions ask."""
+    question, later = asked[number], asked[number + 1 :]
     right = question.is_right(answer)
     word = "right" if right else "the answer" if answer == DONT_KNOW else "wrong"
     head: Line = [(f"    {word}: ", "good" if right else "bad")]
     lines = paragraph(safe(question.measured), options.width, head, hang=6)
-    said = question.claim.id if question.kind == "verdict" and question.claim.id else "\0"  # it stands above
+    hidden = []
+    if any(each.last == question.last for each in later) or (
+        question.kind == "value" and len(question.claim.values) < 2
+    ):
+        hidden.append("seen: ")
+    stands_above = question.kind == "verdict"
+    if question.claim.id and (stands_above or any(each.claim.id == question.claim.id for each in later)):
+        hidden.append(question.claim.id)
     for text in claim_details(question.claim, options):
-        only_value = question.kind == "value" and text.startswith("seen: ") and len(question.claim.values) < 2
-        if not only_value and not text.startswith(said):
+        if not text.startswith(tuple(hidden)):
             lines += paragraph(safe(text), options.width, [("      ", "plain")], "quiet")
     return lines
