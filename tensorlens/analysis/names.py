@@ -18,6 +18,7 @@ from tensorlens.source import one_line, text_of
 
 MAX_NAME = 40
 _Place = tuple[str, str, int]  # file, function, line
+_Scope = tuple[str, str]  # file, function
 
 
 class Names:
@@ -30,7 +31,7 @@ class Names:
         names = [binding.name for binding in trace.end.bindings if "." in binding.name]
         self._holders = {name.partition(".")[0].partition("[")[0] for name in names}
         self._assigned: dict[int, dict[int, str]] = defaultdict(dict)  # tensor -> event -> name
-        self._used: dict[int, str] = {}
+        self._used: dict[int, dict[_Scope, str]] = defaultdict(dict)  # tensor -> function -> what it calls the tensor
         self._places: dict[int, int] = {}  # tensor -> the storage it was last seen in
         self._operands: dict[tuple[int, str, int], list[str | None]] = {}
         self._latest: dict[tuple[int, str, str], int] = {}  # (site, mode, name) -> the last tensor stored there
@@ -39,7 +40,7 @@ class Names:
 
     def of(self, tensor: int, at: int | None = None) -> str:
         """The name of `tensor`, as the line of event `at` would say it; never empty."""
-        name = self.given(tensor, at) or self._used.get(tensor) or self._made_by(tensor)
+        name = self.given(tensor, at) or self._passing(tensor, at)
         return name or f"a tensor of shape {shape_text(self._trace.tensors[tensor])}"
 
     def given(self, tensor: int, at: int | None = None) -> str | None:
@@ -53,6 +54,23 @@ class Names:
             return None
         before = [event for event in assigned if at is None or event <= at]
         return assigned[max(before) if before else min(assigned)]
+
+    def _passing(self, tensor: int, at: int | None) -> str:
+        """The name of a tensor that the line of event `at` stores nowhere: what its function calls it on another line,
+        or the expression that made it there. A function that it was passed to may use a name for it that means another
+        tensor here: that name is taken only for what a line of a third function made."""
+        used, made = self._used.get(tensor, {}), self._trace.tensors[tensor].created_by
+        here = self._trace.event(at if at is not None else made)
+        scope, maker = self._scope(here), self._scope(self._trace.event(made))
+        if scope in used:
+            return used[scope]
+        text = self._made_by(tensor)
+        return text if text and scope == maker else next(iter(used.values()), text)
+
+    def _scope(self, event: Event | None) -> _Scope | None:
+        """The file and the function of the line of an event."""
+        site = getattr(event, "site", None)
+        return None if site is None else place_of(self._trace.sites[site])[:2]
 
     def quoted(self, tensor: int, at: int | None = None) -> str:
         """The name for prose: code in backticks, a description without."""
@@ -108,8 +126,8 @@ class Names:
         calls = list(_with_last_of_line(self._trace))
         for call, last in calls:
             for access, name in zip(call.inputs, self.operands(call), strict=False):
-                if name and access.tensor not in self._used:
-                    self._used[access.tensor] = name
+                if name:
+                    self._used[access.tensor].setdefault(place_of(self._trace.sites[call.site])[:2], name)
             for access, name in self._outputs(call, last):
                 self._assigned[access.tensor][call.index] = name
                 self._latest[call.site, call.mode, name] = access.tensor
@@ -139,7 +157,9 @@ class Names:
 
     def _agrees(self, tensor: int, name: str, site: int) -> bool:
         """Whether nothing says that the tensor got another of the names that its line stores to."""
-        others = {*self._bound.get(tensor, ()), self._used.get(tensor, name)} & {*self._trace.sites[site].targets}
+        others = {*self._bound.get(tensor, ()), *self._used.get(tensor, {}).values()} & {
+            *self._trace.sites[site].targets
+        }
         return not others or name in others
 
     def _may_be_value(self, call: Call, site: Site) -> bool:

@@ -97,9 +97,9 @@ def _from(ledger: Ledger, names: dict[int, str]) -> str:
     held = [name for name in others if "." in name and "(" not in name]
     own = [name for name in others if name not in held]
     counted = len(parameters) > (1 if others else MANY)
-    return listed(
-        [*own, *([f"{len(parameters)} parameters"] if counted else (names[tensor] for tensor in parameters)), *held]
-    )
+    if counted:  # said in any case: "and 1 more" would make one thing of all of them
+        return listed([*own[: MANY - 1], f"{len(parameters)} parameters", *own[MANY - 1 :], *held])
+    return listed([*own, *(names[tensor] for tensor in parameters), *held])
 
 
 def _by(grad_fns: Sequence[str]) -> str:

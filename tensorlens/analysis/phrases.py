@@ -111,9 +111,11 @@ class Phrases:
             if name in _READS and call.inputs:
                 read = call.inputs[0].tensor
                 yield Fact(self._names.of(read, call.index), _READS[name], self._ledger.mark(read), "passing")
-        last = calls[-1]
+        last, left = calls[-1], visit.made.keys() - visit.consumed
         if last.op.endswith(_LOOKS):
             return
+        if len(left) > 1 and not self._names.syntax.is_direct(self._trace.sites[last.site], last.op):
+            return  # library code made several tensors: none of them alone is the value (`net.state_dict()`)
         for access in last.outputs:
             if visit.made.get(access.tensor) is last and access.tensor in visit.states:
                 yield replace(self._new(access.tensor, last, visit), kind="passing")
@@ -213,7 +215,10 @@ class Phrases:
         text += "" if event.mode == "inference" else f" ({event.cause})"
         if event.decorator:
             return [Fact("", f"{text} in each call")]
-        return [Fact("", text + (" in this block" if place in self._blocks[False] else " from here on"))]
+        if place not in self._blocks[False]:
+            return [Fact("", f"{text} from here on")]
+        called = self._names.syntax.is_call(self._trace.sites[event.site])  # it turns the mode off by itself
+        return [Fact("", text + (" in this call" if called else " in this block"))]
 
     def _place(self, event: GradMode) -> tuple[str, str, int]:
         return place_of(self._trace.sites[event.site])
