@@ -77,11 +77,39 @@ def test_where_a_batch_is_put_together_in_another_order_no_name_is_guessed(run: 
         ("rest = float(x.sum().detach())", "x.sum().detach(): read as a number"),
         ("rest = (x * 2).tolist()", "x * 2: read as a list"),
         ("if x.sum() > 2: pass", "x.sum() > 2: read as true or false"),
+        ("if x[0] == 1: pass", "x[0] == 1: read as true or false"),
+        ("if x[0]: pass", "x[0]: read as true or false"),
         ("print(x.mean())", "x.mean(): from x by MeanBackward0"),
     ],
 )
 def test_a_line_that_keeps_no_tensor_is_told_by_what_it_comes_to(run: Run, line: str, fact: str) -> None:
     assert told(run(f"x = torch.ones(3, requires_grad=True)\n{line}\n"))[line] == [fact]
+
+
+def test_a_tensor_that_is_only_passed_on_is_not_called_by_the_name_of_a_parameter_that_it_is_passed_to(
+    run: Run,
+) -> None:
+    facts = told(run("def f(x):\n    return x.sum()\nx = torch.ones(3)\nout = f(x * 2)\nf(x[:2])\n"))
+    assert facts["out = f(x * 2)"] == ["x * 2: from x, no grad"]
+    assert facts["f(x[:2])"] == ["x[:2]: view of x"]
+
+
+@pytest.mark.parametrize("line", ["net.state_dict()", "torch.save(net.state_dict(), '/dev/null')"])
+def test_one_of_the_tensors_that_library_code_makes_is_not_told_as_its_value(run: Run, line: str) -> None:
+    assert line not in told(run(f"net = torch.nn.Linear(3, 4)\n{line}\n"))
+
+
+def test_parameters_are_counted_also_where_a_line_takes_many_tensors(run: Run) -> None:
+    made = "net = torch.nn.LSTM(2, 2)\nx = torch.ones(3, 1, 2)\nh, c = torch.ones(1, 1, 2), torch.ones(1, 1, 2)\n"
+    facts = told(run(f"{made}out, _ = net(x, (h, c))\n"))
+    assert facts["out, _ = net(x, (h, c))"][0].startswith("out: from x, h, 4 parameters and 1 more by")
+
+
+def test_a_call_that_turns_recording_off_by_itself_is_no_block(run: Run) -> None:
+    made = "p = torch.nn.Parameter(torch.ones(2))\nupdate = torch.optim.swa_utils.get_ema_multi_avg_fn()\n"
+    facts = told(run(f"{made}update([p], [p], 1)\nwith torch.no_grad():\n    p * 2\n"))
+    assert ": gradient recording off (no_grad) in this call" in facts["update([p], [p], 1)"]
+    assert facts["with torch.no_grad():"] == [": gradient recording off (no_grad) in this block"]
 
 
 def test_a_function_that_returns_what_a_module_made_has_a_row(run: Run) -> None:

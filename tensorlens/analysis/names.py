@@ -20,6 +20,7 @@ from tensorlens.source import one_line, text_of
 
 MAX_NAME = 40
 _Place = tuple[str, str, int]  # file, function, line
+_Scope = tuple[str, str]  # file, function
 
 
 class Names:
@@ -33,7 +34,7 @@ class Names:
         names = [binding.name for binding in trace.end.bindings if "." in binding.name]
         self._holders = {name.partition(".")[0].partition("[")[0] for name in names}
         self._assigned: dict[int, dict[int, str]] = defaultdict(dict)  # tensor -> event -> name
-        self._used: dict[int, str] = {}
+        self._used: dict[int, dict[_Scope, str]] = defaultdict(dict)  # tensor -> function -> what it calls the tensor
         self._owners = _owners_of_gradients(trace)
         self._places: dict[int, int] = {}  # tensor -> the storage it was last seen in
         self._operands: dict[tuple[int, str, int], list[str | None]] = {}
@@ -44,7 +45,7 @@ class Names:
 
     def of(self, tensor: int, at: int | None = None) -> str:
         """The name of `tensor`, as the line of event `at` would say it; never empty."""
-        name = self.given(tensor, at) or self._gradient(tensor) or self._used.get(tensor) or self._made_by(tensor)
+        name = self.given(tensor, at) or self._gradient(tensor) or self._passing(tensor, at)
         return name or f"a tensor of shape {shape_text(self._trace.tensors[tensor])}"
 
     def given(self, tensor: int, at: int | None = None) -> str | None:
@@ -67,6 +68,23 @@ class Names:
         owner = self._owners.get(tensor)
         name = None if owner is None else self.given(owner)
         return None if name is None else f"{name}.grad"
+
+    def _passing(self, tensor: int, at: int | None) -> str:
+        """The name of a tensor that the line of event `at` stores nowhere: what its function calls it on another line,
+        or the expression that made it there. A function that it was passed to may use a name for it that means another
+        tensor here: that name is taken only for what a line of a third function made."""
+        used, made = self._used.get(tensor, {}), self._trace.tensors[tensor].created_by
+        here = self._trace.event(at if at is not None else made)
+        scope, maker = self._scope(here), self._scope(self._trace.event(made))
+        if scope in used:
+            return used[scope]
+        text = self._made_by(tensor)
+        return text if text and scope == maker else next(iter(used.values()), text)
+
+    def _scope(self, event: Event | None) -> _Scope | None:
+        """The file and the function of the line of an event."""
+        site = getattr(event, "site", None)
+        return None if site is None else place_of(self._trace.sites[site])[:2]
 
     def quoted(self, tensor: int, at: int | None = None) -> str:
         """The name for prose: code in backticks, a description without."""
@@ -139,7 +157,7 @@ class Names:
             known = self._trace.sites[call.site]
             for access, name in zip(call.inputs, self.operands(call), strict=False):
                 if name:
-                    self._used.setdefault(access.tensor, name)
+                    self._used[access.tensor].setdefault(place_of(known)[:2], name)
                     heard[known.span.file, known.function][name].add(access.tensor)
             for access, name in self._outputs(call):
                 self._assign(access.tensor, call.index, name, (call.site, call.mode))

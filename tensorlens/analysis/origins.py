@@ -163,9 +163,9 @@ def _from(ledger: Ledger, names: dict[int, str], more: bool = False) -> str:
     held = [name for name in others if _is_held(name)]
     own = [name for name in others if not _is_held(name)]
     counted = len(parameters) > (1 if others or more else MANY)
-    return listed(
-        [*own, *([f"{len(parameters)} parameters"] if counted else (names[tensor] for tensor in parameters)), *held]
-    )
+    if counted:  # said in any case: "and 1 more" would make one thing of all of them
+        return listed([*own[: MANY - 1], f"{len(parameters)} parameters", *own[MANY - 1 :], *held])
+    return listed([*own, *(names[tensor] for tensor in parameters), *held])
 
 
 def _is_held(name: str) -> bool:

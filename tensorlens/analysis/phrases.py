@@ -126,11 +126,13 @@ class Phrases:
                 called = self._names.of(read, call.index)
                 if self._names.syntax.reads(self._trace.sites[call.site], call.op, called):
                     yield Fact(called, _READS[name], self._ledger.mark(read), "passing")
-        last = calls[-1]
+        last, left = calls[-1], visit.made.keys() - visit.consumed
         site = self._trace.sites[last.site]
-        stored = bool(site.targets) and not self._names.syntax.is_direct(site, last.op)
-        if last.op.endswith(_LOOKS) or stored:  # what is stored and bears no name is no tensor, or another
+        is_direct = self._names.syntax.is_direct(site, last.op)
+        if last.op.endswith(_LOOKS) or (site.targets and not is_direct):  # what is stored is no tensor, or another
             return
+        if len(left) > 1 and not is_direct:
+            return  # library code made several tensors: none of them alone is the value (`net.state_dict()`)
         for access in last.outputs:
             if visit.made.get(access.tensor) is last and access.tensor in visit.states:
                 yield replace(self._new(access.tensor, last, visit), kind="passing")
@@ -234,7 +236,10 @@ class Phrases:
         text += "" if event.mode == "inference" else f" ({event.cause})"
         if event.decorator:
             return [Fact("", f"{text} in each call")]
-        return [Fact("", text + (" in this block" if place in self._blocks[False] else " from here on"))]
+        if place not in self._blocks[False]:
+            return [Fact("", f"{text} from here on")]
+        called = self._names.syntax.is_call(self._trace.sites[event.site])  # it turns the mode off by itself
+        return [Fact("", text + (" in this call" if called else " in this block"))]
 
     def _place(self, event: GradMode) -> tuple[str, str, int]:
         return place_of(self._trace.sites[event.site])

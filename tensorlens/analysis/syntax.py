@@ -17,6 +17,7 @@ OPERATORS: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
     ast.MatMult: "@", ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
 }  # fmt: skip
+_CONVERSIONS = (".__bool__", ".__float__", ".__int__", ".__index__", ".__complex__")
 _PLAIN = (ast.Name, ast.Attribute, ast.Subscript)
 
 
@@ -111,6 +112,10 @@ class Syntax:
             return True
         return any(ast.unparse(part) == name for part in _call_operands(node, method=True))
 
+    def is_call(self, site: Site) -> bool:
+        """Whether the expression at `site` is a call."""
+        return isinstance(self.node(site.span), ast.Call)
+
     def unpacked(self, site: Site) -> tuple[str, ...]:
         """The names that the items of what is iterated at `site` go to: `q, k, v = qkv`, `for row in table`."""
         node = self.node(site.span)
@@ -137,6 +142,8 @@ class Syntax:
     def operands(self, site: Site, op: str) -> list[ast.expr]:
         """The parts of the expression at `site` that can hold the inputs of `op`, in order; [] if it isn't direct."""
         node = self.node(site.span)
+        if op.endswith(_CONVERSIONS) and not isinstance(node, ast.Call):
+            return []  # `if x[0] > 2:` asks for the truth of the comparison, not of its parts
         if isinstance(node, ast.Call) and self.is_direct(site, op):
             return list(_call_operands(node, method=op.startswith("Tensor.")))
         if isinstance(node, ast.BinOp):

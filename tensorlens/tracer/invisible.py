@@ -10,7 +10,7 @@ import re
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
@@ -49,6 +49,27 @@ def invisible(recorder: Recorder) -> Iterator[None]:
 # --- warnings -------------------------------------------------------------------------------------------------------
 
 
+def _known_to_torchscript(replacement: Any, original: Any) -> Callable[[], None]:
+    """Makes TorchScript take a replacement for the operator that the original function stands for: it goes by identity
+    and would compile ours instead. Returns what undoes it."""
+    from torch.jit import _builtins
+
+    op = next((op for function, op in _builtins._builtin_ops if function is original), None)
+    if op is None:
+        return lambda: None
+    pair = (replacement, op)
+    _builtins._builtin_ops.append(pair)  # of these the table is built when it is first asked for
+    if _builtins._builtin_table is not None:
+        _builtins._builtin_table[id(replacement)] = op
+
+    def undo() -> None:
+        _builtins._builtin_ops[:] = [known for known in _builtins._builtin_ops if known is not pair]
+        if _builtins._builtin_table is not None:
+            _builtins._builtin_table.pop(id(replacement), None)
+
+    return undo
+
+
 @contextmanager
 def _warnings_reattributed(recorder: Recorder) -> Iterator[None]:
     show = warnings._showwarnmsg  # type: ignore[attr-defined]
@@ -67,6 +88,7 @@ def _warnings_reattributed(recorder: Recorder) -> Iterator[None]:
 
     warn = warnings.warn
     warnings.warn = _counting_visible_frames(recorder, warn)
+    scripted = _known_to_torchscript(warnings.warn, warn)
     warnings._showwarnmsg = _reattributing(recorder, show)  # type: ignore[attr-defined]
     for name, change in changers.items():
         setattr(warnings, name, keeping_ours_first(change))
@@ -76,6 +98,7 @@ def _warnings_reattributed(recorder: Recorder) -> Iterator[None]:
         yield
     finally:
         warnings.warn = warn
+        scripted()
         warnings._showwarnmsg = show  # type: ignore[attr-defined]
         for name, change in changers.items():
             setattr(warnings, name, change)
