@@ -38,7 +38,7 @@ def kinds_of(value: Any, depth: int = 4) -> Any:
     """What of an argument may decide which nodes a call makes: types, and the values of switches and names."""
     kind = type(value)
     if isinstance(value, torch.Tensor):
-        return value.dim(), value.requires_grad
+        return value.ndim, value.requires_grad
     if kind is bool or kind is str:
         return value
     if kind in (list, tuple) and depth:
@@ -79,7 +79,7 @@ class GraphNodes:
         if not count or nodes[0] == nodes[1]:
             return [UNCHANGED] * count
         first = tensors[0]
-        kind = (*kind, nodes[1] - nodes[0], count, first.dim(), first.dtype, first._base is not None)
+        kind = (*kind, nodes[1] - nodes[0], count, first.ndim, first.dtype, first._base is not None)
         if count > FEW:
             return self._of_many(kind, tensors, nodes)
         places = [self.place((*kind, n), tensor, nodes) for n, tensor in enumerate(tensors)]
