@@ -17,7 +17,7 @@ from recording import traced
 from torch.testing._internal.common_methods_invocations import op_db
 
 from tensorlens.model import Call, State, Trace
-from tensorlens.tracer import compiled
+from tensorlens.tracer import compiled, nodes
 from tensorlens.tracer.recorder import Recorder
 
 STACK = 128 * 1024  # bytes: freeing a chain of 4,000 wrapped nodes overflows it
@@ -86,6 +86,21 @@ def wrapped_by(steps: int) -> int:
 def test_wrappers_do_not_grow_with_the_run(short_way: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "ShortWay", short_way)
     assert 0 < wrapped_by(steps=3) == wrapped_by(steps=60)
+
+
+def test_a_run_that_may_read_no_more_names_no_wrong_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nodes, "MAX_READS", 2)
+
+    def program() -> None:
+        x = torch.ones(3, requires_grad=True)
+        y = x * 2
+        z = y + 1
+        z.sin_()
+        y.exp_()
+        z.t().mul_(2)
+
+    known = {(state.grad_fn, state.node is None) for state in states_by_call(traced(program), "program")}
+    assert known == {("MulBackward0", False), ("AddBackward0", False), (None, True)}
 
 
 # --- the nodes that are named are the ones that PyTorch made ---------------------------------------------------------

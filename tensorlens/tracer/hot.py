@@ -29,7 +29,7 @@ from tensorlens.tracer import compiled, ops
 from tensorlens.tracer.frames import Sites, frame_at
 from tensorlens.tracer.identity import Entry, Identity, text_of
 from tensorlens.tracer.net import Net, pass_over
-from tensorlens.tracer.nodes import GraphNodes
+from tensorlens.tracer.nodes import UNREAD, GraphNodes
 from tensorlens.tracer.ops import LONG, ORDINARY, SIMPLE, VIEW
 from tensorlens.tracer.originals import data_ptr, untyped_storage
 
@@ -127,7 +127,7 @@ class Hot(TorchFunctionMode):
         if graph >= 2 and not leaf:
             first = _next_sequence() - drawn
             place = self.graph_nodes.place(_graph_kind(site, key), result, (first, first + drawn))
-            if place is None:
+            if place is None or place is UNREAD:
                 return None
             name, offset = place
         way, base = self.ways[func], result._base

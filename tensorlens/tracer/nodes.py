@@ -16,6 +16,7 @@ import torch
 from tensorlens.journal import NONE, SAME
 
 MAX_READS = 5_000  # wrappers: freeing a chain of so many needs a small part of a thread's stack
+MAX_KINDS = 50_000  # a program may give a function another text at each call
 FEW = 8  # results of one call whose nodes are looked at one by one
 
 Node = tuple[str | None, int]  # name and sequence number
@@ -23,6 +24,7 @@ Place = tuple[str, int]  # name, and sequence number less the first one that the
 
 UNCHANGED: Node = (None, SAME)
 UNKNOWN: Node = (None, NONE)
+UNREAD: Place = ("", 0)
 
 
 def read_node(tensor: torch.Tensor) -> Node:
@@ -64,13 +66,17 @@ class GraphNodes:
 
     def place(self, kind: Hashable, tensor: torch.Tensor, nodes: tuple[int, int]) -> Place | None:
         """Where the node of `tensor` is among the sequence numbers `nodes` (first, end) of a call; None if an earlier
-        call recorded it. `kind`: what all calls with nodes at the same places have in common."""
+        call recorded it, `UNREAD` once the run has read `grad_fn` too often. `kind`: what all calls with nodes at the
+        same places have in common."""
         try:
             return self._places[kind]
         except KeyError:
+            if self._left <= 0:
+                return UNREAD
             name, sequence = self.read(tensor)
             found = None if name is None or not nodes[0] <= sequence < nodes[1] else (name, sequence - nodes[0])
-            self._places[kind] = found
+            if len(self._places) < MAX_KINDS:
+                self._places[kind] = found
             return found
 
     def of_results(self, kind: tuple[Any, ...], tensors: Sequence[torch.Tensor], nodes: tuple[int, int]) -> list[Node]:
@@ -83,16 +89,22 @@ class GraphNodes:
         if count > FEW:
             return self._of_many(kind, tensors, nodes)
         places = [self.place((*kind, n), tensor, nodes) for n, tensor in enumerate(tensors)]
-        return [UNCHANGED if place is None else (place[0], nodes[0] + place[1]) for place in places]
+        return [_node_at(place, nodes[0]) for place in places]
 
     def _of_many(self, kind: tuple[Any, ...], tensors: Sequence[torch.Tensor], nodes: tuple[int, int]) -> list[Node]:
         """Of many results: their nodes are one and the same, or follow each other at equal distances."""
         last = len(tensors) - 1
         places = [self.place((*kind, n), tensors[n], nodes) for n in (0, 1, last)]
-        if None in places:
+        if None in places or UNREAD in places:
             return [UNKNOWN] * len(tensors)
         (name, start), (_, second), (_, end) = places  # type: ignore[misc]
         step = second - start
         if {place[0] for place in places if place is not None} != {name} or start + step * last != end:
             return [UNKNOWN] * len(tensors)
         return [(name, nodes[0] + start + step * n) for n in range(len(tensors))]
+
+
+def _node_at(place: Place | None, first: int) -> Node:
+    if place is None:
+        return UNCHANGED
+    return UNKNOWN if place is UNREAD else (place[0], first + place[1])
