@@ -177,11 +177,11 @@ class Untracked:
                 if touched.get(number) is None and (recorded or self._watches[number].saved):
                     version = inputs[2 * position + 1]
                     touched[number] = tensor if version != NONE and tensor._version != version else None
-        guards = [(number, watch) for number, watch in self._guards.pairs if number not in touched]
-        if not touched and not guards:
+        if not touched and not self._guards:
             return
         place = place_of(self.recorder, frame)
-        for _, watch in guards:
+        guards = [watch for number, watch in self._guards.pairs if number not in touched]
+        for watch in guards if touched or self._guards.is_any_changed() else ():
             if watch.memory.is_there() and watch.is_changed():
                 self._compare(watch, None, frame, place, before)
         for number, writer in touched.items():
