@@ -28,7 +28,7 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     PyObject *recorder, *otherwise, *calling, *identity; /* a `Hot`, what it hands calls to, its `Identity` */
-    PyObject *ways, *plans, *codes, *rows, *detours, *watched, *known, *blocks, *numbers; /* their tables */
+    PyObject *ways, *plans, *codes, *rows, *detours, *watched, *guarded, *known, *blocks, *numbers; /* their tables */
     PyObject *atoms, *risks, *note_risk, *tensor, *parameter, *next_sequence, *grad_enabled, *only_cpu; /* see hot.py */
 } ShortWay;
 
@@ -562,12 +562,30 @@ accesses_of(Call *call)
     return accesses;
 }
 
+/* Whether some input of a call lies in memory that is watched. */
+static int
+touches_watched(ShortWay *self, Call *call)
+{
+    int found = 0;
+    for (Py_ssize_t n = 0; n < call->count && found == 0; n++) {
+        PyObject *entry = entry_of(self, call->inputs[n].tensor);
+        if (entry != NULL)
+            found = PySet_Contains(self->watched, PyTuple_GET_ITEM(entry, 3));
+    }
+    return found;
+}
+
 /* Whether a call concerns memory that can be written past a version counter. */
 static int
 is_watched(ShortWay *self, Call *call)
 {
     if (PySet_GET_SIZE(self->watched) == 0)
         return 0;
+    if (PyList_GET_SIZE(self->guarded) == 0) {
+        int touches = touches_watched(self, call);
+        if (touches != 1)
+            return touches;
+    }
     PyObject *tensors = tensors_of(call), *answer = NULL;
     if (tensors != NULL) {
         PyObject *arguments[] = {self->recorder, tensors, call->first, (PyObject *)call->frame};
@@ -731,15 +749,15 @@ deallocate(PyObject *self)
 static PyObject *
 create(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"recorder", "otherwise", "calling", "identity", "ways",  "plans",   "codes",  "rows",   "detours",   "watched", "known",
+    static char *names[] = {"recorder", "otherwise", "calling", "identity", "ways",  "plans",   "codes",  "rows",   "detours",   "watched", "guarded", "known",
                             "blocks",   "numbers",   "atoms",    "risks", "note_risk", "tensor", "parameter", "next_sequence",
                             "grad_enabled", "only_cpu", NULL};
-    PyObject *m[21];
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$OOOOO!O!O!O!O!O!O!O!OO!O!OOOOOO", names, &m[0], &m[1], &m[2], &m[3],
+    PyObject *m[22];
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$OOOOO!O!O!O!O!O!O!O!O!OO!O!OOOOOO", names, &m[0], &m[1], &m[2], &m[3],
                                      &PyDict_Type, &m[4], &PyDict_Type, &m[5], &PyDict_Type, &m[6], &PyList_Type, &m[7],
-                                     &PySet_Type, &m[8], &PySet_Type, &m[9], &PyDict_Type, &m[10], &PyDict_Type, &m[11],
-                                     &m[12], &PySet_Type, &m[13], &PyDict_Type, &m[14], &m[15], &m[16], &m[17], &m[18],
-                                     &m[19], &m[20]))
+                                     &PySet_Type, &m[8], &PySet_Type, &m[9], &PyList_Type, &m[10], &PyDict_Type, &m[11],
+                                     &PyDict_Type, &m[12], &m[13], &PySet_Type, &m[14], &PyDict_Type, &m[15], &m[16],
+                                     &m[17], &m[18], &m[19], &m[20], &m[21]))
         return NULL;
     ShortWay *self = (ShortWay *)type->tp_alloc(type, 0);
     if (self == NULL)

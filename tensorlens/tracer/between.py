@@ -21,11 +21,16 @@ _NAMES = {"LOAD_NAME", "LOAD_GLOBAL", "LOAD_FAST", "LOAD_DEREF", "STORE_NAME", "
 
 def place_of(recorder: Any, frame: FrameType | None) -> Place:
     """The user's frames from `frame` outwards."""
-    found = []
-    while (frame := recorder.sites.frame(frame)) is not None:
-        found.append((frame.f_code, frame.f_lasti))
+    sites, found = recorder.sites, []
+    codes = sites.by_id
+    while frame is not None:
+        code = frame.f_code
+        offsets = codes[id(code)] if id(code) in codes else sites.offsets(code)
+        if offsets is not None and sites.is_user(code.co_filename):
+            found.append((code, frame.f_lasti))
         frame = frame.f_back
-    return tuple(reversed(found))
+    found.reverse()
+    return tuple(found)
 
 
 def changed_between(recorder: Any, before: Place, now: Place, frame: FrameType | None) -> tuple[int, ...]:

@@ -53,6 +53,7 @@ def short_way(recorder: Any, otherwise: Any, atoms: set[Any]) -> Any:
         rows=recorder.rows,
         detours=recorder.detours,
         watched=recorder.watched,
+        guarded=recorder.guarded,
         known=identity.known,
         blocks=identity.blocks,
         numbers=identity.numbers,

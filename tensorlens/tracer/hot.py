@@ -73,6 +73,7 @@ class Hot(TorchFunctionMode):
         self.unwritten: list[Any] = []  # states of tensors first met as inputs, for the next CALL row
         self.detours: set[str] = set()  # why every call takes the long way just now
         self.watched: set[int] = set()  # storages that can be written past a version counter
+        self.guarded: list[Any] = []  # of these, what is compared after every call
         way: Any = MethodType(_short_way(self), self)
         if compiled.ShortWay is not None:
             way = compiled.short_way(self, way, ATOMS)

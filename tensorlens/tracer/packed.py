@@ -42,6 +42,7 @@ def following(recorder: Recorder, pack: Any, unpack: Any) -> tuple[Callable[[Any
         if recorder.paused:
             return Packed(pack(tensor), NONE, NONE, NONE, NONE)
         known = (NONE, NONE, NONE, NONE)
+        recorder.untracked.packs = True
         with Net(recorder, "what a hook packs"), torch._C.DisableTorchFunction():
             _, number, _, storage = recorder.identity.entry(tensor)
             known = number, storage, version_of(tensor), torch._C._autograd._get_sequence_nr() - 1

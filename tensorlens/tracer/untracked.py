@@ -5,8 +5,8 @@ of (a NumPy array, DLPack, a storage). Only from then on is anything watched, an
 saved is compared:
 
 - where torch makes the writes, after each call that writes there;
-- where it does not, after each call, so that a change is noticed with the line that made it; larger memory after a call
-  that touches it, and before a backward pass.
+- where it does not, the small memory used last after each call, so that a change is noticed with the line that made it
+  (`guards`); other memory after a call that touches it, and before a backward pass.
 
 Calls that do not touch watched memory keep to the short way (`concerns`). `leftovers` then tells which nodes had saved
 what was changed. A run that opens no way pays nothing.
@@ -23,6 +23,7 @@ import torch
 
 from tensorlens.journal import NONE, NOTICED
 from tensorlens.tracer.between import Place, changed_between, place_of
+from tensorlens.tracer.guards import Guards
 from tensorlens.tracer.originals import data_ptr, untyped_storage
 from tensorlens.tracer.recorder import Recorder
 from tensorlens.tracer.watch import (
@@ -31,14 +32,13 @@ from tensorlens.tracer.watch import (
     address_of,
     difference,
     extent_of,
+    is_held_by_its_array,
     is_surely_unsaved,
     memory_of,
     reference,
 )
 
-SMALL = 16 * 1024  # bytes: larger memory is not compared at every call
-BUDGET = 64 * 1024  # bytes compared at every call, all in all
-GUARDS = 64  # arrays, likewise
+LOOKS = 32  # watches that may be swept for each backward pass
 MANY = 8  # changes of one memory that are remembered with the values from before
 _SHARING = {"from_numpy": 1, "as_tensor": 1, "asarray": 1, "numpy": 2, "__array__": 2, "__get__": 2}
 _next_sequence = torch._C._autograd._get_sequence_nr
@@ -65,9 +65,9 @@ class Untracked:
         self.recorder = recorder
         self.marks: list[Mark] = []
         self._watches = Watches(recorder.watched)
-        self._guards: list[tuple[int, Watch]] = []  # those compared after every call, with the storage's number
+        self.packs = False  # whether a hook of the program's has packed a saved tensor, which no count of uses tells
+        self._guards = Guards(recorder.guarded)  # those compared after every call
         self._has_passed = False  # a backward pass may have let go of what the guards are for
-        self._place: Place = ()  # of the last call, where there are guards
         self._count = 0
         self._statistics: set[int] = set()  # running statistics that nodes may have saved
 
@@ -89,19 +89,18 @@ class Untracked:
             watch.saved, watch.content, watch.place = True, known.content, known.place
         else:
             self._keep(watch, holder, frame)
-        if self._watches.is_full():
-            self._watches.sweep(self.recorder.identity.counters_at)
+        self._watches.sweep_at_times(self.recorder.identity.counters_at)
         self._watches.put(number, watch)
-        self._tidy()
-        self._guard(number, watch)
+        self._tidy(thorough=True)
+        self._guards.add(number, watch)
         if self._guards:
-            self._place = place_of(self.recorder, frame)
+            self._guards.place = place_of(self.recorder, frame)
         self.recorder.finish = self._finish  # type: ignore[method-assign]
 
     def _keep(self, watch: Watch, holder: torch.Tensor, frame: Any) -> None:
         """Keep a copy of memory that a node may have saved; `holder` is the tensor that lay there first."""
         if self._is_unsaved(watch, holder):
-            watch.saved, watch.content = False, None
+            watch.let_go()
         else:
             watch.keep(place_of(self.recorder, frame))
 
@@ -121,11 +120,11 @@ class Untracked:
     def stored(self, frame: FrameType) -> None:
         """Compare the watched memory: the line of `frame` has just written to a storage."""
         place = place_of(self.recorder, frame)
-        for watch in self._watches:
+        for _, watch in self._watches:
             if watch.saved and watch.memory.is_there():
                 self._compare(watch, None, frame, (), None)
                 watch.place = place
-        self._place = place
+        self._guards.place = place
 
     def keep_statistics(self, result: torch.Tensor, *running: torch.Tensor) -> None:
         """A layer normalised with its running statistics: a node has saved them if its result has a history."""
@@ -150,12 +149,12 @@ class Untracked:
                 if self._watches[entry[3]].saved or _next_sequence() != first:
                     return True
         if self._has_passed:
-            self._tidy()
+            self._tidy(thorough=True)
         if not self._guards:
             return False
-        if any(not watch.memory.is_there() or watch.is_changed() for _, watch in self._guards):
+        if self._guards.is_any_changed():
             return True
-        self._place = place_of(self.recorder, frame)
+        self._guards.place = place_of(self.recorder, frame)
         return False
 
     def _finish(self, called: Any, result: Any, tensors: Any, inputs: Any, before: int) -> None:
@@ -178,17 +177,17 @@ class Untracked:
                 if touched.get(number) is None and (recorded or self._watches[number].saved):
                     version = inputs[2 * position + 1]
                     touched[number] = tensor if version != NONE and tensor._version != version else None
-        guards = [(number, watch) for number, watch in self._guards if number not in touched]
-        if not touched and not guards:
+        if not touched and not self._guards:
             return
         place = place_of(self.recorder, frame)
-        for _, watch in guards:
+        guards = [watch for number, watch in self._guards.pairs if number not in touched]
+        for watch in guards if touched or self._guards.is_any_changed() else ():
             if watch.memory.is_there() and watch.is_changed():
                 self._compare(watch, None, frame, place, before)
         for number, writer in touched.items():
             self._touch(number, writer, (frame, place, before), recorded)
         self._tidy()
-        self._place = place
+        self._guards.place = place
 
     def _touch(self, number: int, writer: Any, at: tuple[FrameType, Place, int | None], recorded: bool) -> None:
         """A call read or wrote a storage; `recorded` says that a node may have saved what is there."""
@@ -200,7 +199,7 @@ class Untracked:
             self._compare(watch, writer, frame, place, before)
         elif recorded:
             watch.keep(place)
-            self._guard(number, watch)
+        self._guards.add(number, watch)
 
     def _is_closed(self, number: int) -> bool:
         """Whether nothing can write to a storage past its counter any more: it is gone, or torch makes all writes, and
@@ -212,55 +211,68 @@ class Untracked:
         self._watches.drop(number)
         return True
 
-    def _guard(self, number: int, watch: Watch) -> None:
-        """Compare a small array after every call from here on, where that is not too much."""
-        if watch.outside and watch.saved and watch.memory.size <= SMALL and len(self._guards) < GUARDS:
-            if sum(other.memory.size for _, other in self._guards) + watch.memory.size <= BUDGET:
-                self._guards.append((number, watch))
-
-    def _tidy(self) -> None:
-        """Forget guards of what is gone, of arrays that nobody can write to any more, and of what no node holds."""
-        passed, self._has_passed = self._has_passed, False
+    def _tidy(self, thorough: bool = False) -> None:
+        """Forget guards of what is gone and of arrays that nobody can write to any more; `thorough`: of what no node
+        holds, too."""
+        if not self._guards:
+            return
+        thorough |= self._has_passed
+        self._has_passed = False
         kept = []
-        for number, watch in self._guards:
+        for number, watch in self._guards.pairs:
             if self._watches.get(number) is not watch:
                 continue
             if watch.alias is not None and watch.alias() is None:
                 watch.outside = False
-            elif passed and self._is_let_go(watch):
-                watch.saved, watch.content = False, None
+            elif thorough and self._is_let_go(watch):
+                watch.let_go()
             else:
                 kept.append((number, watch))
-        self._guards = kept
+        self._guards.pairs[:] = kept
 
     def _is_let_go(self, watch: Watch) -> bool:
-        entry = self.recorder.identity.blocks.get(watch.memory.start)
+        """Whether no node has saved what lies in a memory, though one may have done so before."""
+        identity, storage = self.recorder.identity, watch.memory.storage()
+        entry = identity.blocks.get(watch.memory.start)
         tensor = None if entry is None else entry[0]()
-        if tensor is None or untyped_storage(tensor) is not watch.memory.storage():
+        if tensor is not None:
+            return untyped_storage(tensor) is storage and self._is_unsaved(watch, tensor)
+        if storage is None or watch.alias is None or watch.alias() is None or not self._is_made_of_tensor(watch):
             return False
-        return self._is_unsaved(watch, tensor)
+        return self._counts() and is_held_by_its_array(storage) and not identity.counters_at(watch.memory.start)
+
+    @staticmethod
+    def _is_made_of_tensor(watch: Watch) -> bool:
+        return watch.way.rpartition(".")[2] in ("numpy", "__array__")
+
+    def _counts(self) -> bool:
+        """Whether PyTorch's counts of uses tell of everything that is saved."""
+        return not self.packs and not self.recorder.attributes.kept
 
     def _is_unsaved(self, watch: Watch, tensor: torch.Tensor) -> bool:
         """Whether no node can have saved the memory of a tensor, nor a custom Function kept it as an attribute."""
         sharing = _SHARING.get(watch.way.rpartition(".")[2], 0)
-        return not self.recorder.attributes.kept and is_surely_unsaved(tensor, sharing)
+        return self._counts() and is_surely_unsaved(tensor, sharing)
 
     def look(self, frame: FrameType) -> None:
         """Compare all of the watched memory with what it was."""
         if not len(self._watches):
             return
-        self._watches.sweep(self.recorder.identity.counters_at)
+        self._watches.sweep_at_times(self.recorder.identity.counters_at, credit=LOOKS)
         place = place_of(self.recorder, frame)
-        for watch in self._watches:
+        for _, watch in self._watches:
             if watch.saved:
-                self._compare(watch, None, frame, place, None)
-        self._place, self._has_passed = place, True
+                if watch.memory.is_there() and self._is_let_go(watch):
+                    watch.let_go()
+                else:
+                    self._compare(watch, None, frame, place, None)
+        self._guards.place, self._has_passed = place, True
         if not len(self._watches):
             self.recorder.__dict__.pop("finish", None)
 
     def _compare(self, watch: Watch, writer: Any, frame: FrameType, place: Place, before: int | None) -> None:
         """Note a change. `place` is () where the line of `frame` made it."""
-        since = self._place if any(watch is guard for _, guard in self._guards) else watch.place
+        since = self._guards.place if watch in self._guards else watch.place
         watch.place = place
         now = watch.memory.read()
         if now is not None and now == watch.content:
@@ -279,7 +291,7 @@ class Untracked:
         sequence = _next_sequence() if before is None or writer is not None else before
         mark = Mark(0, sequence, memory.storage, start, size, content=watch.content, base=memory.start)
         self._note(mark, watch.way, watch.site, sites or (site,), watch.tensor)
-        watch.content = now
+        watch.content, watch.checks = now, 0
 
     def _note(self, mark: Mark, way: str, opened: int, sites: tuple[int, ...], tensor: int) -> None:
         mark.number = self._count

@@ -20,6 +20,8 @@ LARGE = 1024 * 1024  # bytes: of larger memory no copy is kept, and only changes
 _uses: Any = getattr(torch._C.TensorBase, "_use_count", None)  # of a tensor, by Python and by C++
 _tensors_on: Any = getattr(torch._C, "_storage_Use_Count", None)  # tensors on a storage, and its own Python object
 
+_HELD_BY_ARRAY = 2  # that tensor, and the storage's own Python object
+
 
 @dataclass(frozen=True, slots=True)
 class Memory:
@@ -68,10 +70,15 @@ class Watch:
     saved: bool = True  # a node may have saved what is there; nothing else matters to a backward pass
     content: bytes | None = None  # what is there, as far as `saved` and not too large
     place: Place = ()  # where the program was when it was read
+    checks: int = 0  # how often it was found unchanged, in a row
 
     def keep(self, place: Place) -> None:
         """Note that a node may have saved what is there now."""
         self.saved, self.content, self.place = True, self.memory.read(), place
+
+    def let_go(self) -> None:
+        """Note that no node has saved what is there."""
+        self.saved, self.content = False, None
 
     def is_changed(self) -> bool:
         """Whether the copy that was kept differs from what is there now."""
@@ -84,15 +91,15 @@ class Watches:
     def __init__(self, numbers: set[int]) -> None:
         self._numbers = numbers  # the storages that are watched, for the short way
         self._by_number: dict[int, Watch] = {}
-        self._starts: list[tuple[int, int]] = []  # (address, number), sorted
-        self._longest = 0
+        self._starts: dict[int, list[tuple[int, int]]] = {}  # by size (bits): (address, number), sorted
         self._sweep_at = 64
+        self._credit = 0  # a sweep looks at all watches: it is paid for by as many questions to a few of them
 
     def __len__(self) -> int:
         return len(self._by_number)
 
-    def __iter__(self) -> Iterator[Watch]:
-        return iter(list(self._by_number.values()))
+    def __iter__(self) -> Iterator[tuple[int, Watch]]:
+        return iter(list(self._by_number.items()))
 
     def __getitem__(self, number: int) -> Watch:
         return self._by_number[number]
@@ -102,23 +109,25 @@ class Watches:
         watch = self._by_number.get(number)
         return watch if watch is not None and watch.memory.is_there() else None
 
-    def is_full(self) -> bool:
-        """Whether it is time to sweep."""
-        return len(self) >= self._sweep_at
-
     def put(self, number: int, watch: Watch) -> None:
         """Add a watch, in place of an earlier one on the same storage."""
         self.drop(number)
         self._by_number[number] = watch
         self._numbers.add(number)
-        insort(self._starts, (watch.memory.start, number))
-        self._longest = max(self._longest, watch.memory.size)
+        insort(self._starts.setdefault(watch.memory.size.bit_length(), []), (watch.memory.start, number))
 
     def drop(self, number: int) -> None:
         watch = self._by_number.pop(number, None)
         self._numbers.discard(number)
         if watch is not None:
-            del self._starts[bisect_left(self._starts, (watch.memory.start, number))]
+            starts = self._starts[watch.memory.size.bit_length()]
+            del starts[bisect_left(starts, (watch.memory.start, number))]
+
+    def sweep_at_times(self, is_used: Callable[[int], object], credit: int = 0) -> None:
+        """Sweep when there are many, or once `credit` has been given as often as pays for it."""
+        self._credit += credit
+        if len(self) >= self._sweep_at or self._credit > len(self):
+            self.sweep(is_used)
 
     def sweep(self, is_used: Callable[[int], object] = bool) -> None:
         """Drop the watches on memory that is gone, and those on what nothing saved and no tensor lies in any more;
@@ -126,18 +135,24 @@ class Watches:
         for number, watch in list(self._by_number.items()):
             if not watch.memory.is_there() or not (watch.saved or is_used(watch.memory.start)):
                 self.drop(number)
-        self._sweep_at = 2 * len(self) + 64
+        self._sweep_at, self._credit = 2 * len(self) + 64, 0
 
     def at(self, address: int) -> Iterator[int]:
         """The storages whose memory holds an address: arrays may overlap."""
-        position = bisect_left(self._starts, (address + 1, NONE))
-        while position:
-            position -= 1
-            start, number = self._starts[position]
-            if start + self._longest <= address:
-                return
-            if address < self._by_number[number].memory.end:
-                yield number
+        for bits, starts in self._starts.items():
+            position = bisect_left(starts, (address + 1, NONE))
+            while position:
+                position -= 1
+                start, number = starts[position]
+                if start + (1 << bits) <= address:
+                    break
+                if address < self._by_number[number].memory.end:
+                    yield number
+
+
+def is_held_by_its_array(storage: Any) -> bool:
+    """Whether the one tensor on a storage is that which an array on it keeps, as its base."""
+    return _tensors_on is not None and bool(_tensors_on(storage._cdata) <= _HELD_BY_ARRAY)
 
 
 def is_surely_unsaved(tensor: torch.Tensor, sharing: int) -> bool:
