@@ -1,4 +1,4 @@
-"""A module whose `__init__` raised before `nn.Module.__init__` ran has no parameters, and the report says what raised."""
+"""A module whose `__init__` raised before that of `nn.Module` has no parameters, and the report says what raised."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_parts_of_a_module_are_those_of_pytorch() -> None:
     net.append(net[0])
     assert list(named_parts(net)) == list(net.named_modules())
     assert [id(parameter) for parameter in parameters_of(net)] == [id(parameter) for parameter in net.parameters()]
-    with pytest.warns(DeprecationWarning):
+    with pytest.warns(DeprecationWarning, match="deprecated"):
         scripted = torch.jit.script(torch.nn.Sequential(torch.nn.Linear(2, 2)))
     assert [path for path, _ in named_parts(scripted)] == [path for path, _ in scripted.named_modules()]
 
