@@ -352,6 +352,26 @@ def test_a_list_is_told_by_its_name(run: Run) -> None:  # noqa: F811
     assert found.title == "`losses` keeps the graphs of 5 earlier steps alive"
 
 
+def test_the_help_is_an_expression_of_python(run: Run) -> None:  # noqa: F811
+    found = expect(
+        run,
+        "running-total-keeps-graph-alive",
+        """
+        import torch
+        w, kept = torch.ones(3, requires_grad=True), {}
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        def loss_of(step):
+            return (w * step).sum() - w.sum() ** 2  # graph_built_here
+        for step in range(8):
+            optimizer.zero_grad()
+            kept.setdefault(step % 4, set()).add(loss_of(step))  # shared_here
+            sum(list(kept[step % 4])[-1:]).backward(retain_graph=True)
+            optimizer.step()
+        """,
+    )
+    assert "`((w * step).sum() - w.sum() ** 2).item()`" in found.fixes[0].title
+
+
 HARMLESS_LISTS = {
     "numbers, values and snapshots": """
         import torch
@@ -419,6 +439,23 @@ HARMLESS_LISTS = {
             torch.stack(losses).sum().backward()
             optimizer.step()
             losses.clear()
+        """,
+    "the graph of a gradient": """
+        import warnings
+        import torch
+        warnings.simplefilter("ignore")
+        def valley(point):
+            x, y = point
+            return (1 - x) ** 2 + 100 * (y - x ** 2) ** 2
+        def descend():
+            point = torch.tensor([-2.0, 2.0]).requires_grad_()
+            optimizer = torch.optim.SGD([point], lr=1e-4)
+            for step in range(6):
+                optimizer.zero_grad()
+                valley(point).backward(create_graph=True)
+                optimizer.step()
+        for run in range(13):
+            descend()
         """,
     "an episode": """
         import torch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -102,7 +103,9 @@ def test_one_of_the_tensors_that_library_code_makes_is_not_told_as_its_value(run
 def test_parameters_are_counted_also_where_a_line_takes_many_tensors(run: Run) -> None:
     made = "net = torch.nn.LSTM(2, 2)\nx = torch.ones(3, 1, 2)\nh, c = torch.ones(1, 1, 2), torch.ones(1, 1, 2)\n"
     facts = told(run(f"{made}out, _ = net(x, (h, c))\n"))
-    assert facts["out, _ = net(x, (h, c))"][0].startswith("out: from x, h, 4 parameters and 1 more by")
+    (out,) = [fact for fact in facts["out, _ = net(x, (h, c))"] if fact.startswith("out: ")]
+    assert out.startswith("out: from 4 parameters by")
+    assert out.endswith("; x, h, c are constants")
 
 
 def test_a_call_that_turns_recording_off_by_itself_is_no_block(run: Run) -> None:
@@ -317,3 +320,89 @@ def nested(depth: int, count: Iterator[int], names: list[str]) -> tuple[str, str
             targets.append(target)
         shapes.append(shape)
     return f"[{', '.join(shapes)}]", ", ".join(targets)
+
+
+def counts(trace: Trace) -> dict[str, str]:
+    """Source line -> how often it ran, as the story says it."""
+    return {row.source.strip(): row.count for section in story(trace, Names(trace)) for row in section.rows}
+
+
+TRAINING = """
+net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)).to("cpu")
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+data = torch.utils.data.TensorDataset(torch.ones(6, 2), torch.ones(6, 2))
+for x, y in torch.utils.data.DataLoader(data, batch_size=2):
+    optimizer.zero_grad()
+    loss = torch.nn.MSELoss()(net(x), y)
+    for k in range(2):
+        z = net(x)
+    loss.backward()
+    optimizer.step()
+parts = [net(x) for _ in range(5)]
+"""
+
+
+def test_a_line_runs_as_often_as_the_lines_that_run_with_it(run: Run) -> None:
+    found = counts(run(TRAINING))
+    for line in (
+        "for x, y in torch.utils.data.DataLoader(data, batch_size=2):",
+        "optimizer.zero_grad()",  # of the first run there is no call
+        "loss = torch.nn.MSELoss()(net(x), y)",
+        "loss.backward()",
+        "optimizer.step()",
+    ):
+        assert found[line] == "x3", line
+    assert found["z = net(x)"] == "x3+"  # six times, and two of them follow each other
+    assert found["parts = [net(x) for _ in range(5)]"] == ""
+    assert found['net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)).to("cpu")'] == ""
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("y = x * 2\n    if i == 1: continue\n    z = net(x)", "x2+"),
+        ("if i == 1: continue\n    y = x * 2\n    z = net(x)", "x2"),
+        ("z = net(x)\n    if i == 1: break\n    y = x * 2", "x2+"),
+        ("if i == 1: z = net(x)\n    y = x * 2", "x1+"),
+        ("y = x * 2 if i else x\n    z = net(x)", "x3+"),
+    ],
+)
+def test_a_count_is_said_to_be_exact_only_where_nothing_jumps_between(run: Run, body: str, expected: str) -> None:
+    found = counts(run(f"net, x = torch.nn.LSTM(2, 2), torch.ones(1, 2)\nfor i in range(3):\n    {body}\n"))
+    source = next(line for line in found if "net(x)" in line)
+    assert found[source] == expected
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_counts_of_random_loops_are_true(run: Run, seed: int) -> None:
+    """Random nests of loops and branches: a count is how often the line ran, or with a plus not more than that."""
+    random.seed(seed)
+    lines = random_block(0, itertools.count())
+    code = "\n".join(lines)
+    ran: dict[str, int] = {}
+    exec(re.sub(r"^( *)(.*)  # (\d+)$", r"\1ran['\3'] = ran.get('\3', 0) + 1", code, flags=re.M), {"ran": ran})
+    start = "net, x, y = torch.nn.LSTM(2, 2), torch.ones(1, 2), torch.ones(2)\n"
+    found = {line.rpartition("# ")[2]: count for line, count in counts(run(start + code)).items() if "# " in line}
+    assert found and found.keys() <= ran.keys()
+    for number, count in found.items():
+        times = int(count.strip("x+") or 1)
+        assert times <= ran[number] if count.endswith("+") else times == ran[number], (number, count, ran[number])
+
+
+def random_block(depth: int, count: Iterator[int]) -> list[str]:
+    indent, lines = "    " * depth, []
+    for _ in range(random.randint(2, 4)):
+        number = next(count)
+        kind = random.choice(["op", "net", "net", "list", "for", "if", "jump"] if depth else ["op", "net", "for"])
+        variable = f"i{depth}"
+        if kind == "for" and depth < 3:
+            lines += [f"{indent}for {variable} in range({random.randint(1, 3)}):", *random_block(depth + 1, count)]
+        elif kind == "if" and depth < 3:
+            inner = [line.replace(f"i{depth}", f"i{depth - 1}") for line in random_block(depth + 1, count)]
+            lines += [f"{indent}if i{depth - 1} == {random.randint(0, 2)}:", *inner]
+        elif kind == "jump":
+            lines.append(f"{indent}if i{depth - 1} == 1: {random.choice(['continue', 'break'])}")
+        else:
+            made = {"op": "y * 2", "list": "[net(x) for _ in range(2)]"}.get(kind, "net(x)")
+            lines.append(f"{indent}z = {made}  # {number}")
+    return lines

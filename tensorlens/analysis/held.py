@@ -34,6 +34,7 @@ class Kept:
     calls: tuple[Call, ...]  # one of each step, in order
     alive: int  # the most steps, before the one that runs, whose tensor was alive
     passed: bool  # a backward pass had gone through it
+    in_gradient: bool  # one with `create_graph` had: the graph of a gradient may be all that holds it
 
 
 class _Rounds:
@@ -95,7 +96,7 @@ def _groups(facts: Facts) -> Iterator[Kept]:
             calls = tuple(outlived[number] for number in sorted(outlived))
             passed, needed = _passes(facts, rounds, calls)
             if not needed and (passed or not _is_copy(facts, calls[0])):
-                yield Kept(calls, alive, passed)
+                yield Kept(calls, alive, passed, _is_in_gradient(facts, calls[-1]))
 
 
 def _by_line(facts: Facts, rounds: _Rounds) -> dict[object, dict[int, Call | None]]:
@@ -134,6 +135,13 @@ def _passes(facts: Facts, rounds: _Rounds, calls: tuple[Call, ...]) -> tuple[boo
                 if rounds.of(backward.index - 1) > rounds.of(call.index):
                     return passed, True
     return passed, False
+
+
+def _is_in_gradient(facts: Facts, call: Call) -> bool:
+    """Whether the graph of a gradient may have saved what `call` made: a pass with `create_graph` went through it or
+    ran it."""
+    passes = [b for b in facts.backwards if b.create_graph and not b.failed and b.index > call.index]
+    return any(b.started <= call.index or reaches(facts, b, call) for b in passes[:MAX_PASSES])
 
 
 def _is_copy(facts: Facts, call: Call) -> bool:

@@ -8,11 +8,11 @@ a line assigned the tensor to, what any line called it, the text of the expressi
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cache
 
+from tensorlens.analysis.bindings import names_at_end, names_of_modules
 from tensorlens.analysis.stored import Scope, Stored, visits_of
 from tensorlens.analysis.syntax import Syntax, plain_name
 from tensorlens.model import Access, Backward, Call, Change, Event, Failure, Region, Site, Tensor, Trace
@@ -29,8 +29,8 @@ class Names:
     def __init__(self, trace: Trace) -> None:
         self.syntax = Syntax(trace.sources)
         self._trace = trace
-        self._bound = _bound(trace, self.syntax)
-        self._reached = _reached(trace)
+        self._bound = names_at_end(trace, self.syntax)
+        self._reached = names_of_modules(trace)
         names = [binding.name for binding in trace.end.bindings if "." in binding.name]
         self._holders = {name.partition(".")[0].partition("[")[0] for name in names}
         self._assigned: dict[int, dict[int, str]] = defaultdict(dict)  # tensor -> event -> name
@@ -224,39 +224,6 @@ def place_of(site: Site) -> _Place:
         function = function.rpartition(".")[0].removesuffix(".<locals>")
     inner = {"<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>", "<lambda>"}
     return site.span.file, "<module>" if function in inner else function, site.span.line
-
-
-def _bound(trace: Trace, syntax: Syntax) -> dict[int, tuple[str, ...]]:
-    """The names of each tensor: those of the module before a function's, short paths before long ones. A parameter has
-    the name that a loop over parameters ended with, or its place in a list, only where no other leads to it."""
-    found: dict[int, list[tuple[tuple[bool, bool, int, int], str]]] = defaultdict(list)
-    passing: frozenset[str] | None = None
-    for position, binding in enumerate(trace.end.bindings):
-        depth = binding.name.count(".") + binding.name.count("[")
-        left = binding.name == "_"
-        if trace.tensors[binding.tensor].type == "Parameter":
-            passing = syntax.loop_names() if passing is None else passing
-            left = re.split(r"[.\[]", binding.name)[0] in passing or "['" in binding.name
-        rank = (binding.scope != "<module>", left, depth, position)
-        found[binding.tensor].append((rank, binding.name))
-    return {tensor: _best(sorted(names)) for tensor, names in found.items()}
-
-
-def _best(names: list[tuple[tuple[bool, bool, int, int], str]]) -> tuple[str, ...]:
-    """The names in the order of their ranks, less those that are only passing where there are others."""
-    lasting = [name for rank, name in names if not rank[1]]
-    return tuple(dict.fromkeys(lasting or [name for _, name in names]))
-
-
-def _reached(trace: Trace) -> dict[int, str]:
-    """The name by which a function reached each tensor of a module while it ran; one through `self` comes last."""
-    found: dict[int, tuple[tuple[bool, int], str]] = {}
-    for reached in trace.inspection.reached:
-        for name, tensor in zip(reached.names, reached.tensors, strict=True):
-            ranked = (name.startswith("self."), name.count(".") + name.count("[")), name
-            if tensor not in found or ranked[0] < found[tensor][0]:
-                found[tensor] = ranked
-    return {tensor: name for tensor, (_, name) in found.items()}
 
 
 def _paired(names: list[str | None], inputs: int) -> list[str | None]:

@@ -42,7 +42,7 @@ class _Sources:
     in_storage: dict[int, list[int]]  # the tensors in `names` by the storage that they lie in
     text: str  # `from a, b`; "" where there are none
     require_grad: bool  # whether one of them does
-    constants: frozenset[int] = frozenset()  # those of them that the graph does not lead to
+    in_graph: str  # what backward comes to from the results, and what of the names it does not
 
 
 def origin(ledger: Ledger, call: Call, state: State, visit: Visit) -> str:
@@ -62,7 +62,7 @@ def origin(ledger: Ledger, call: Call, state: State, visit: Visit) -> str:
     if state.is_leaf and state.requires_grad:
         return "new leaf, requires grad"
     if state.grad_fn is not None:
-        return _in_graph(ledger, sources)
+        return sources.in_graph
     if state.requires_grad:  # by a node that could not be read
         return f"{sources.text or 'made'}, requires grad"
     if call.op.endswith("__deepcopy__") and sources.names:
@@ -74,11 +74,11 @@ def origin(ledger: Ledger, call: Call, state: State, visit: Visit) -> str:
     return text + (f", not recorded ({call.mode})" if dropped else ", no grad")
 
 
-def _in_graph(ledger: Ledger, sources: _Sources) -> str:
+def _in_graph(ledger: Ledger, names: dict[int, str], leads_to: set[int], grad_fns: Sequence[str]) -> str:
     """`from a by AddBackward0; b is a constant`: what backward comes to from here, and what it does not."""
-    reached = {tensor: name for tensor, name in sources.names.items() if tensor not in sources.constants}
-    others = {tensor: name for tensor, name in sources.names.items() if tensor in sources.constants}
-    text = (f"from {_from(ledger, reached, bool(others))}" if reached else "made") + _by(sources.grad_fns)
+    reached = {tensor: name for tensor, name in names.items() if tensor in leads_to}
+    others = {tensor: name for tensor, name in names.items() if tensor not in leads_to}
+    text = (f"from {_from(ledger, reached, bool(others))}" if reached else "made") + _by(grad_fns)
     if not others:
         return text
     return f"{text}; {_from(ledger, others)} {'is a constant' if len(others) == 1 else 'are constants'}"
@@ -97,7 +97,7 @@ def _sources(ledger: Ledger, call: Call, state: State, visit: Visit) -> _Sources
     names: dict[int, str] = {}
     used: dict[int, int] = {}  # tensor -> the first call that read it
     reached: set[int] = set()  # the tensors to which a way of the graph leads
-    grad_fns: dict[int, str] = {}  # by call
+    grad_fns: dict[int, str] = {}  # by sequence number, or by call where that is not known (then below 0)
     results = {access.tensor for access in call.outputs if visit.made.get(access.tensor) is call}
     writers = [writer for tensor in results for writer in visit.written.get(tensor, ())]
     waiting = [(call, True), *((writer, True) for writer in dict.fromkeys(writers))]
@@ -106,9 +106,10 @@ def _sources(ledger: Ledger, call: Call, state: State, visit: Visit) -> _Sources
         current, leads = waiting.pop()
         made = tensors_of(current.outputs)
         states = [state] if current is call else [found for found in current.states if found.tensor in made]
-        nodes = [found.grad_fn for found in states if found.grad_fn]
-        if nodes:
-            grad_fns.setdefault(current.index, nodes[0].rpartition("::")[2])
+        node = next((found for found in states if found.grad_fn), None)
+        if node is not None and node.grad_fn is not None:
+            number = -1 - current.index if node.node is None else node.node
+            grad_fns.setdefault(number, node.grad_fn.rpartition("::")[2])
         for access in current.inputs:
             maker = visit.made.get(access.tensor)
             if access.tensor in results:
@@ -132,8 +133,9 @@ def _sources(ledger: Ledger, call: Call, state: State, visit: Visit) -> _Sources
             in_storage.setdefault(storage, []).append(tensor)
     text = f"from {_from(ledger, ordered)}" if ordered else ""
     requires_grad = any(map(ledger.requires_grad, ordered))
-    constants = frozenset(names.keys() - reached)
-    return _Sources(ordered, tuple(grad_fns.values()), in_storage, text, requires_grad, constants)
+    nodes = tuple(grad_fns.values())
+    in_graph = _in_graph(ledger, ordered, reached, nodes)
+    return _Sources(ordered, nodes, in_storage, text, requires_grad, in_graph)
 
 
 def _source_name(ledger: Ledger, call: Call, tensor: int) -> str:

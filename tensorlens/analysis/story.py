@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 
 from tensorlens.analysis.names import Names, place_of
 from tensorlens.analysis.phrases import TOLD, Fact, Phrases, failure_fact
-from tensorlens.model import Backward, Call, Change, Event, Failure, Gap, GradMode, Region, Trace
+from tensorlens.analysis.runs import Runs
+from tensorlens.model import Backward, Call, Change, Event, Gap, GradMode, Region, Trace
 from tensorlens.source import line_at
 
 MAX_FACTS = 6
@@ -23,11 +24,11 @@ _Kind = tuple[_Statement, frozenset[_Mark]]  # of which statement a visit was, a
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A source line, how often it ran, and what its last run did."""
+    """A source line, how often it ran (`x3`, at least three times: `x3+`), and what its last run did."""
 
     line: int
     source: str
-    count: int
+    count: str
     facts: tuple[Fact, ...]
 
 
@@ -73,7 +74,7 @@ class _Line:
     """The visits to one line: those that did the same kind of thing are told once, by the last of them."""
 
     visits: dict[_Kind, int] = field(default_factory=dict)  # kind -> number of the last visit
-    sites: Counter[int] = field(default_factory=Counter)  # site -> visits that came by it
+    sites: set[int] = field(default_factory=set)
     facts: dict[_Kind, list[Fact]] = field(default_factory=dict)
     failures: dict[str, Fact] = field(default_factory=dict)
 
@@ -84,11 +85,10 @@ def _rows(trace: Trace, names: Names) -> dict[_Place, Row]:
     for number, visit in enumerate(visits):
         line = lines[visit.place]
         line.visits[visit.kind] = number
-        for site in {mark[0] for mark in visit.marks}:
-            line.sites[site] += 1
+        line.sites |= {mark[0] for mark in visit.marks}
     _tell(visits, lines, Phrases(trace, names))
     _add_failures(trace, lines)
-    totals = _totals(trace, names)
+    runs = Runs(trace, names)
     rows = {}
     for place, line in lines.items():
         facts = [*_told(line), *line.failures.values()]
@@ -97,7 +97,7 @@ def _rows(trace: Trace, names: Names) -> dict[_Place, Row]:
         if _IMPORT.match(source):  # what a library does when it is loaded is none of the program's doings
             facts = [fact for fact in facts if fact.kind in ("error", "warning")]
         if facts:
-            rows[place] = Row(place[2], source, _count(line, totals), _limited(facts))
+            rows[place] = Row(place[2], source, runs.of(line.sites).text, _limited(facts))
     return rows
 
 
@@ -180,25 +180,7 @@ def _add_failures(trace: Trace, lines: dict[_Place, _Line]) -> None:
             continue
         line = lines[place_of(trace.sites[failure.site])]
         line.failures[failure.type + str(failure.caught)] = failure_fact(failure)
-        if failure.op is not None and not _has_event(trace, failure):
-            line.sites[failure.site] += 1
-
-
-def _has_event(trace: Trace, failure: Failure) -> bool:
-    """Whether the failed call is among the events too: a backward that raises is."""
-    near = (trace.event(failure.index - 1), trace.event(failure.index))
-    return any(event.site == failure.site and getattr(event, "failed", False) for event in near if event is not None)
-
-
-def _totals(trace: Trace, names: Names) -> dict[int, int]:
-    """How often each site ran in the whole run, for the sites whose expression is one op."""
-    direct = (total for total in trace.totals if names.syntax.is_direct(trace.sites[total.site], total.op))
-    return {total.site: total.count for total in direct}
-
-
-def _count(line: _Line, totals: dict[int, int]) -> int:
-    """How often the line ran: as seen in the window, or in the whole run where that is known."""
-    return max([1, *line.sites.values(), *(totals.get(site, 1) for site in line.sites)])
+        line.sites.add(failure.site)
 
 
 def _limited(facts: list[Fact]) -> tuple[Fact, ...]:

@@ -40,7 +40,7 @@ from tensorlens.analysis.replaced import replaced_parameters
 from tensorlens.analysis.starved import starved, ways
 from tensorlens.analysis.training import Training, training_of
 from tensorlens.diagnostics.bookkeeping import optimizer_label, optimizer_name
-from tensorlens.diagnostics.wording import finding, fix, named, op_text
+from tensorlens.diagnostics.wording import finding, fix, named, op_text, with_method
 from tensorlens.inspection import Step, Uncalled
 from tensorlens.model import Backward, Call, Diagnostic, Label, Severity
 
@@ -125,5 +125,5 @@ def _tell(training: Training, steps: list[Step]) -> Diagnostic:
 
 
 def _named(facts: Facts, access: Uncalled) -> Label | None:
-    name = named(facts, access.tensor, access.index).strip("`")
-    return facts.label("rejected_here", access.site, f"`{name}.backward` is named here and not called")
+    method = with_method(named(facts, access.tensor, access.index), "backward")
+    return facts.label("rejected_here", access.site, f"{method} is named here and not called")

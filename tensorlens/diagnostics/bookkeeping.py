@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tensorlens.analysis.assignments import assigned_to
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.syntax import assigned_to
 from tensorlens.analysis.training import Training
 from tensorlens.diagnostics.wording import named
 from tensorlens.inspection import Step

@@ -54,7 +54,7 @@ from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.regions import run_again_at
 from tensorlens.diagnostics.leftovers import backward_of, saving_call
 from tensorlens.diagnostics.proof import proof_notes
-from tensorlens.diagnostics.wording import count_text, finding, fix, named, op_text
+from tensorlens.diagnostics.wording import count_text, finding, fix, named, op_text, with_method
 from tensorlens.inspection import RECOMPUTED, Stale
 from tensorlens.model import Backward, Call, Diagnostic, Fix, Write
 
@@ -110,7 +110,7 @@ def _cure(change: tuple[Call | Backward, Write] | None, name: str) -> Fix:
     op = "" if change is None else change[0].op
     if op.endswith("_") and not op.endswith("__"):
         return fix(f"use {op_text(op[:-1])} instead of {op_text(op)}, and compute with the new tensor that it makes")
-    return fix(f"change a copy, and compute with that: {name}`.clone()`".replace("``", ""))
+    return fix(f"change a copy, and compute with that: {with_method(name, 'clone()')}")
 
 
 def _change(facts: Facts, stale: Stale, by: Call) -> tuple[Call | Backward, Write] | None:

@@ -29,13 +29,12 @@ score.sum().backward()
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import Cut, find_cut
 from tensorlens.diagnostics.cuts import cut_fixes, cut_labels, cut_reason
-from tensorlens.diagnostics.wording import finding, fix, named, severity_of
+from tensorlens.diagnostics.wording import finding, fix, named, severity_of, with_method
 from tensorlens.model import Diagnostic, Failure
 
 CODE = "element-does-not-require-grad"
@@ -52,13 +51,17 @@ def explain(facts: Facts, failure: Failure) -> Diagnostic:
     cut = None if root is None else find_cut(facts, root, failure.index)
     name = named(facts, root, failure.index)
     labels = [*cut_labels(facts, cut), facts.label("needed_here", failure.site, f"backward starts from {name}")]
+    asked = with_method(name, "requires_grad_()")
     return finding(
         CODE,
         severity_of(failure),
         _title(name, cut),
         "no line was found where its history was lost" if cut is None else cut_reason(facts, cut),
         labels,
-        fixes=(*cut_fixes(facts, cut), fix(f"not a cure: `{_bare(name)}.requires_grad_()` only makes it a leaf")),
+        fixes=(
+            *cut_fixes(facts, cut),
+            fix(f"not a cure: {asked} only makes it a leaf"),
+        ),
         evidence={"root": name, "cut": None if cut is None else cut.call.op},
     )
 
@@ -67,15 +70,3 @@ def _title(name: str, cut: Cut | None) -> str:
     if cut is not None and cut.source is None:
         return f"backward was called on {name}, and nothing that it was computed from requires grad"
     return f"backward was called on {name}, which has no autograd history"
-
-
-def _bare(name: str) -> str:
-    """The root as code that a method can be called on."""
-    if not name.startswith("`"):
-        return "it"
-    text = name.strip("`")
-    try:
-        tree = ast.parse(text, mode="eval").body
-    except SyntaxError:  # cut short
-        return "it"
-    return text if isinstance(tree, ast.Name | ast.Attribute | ast.Call | ast.Subscript) else f"({text})"

@@ -32,7 +32,7 @@ from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import find_cut
 from tensorlens.analysis.missing import GRAD_FN_READ, last_read
 from tensorlens.diagnostics.cuts import cut_fixes, cut_labels, cut_reason
-from tensorlens.diagnostics.wording import finding, fix, named, severity_of
+from tensorlens.diagnostics.wording import finding, fix, named, severity_of, with_method
 from tensorlens.model import Diagnostic
 
 CODE = "grad-fn-is-none"
@@ -59,6 +59,6 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
             f"{name} has no `grad_fn`: no recorded operation made it",
             why,
             [label for label in labels if label is None or cut is None or label.role != "leaf_made_here"],
-            fixes=tuple(cut_fixes(facts, cut)) or (fix(f"stop at leaves: `if {name.strip('`')}.grad_fn is not None`"),),
+            fixes=tuple(cut_fixes(facts, cut)) or (fix(f"stop where {with_method(name, 'grad_fn')} is None"),),
             evidence={"tensor": name},
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.missing import Missing, missing_gradient
 from tensorlens.diagnostics.cuts import cut_fixes, cut_reason
-from tensorlens.diagnostics.wording import finding, fix, named, op_text, severity_of
+from tensorlens.diagnostics.wording import finding, fix, named, op_text, severity_of, with_method
 from tensorlens.model import Diagnostic, Failure, Fix, Label
 
 
@@ -76,13 +76,13 @@ def _original_leaf(facts: Facts, missing: Missing) -> Iterator[Label | None]:
 
 
 def _fixes(facts: Facts, missing: Missing, name: str) -> Iterator[Fix]:
-    bare = name.strip("`")
     if not missing.is_leaf:
         yield fix(
             "keep the leaf under a name of its own: update it in place under `no_grad`, or create it as it is needed"
         )
     elif not missing.requires_grad:
-        yield fix(f"skip what is frozen (`if {bare}.grad is not None`), or let it require grad before the forward pass")
+        grad = with_method(name, "grad")
+        yield fix(f"skip what is frozen, whose {grad} is None, or let it require grad before the forward pass")
     elif not missing.passes:
         yield fix("read the gradient after backward; before the first one there is none")
     elif missing.cut is not None:

@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.diagnostics.wording import finding, fix, named, op_text, severity_of
+from tensorlens.diagnostics.wording import finding, fix, named, op_text, severity_of, with_method
 from tensorlens.model import Call, Diagnostic
 
 CODE = "index-zero-dim-loss"
@@ -54,7 +54,7 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
                 if made is None
                 else facts.label("value_made_here", made.site, f"{op_text(made.op)} makes {what} a single number"),
             ],
-            fixes=(fix(f"read the number with `item()`: `{what.strip('`')}.item()`"),),
+            fixes=(fix(f"read the number with `item()`: {with_method(what, 'item()')}"),),
             evidence={"tensor": name},
         )
 

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.assignments import kept_at, put_into
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.held import FEWEST, Kept, kept
-from tensorlens.analysis.syntax import kept_at, put_into
-from tensorlens.diagnostics.wording import finding, fix, named
+from tensorlens.diagnostics.wording import finding, fix, named, with_method
 from tensorlens.model import Call, Diagnostic, Label, Site
 
 MAX_CALLERS = 4
@@ -26,7 +26,10 @@ class _Holder:
 def find_kept(facts: Facts, code: str) -> Iterator[Diagnostic]:
     for group in kept(facts):
         holder = _holder(facts, group)
-        yield _tell(facts, code, group) if holder is None else _tell_held(facts, code, group, holder)
+        if holder is not None:
+            yield _tell_held(facts, code, group, holder)
+        elif not group.in_gradient:
+            yield _tell(facts, code, group)
 
 
 def _tell(facts: Facts, code: str, group: Kept) -> Diagnostic:
@@ -114,7 +117,6 @@ def _callers(facts: Facts, made: int) -> Iterator[Site]:
 
 
 def _cure(name: str) -> str:
-    if not name.startswith("`"):
-        return "keep the number alone, `.item()`, or what has no graph, `.detach()`"
-    plain = name.strip("`")
-    return f"keep the number alone, `{plain}.item()`, or `{plain}.detach()`, which stays on the device"
+    return (
+        f"keep the number alone, {with_method(name, 'item()')}, or what has no graph, {with_method(name, 'detach()')}"
+    )

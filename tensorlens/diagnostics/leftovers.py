@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.diagnostics.proof import proof_notes
-from tensorlens.diagnostics.wording import count_text, finding, fix, named, op_text
+from tensorlens.diagnostics.wording import count_text, finding, fix, named, op_text, with_method
 from tensorlens.inspection import Overwrite, Stale
 from tensorlens.model import Backward, Call, Diagnostic, Fix, Label
 
@@ -153,6 +153,5 @@ def _fixes(facts: Facts, overwrite: Overwrite, name: str) -> Iterator[Fix]:
     elif "_fused" in overwrite.way:
         yield fix("call `step()` after the last backward that needs the old parameters")
     else:
-        yield fix(
-            f"change the memory after backward, or let autograd have its own copy: {name}`.clone()`".replace("``", "")
-        )
+        copy = with_method(name, "clone()")
+        yield fix(f"change the memory after backward, or let autograd have its own copy: {copy}")

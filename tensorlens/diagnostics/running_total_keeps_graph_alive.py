@@ -42,7 +42,7 @@ from tensorlens.analysis.facts import LEAVING, Facts
 from tensorlens.analysis.lineage import ancestry, leaves_above, reaches
 from tensorlens.analysis.names import place_of
 from tensorlens.diagnostics.keeping import find_kept
-from tensorlens.diagnostics.wording import finding, fix, named
+from tensorlens.diagnostics.wording import finding, fix, named, with_method
 from tensorlens.model import Call, Diagnostic, Label
 
 CODE = "running-total-keeps-graph-alive"
@@ -234,5 +234,6 @@ def _built(facts: Facts, chain: _Chain, name: str, added: str | None) -> Label |
 
 def _cure(name: str, added: str | None) -> str:
     if added is None:
-        return f"cut the history between rounds, {name}`.detach()`, or run it under `torch.no_grad()`".replace("``", "")
-    return f"add the number alone: `{added.strip('`')}.item()`, or `{added.strip('`')}.detach()` to stay on the device"
+        return f"cut the history between rounds, {with_method(name, 'detach()')}, or run it under `torch.no_grad()`"
+    cut = with_method(added, "detach()")
+    return f"add the number alone: {with_method(added, 'item()')}, or {cut} to stay on the device"

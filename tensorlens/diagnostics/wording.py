@@ -6,6 +6,7 @@ what happened there, only fixes advise.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
 
 from tensorlens.analysis.facts import Facts
@@ -18,6 +19,7 @@ _OPERATORS = {
     "add_": "+=", "sub_": "-=", "mul_": "*=", "div_": "/=", "gt": ">", "lt": "<", "ge": ">=", "le": "<=", "eq": "==",
     "ne": "!=", "neg": "-",
 }  # fmt: skip
+_PRIMARY = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 
 
 def op_text(op: str) -> str:
@@ -76,6 +78,18 @@ def finding(
 
 def fix(title: str, *edits: Edit) -> Fix:
     return Fix(title, edits)
+
+
+def with_method(name: str, method: str) -> str:
+    """`name.method` in backticks, as a program writes it; `name` is what `named` gives: prose, where it is no code."""
+    text = name.strip("`")
+    try:
+        tree = ast.parse(text, mode="eval").body if name.startswith("`") else None
+    except SyntaxError:  # cut short
+        tree = None
+    if tree is None:
+        return f"`.{method}` of {name}"
+    return f"`{text}.{method}`" if isinstance(tree, _PRIMARY) else f"`({text}).{method}`"
 
 
 def named(facts: Facts, number: int | None, at: int | None = None) -> str:

@@ -37,8 +37,13 @@ def story_lines(trace: Trace, sections: Sequence[Section], size: int, lesson: bo
             lines += shape.row(row, lesson)
         if len(rows) < len(section.rows):
             lines.append([(f"      and {len(section.rows) - len(rows)} more lines", "quiet")])
-    if any(row.count > 1 for section in sections for row in section.rows):
-        lines += paragraph("xN: the line used torch N times; shown is what it did last", size, style="quiet")
+    counts = {row.count for section in sections for row in section.rows} - {""}
+    if counts:
+        text = "xN: the line ran N times; shown is what it did last"
+        lines += paragraph(text, size, style="quiet")
+    if any(count.endswith("+") for count in counts):
+        text = "xN+: at least N times; runs with no other line between them are shown as one"
+        lines += paragraph(text, size, style="quiet")
     return lines
 
 
@@ -91,7 +96,7 @@ def _lesson_sections(trace: Trace, sections: Sequence[Section]) -> list[Section]
             claim = claims[number]
             facts.append(Fact("", summary.claim_verdict(claim), kind="plain" if claim.as_expected else "error"))
         if number not in skipped:
-            rows.append(Row(number, source, max([1, *(row.count for row in found)]), tuple(facts)))
+            rows.append(Row(number, source, max((row.count for row in found), key=len, default=""), tuple(facts)))
     while rows and not rows[0].source.strip():
         rows.pop(0)
     while rows and not rows[-1].source.strip():
@@ -112,7 +117,7 @@ class _Shape:
     """The widths of the story's columns, chosen once for all its rows."""
 
     def __init__(self, rows: Sequence[Row], size: int, source: int) -> None:
-        counts = max([0, *(len(f"x{row.count}") for row in rows if row.count > 1)])
+        counts = max([0, *(len(row.count) for row in rows)])
         self._size = size
         self._number = max(4, *(len(str(row.line)) for row in rows)) if rows else 4
         self._count = counts + 2 if counts else 0
@@ -129,10 +134,9 @@ class _Shape:
 
     def row(self, row: Row, lesson: bool) -> list[Line]:
         """The row's lines: its source beside the first fact where it fits, above the facts where it doesn't."""
-        count = f"x{row.count}" if row.count > 1 else ""
         number: Line = [(f"{row.line:>{self._number}}", "gutter")]
         if self._count:
-            number.append((f"{count:>{self._count}}", "quiet"))
+            number.append((f"{row.count:>{self._count}}", "quiet"))
         number.append(("  ", "plain"))
         source = safe(row.source.rstrip())
         room = self._size - line_width(number)

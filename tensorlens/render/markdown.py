@@ -55,7 +55,7 @@ def _section(trace: Trace, section: Section) -> list[str]:
     for row in section.rows:
         facts = [(fact.name, fact.storage, "; ".join((fact.text, *fact.more))) for fact in row.facts]
         told = [" ".join(filter(None, fact)) for fact in facts]
-        times = f" x{row.count}" if row.count > 1 else ""
+        times = f" {row.count}" if row.count else ""
         rows.append((f"{row.line}{times}", code(row.source.strip()), "<br>".join(map(marked, told))))
     heading = [f"### {marked(title)}", ""] if title else []  # the top level of the script needs none
     return [*heading, *_table(("line", "source", "what happened"), rows)]

@@ -101,7 +101,7 @@ def _is_users(recorder: Recorder, kind: type) -> bool:
     return not isinstance(file, str) or recorder.sites.is_user(file)
 
 
-def module_tensors(path: str, module: Any) -> Iterator[tuple[str, torch.Tensor]]:
+def module_tensors(path: str, module: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[str, torch.Tensor]]:
     """The parameters, buffers and other tensors of a module and of the modules in it, by their paths."""
     state = vars(module)
     for table in (state.get("_parameters") or {}, state.get("_buffers") or {}):
@@ -112,6 +112,6 @@ def module_tensors(path: str, module: Any) -> Iterator[tuple[str, torch.Tensor]]
         if isinstance(value, torch.Tensor):
             yield f"{path}.{name}", value
     for name, child in (state.get("_modules") or {}).items():
-        if child is not None and child is not module:
+        if child is not None and all(child is not outer for outer in (module, *above)):
             dotted = f"{path}[{name}]" if name.isdigit() else f"{path}.{name}"
-            yield from module_tensors(dotted, child)
+            yield from module_tensors(dotted, child, (module, *above))

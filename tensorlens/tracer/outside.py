@@ -15,6 +15,8 @@ from typing import Any
 
 import torch
 
+from tensorlens.tracer.module_tree import named_parts
+
 _ATOMS = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device)
 _KEPT = (*_ATOMS, torch.Tensor)
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque)
@@ -105,7 +107,7 @@ class Outside:
                 self._add_value(f"{name}.{attribute}", Reading("", name, attribute), item, 0)
 
     def _add_module(self, name: str, module: torch.nn.Module) -> None:
-        for path, part in module.named_modules():
+        for path, part in named_parts(module):
             for attribute, item in list(vars(part).items()):
                 if len(self.read) >= _MAX_READ or attribute.startswith("_"):
                     continue

@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from tensorlens.tracer.module_tree import named_parts, parameters_of
+
 SPENT = "exhausted generator"
 _LISTERS = ("parameters", "named_parameters")
 
@@ -28,7 +30,7 @@ def owner_of(params: Any) -> torch.nn.Module | None:
 
 def unregistered(module: torch.nn.Module) -> Iterator[torch.Tensor]:
     """Tensors that require grad and that a module or a part of it holds where `parameters()` does not look."""
-    for part in module.modules():
+    for _, part in named_parts(module):
         for name, value in list(vars(part).items()):
             if name not in ("_parameters", "_modules", "_buffers"):
                 yield from _trainable(value, 3)
@@ -39,7 +41,7 @@ def _trainable(value: Any, depth: int) -> Iterator[torch.Tensor]:
         if value.requires_grad:
             yield value
     elif isinstance(value, torch.nn.Module):
-        yield from (parameter for parameter in value.parameters() if parameter.requires_grad)
+        yield from (parameter for parameter in parameters_of(value) if parameter.requires_grad)
     elif depth and isinstance(value, list | tuple | dict):
         for item in value.values() if isinstance(value, dict) else value:
             yield from _trainable(item, depth - 1)

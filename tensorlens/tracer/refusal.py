@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from tensorlens.tracer.frames import Sites, folder_names
+from tensorlens.tracer.module_tree import parameters_of
 
 _TORCH = folder_names(Path(torch.__file__).parent)
 _OURS = folder_names(Path(__file__).parent)
@@ -88,7 +89,7 @@ def held_by(value: Any, found: list[torch.Tensor], depth: int = 3) -> None:
     if isinstance(value, torch.Tensor):
         found.append(value)
     elif isinstance(value, torch.nn.Module):
-        found.extend(torch.nn.Module.parameters(value))
+        found.extend(parameters_of(value))
     elif isinstance(value, torch.optim.Optimizer):
         held_by([group["params"] for group in vars(value).get("param_groups", ())], found, depth)
     elif depth and isinstance(value, (list, tuple)):

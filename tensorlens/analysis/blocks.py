@@ -1,0 +1,155 @@
+"""The statements of a source file and the blocks that they are in: which of them run as often as one another."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tensorlens.analysis.line_parts import span_of
+from tensorlens.model import Site, Span
+from tensorlens.source import tree_of
+
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_JUMPS = (ast.Break, ast.Continue, ast.Return, ast.Raise, ast.Yield, ast.YieldFrom)
+_SEVERAL = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Statement:
+    """A statement, or the head of one that holds others: the body of a `for` loop runs as often as its head."""
+
+    node: ast.stmt
+    above: Statement | None  # the statement that holds it
+    block: tuple[ast.stmt, ...]  # the statements that run one after another, with it among them
+    file: str
+
+    @property
+    def is_for(self) -> bool:
+        return isinstance(self.node, ast.For | ast.AsyncFor)
+
+    @property
+    def is_with(self) -> bool:
+        return isinstance(self.node, ast.With | ast.AsyncWith)
+
+    def around(self) -> Iterator[Statement]:
+        """The statements that hold it, from the inside out, as far as its function."""
+        above = self.above
+        while above is not None and not isinstance(above.node, _SCOPES):
+            yield above
+            above = above.above
+
+    @property
+    def is_once(self) -> bool:
+        """Whether it runs once, when its file is run: at the top level and in no loop."""
+        return [self, *self.around()][-1].above is None and not self.is_in_loop
+
+    @property
+    def is_in_loop(self) -> bool:
+        """Whether a loop of its function runs it again and again."""
+        return any(isinstance(found.node, _LOOPS) for found in (self, *self.around()))
+
+    def together(self) -> tuple[ast.stmt, ...]:
+        """The other statements that run as often as this one does, if nothing raises: those of its block between
+        which nothing jumps away."""
+        if any(isinstance(found.node, ast.Try) for found in self.around()):
+            return ()
+        if self.is_for:
+            return _until_jump(getattr(self.node, "body", ()))
+        at = next(place for place, node in enumerate(self.block) if node is self.node)
+        before = _until_jump(self.block[:at][::-1], inclusive=False)
+        after = () if _jumps(self.node) else _until_jump(self.block[at + 1 :])
+        return before + after
+
+
+def _until_jump(nodes: Sequence[ast.stmt], inclusive: bool = True) -> tuple[ast.stmt, ...]:
+    """The first of these, as far as one that may jump away; `inclusive`: that one too, whose head runs before it."""
+    found: list[ast.stmt] = []
+    for node in nodes:
+        if _jumps(node):
+            return (*found, *([node] if inclusive else []))
+        found.append(node)
+    return tuple(found)
+
+
+def _jumps(node: ast.AST) -> bool:
+    """Whether a statement may leave its block: by a jump in it, not in a function that it defines."""
+    if isinstance(node, (*_JUMPS, ast.Try)):
+        return True
+    return not isinstance(node, (*_SCOPES, ast.Lambda)) and any(map(_jumps, ast.iter_child_nodes(node)))
+
+
+class Blocks:
+    """The statements around sites; a file is parsed once, when first asked for."""
+
+    def __init__(self, sources: Mapping[str, str]) -> None:
+        self._sources = sources
+        self._by_line: dict[str, dict[int, list[tuple[Span, Statement]]]] = {}
+        self._conditional: dict[str, set[Span]] = {}
+
+    def statement(self, site: Site) -> Statement | None:
+        """The innermost statement around a site."""
+        span = site.span
+        if span.file not in self._by_line:
+            self._by_line[span.file] = _statements(self._sources.get(span.file, ""), span.file)
+        found = None
+        for place, statement in self._by_line[span.file].get(span.line, ()):
+            if (place.line, place.column) <= (span.line, span.column) < (place.end_line, place.end_column):
+                found = statement  # outer ones come first
+        return found
+
+    def is_computed(self, site: Site) -> bool:
+        """Whether the expression at a site is computed once in each run of its statement: not in a comprehension, a
+        lambda or an operand that may be skipped, nor where a loop begins."""
+        if site.span.file not in self._conditional:
+            text = self._sources.get(site.span.file, "")
+            self._conditional[site.span.file] = set(_conditional(text, site.span.file))
+        begin, end = (site.span.line, site.span.column), (site.span.end_line, site.span.end_column)
+        return not any(
+            (part.line, part.column) <= begin and end <= (part.end_line, part.end_column)
+            for part in self._conditional[site.span.file]
+        )
+
+
+def _statements(text: str, file: str) -> dict[int, list[tuple[Span, Statement]]]:
+    found: dict[int, list[tuple[Span, Statement]]] = defaultdict(list)
+    tree = tree_of(text)
+
+    def add(parent: ast.AST, above: Statement | None) -> None:
+        for _, block in ast.iter_fields(parent):
+            if not isinstance(block, list):
+                continue
+            for node in block:
+                if isinstance(node, ast.stmt):
+                    statement = Statement(node, above, tuple(block), file)
+                    span = span_of(node, text, file)
+                    for line in range(span.line, span.end_line + 1):
+                        found[line].append((span, statement))
+                    add(node, statement)
+                elif isinstance(node, ast.ExceptHandler | ast.match_case):
+                    add(node, above)
+
+    if tree is not None:
+        add(tree, None)
+    return found
+
+
+def _conditional(text: str, file: str) -> Iterator[Span]:
+    """The expressions that may be computed more or less often than their statement runs."""
+    for node in ast.walk(tree_of(text) or ast.Module([], [])):
+        parts: list[ast.expr] = []
+        if isinstance(node, _SEVERAL):
+            parts = [node]
+        elif isinstance(node, ast.IfExp):
+            parts = [node.body, node.orelse]
+        elif isinstance(node, ast.BoolOp):
+            parts = node.values[1:]
+        elif isinstance(node, ast.Compare):
+            parts = node.comparators[1:]
+        elif isinstance(node, ast.Assert):
+            parts = [node.msg] if node.msg else []
+        elif isinstance(node, ast.For | ast.AsyncFor):
+            parts = [node.iter, node.target]
+        yield from (span_of(part, text, file) for part in parts)
