@@ -308,7 +308,7 @@ def test_an_operand_is_read_as_people_mean_it(operand: str, call: str, kind: str
 
 def test_a_write_that_changes_no_value_is_still_a_write() -> None:
     assert values(probe("x.add_(0)", "relu_"), "changes_source") == (
-        "written with the same values, grad_fn",
+        "grad_fn, written with the same values",
         "values, grad_fn",
     )
 
@@ -483,3 +483,105 @@ def test_split_and_chunk_are_compared_where_size_and_count_differ() -> None:
 def test_promotion_is_a_row() -> None:
     assert values(probe("x + y", "x.add_(y)"), "promoted_dtype") == ("float64", "float32")
     assert values(probe("x.sum()", "x.mean()"), "integer_dtype") == ("int64", "refused")
+
+
+# --- what a second reader found, comparison by comparison -------------------------------------------------------------
+
+
+def summary_line(first: str, second: str, **options: Any) -> str:
+    return probe(first, second, **options).summary.splitlines()[0]
+
+
+def text_of(comparison: Any, name: str, operand: int = 0) -> str:
+    return comparison.row(name).answers(operand)[0].text
+
+
+def test_memory_that_was_never_set_is_not_called_a_wrong_gradient() -> None:
+    comparison = probe("torch.empty_like(x)", "torch.empty_like(x) * 2")
+    row = comparison.row("write_source_then_backward")
+    assert {answer.value for operand in (0, 1) for answer in row.answers(operand).values()} == {"fine"}
+    assert "Beware" not in comparison.summary
+
+
+def test_a_call_that_refuses_saved_tensor_hooks_is_measured_without_them() -> None:
+    comparison = probe("torch.func.grad(lambda t: t.sin().sum())(x)", "torch.func.vmap(torch.sin)(x)")
+    for name in ("earlier_use_then_backward", "write_result_then_backward"):
+        answers = comparison.row(name).answers(0).values()
+        assert {answer.value for answer in answers} == {"fine"}
+        assert not any("hooks" in answer.error for answer in answers)
+    assert "You may write to the result before backward." in comparison.summary.splitlines()[0]
+
+
+def test_a_silent_error_of_a_call_that_refuses_hooks_is_still_found() -> None:
+    comparison = probe("x.data.copy_(torch.func.grad(lambda t: t.sin().sum())(x.detach()))", "clone")
+    assert values(comparison, "earlier_use_then_backward") == ("silently wrong", "fine")
+
+
+def test_a_hook_is_registered_and_not_entered_as_a_context() -> None:
+    comparison = probe("x.register_hook(lambda g: 2 * g)", "x * 2")
+    assert comparison.operands[0].kind == "code"
+    assert values(comparison, "changes_source") == ("hooks", False)
+    assert values(comparison, "later_gradient") == ("2 everywhere", "1 everywhere")
+    assert "registers a hook on x and gives a RemovableHandle" in comparison.summary
+
+
+def test_minus_zero_is_zero_and_no_rounding() -> None:
+    row = probe("F.relu(x)", "x * (x > 0)").row("values")
+    assert row is not None
+    assert not row.differs
+    assert [seen.answer.text for seen in row.evidence] == ["[[0, 2], [0, 2], [0.5, 0]]"] * 2
+
+
+def test_values_between_0_and_1_do_not_hide_what_zero_and_negative_numbers_give() -> None:
+    comparison = probe("sign", "x / x.abs()")
+    row = comparison.row("values")
+    assert row is not None
+    assert row.differs
+    assert text_of(comparison, "values") == (
+        "1 everywhere; for x = [[-1.5, 2], [0, 2], [0.5, -0.5]]: [[-1, 1], [0, 1], [1, -1]]"
+    )
+    assert text_of(comparison, "values", 1).endswith("[[-1, 1], [nan, 1], [1, -1]]")
+
+
+def test_a_narrower_dtype_rounds_what_it_copies() -> None:
+    comparison = probe("half", "double")
+    assert text_of(comparison, "values") == "those of x, rounded to float16"
+    assert text_of(comparison, "values", 1) == "those of x"
+
+
+def test_what_reads_the_memory_gives_other_numbers_for_a_transposed_x() -> None:
+    comparison = probe("as_strided", "x[:2]")
+    assert text_of(comparison, "values").endswith("; other numbers for a transposed x")
+    assert "transposed" not in text_of(comparison, "values", 1)
+
+
+def test_random_values_are_called_so_in_every_row_and_are_not_all_the_same() -> None:
+    comparison = probe("F.dropout(x)", "F.dropout(x, training=False)")
+    assert text_of(comparison, "values") == "random, such as [[-3, 4], [0, 4], [0, 0]]"
+    assert text_of(comparison, "gradient_of_sum") == "random, such as [[2, 2], [0, 2], [0, 0]]"
+    assert "a new tensor that depends on random numbers" in comparison.summary
+
+
+def test_the_fields_of_a_named_tuple_are_named() -> None:
+    comparison = probe("sort", "argsort")
+    assert text_of(comparison, "returns") == "tuple of 2 (values, indices)"
+    assert "gives a tuple of 2, the first a new tensor of shape (3, 2); gradient" in comparison.summary
+    assert "result = result[0]" in programs(comparison, "write_result_then_backward")
+
+
+def test_a_changed_shape_is_not_called_a_write_of_the_same_values() -> None:
+    line = summary_line("t_", "t")
+    assert line.startswith("`x.t_()` changes x.shape, x.strides and x.grad_fn and gives x itself back")
+    assert "unchanged for" not in line
+
+
+def test_what_leaves_x_as_it_is_on_some_inputs_is_said_so() -> None:
+    line = summary_line("x.requires_grad_(False)", "detach", leaf=True)
+    assert "(but leaves x as it is and gives x itself back for an x without grad)" in line
+
+
+@pytest.mark.parametrize("name", ["scatter", "gather", "take_along_dim", "index_add", "index_copy", "unfold"])
+def test_guessed_arguments_run_on_every_input(name: str) -> None:
+    runs = probe(name, "clone").row("runs")
+    assert runs is not None
+    assert all(answer.value for answer in runs.answers(0).values())

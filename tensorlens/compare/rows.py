@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tensorlens.compare.child import Cell
 from tensorlens.compare.records import Answer, Observation, Row, Value
-from tensorlens.probe.words import duration
+from tensorlens.probe.words import close, duration
 
 if TYPE_CHECKING:
     from tensorlens.probe.probes import Probe
@@ -54,27 +53,12 @@ def _same_numbers(evidence: Sequence[Observation]) -> list[Observation]:
     """The answers with one value for all that are the same but for rounding, so that they count as equal."""
     found: list[Observation] = []
     for seen in evidence:
-        like = next((each for each in found if _close(each.answer.value, seen.answer.value)), seen)
+        like = next((each for each in found if close(each.answer.value, seen.answer.value)), seen)
         text = like.answer.text
         if like.answer.value != seen.answer.value and not text.endswith(ROUNDED):
             text += ROUNDED
         found.append(Observation(seen.operand, seen.input, Answer(like.answer.value, text, seen.answer.error)))
     return found
-
-
-def _close(one: Value, other: Value) -> bool:
-    if not isinstance(one, str) or not isinstance(other, str):
-        return one == other
-    if one == other:
-        return True
-    try:
-        first, second = [[float(number) for number in text.split()] for text in (one, other)]
-    except ValueError:
-        return False
-    return len(first) == len(second) and all(
-        a == b or math.isclose(a, b, rel_tol=1e-5, abs_tol=1e-6) or (a != a and b != b)
-        for a, b in zip(first, second, strict=True)
-    )
 
 
 def _costs_differ(evidence: Sequence[Observation]) -> bool:

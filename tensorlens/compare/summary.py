@@ -55,7 +55,7 @@ def _about(facts: Facts, operand: int) -> str:
         _write(facts, operand),
         _refused(facts, operand),
         _unusable(facts, operand),
-        "PyTorch warns of it." if facts.value("warns", operand) else "",
+        "It gives a warning." if facts.value("warns", operand) else "",
         _beware(facts, operand),
     )
     return " ".join(filter(None, sentences))
@@ -75,15 +75,25 @@ def _gives(facts: Facts, operand: int, place: int) -> str:
         parts.append(f"fills .grad of {filled.replace(', ', ' and ')}")
     if changes:
         parts.insert(0, _changes(changes))
+    elif place and not parts and isinstance(facts.value("changes_source", operand), str):
+        parts.append("leaves x as it is")
     if facts.value("same_object", operand, place) and any(part.startswith("writes") for part in parts):
         return " and ".join(parts)
     return " and ".join([*parts, _object(facts, operand, place)])
 
 
+SAME_WRITTEN, FORM = "written with the same values", ("shape", "strides", "memory", "dtype")
+
+
 def _changes(changed: list[str]) -> str:
-    written = {"values": "writes x in place", "written with the same values": "writes x in place, the same values"}
-    if changed[0] in written:
-        return written[changed[0]]
+    if changed == ["hooks"]:
+        return "registers a hook on x"
+    form = [name for name in changed if name in FORM]
+    if "values" in changed and not form:
+        return "writes x in place"
+    if SAME_WRITTEN in changed and not form:
+        return "writes x in place, the same values"
+    changed = [name for name in changed if name != SAME_WRITTEN]
     return f"changes {_listed([f'x{name}' if name.startswith('.') else f'x.{name}' for name in changed])}"
 
 
@@ -111,7 +121,7 @@ def _new(facts: Facts, operand: int) -> str:
     if values.startswith("not set"):
         return "a new tensor whose numbers are not set"
     if values.startswith("random"):
-        return "a new tensor of random numbers"
+        return "a new tensor that depends on random numbers"
     if not shape.endswith("as x"):
         return f"a new tensor of shape {shape.partition(' each')[0]}" if shape.count("(") == 1 else "a new tensor"
     if not values.startswith(SAME_NUMBERS):
@@ -211,7 +221,8 @@ def _by_input(facts: Facts, places: Sequence[int], phrase: Callable[[int], str])
     if not groups:
         return ""
     (first, _), *others = groups.items()
-    but = "; ".join(f"{text} for {conditions(facts.inputs, at, places)}" for text, at in others if text)
+    telling = [(text, at) for text, at in others if text and text != f"{first} unchanged"]
+    but = "; ".join(f"{text} for {conditions(facts.inputs, at, places)}" for text, at in telling)
     return f"{first} (but {but})" if but else first
 
 
@@ -234,7 +245,7 @@ def _costs(facts: Facts) -> str:
     for grows, calls in kinds.items():
         verb = "take" if len(calls) > 1 else "takes"
         if grows == "no":
-            parts.append(f"{_listed(calls)} {verb} the same time and memory whatever the size of x")
+            parts.append(f"{_listed(calls)} {verb} hardly more time and memory for a large x than for a small one")
         else:
             parts.append(f"the {grows} of {_listed(calls)} {'grow' if ' and ' in grows else 'grows'} with x")
     text = "; ".join(parts)

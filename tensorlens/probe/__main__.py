@@ -52,7 +52,7 @@ def answer(request: dict[str, Any], tell: Tell) -> None:
     request["settings"] = settings.snapshot()
     if "operands" in request:
         specs = [input_from(each) for each in request["inputs"]]
-        resolved = [operands.read(each["operand"], each["call"], each["kind"]) for each in request["operands"]]
+        resolved = [_again(each, index in request.get("skip", ())) for index, each in enumerate(request["operands"])]
     else:
         begin = partial(_begin, tell, request.get("avoid", ()))
         with warnings.catch_warnings():
@@ -68,6 +68,13 @@ def answer(request: dict[str, Any], tell: Tell) -> None:
             with settings.restored():
                 _measure(each, spec, (index, place), done, request, tell)
     tell({"done": True})
+
+
+def _again(operand: dict[str, str], given_up: bool) -> Resolved:
+    """An operand that an earlier child resolved; one that was given up may have no code at all."""
+    if given_up:
+        return operands.skipped(operand["operand"])
+    return operands.read(operand["operand"], operand["call"], operand["kind"])
 
 
 def _measure(

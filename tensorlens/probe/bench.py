@@ -17,7 +17,8 @@ from torch.autograd.graph import saved_tensors_hooks
 from tensorlens.compare.records import Answer, Input
 from tensorlens.probe import settings
 from tensorlens.probe.code import Code
-from tensorlens.probe.inputs import Subject, differentiable, dtype_of, enlarged, make
+from tensorlens.probe.found import filler, first_tensor, overlap, strided, tensors_in, version, write
+from tensorlens.probe.inputs import Subject, differentiable, dtype_of, enlarged, make, possible
 from tensorlens.probe.words import numbers, without_places
 
 
@@ -34,86 +35,10 @@ class Trial:
         return self.subject.x
 
 
-def first_tensor(value: object) -> torch.Tensor | None:
-    """The tensor in what an operand returned: itself, or the first of a tuple, list or mapping."""
-    if isinstance(value, torch.Tensor):
-        return value
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, (tuple, list)):
-        return next((found for each in value if (found := first_tensor(each)) is not None), None)
-    return None
-
-
-def tensors_in(value: object) -> list[torch.Tensor]:
-    """Every tensor in what an operand returned; a number, a list of numbers or an array counts as a tensor."""
-    if isinstance(value, torch.Tensor):
-        return [value]
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, (tuple, list)) and any(isinstance(each, (torch.Tensor, tuple, dict)) for each in value):
-        return [found for each in value for found in tensors_in(each)]
-    if isinstance(value, (bool, int, float, complex, list)) or hasattr(value, "__array_interface__"):
-        try:
-            return [torch.as_tensor(value)]
-        except (TypeError, ValueError, RuntimeError):
-            return []
-    return []
-
-
-def _filler(tensor: torch.Tensor) -> torch.Tensor:
-    """Where a tensor holds what `fill_uninitialized_memory` fills it with."""
-    dense = tensor.detach() if strided(tensor) else tensor.detach().to_dense()
-    if dense.dtype.is_floating_point or dense.dtype.is_complex:
-        return dense.isnan()
-    return dense == (True if dense.dtype == torch.bool else torch.iinfo(dense.dtype).max)
-
-
-def memory(value: Any) -> tuple[int, int] | None:
-    """(start, end) of the memory behind a tensor or a NumPy array; None if it has none."""
-    if isinstance(value, torch.Tensor):
-        try:
-            storage = value.untyped_storage()
-            return storage.data_ptr(), storage.data_ptr() + storage.nbytes()
-        except (NotImplementedError, RuntimeError):
-            return None
-    interface = getattr(value, "__array_interface__", None)
-    if interface is None:
-        return None
-    return interface["data"][0], interface["data"][0] + value.nbytes
-
-
-def overlap(one: Any, other: Any) -> bool | None:
-    """Whether two values lie in the same memory; None if that can't be asked of one of them."""
-    first, second = memory(one), memory(other)
-    if first is None or second is None:
-        return None
-    return first[0] < second[1] and second[0] < first[1]
-
-
-def write(target: Any) -> None:
-    """Change a tensor (or array) in place, the way a user would: `target.add_(1)`."""
-    if not isinstance(target, torch.Tensor):
-        target += 1
-    elif target.dtype == torch.bool:
-        target.logical_not_()
-    else:
-        target.add_(1)
-
-
-def version(tensor: torch.Tensor) -> int | None:
-    """The version counter; None for an inference tensor, which has none."""
-    return None if tensor.is_inference() else tensor._version
-
-
 def weight_like(tensor: torch.Tensor) -> torch.Tensor:
     """A leaf to multiply `tensor` by: autograd then keeps `tensor`, whose values are the leaf's gradient."""
     dtype = tensor.dtype if tensor.dtype.is_floating_point or tensor.dtype.is_complex else torch.get_default_dtype()
     return torch.full(tensor.shape, 2, dtype=dtype, device=tensor.device).requires_grad_()
-
-
-def strided(tensor: torch.Tensor) -> bool:
-    return tensor.layout == torch.strided
 
 
 def cotangent(of: torch.Tensor) -> torch.Tensor:
@@ -156,6 +81,28 @@ def copies_saved() -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def without_copies() -> Iterator[None]:
+    """Suspend `copies_saved` for a call that PyTorch refuses to run under saved tensor hooks, as `torch.func.grad`."""
+    hooks: Any = torch._C._autograd._top_saved_tensors_default_hooks(True)
+    if hooks is None:
+        yield
+        return
+    torch._C._autograd._pop_saved_tensors_default_hooks()
+    try:
+        yield
+    finally:
+        torch._C._autograd._push_saved_tensors_default_hooks(*hooks)
+
+
+@contextlib.contextmanager
+def memory_filled() -> Iterator[None]:
+    """Memory that an operation leaves as it is holds the same numbers in every run."""
+    with settings.kept():
+        settings.fill_uninitialized()
+        yield
+
+
 def backward(roots: list[torch.Tensor]) -> None:
     """Backward from every root with ones, which takes roots of any shape and of complex numbers."""
     torch.autograd.backward(roots, [torch.ones_like(root) for root in roots])
@@ -192,7 +139,10 @@ class Bench:
     tensors = staticmethod(tensors_in)
     forget_gradient = staticmethod(forget_gradient)
     strided = staticmethod(strided)
+    possible = staticmethod(possible)
     copies_saved = staticmethod(copies_saved)
+    without_copies = staticmethod(without_copies)
+    memory_filled = staticmethod(memory_filled)
     no_grad = torch.no_grad
     sequence = staticmethod(torch._C._autograd._get_sequence_nr)
     allocated = staticmethod(allocated)
@@ -209,7 +159,7 @@ class Bench:
     def subject(self, spec: Input | None = None) -> Subject:
         return make(spec or self.spec)
 
-    def apply(self, subject: Subject, seed: int = 0) -> Trial:
+    def apply(self, subject: Subject, seed: int = settings.SEED) -> Trial:
         """Run the operand on `subject`; random operations draw the same numbers each time.
 
         A setting of PyTorch that the operand changed is as before afterwards: what is measured is its result.
@@ -243,7 +193,7 @@ class Bench:
         finally:
             settings.restore(before)
         return any(
-            one.shape == other.shape and bool((_filler(one) & ~_filler(other)).any())
+            one.shape == other.shape and bool((filler(one) & ~filler(other)).any())
             for one, other in zip(filled, plain, strict=False)
         )
 

@@ -12,7 +12,7 @@ import torch
 from tensorlens.compare.records import Input
 from tensorlens.errors import UsageError
 from tensorlens.probe import inputs, operands, settings, typed, words
-from tensorlens.probe.bench import first_tensor
+from tensorlens.probe.found import first_tensor
 from tensorlens.probe.inputs import differentiable
 from tensorlens.probe.operands import Resolved, Unresolved
 from tensorlens.probe.samples import samples

@@ -75,7 +75,7 @@ def inputs_for(shape: tuple[int, ...], options: Mapping[str, Any]) -> list[Input
             for name in names:
                 changed |= changes[name]
             distinct = sum(len(changes[name]) for name in names) == len(changed)
-            if distinct and _telling(names) and _possible(replace(main, **changed)):
+            if distinct and _telling(names) and possible(replace(main, **changed)):
                 key = "+".join(names)
                 labels = " and ".join(LABELS[name] for name in names)
                 found[key] = replace(main, id=key, label=f"an x {labels}", **changed)
@@ -109,7 +109,7 @@ def _main(shape: tuple[int, ...], options: Mapping[str, Any]) -> Input:
     if options.get("contiguous") is False:
         layouts: tuple[Layout, ...] = ("transposed", "every_second")
         main = replace(
-            main, layout=next((each for each in layouts if _possible(replace(main, layout=each))), "contiguous")
+            main, layout=next((each for each in layouts if possible(replace(main, layout=each))), "contiguous")
         )
     return main
 
@@ -136,7 +136,7 @@ def _changes(main: Input, options: Mapping[str, Any]) -> dict[str, dict[str, Any
     return changes
 
 
-def _possible(spec: Input) -> bool:
+def possible(spec: Input) -> bool:
     """Whether there is a tensor of this layout: of a row, a scalar or one column there is none that is transposed."""
     large = [extent for extent in spec.shape if extent > 1]
     if spec.layout == "contiguous":

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.utils.hooks import RemovableHandle
 
 from tensorlens.compare.records import Operand
 from tensorlens.errors import UsageError
@@ -194,7 +195,10 @@ def _function(path: str, name: str) -> Callable[..., Any]:
 
 
 def _is_context(result: object) -> bool:
-    return hasattr(result, "__enter__") and hasattr(result, "__exit__") and not isinstance(result, torch.Tensor)
+    """Whether an operand gives a context manager. A hook's handle is one too, but no block is meant to be its."""
+    if isinstance(result, (torch.Tensor, RemovableHandle)):
+        return False
+    return hasattr(result, "__enter__") and hasattr(result, "__exit__")
 
 
 def _around_body(resolved: Resolved) -> Resolved:

@@ -20,6 +20,20 @@ MEANT = {
     "masked_fill_": "x.masked_fill_(x > 0.3, 0)",
     "where": "torch.where(x > 0.3, 0, x)",
     "torch.where": "torch.where(x > 0.3, 0, x)",
+    **{name: f"x.{name}(0, x.argsort(0)[:2], y)" for name in ("scatter", "scatter_", "scatter_add", "scatter_add_")},
+    "gather": "x.gather(0, x.argsort(0))",
+    "take_along_dim": "x.take_along_dim(x.argsort(0), 0)",
+    **{
+        name: f"x.{name}(0, torch.tensor([0, 1]), y[:2])"
+        for name in ("index_add", "index_add_", "index_copy", "index_copy_")
+    },
+    "index_put": "x.index_put((torch.tensor([0, 1]),), y[:2])",
+    "index_put_": "x.index_put_((torch.tensor([0, 1]),), y[:2])",
+    "as_strided": "x.as_strided((2, 2), (1, 1))",
+    "unfold": "x.unfold(0, 2, 1)",
+    "new_tensor": "x.new_tensor([1., 2.])",
+    "lerp": "x.lerp(y, 0.5)",
+    "lerp_": "x.lerp_(y, 0.5)",
     "split": "x.split(2)",
     "torch.split": "torch.split(x, 2)",
     "chunk": "x.chunk(2)",

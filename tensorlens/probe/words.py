@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -39,8 +40,8 @@ def yes(value: bool) -> Answer:
     return Answer(value, "yes" if value else "no")
 
 
-def numbers(tensor: Any) -> str:
-    """A gradient as short text: `[0.1, 0.2]`, or `1 everywhere`, or its shape where it is long."""
+def numbers(tensor: Any, with_shape: bool = True) -> str:
+    """A gradient as short text: `[0.1, 0.2]`, or `1 everywhere`, or the first of them and the shape."""
     if tensor is None:
         return "None"
     tensor = tensor.detach() + 0  # autograd's zeros may have no memory behind them
@@ -51,19 +52,37 @@ def numbers(tensor: Any) -> str:
     text = _nested(tensor.tolist())
     if len(text) <= LONGEST:
         return text
-    return f"{', '.join(short[:4])}, ... of shape {shape_text(tuple(tensor.shape))}"
+    return f"{', '.join(short[:4])}, ...{f' of shape {shape_text(tuple(tensor.shape))}' if with_shape else ''}"
 
 
 def digest(tensors: Sequence[Any]) -> str:
-    """The numbers of tensors as text that can be compared, whatever their shape and dtype."""
+    """The numbers of tensors as text that can be compared, whatever their shape and dtype; -0.0 is 0.0."""
     parts: list[str] = []
     for tensor in tensors:
         plain = tensor.detach()
         plain = plain.to_dense() if str(plain.layout) != "torch.strided" else plain
         plain = plain.resolve_conj().resolve_neg()
         for value in plain.reshape(-1).tolist():
-            parts += [repr(value.real), repr(value.imag)] if isinstance(value, complex) else [repr(float(value))]
+            several = (value.real, value.imag) if isinstance(value, complex) else (float(value),)
+            parts += [repr(each + 0.0) for each in several]
     return " ".join(parts)
+
+
+def close(one: object, other: object) -> bool:
+    """Whether two digests hold the same numbers but for rounding, and the same words."""
+    if not isinstance(one, str) or not isinstance(other, str):
+        return one == other
+    first, second = one.split(), other.split()
+    return len(first) == len(second) and all(map(_close, first, second))
+
+
+def _close(one: str, other: str) -> bool:
+    if one == other:
+        return True
+    try:
+        return math.isclose(float(one), float(other), rel_tol=1e-5, abs_tol=1e-6)
+    except ValueError:
+        return False
 
 
 def shortened(text: str) -> str:

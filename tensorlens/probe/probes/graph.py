@@ -10,7 +10,7 @@ from tensorlens.probe.probes.table import equal, probe
 from tensorlens.probe.words import yes
 
 if TYPE_CHECKING:
-    from tensorlens.probe.bench import Bench
+    from tensorlens.probe.bench import Bench, Trial
 
 NOISE = 1e-5  # of the gradient sent: below it float32 cannot tell a small gradient from the rounding of a zero
 PRECISE_NOISE = 1e-13  # the same in float64
@@ -108,10 +108,11 @@ def gradient_of_sum(bench: Bench) -> Answer | None:
     except Exception as error:
         return words.raised(error, "backward raises", value="backward raises")
     reached = leaf.grad
+    random = "random, such as " if _is_random(bench, trial) else ""
     text = "none reaches x" if reached is None else words.numbers(reached)
     if reached is not None and reached.any() and _is_noise(bench, lambda subject: subject.leaf, reached, bench.ones):
         text = "0 everywhere (up to rounding)"
-    return Answer(text, text)
+    return Answer(text, f"{random}{text}")
 
 
 @probe("gradient is passed unchanged", "graph")
@@ -132,6 +133,28 @@ def gradient_is_identity(bench: Bench) -> Answer | None:
         sent = bench.cotangent(trial.result)
         answers.append(got is not None and equal(got.reshape(-1), sent.reshape(-1).to(got.dtype)))
     return yes(all(answers))
+
+
+def _is_random(bench: Bench, trial: Trial) -> bool:
+    """Whether the result has other numbers with another seed, and the gradient perhaps as well."""
+    other = bench.apply(bench.subject(), seed=1)
+    return words.digest(bench.tensors(trial.returned)) != words.digest(bench.tensors(other.returned))
+
+
+@probe("gradient of x used afterwards", "graph", everywhere=False)
+def later_gradient(bench: Bench) -> Answer | None:
+    """After the call, what does `x.sum().backward()` give x? 1 everywhere where the call changes nothing of x."""
+    subject = bench.subject()
+    if subject.leaf is None:
+        return None
+    bench.apply(subject)
+    bench.forget_gradient(subject.leaf)
+    try:
+        subject.x.sum().backward()
+    except Exception as error:
+        return words.raised(error, "backward raises", value="backward raises")
+    text = words.numbers(subject.leaf.grad)
+    return Answer(text, text)
 
 
 def _reaches(bench: Bench, at: Any) -> Answer | None:

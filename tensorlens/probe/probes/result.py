@@ -26,8 +26,16 @@ def returns(bench: Bench) -> Answer:
     returned = bench.trial().returned
     name = "None" if returned is None else type(returned).__name__
     if isinstance(returned, (tuple, list)) and not hasattr(returned, "numel"):
-        return Answer(f"{name} of {len(returned)}", f"{name} of {len(returned)}")
+        fields = ", ".join(_fields(returned))
+        text = f"{'tuple' if fields else name} of {len(returned)}"
+        return Answer(text, f"{text} ({fields})" if fields else text)
     return Answer(name, name)
+
+
+def _fields(returned: Any) -> tuple[str, ...]:
+    """The names of what is in a tuple, such as `values` and `indices`; none where it has no names."""
+    known: Any = getattr(returned, "_fields", None) or getattr(type(returned), "__match_args__", ())
+    return known if isinstance(returned, tuple) and len(known) == len(returned) else ()
 
 
 @probe("values", "result", everywhere=False, level="basic")
@@ -41,10 +49,50 @@ def values(bench: Bench) -> Answer | None:
     if bench.uninitialized():
         return Answer("not set", "not set: whatever the memory held")
     digest = words.digest(found)
-    text = "those of x" if digest == before else ", ".join(map(words.numbers, found))
+    text = "those of x" if digest == before else ", ".join(words.numbers(each, with_shape=False) for each in found)
     if digest != words.digest(bench.tensors(bench.apply(bench.subject(), seed=1).returned)):
-        text = f"random, such as {text}"
-    return Answer(digest, words.shortened(text))
+        return Answer(digest, words.shortened(f"random, such as {text}"))
+    text = words.shortened(text)
+    notes = [_rounded(bench, digest == before), _both_signs(bench), _transposed(bench, digest)]
+    told = [(digest, text), *(note for note in notes if note)]
+    return Answer(" ".join(value for value, _ in told), "".join(text for _, text in told))
+
+
+Note = tuple[str, str]  # what makes the values others than those of another operand; the words for it
+
+
+def _rounded(bench: Bench, same: bool) -> Note | None:
+    """Whether the numbers of x, which are short, would be rounded if they were long: float16 holds fewer digits."""
+    trial = bench.trial()
+    if not same or trial.result is None or trial.result.element_size() >= trial.x.element_size():
+        return None
+    dtype = _dtype(trial.result)
+    return dtype, f", rounded to {dtype}"
+
+
+def _both_signs(bench: Bench) -> Note | None:
+    """The result for zero and negative numbers, where the table speaks of numbers between 0 and 1."""
+    if bench.spec.values == "signed":
+        return None
+    try:
+        found = bench.tensors(bench.trial(bench.other(values="signed")).returned)
+    except Exception:
+        return "refused", "; refused where x has 0 or less"
+    numbers = words.shortened(", ".join(words.numbers(each, with_shape=False) for each in found))
+    source = words.numbers(bench.subject(bench.other(values="signed")).x, with_shape=False)
+    return words.digest(found), f"; for x = {source}: {numbers}"
+
+
+def _transposed(bench: Bench, digest: str) -> Note | None:
+    """Whether the same x gives other numbers where it is transposed: `as_strided` reads the memory as it is."""
+    spec = bench.other(layout="transposed")
+    if not bench.spec.contiguous or not bench.possible(spec):
+        return None
+    try:
+        found = bench.tensors(bench.trial(spec).returned)
+    except Exception:
+        return None  # the row "runs" says so
+    return None if words.close(digest, words.digest(found)) else ("other", "; other numbers for a transposed x")
 
 
 @probe("warns", "result", everywhere=False)
@@ -114,7 +162,7 @@ def changes_source(bench: Bench) -> Answer:
     if "shape" not in changed and not equal(subject.x.detach(), numbers):
         changed.insert(0, "values")
     elif bench.version(subject.x) != version:
-        changed.insert(0, "written with the same values")
+        changed.append("written with the same values")
     return Answer(", ".join(changed) or False, ", ".join(changed) or "no")
 
 
