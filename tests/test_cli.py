@@ -538,10 +538,10 @@ def test_a_file_whose_suffix_names_no_form_is_refused_before_anything_runs(
 @pytest.mark.parametrize(
     ("name", "options", "begins"),
     [
-        ("lessons.html", ["--format", "markdown"], "| Lesson |"),
-        ("lessons.json", ["--format", "table"], "detach "),
+        ("lessons.html", ["--format", "markdown"], "| Stage | Lesson |"),
+        ("lessons.json", ["--format", "table"], "Start with: "),
         ("lessons.JSON", [], "{"),
-        ("lessons", [], "detach "),
+        ("lessons", [], "Start with: "),
     ],
 )
 def test_a_form_that_is_asked_for_may_go_to_any_file(
