@@ -116,7 +116,7 @@ def _no_lesson(path: str) -> None:
 def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout: float | None) -> int:
     """`run NAME…`, `run PATH`, `run --all`: one report after the other, the worst exit code of all."""
     from tensorlens import lessons
-    from tensorlens.render.lesson_texts import BEFORE_REPORT, before_script, claims_of_all, joined
+    from tensorlens.render.lesson_texts import before_report, before_script, claims_of_all, joined
     from tensorlens.runner import RunOptions, Target, run_and_tell
 
     wanted = [lesson.name for lesson in lessons.lessons()] if everything else list(names)
@@ -131,8 +131,9 @@ def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout:
     counted: list[tuple[str, Sequence[Claim]]] = []
     worst = 0
     for path in paths:
+        announced = lessons.announced(path)
         if labelled := output.path is None and not output.keeps_stdout:
-            print_out(before_script(lessons.announced(path), first=not counted))
+            print_out(before_script(announced, first=not counted))
         bundled = lessons.is_bundled(path)
         told = run_and_tell(Target("file", str(path)), options, partial(_teller, output, path.name, bundled))
         worst = max(worst, told.exit_code)
@@ -140,7 +141,7 @@ def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout:
         if output.keeps_stdout and len(paths) > 1:
             reports.append(told.text)
         else:
-            output.write((BEFORE_REPORT if labelled else "") + told.text)
+            output.write((before_report(announced) if labelled else "") + told.text)
     if reports:
         output.write(joined(reports, output.form))
     elif len(paths) > 1:

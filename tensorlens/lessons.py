@@ -88,18 +88,38 @@ def is_bundled(path: Path) -> bool:
     return path.parent == _folder()
 
 
-def announced(path: Path) -> tuple[str, str, int]:
-    """(title, exception, line) of a lesson: its docstring's first line, and the exception that a claim says ends it.
-    "" and 0 for what there is none of, or where the script can't be read, which running it will say."""
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """What is said of a lesson before it runs: its docstring's first line, the exception that a claim says ends it and
+    the claim's line, whether it has a word in it that prints. What there is none of is empty."""
+
+    title: str = ""
+    exception: str = ""
+    line: int = 0
+    prints: bool = False
+
+
+def announced(path: Path) -> Announced:
+    """What a lesson says of itself; nothing where the script can't be read, which running it will say."""
     try:
         with tokenize.open(path) as file:
             source = file.read()
         tree, specs = tree_of(source), claims.parse(source)
     except (OSError, SyntaxError, ValueError, UsageError):
-        return "", "", 0
+        return Announced()
     title = ((ast.get_docstring(tree) if tree else "") or "").partition("\n")[0]
     ends = [spec for spec in specs if spec.raises and spec.column == 0 and spec.expected == "holds"]
-    return (title, ends[-1].raises[0], ends[-1].line) if ends and ends[-1].raises else (title, "", 0)
+    prints = tree is not None and any(_name(node) in _PRINTING for node in ast.walk(tree))
+    raises = ends[-1].raises if ends else None
+    return Announced(title, raises[0], ends[-1].line, prints) if raises else Announced(title, prints=prints)
+
+
+_PRINTING = ("print", "pprint", "pp", "stdout", "__stdout__", "system")
+
+
+def _name(node: ast.AST) -> str:
+    """The word that a name or an attribute is."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
 def _folder() -> Path:

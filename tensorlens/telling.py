@@ -42,6 +42,7 @@ def teller(output: Output, lesson: str = "", bundled: bool = True) -> Callable[[
             text = dumps(trace)
         else:
             texts: dict[str, Any] = {"lesson": True, "statements": _statement_texts(bundled)} if lesson else {}
+            texts |= {"titled": output.path is None} if lesson else {}
             text = render(report, output.form, output.options(**texts))
         return Told(text, exit_code(report, bool(lesson)), trace.claims)
 

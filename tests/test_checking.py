@@ -237,7 +237,7 @@ def test_an_article_is_checked_by_running_its_lessons(capfd: pytest.CaptureFixtu
 
 
 def test_lessons_that_cannot_be_run_are_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checking, "_BOOTSTRAP", "raise ModuleNotFoundError('No module named torch')")
+    monkeypatch.setattr(checking, "_BEGIN", "raise ModuleNotFoundError('No module named torch')")
     with pytest.raises(TensorLensError) as caught:
         check_documented("003")
     assert str(caught.value) == "the lessons could not be run: ModuleNotFoundError: No module named torch"

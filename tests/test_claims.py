@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from tensorlens import claims
 from tensorlens.errors import UsageError
-from tensorlens.lessons import announced, find, is_bundled, lessons
+from tensorlens.lessons import Announced, announced, find, is_bundled, lessons
 from tensorlens.source import tree_of
 from tensorlens.starter import write_starter
 from tensorlens.tracer.claims import ClaimChecker
@@ -479,12 +479,15 @@ def test_an_id_of_an_article_has_to_exist(tmp_path: Path) -> None:
 
 
 def test_the_error_that_ends_a_lesson_is_announced(tmp_path: Path) -> None:
-    assert announced(find("detach")) == ("detach(): the same memory, outside the graph", "RuntimeError", 42)
-    assert announced(find("sigmoid")) == ("The plain gradient of a sigmoid", "", 0)
+    assert announced(find("detach")) == Announced(
+        "detach(): the same memory, outside the graph", "RuntimeError", 42, prints=True
+    )
+    assert announced(find("sigmoid")) == Announced("The plain gradient of a sigmoid", prints=True)
+    assert not announced(find("detach-backward")).prints
     path = tmp_path / "mine.py"
     path.write_text("try:\n    1 / 0\n    #: raises ZeroDivisionError\nexcept ZeroDivisionError:\n    pass\n")
-    assert announced(path) == ("", "", 0)
-    assert announced(tmp_path / "none.py") == ("", "", 0)
+    assert announced(path) == Announced()
+    assert announced(tmp_path / "none.py") == Announced()
     assert is_bundled(find("detach"))
     assert not is_bundled(path)
 

@@ -485,6 +485,25 @@ def test_a_lesson_is_introduced_before_its_traceback(tmp_path: Path) -> None:
     assert "`detach()` returns a new tensor" not in ended.stdout  # what 000-1 is in the bundled lessons
 
 
+def test_a_lesson_has_its_title_once_and_no_label_for_nothing(tmp_path: Path) -> None:
+    (tmp_path / "quiet.py").write_text('"""Mine\n\nTaught."""\nx = 1\n#: x == 1\n', encoding="utf-8")
+    shown = tensorlens("run", "quiet.py", cwd=tmp_path).stdout
+    assert shown.startswith("Mine\n\nquiet.py   torch ")
+    assert shown.count("Mine\n") == 1
+    assert "\n\nTaught.\n\n" in shown
+    assert "-- " not in shown
+    assert tensorlens("run", "quiet.py", "-o", "report.txt", cwd=tmp_path).stdout == ""
+    assert (tmp_path / "report.txt").read_text().count("\nMine\n") == 1
+
+
+def test_a_lesson_that_python_can_not_read_is_not_said_to_have_no_claims(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text('"""Mine"""\nx = 1\n#: x == 1\nx =\n', encoding="utf-8")
+    ended = tensorlens("run", "mine.py", cwd=tmp_path)
+    assert ended.returncode == 1
+    assert "SyntaxError" in ended.stdout
+    assert "claims" not in ended.stdout
+
+
 def test_new_writes_a_lesson(tmp_path: Path) -> None:
     assert tensorlens("new", "lesson.py", cwd=tmp_path).stdout == "wrote lesson.py; run it: tensorlens run lesson.py\n"
     ended = tensorlens("new", "lesson.py", cwd=tmp_path)
@@ -538,10 +557,10 @@ def test_a_file_whose_suffix_names_no_form_is_refused_before_anything_runs(
 @pytest.mark.parametrize(
     ("name", "options", "begins"),
     [
-        ("lessons.html", ["--format", "markdown"], "| Lesson |"),
-        ("lessons.json", ["--format", "table"], "detach "),
+        ("lessons.html", ["--format", "markdown"], "| Stage | Lesson |"),
+        ("lessons.json", ["--format", "table"], "Start with: "),
         ("lessons.JSON", [], "{"),
-        ("lessons", [], "detach "),
+        ("lessons", [], "Start with: "),
     ],
 )
 def test_a_form_that_is_asked_for_may_go_to_any_file(

@@ -16,7 +16,7 @@ from daily import one_in
 from warm import Warm
 
 from tensorlens import messages, statements
-from tensorlens.course import asking, curriculum, session
+from tensorlens.course import asking, curriculum, session, talk, words
 from tensorlens.course.progress import Place, state_file
 from tensorlens.course.questions import DONT_KNOW, Question, questions, without_comments
 from tensorlens.errors import UsageError
@@ -44,14 +44,14 @@ def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
-def ran(traced: Traced, name: str, way: str = "quiz") -> session.Ran:
+def ran(traced: Traced, name: str, way: str = "quiz") -> talk.Ran:
     source = LESSONS[name].path.read_text(encoding="utf-8")
     place = Place("quiz" if way == "quiz" else "step", name, source)
-    return session.Ran(name, traced(name), "", place)
+    return talk.Ran(name, traced(name), "", place)
 
 
 def gone_through(traced: Traced, name: str, way: str, answers: list[str]) -> int:
-    screen = session.Screen(RenderOptions(80), lambda text: print(text, end=""))
+    screen = talk.Screen(RenderOptions(80), lambda text: print(text, end=""))
     return session.go_through(ran(traced, name, way), "quiz" if way == "quiz" else "step", answers, screen)
 
 
@@ -138,6 +138,23 @@ def test_a_wrong_equality_asks_for_the_value_that_was_seen() -> None:
     assert not found.is_right("0")
 
 
+def test_several_values_are_asked_for_together() -> None:
+    check = "a.grad.tolist() == [2.0] and b.grad is None"
+    found = question(check, values=(("a.grad.tolist()", "[2.0]"), ("b.grad", "None")))
+    assert found.prompt.splitlines() == ["which values, with a comma between them?", "a.grad, b.grad = ?"]
+    assert found.is_right(found.read("[2], None"))
+    assert not found.is_right(found.read("None, [2]"))
+    with pytest.raises(ValueError, match="write 2 values with a comma between them"):
+        found.read("[2]")
+    assert question("a.tolist() == [2.0] and b.is_leaf").kind == "verdict"
+    assert question(check, "refuted", values=(("a.grad.tolist()", "[3.0]"),)).kind == "verdict"
+
+
+def test_what_takes_a_calculator_is_not_asked_for() -> None:
+    assert question("a.tolist() == [0.1779, 2.0]", values=(("a.tolist()", "[0.1779, 2.0]"),)).kind == "verdict"
+    assert question("a.tolist() == [0.5, 2.0]", values=(("a.tolist()", "[0.5, 2.0]"),)).kind == "value"
+
+
 def test_a_raised_exception_asks_how_the_line_ends() -> None:
     found = question("raises RuntimeError: some text")
     assert (found.kind, found.answer) == ("ending", "error")
@@ -203,7 +220,7 @@ def test_a_quiz_counts_and_says_what_to_read(traced: Traced, capsys: pytest.Capt
     assert "\n1 of 4 right\n" in shown
     assert shown.count("write runs or error (r or e)") == 1
     assert "line 21: out.sum().backward() raises an error; you wrote runs\n" in shown
-    assert "    read: tensorlens errors saved-tensor-modified-inplace\n" in shown
+    assert "  tensorlens errors saved-tensor-modified-inplace    lines 18, 21\n" in shown
     assert "  tensorlens compare detach clone\n" in shown
     assert json.loads(state_file().read_text())["quiz"] == {}
 
@@ -218,6 +235,41 @@ def test_a_quiz_goes_on_where_it_was_left(traced: Traced, capsys: pytest.Capture
     assert "1 of 2 right so far" in shown
     changed = Place("quiz", "detach-write", "a = 1\n")
     assert changed.load() == []
+
+
+def test_a_quiz_shows_the_whole_of_a_long_line(traced: Traced, capsys: pytest.CaptureFixture[str]) -> None:
+    assert gone_through(traced, "copy_", "quiz", ["?"] * 20) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"copy_\(torch\.tensor\(\[1\.5,\s+2\.5, 3\.5\]\)\)\n", shown)
+
+
+def test_wrong_answers_name_each_command_once(traced: Traced, capsys: pytest.CaptureFixture[str]) -> None:
+    assert gone_through(traced, "detach", "quiz", ["?"] * 20) == 0
+    to_read = capsys.readouterr().out.partition("\nto read about what was wrong\n")[2].partition("\n\n")[0].splitlines()
+    assert to_read[0] == "  tensorlens errors element-does-not-require-grad    line 41"
+    assert len(to_read) == len({line.partition("    ")[0] for line in to_read}) == 4
+
+
+def test_added_gradients_are_read_about_where_they_were_added() -> None:
+    page = "errors gradient-accumulates-without-zero-grad"
+    assert page in curriculum.to_read("clone", "a.grad.tolist() == [5.0]", added=True)
+    assert page not in curriculum.to_read("clone", "a.grad.tolist() == [2.0]", added=False)
+    assert page not in curriculum.to_read("clone", "b.is_leaf", added=True)
+    assert curriculum.to_read("sigmoid", "a.grad is None") == ["errors none-grad-attribute"]
+
+
+def test_the_words_are_explained(traced: Traced, capsys: pytest.CaptureFixture[str]) -> None:
+    for stage in curriculum.STAGES[:3]:
+        assert words.of_lesson(stage.lessons[0])
+        assert not words.of_lesson(stage.lessons[1])
+    assert gone_through(traced, "detach-write", "step", ["w", "q"]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"\n{word}: " in shown for word, _ in words.every())
+    assert shown.count("Enter next, b back, 1-") == 2
+    assert gone_through(traced, "detach-write", "quiz", ["w", "0", "q"]) == 0
+    shown = capsys.readouterr().out
+    assert "\nversion: " in shown
+    assert "1 of 1 right so far" in shown
 
 
 def test_ctrl_c_ends_a_quiz_with_the_count(
@@ -238,9 +290,9 @@ def test_ctrl_c_ends_a_quiz_with_the_count(
 
 def test_nothing_to_ask(traced: Traced) -> None:
     place = Place("quiz", "mine.py", "a = 1\n")
-    empty = session.Ran("mine.py", traced("sigmoid"), "", place)
+    empty = talk.Ran("mine.py", traced("sigmoid"), "", place)
     with pytest.raises(UsageError, match=r"mine\.py has no claims to ask about"):
-        session.go_through(empty, "quiz", [], session.Screen(RenderOptions(80), print))
+        session.go_through(empty, "quiz", [], talk.Screen(RenderOptions(80), print))
 
 
 # --- step by step ---------------------------------------------------------------------------------------------------
@@ -250,7 +302,7 @@ def test_steps_are_walked_forth_and_back(traced: Traced, capsys: pytest.CaptureF
     assert gone_through(traced, "detach-write", "step", ["", "b", "4", "99", "q"]) == 0
     shown = capsys.readouterr().out
     assert re.findall(r"^step (\d+) of 7", shown, re.MULTILINE) == ["1", "2", "1", "4"]
-    assert "press Enter, or write b, q or a number from 1 to 7\n" in shown
+    assert "press Enter, or write b, w, q or a number from 1 to 7\n" in shown
     assert gone_through(traced, "detach-write", "step", ["", "", ""]) == 0
     shown = capsys.readouterr().out
     assert "going on at step 4" in shown

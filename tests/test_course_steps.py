@@ -84,3 +84,67 @@ def test_each_step_is_what_the_lesson_cut_off_there_ends_with(lesson: Lesson, wa
         assert partition({s.name: s.storage for s in step.tensors if s.name in shown}) == partition(dict(storages))
         compared += len(shown)
     assert compared
+
+
+CAUGHT = """\
+import torch
+a = torch.ones(2, requires_grad=True)
+out = a.exp()
+try:
+    out.sum().backward()
+    said = "ran"
+    print(said)
+except RuntimeError as error:
+    said = str(error)
+with torch.no_grad():
+    print("nothing is written before the next line")
+    a.zero_()
+out.detach().zero_()
+try:
+    out.sum().backward()
+    said = "ran"
+except RuntimeError as error:
+    said = str(error)
+#: said != "ran"
+if a.requires_grad:
+    b = a * 2
+else:
+    b = None
+grad = None
+c = torch.ones(2)
+print(c.sum())
+grad = c
+for start in (a, a.detach()):
+    try:
+        start.sum().backward()
+        said = "ran"
+    except RuntimeError as error:
+        said = str(error)
+torch.ones(2).sum().backward()
+print("never")
+"""
+
+
+def test_what_did_not_run_is_no_step(warm: Warm, tmp_path: Path) -> None:
+    script = tmp_path / "caught.py"
+    script.write_text(CAUGHT, encoding="utf-8")
+    _, found = stepped(warm, script)
+    lines = [step.first for step in found]
+    assert [line for line in range(4, 19) if line in lines] == [5, 6, 7, 10, 11, 12, 13, 15, 18]
+    assert 21 in lines
+    assert 23 not in lines, "the other branch"
+    assert {31, 33} <= set(lines), "one round raises, the other does not"
+    assert lines[-1] == 34
+    (step,) = (step for step in found if step.claims)
+    assert step.first == 18, "the claim on the second try is shown after what ran of it"
+
+
+def test_a_step_shows_nothing_that_comes_later(warm: Warm, tmp_path: Path) -> None:
+    script = tmp_path / "caught.py"
+    script.write_text(CAUGHT, encoding="utf-8")
+    _, found = stepped(warm, script)
+    after = {step.first: {state.name: state for state in step.tensors} for step in found}
+    assert [after[line]["a"].version for line in (10, 11, 12)] == ["0", "0", "1"]
+    assert "grad" not in after[26]
+    assert after[26]["c"].version == "0"
+    assert not any(name.endswith(".grad") for names in after.values() for name in names)

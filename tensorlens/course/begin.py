@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from tensorlens import lessons
 from tensorlens.course.progress import Place, Way
-from tensorlens.course.session import INTERRUPTED, Ran, Screen, go_through
+from tensorlens.course.session import INTERRUPTED, go_through
+from tensorlens.course.talk import Ran, Screen
 from tensorlens.errors import UsageError
 from tensorlens.paths import is_file
 from tensorlens.render.options import RenderOptions

@@ -102,21 +102,24 @@ _TOPICS = (
     (r"\bno_grad\b", "compare no_grad inference_mode"),
     (r"_version\b", "errors saved-tensor-modified-inplace"),
     (r"\.data\b", "compare detach data"),
+    (r"\bgrad_fn\b", "errors grad-fn-is-none"),
     (r"\bclone\(.*\bdetach\(|\bdetach\(.*\bclone\(", "errors copy-construct-from-tensor"),
     (r"\bdetach\(|data_ptr|untyped_storage", "compare detach clone"),
     (r"\bclone\(", "compare clone detach"),
-    (r"retain_grad|\.grad is (not )?None", "errors nonleaf-grad-access"),
-    (r"\.grad\b", "errors gradient-accumulates-without-zero-grad"),
-    (r"is_leaf|requires_grad", "errors set-requires-grad-on-nonleaf"),
+    (r"not \w+\.is_leaf", "errors nonleaf-grad-access"),
+    (r"\.grad is (not )?None", "errors none-grad-attribute"),
+    (r"is_leaf|requires_grad", "compare requires_grad_ detach"),
     (r"\bitem\(", "compare item detach"),
 )
-"""What to read of a statement and a claim in which these words stand; the first that fit."""
+"""What to read of a claim in which these words stand; the first that fit."""
+_ADDED = "gradient-accumulates-without-zero-grad"
 
 
-def to_read(lesson: str, text: str, message: str = "") -> list[str]:
-    """What to read again after a wrong answer, as commands: the page of the `message` that was raised, else what the
-    `text` of the statement and its claim is about, else what the lesson points to."""
-    code = classify(message)
-    found = [f"errors {code}"] if code else []
-    found += [command for words, command in _TOPICS if re.search(words, text)]
+def to_read(lesson: str, check: str, message: str = "", added: bool = False) -> list[str]:
+    """What to read again after a wrong answer, as commands: the page of the `message` that was raised, that on `added`
+    gradients where the claim is about one, else what the `check` is about, else what the lesson points to."""
+    if code := classify(message):
+        return [f"errors {code}"]
+    found = [f"errors {_ADDED}"] if added and ".grad" in check else []
+    found += [command for words, command in _TOPICS if re.search(words, check)]
     return list(dict.fromkeys(found or see_also(lesson)))[:2]

@@ -44,9 +44,12 @@ class Question:
     @property
     def prompt(self) -> str:
         """What is asked about, and in the last line how to answer."""
-        plain = self.text.removesuffix(".tolist()").removesuffix(".item()")
+        plain = self.text.replace(".tolist()", "").replace(".item()", "")
         how = {"verdict": "holds or refuted?", "value": f"{plain} = ?", "ending": "runs or error?"}
-        return f"{'which value?' if self.kind == 'value' else self.text}\n{how[self.kind]}"
+        which = (
+            "which values, with a comma between them?" if isinstance(_literal(self.answer), tuple) else "which value?"
+        )
+        return f"{which if self.kind == 'value' else self.text}\n{how[self.kind]}"
 
     @property
     def measured(self) -> str:
@@ -68,6 +71,9 @@ class Question:
         if self.kind == "value":
             if _literal(text) is _NO_VALUE:
                 raise ValueError("write a Python value, such as [2.0, 2.0], 3, True or None; ? if you don't know")
+            many, given = _literal(self.answer), _literal(text)
+            if isinstance(many, tuple) and not (isinstance(given, tuple) and len(given) == len(many)):
+                raise ValueError(f"write {len(many)} values with a comma between them; ? if you don't know")
             return text
         known = _VERDICTS if self.kind == "verdict" else _ENDINGS
         if text.lower() not in known:
@@ -110,20 +116,40 @@ def _question(source: str, claim: Claim, first: int, last: int) -> Question:
 def _value_asked(claim: Claim) -> tuple[str, str] | None:
     """The left side of an equality with a value, `a.grad.tolist() == [2.0, 2.0]`, and the value that was seen."""
     node = _expression(claim.check)
-    if not isinstance(node, ast.Compare) or not all(isinstance(op, ast.Eq) for op in node.ops):
+    if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
+        found = [_equal_to(part, claim) for part in node.values]
+        pairs = [pair for pair in found if pair is not None]
+        if len(pairs) < len(found):
+            return None
+        asked, seen = (", ".join(each) for each in zip(*pairs, strict=True))
+    elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq) and (pair := _equal_to(node, claim)):
+        asked, seen = pair
+    else:
         return None
-    if _literal(ast.unparse(node.comparators[-1])) is _NO_VALUE or isinstance(node.left, ast.Constant):
-        return None
-    asked = ast.unparse(node.left)
-    seen = dict(claim.values).get(asked, ast.unparse(node.comparators[-1]) if claim.verdict == "holds" else "")
     return (asked, seen) if _is_short(_literal(seen)) else None
 
 
+def _equal_to(node: ast.expr, claim: Claim) -> tuple[str, str] | None:
+    """The left side of `a == 2` or `a is None`, and the value that was seen; None if it compares anything else."""
+    if not isinstance(node, ast.Compare) or isinstance(node.left, ast.Constant):
+        return None
+    right = ast.unparse(node.comparators[-1])
+    same = all(isinstance(op, ast.Eq) or (isinstance(op, ast.Is) and right == "None") for op in node.ops)
+    if not same or _literal(right) is _NO_VALUE:
+        return None
+    asked = ast.unparse(node.left)
+    seen = dict(claim.values).get(asked, right if claim.verdict == "holds" else "")
+    return (asked, seen) if seen else None  # what stands after a false part of an `and` was not looked at
+
+
 def _is_short(value: object) -> bool:
-    """Whether somebody may be asked to type it: a number, True, False, None, or a list of a few."""
+    """Whether somebody may be asked to type it, and can tell it without a calculator: a number of few digits, True,
+    False, None, or a list of a few."""
     if isinstance(value, list | tuple):
         return len(value) > 0 and len(str(value)) <= 60 and all(map(_is_short, value))
-    return value is None or isinstance(value, bool | int | float)
+    if isinstance(value, float):
+        return round(value, 1) == value
+    return value is None or isinstance(value, bool | int)
 
 
 def _turned(claim: Claim) -> str:

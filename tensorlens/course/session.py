@@ -3,94 +3,30 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from tensorlens.course import curriculum
+from tensorlens.course import curriculum, words
 from tensorlens.course.asking import Asking
-from tensorlens.course.progress import Place, Way
+from tensorlens.course.progress import Way
 from tensorlens.course.questions import Question, questions, without_comments
 from tensorlens.course.steps import Step, steps
+from tensorlens.course.talk import Ran, Screen, Talk
 from tensorlens.errors import UsageError
-from tensorlens.model import Trace
+from tensorlens.model import Backward
 from tensorlens.render import course as shown
-from tensorlens.render.layout import Line, paragraph, to_text
-from tensorlens.render.options import RenderOptions
-from tensorlens.render.summary import docstring, docstring_lines, final_failure, outcome, script_file
+from tensorlens.render.layout import Line
+from tensorlens.render.summary import docstring, final_failure, outcome, script_file
 from tensorlens.render.text import safe
-from tensorlens.source import lines_of, one_line
+from tensorlens.source import one_line
 from tensorlens.statements import STATEMENTS
 
 INTERRUPTED = 130
 _WINDOW = 10  # lines of the script above a step that are shown with it
+_READ = 4  # commands that are named for wrong answers
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """A lesson that was run: its name as it is typed, what was recorded, what it printed, where progress is kept."""
-
-    name: str
-    trace: Trace
-    output: str
-    place: Place
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        return lines_of(self.place.source)
-
-    @property
-    def first(self) -> int:
-        """The first line below the docstring."""
-        taken = docstring_lines(self.trace)
-        return taken.stop if taken else 1
-
-
-@dataclass(frozen=True, slots=True)
-class Screen:
-    """Where the talk is shown, and how."""
-
-    options: RenderOptions
-    write: Callable[[str], None]
-
-
-class _Session:
-    """What both ways of going through a lesson share: writing, asking, keeping the place."""
-
-    def __init__(self, ran: Ran, screen: Screen) -> None:
-        self.ran = ran
-        self.options = screen.options
-        self._write = screen.write
-        self._unkept = False
-
-    def write(self, lines: Iterable[Line]) -> None:
-        self._write(to_text(lines, self.options.color))
-
-    def say(self, text: str, style: str = "plain") -> None:
-        self.write(paragraph(safe(text), self.options.width, style=style, hang=4))
-
-    def keep(self, answers: Sequence[str]) -> None:
-        """Keep the place; say once where that is not possible."""
-        if not self.ran.place.save(answers) and not self._unkept:
-            self._unkept = True
-            self.say("(your place can't be kept: the state directory is not writable)", "quiet")
-
-    def _tell(self, texts: Iterable[str]) -> None:
-        """Paragraphs of the docstring."""
-        for text in texts:
-            if text and not text.startswith("Article: "):
-                self.write([[], *paragraph(safe(text), self.options.width)])
-
-    def see_also(self, way: str) -> None:
-        """What to go on with."""
-        following = curriculum.after(self.ran.name)
-        commands = [f"tensorlens {command}" for command in curriculum.see_also(self.ran.name)]
-        commands += [f"tensorlens run {following} --{way}    the next lesson"] if following else []
-        if commands:
-            self.write([[], [("go on with", "heading")]])
-            self.write([("  " + safe(command), "plain")] for command in commands)
-
-
-class Stepping(_Session):
+class Stepping(Talk):
     """`run NAME --step`."""
 
     def run(self, asking: Asking | None) -> int:
@@ -98,7 +34,8 @@ class Stepping(_Session):
         found = steps(self.ran.trace, script_file(self.ran.trace))
         title, teaches = docstring(self.ran.trace)
         self.say(f"{self.ran.name}   {len(found)} steps" + (f"   {title}" if title else ""), "heading")
-        self._tell(teaches)
+        self.tell(teaches)
+        self.explain(words.of_lesson(self.ran.name))
         self.write([[]])
         if found:
             self.say("+ new, * changed by the step", "quiet")
@@ -119,7 +56,9 @@ class Stepping(_Session):
                 self._show(found, number, whole=True)
                 self.write([[]])
                 self.keep([str(number)])
-                typed = asking.ask("Enter next, b back, a number, q quit >", lambda typed: _read(typed, len(found)))
+                onward = "Enter next" if number + 1 < len(found) else "Enter ends"
+                prompt = f"{onward}, b back, 1-{len(found)} to that step, w words, q quit >"
+                typed = self.ask(asking, prompt, lambda typed: _read(typed, len(found)))
                 if typed == "q":
                     return 0
                 number = number + 1 if not typed else max(number - 1, 0) if typed == "b" else int(typed) - 1
@@ -162,10 +101,10 @@ def _read(typed: str, total: int) -> str:
         return ""
     if text.isdecimal() and 1 <= int(text) <= total:
         return str(int(text))
-    raise ValueError(f"press Enter, or write b, q or a number from 1 to {total}")
+    raise ValueError(f"press Enter, or write b, w, q or a number from 1 to {total}")
 
 
-class Quiz(_Session):
+class Quiz(Talk):
     """`run NAME --quiz`."""
 
     def run(self, asking: Asking) -> int:
@@ -173,7 +112,8 @@ class Quiz(_Session):
         asked = questions(self.ran.place.source, self.ran.trace.claims)
         answers = _still_readable(asked, self.ran.place.load())
         self.say(f"quiz: {self.ran.name}   {len(asked)} questions", "heading")
-        self.say("h holds, r refuted; or the value that is asked for; ? if you don't know; q quits", "quiet")
+        self.say("h holds (it is so), r refuted (it is not so), or the value that is asked for", "quiet")
+        self.say("? shows the answer, w explains the words, q quits", "quiet")
         if answers:
             self.say(f"going on at question {len(answers) + 1}; {self._count(asked, answers)}; --restart begins again")
         try:
@@ -199,9 +139,8 @@ class Quiz(_Session):
         new = shown.source_lines(hidden, above + 1, question.last, self.options.width)
         self.write([[], *([*_squeezed(new), []] if new else [])])
         self.write(shown.question_lines(asked, number, self.options))
-        return asking.ask(
-            f"    {question.prompt.rpartition(chr(10))[2]}", lambda typed: "q" if typed == "q" else question.read(typed)
-        )
+        prompt = f"    {question.prompt.rpartition(chr(10))[2]}"
+        return self.ask(asking, prompt, lambda typed: "q" if typed == "q" else question.read(typed))
 
     def _reveal(self, asked: Sequence[Question], number: int, answer: str) -> None:
         """The measured answer; what the lines did once no question about them is left."""
@@ -233,15 +172,36 @@ class Quiz(_Session):
         for question, said in wrong:
             yours = "" if said == "?" else f"; you wrote {said}"
             self.say(f"line {question.last}: {question.measured}{yours}")
-            for command in self._to_read(question):
-                self.say(f"    read: tensorlens {command}", "quiet")
-        self._tell((title, *teaches))
+        self.tell((title, *teaches))
+        self._read_again(asked, [question for question, _ in wrong])
         self.see_also("quiz")
 
-    def _to_read(self, question: Question) -> list[str]:
-        statement = " ".join(self.ran.lines[question.first - 1 : question.last])
+    def _read_again(self, asked: Sequence[Question], wrong: Sequence[Question]) -> None:
+        """What to read about the answers that were wrong, each command once with the lines that it is about."""
+        lines: dict[str, list[int]] = {}
+        for question in sorted(wrong, key=lambda question: question.kind != "ending"):
+            above = max((each.last for each in asked if each.last < question.last), default=0)
+            for command in self._to_read(question, above + 1):
+                lines.setdefault(command, []).append(question.last)
+        if lines:
+            self.write([[], [("to read about what was wrong", "heading")]])
+        for command, at in list(lines.items())[:_READ]:
+            where = ", ".join(str(line) for line in sorted(set(at)))
+            self.say(f"  tensorlens {command}    line{'s' if ', ' in where else ''} {where}")
+
+    def _to_read(self, question: Question, above: int) -> list[str]:
+        """What to read about a question; the lines that belong to it begin with `above`."""
+        trace = self.ran.trace
+        file = script_file(trace)
+        at = {
+            site.id
+            for site in trace.sites
+            if site.span.file == file and site.span.line in range(above, question.last + 1)
+        }
+        passes = [event for event in trace.events if isinstance(event, Backward) and event.site in at]
+        added = any(gradient.before is not None for each in passes for gradient in each.gradients)
         message = " ".join(value for _, value in question.claim.values) if question.kind == "ending" else ""
-        return curriculum.to_read(self.ran.name, f"{statement} {question.claim.check}", message)
+        return curriculum.to_read(self.ran.name, question.claim.check, message, added)
 
 
 def _tells(text: str) -> bool:
@@ -264,7 +224,7 @@ def _squeezed(lines: Sequence[Line]) -> list[Line]:
     """Lines of source without more than one empty line in a row."""
     kept: list[Line] = []
     for line in lines:
-        empty = not "".join(text for text, _ in line[1:]).strip()
+        empty = not "".join(text for text, style in line if style == "code").strip()
         if not (empty and kept and kept[-1] == []):
             kept.append([] if empty else line)
     while kept and kept[-1] == []:

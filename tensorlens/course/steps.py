@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tensorlens import claims
 from tensorlens.analysis.names import Names, names_of
 from tensorlens.analysis.phrases import Fact
 from tensorlens.analysis.story import Section, story
-from tensorlens.model import Backward, Call, Event, State, Trace
+from tensorlens.course.passed_by import passed_by, raised_in
+from tensorlens.model import Backward, Call, Event, GradMode, State, Trace
 from tensorlens.source import tree_of
 from tensorlens.verdicts import Claim
 
@@ -47,17 +49,29 @@ def steps(trace: Trace, file: str) -> tuple[Step, ...]:
     what its last run left."""
     source = trace.sources.get(file, "")
     names = names_of(trace)
-    spans = list(_statements(source))
     told = _facts(story(trace, names), file)
     replay = _Replay(trace, names, file, source)
-    ends = [replay.end_of(last) for _, last in spans]
-    places = claims.followed(source)
+    reached = {claim.line for claim in trace.claims if claim.verdict != "not reached"}
+    passed = passed_by(tree_of(source) or ast.Module([], []), raised_in(trace, file), {*told, *replay.lines, *reached})
+    spans = [(first, last) for first, last in _statements(source) if first not in passed]
+    checked = _by_step(source, trace.claims, [last for _, last in spans])
     found = []
-    for (first, last), end in zip(spans, ends, strict=True):
+    for first, last in spans:
         facts = tuple(fact for line in range(first, last + 1) for fact in told.get(line, ()))
-        checked = tuple(claim for claim in trace.claims if places.get(claim.line, (0, 0))[1] == last)
-        found.append(Step(first, last, facts, replay.tensors(end, last), checked))
+        tensors = replay.tensors(replay.end_of(last), last)
+        found.append(Step(first, last, facts, tensors, tuple(checked.get(last, ()))))
     return tuple(step for step in found if step.facts or step.claims or not _is_head(source, step))
+
+
+def _by_step(source: str, checked: Iterable[Claim], ends: list[int]) -> dict[int, list[Claim]]:
+    """The claims by the last line of the step after which they were checked: the last one of their statement that
+    ran, since a claim on a `try` follows the whole of it."""
+    places = claims.followed(source)
+    found: dict[int, list[Claim]] = defaultdict(list)
+    for claim in checked:
+        last = places.get(claim.line, (0, 0))[1]
+        found[max((end for end in ends if end <= last), default=0)].append(claim)
+    return found
 
 
 def _statements(source: str) -> Iterator[tuple[int, int]]:
@@ -119,8 +133,12 @@ class _Replay:
     def __init__(self, trace: Trace, names: Names, file: str, source: str) -> None:
         self._trace = trace
         self._names = names
-        self._bound = _first_bound(source)
-        self._lines = [self._line(event, file) for event in trace.events]
+        self._bound = _where_bound(source)
+        self.lines = [self._line(event, file) for event in trace.events]
+        self._met: dict[int, int] = {}  # tensor -> the line of the module at which it was first met
+        for event, line in zip(trace.events, self.lines, strict=True):
+            for state in event.states if isinstance(event, Call) else ():
+                self._met.setdefault(state.tensor, line)
 
     def _line(self, event: Event, file: str) -> int:
         """The line of the module during which an event happened; 0 where it is not known."""
@@ -135,8 +153,11 @@ class _Replay:
         return 0
 
     def end_of(self, line: int) -> int:
-        """How many of the events happened up to the last run of the lines up to `line`."""
-        return max([0, *(number for number, at in enumerate(self._lines, 1) if 0 < at <= line)])
+        """How many of the events happened up to the last run of the lines up to `line`. That a block is left counts
+        as none: it is an event of the line that the block begins with."""
+        left = (isinstance(event, GradMode) and not event.entering for event in self._trace.events)
+        numbered = enumerate(zip(self.lines, left, strict=True), 1)
+        return max([0, *(number for number, (at, over) in numbered if 0 < at <= line and not over)])
 
     def tensors(self, end: int, line: int) -> tuple[TensorState, ...]:
         """The tensors that had a name by then, in the order in which they came to be."""
@@ -151,8 +172,17 @@ class _Replay:
         """What the script called a tensor at `line`; "" where nothing had been given to it by then."""
         made = self._trace.tensors[tensor].created_by
         candidates = (*self._names.all(tensor), self._names.of(tensor, made), self._names.of(tensor))
-        roots = ((name, name.partition(".")[0].partition("[")[0]) for name in candidates if _NAME.fullmatch(name))
-        return next((name for name, root in roots if self._bound.get(root, line + 1) <= line), "")
+        plain = (name for name in candidates if _NAME.fullmatch(name) and not name.endswith(".grad"))
+        return next((name for name in plain if self._is_given(name, tensor, line)), "")
+
+    def _is_given(self, name: str, tensor: int, line: int) -> bool:
+        """Whether the tensor may have the name at `line`. One that is given again and again is given to the tensor on
+        a line that runs after the tensor is met: in a loop that may be any."""
+        places = self._bound.get(name.partition(".")[0].partition("[")[0], [])
+        before = [place for place in places if place[0] <= line]
+        if len(places) < 2 or name != name.partition(".")[0].partition("[")[0]:
+            return bool(before)
+        return any(repeated or last >= self._met[tensor] for _, last, repeated in before)
 
     def _row(self, name: str, state: State) -> TensorState:
         tensor = self._trace.tensors[state.tensor]
@@ -168,14 +198,22 @@ class _Replay:
         )
 
 
-def _first_bound(source: str) -> dict[str, int]:
-    """The line at which each name of the module is first given a value."""
+def _where_bound(source: str) -> dict[str, list[tuple[int, int, bool]]]:
+    """Where each name of the module is given a value: the first and last line of the statement, and whether a loop
+    runs it."""
+    found: dict[str, list[tuple[int, int, bool]]] = defaultdict(list)
     tree = tree_of(source)
-    first: dict[str, int] = {}
-    for node in ast.walk(tree) if tree is not None else ():
+    waiting: list[tuple[ast.AST, tuple[int, int], bool]] = [(tree, (0, 0), False)] if tree is not None else []
+    while waiting:
+        node, lines, repeated = waiting.pop()
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            first[node.id] = min(node.lineno, first.get(node.id, node.lineno))
-    return first
+            found[node.id].append((*lines, repeated))
+        if isinstance(node, ast.stmt):
+            compound = bool(getattr(node, "body", None))
+            lines = node.lineno, (node.lineno if compound else node.end_lineno) or node.lineno
+            repeated = repeated or isinstance(node, ast.For | ast.AsyncFor | ast.While)
+        waiting += [(child, lines, repeated) for child in ast.iter_child_nodes(node)]
+    return found
 
 
 def _states(trace: Trace, end: int) -> Iterator[State]:

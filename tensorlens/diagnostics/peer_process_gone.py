@@ -19,6 +19,7 @@ dist.init_process_group("gloo", store=dist.FileStore(path, 2), rank=rank, world_
 loss = torch.ones(1)
 if rank == 1:
     os._exit(3)
+os.wait()
 dist.all_reduce(loss)  # rejected_here
 ```
 

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tensorlens.lessons import Announced
 from tensorlens.render.summary import count
 from tensorlens.render.text import safe
 from tensorlens.verdicts import Claim
 
-BEFORE_REPORT = "-- the report --\n"
 
-
-def before_script(announced: tuple[str, str, int], first: bool) -> str:
-    """The title of a lesson, a label for what its script prints, and the error that it is to end in: its traceback
-    comes before the report that explains it."""
-    title, exception, line = announced
+def before_script(announced: Announced, first: bool) -> str:
+    """The title of a lesson, the error that it is to end in, whose traceback comes before the report that explains it,
+    and a label for what its script prints, if it prints."""
     text = "" if first else "\n"
-    text += f"{safe(title)}\n" if title else ""
-    if exception:
-        text += f"Line {line} expects {exception} at the end. Its traceback goes to standard error.\n"
-    return f"{text}-- the script prints --\n"
+    text += f"{safe(announced.title)}\n" if announced.title else ""
+    if announced.exception:
+        text += (
+            f"Line {announced.line} expects {announced.exception} at the end. Its traceback goes to standard error.\n"
+        )
+    return text + ("-- the script prints --\n" if announced.prints else "")
+
+
+def before_report(announced: Announced) -> str:
+    """A label for the report, where something stands above it; an empty line below a title."""
+    if announced.prints or announced.exception:
+        return "-- the report --\n"
+    return "\n" if announced.title else ""
 
 
 def claims_of_all(lessons: Sequence[tuple[str, Sequence[Claim]]]) -> str:

@@ -15,6 +15,7 @@ from tensorlens.render.findings import finding, unexplained
 from tensorlens.render.layout import Column, Line, paragraph, table, to_text
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.text import safe, wrap
+from tensorlens.source import tree_of
 from tensorlens.verdicts import Claim, condition_text
 
 _COLUMNS = (
@@ -40,10 +41,11 @@ def report_lines(report: Report, options: RenderOptions) -> Iterator[Line]:
     names = names_of(trace)
     sections = [headline_lines(report, size)]
     if options.lesson:
-        sections.append(_teaching(trace, size))
+        sections.append(_teaching(trace, size, options.titled))
     sections.append(source_lines.story_lines(trace, story(trace, names), size, options.lesson))
     sections.append(table_lines(tensor_table(trace, names), size))
-    sections.append(claim_lines(trace.claims, options, size))
+    if trace.claims or tree_of(summary.script_source(trace)) is not None:  # else no claim could be read
+        sections.append(claim_lines(trace.claims, options, size))
     sections += [finding(diagnostic, trace, size) for diagnostic in findings_of(report, names)]
     sections.append(_noticed("warnings", "warning", summary.warnings_noticed(trace), size))
     sections.append(_noticed("not seen", "note", summary.gaps(trace), size))
@@ -81,11 +83,12 @@ def headline_lines(report: Report, size: int) -> list[Line]:
     return [line]
 
 
-def _teaching(trace: Trace, size: int) -> list[Line]:
+def _teaching(trace: Trace, size: int, titled: bool) -> list[Line]:
+    """The docstring of a lesson, less its title where that stands above."""
     title, paragraphs = summary.docstring(trace)
-    lines = paragraph(safe(title), size, style="heading") if title else []
+    lines = paragraph(safe(title), size, style="heading") if title and not titled else []
     for text in paragraphs:
-        lines += [[], *paragraph(safe(text), size)]
+        lines += [*([[]] if lines else []), *paragraph(safe(text), size)]
     return lines
 
 
