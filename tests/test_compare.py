@@ -493,12 +493,14 @@ def summary_line(first: str, second: str, **options: Any) -> str:
 
 
 def text_of(comparison: Any, name: str, operand: int = 0) -> str:
-    return comparison.row(name).answers(operand)[0].text
+    text: str = comparison.row(name).answers(operand)[0].text
+    return text
 
 
 def test_memory_that_was_never_set_is_not_called_a_wrong_gradient() -> None:
     comparison = probe("torch.empty_like(x)", "torch.empty_like(x) * 2")
     row = comparison.row("write_source_then_backward")
+    assert row is not None
     assert {answer.value for operand in (0, 1) for answer in row.answers(operand).values()} == {"fine"}
     assert "Beware" not in comparison.summary
 
@@ -506,7 +508,9 @@ def test_memory_that_was_never_set_is_not_called_a_wrong_gradient() -> None:
 def test_a_call_that_refuses_saved_tensor_hooks_is_measured_without_them() -> None:
     comparison = probe("torch.func.grad(lambda t: t.sin().sum())(x)", "torch.func.vmap(torch.sin)(x)")
     for name in ("earlier_use_then_backward", "write_result_then_backward"):
-        answers = comparison.row(name).answers(0).values()
+        row = comparison.row(name)
+        assert row is not None
+        answers = row.answers(0).values()
         assert {answer.value for answer in answers} == {"fine"}
         assert not any("hooks" in answer.error for answer in answers)
     assert "You may write to the result before backward." in comparison.summary.splitlines()[0]

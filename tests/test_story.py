@@ -383,7 +383,8 @@ def test_counts_of_random_loops_are_true(run: Run, seed: int) -> None:
     exec(re.sub(r"^( *)(.*)  # (\d+)$", r"\1ran['\3'] = ran.get('\3', 0) + 1", code, flags=re.M), {"ran": ran})
     start = "net, x, y = torch.nn.LSTM(2, 2), torch.ones(1, 2), torch.ones(2)\n"
     found = {line.rpartition("# ")[2]: count for line, count in counts(run(start + code)).items() if "# " in line}
-    assert found and found.keys() <= ran.keys()
+    assert found
+    assert found.keys() <= ran.keys()
     for number, count in found.items():
         times = int(count.strip("x+") or 1)
         assert times <= ran[number] if count.endswith("+") else times == ran[number], (number, count, ran[number])
