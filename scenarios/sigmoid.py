@@ -1,7 +1,7 @@
 """The plain gradient of a sigmoid
 
 Nothing is detached and nothing is written. Backward fills the leaf's gradient with `out * (1 - out)`, from the values
-of `out` that the graph kept; the other lessons of this article disturb exactly that.
+of `out` that the graph kept. The lessons detach-write and data-write change just those values.
 
 Article: What detach() does to backward, in four examples (in Chinese), part 1
 """

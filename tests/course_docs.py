@@ -11,8 +11,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 FILE = ROOT / "docs" / "course.md"
-ANSWERS = ("h", "h", "h", "[2, 2, 2]", "r", "[5, 5, 5]", "h", "h", "?", "h", "h", "e")  # a beginner's
-QUIZ = f"tensorlens run detach --quiz --answers {shlex.quote(','.join(ANSWERS))}"
+ANSWERS = ("[1.0]", "r", "h", "h", "?", "true", "h")  # those of a reader who met the lesson for the first time
+QUIZ = f"tensorlens run tensor-basics --quiz --answers {shlex.quote(','.join(ANSWERS))}"
 
 TEXT = """\
 # The course
@@ -24,13 +24,15 @@ short script. There are three ways to go through one.
 `tensorlens run NAME` runs it and shows all at once: what each line did, the tensors, the verdict on each claim.
 
 `tensorlens run NAME --step` goes line by line. Each step shows the script up to a line, what that line did, every named
-tensor after it with the memory that it lies in, and the claims that are checked there. Enter goes on, `b` goes back, a
-number goes to a step, `q` quits. Where standard input is no terminal, all steps are printed.
+tensor after it with the memory that it lies in, and the claims that are checked there. A line that did not run is no
+step. Enter goes on, `b` goes back, a number goes to a step, `w` explains the words, `q` quits. Where standard input is
+no terminal, all steps are printed.
 
 `tensorlens run NAME --quiz` shows the script without its comments and asks, claim by claim, before it answers: whether
 the claim holds (`h`) or is refuted (`r`), which value an expression has, or whether a line runs (`r`) or ends in an
-error (`e`). `?` shows the answer and counts as wrong, `q` quits. Some claims are asked the other way round, so that
-"holds" is not always right. Every answer was measured in a run just before.
+error (`e`). `?` shows the answer and counts as wrong, `w` explains the words, `q` quits. Some claims are asked the
+other way round, so that "holds" is not always right. Every answer was measured in a run just before. At the end the
+quiz counts, shows what was seen where an answer was wrong, and names a comparison or a page to read.
 
 Both keep the place where they are left, also by Ctrl-D (exit code 0) or Ctrl-C (130), in `tensorlens/progress.json`
 below `$XDG_STATE_HOME` (`~/.local/state` by default). `--restart` begins again; so does a change of the lesson.

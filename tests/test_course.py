@@ -221,7 +221,8 @@ def test_a_quiz_counts_and_says_what_to_read(traced: Traced, capsys: pytest.Capt
     assert shown.count("write runs or error (r or e)") == 1
     assert "line 21: out.sum().backward() raises an error; you wrote runs\n" in shown
     assert "  tensorlens errors saved-tensor-modified-inplace    lines 18, 21\n" in shown
-    assert "  tensorlens compare detach clone\n" in shown
+    assert "  tensorlens errors detach-shares-memory\n" in shown.partition("\ngo on with\n")[2]
+    assert "  tensorlens errors saved-tensor-modified-inplace\n" not in shown, "named already"
     assert json.loads(state_file().read_text())["quiz"] == {}
 
 

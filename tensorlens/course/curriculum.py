@@ -122,4 +122,4 @@ def to_read(lesson: str, check: str, message: str = "", added: bool = False) -> 
         return [f"errors {code}"]
     found = [f"errors {_ADDED}"] if added and ".grad" in check else []
     found += [command for words, command in _TOPICS if re.search(words, check)]
-    return list(dict.fromkeys(found or see_also(lesson)))[:2]
+    return list(dict.fromkeys(found))[:2] or list(see_also(lesson))[:1]

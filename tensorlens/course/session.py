@@ -170,14 +170,12 @@ class Quiz(Talk):
         self.write([[], [(self._count(asked, answers), "heading")]])
         wrong = [(each, said) for each, said in zip(asked, answers, strict=True) if not each.is_right(said)]
         for question, said in wrong:
-            yours = "" if said == "?" else f"; you wrote {said}"
-            self.say(f"line {question.last}: {question.measured}{yours}")
+            self.write(shown.wrong_lines(question, said, self.options))
         self.tell((title, *teaches))
-        self._read_again(asked, [question for question, _ in wrong])
-        self.see_also("quiz")
+        self.see_also("quiz", self._read_again(asked, [question for question, _ in wrong]))
 
-    def _read_again(self, asked: Sequence[Question], wrong: Sequence[Question]) -> None:
-        """What to read about the answers that were wrong, each command once with the lines that it is about."""
+    def _read_again(self, asked: Sequence[Question], wrong: Sequence[Question]) -> list[str]:
+        """Name what to read about the answers that were wrong, each command once with the lines that it is about."""
         lines: dict[str, list[int]] = {}
         for question in sorted(wrong, key=lambda question: question.kind != "ending"):
             above = max((each.last for each in asked if each.last < question.last), default=0)
@@ -185,9 +183,12 @@ class Quiz(Talk):
                 lines.setdefault(command, []).append(question.last)
         if lines:
             self.write([[], [("to read about what was wrong", "heading")]])
-        for command, at in list(lines.items())[:_READ]:
+        named = list(lines)[:_READ]
+        for command in named:
+            at = lines[command]
             where = ", ".join(str(line) for line in sorted(set(at)))
             self.say(f"  tensorlens {command}    line{'s' if ', ' in where else ''} {where}")
+        return named
 
     def _to_read(self, question: Question, above: int) -> list[str]:
         """What to read about a question; the lines that belong to it begin with `above`."""

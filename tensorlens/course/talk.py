@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from tensorlens.course import curriculum, words
@@ -68,7 +68,7 @@ class Talk:
     def tell(self, texts: Iterable[str]) -> None:
         """Paragraphs of the docstring."""
         for text in texts:
-            if text and not text.startswith("Article: "):
+            if text:
                 self.write([[], *paragraph(safe(text), self.options.width)])
 
     def explain(self, what: Iterable[tuple[str, str]]) -> None:
@@ -85,10 +85,10 @@ class Talk:
             self.write([[]])
         return answer
 
-    def see_also(self, way: str) -> None:
-        """What to go on with."""
+    def see_also(self, way: str, named: Collection[str] = ()) -> None:
+        """What to go on with, less what has been `named` already."""
         following = curriculum.after(self.ran.name)
-        commands = [f"tensorlens {command}" for command in curriculum.see_also(self.ran.name)]
+        commands = [f"tensorlens {command}" for command in curriculum.see_also(self.ran.name) if command not in named]
         commands += [f"tensorlens run {following} --{way}    the next lesson"] if following else []
         if commands:
             self.write([[], [("go on with", "heading")]])

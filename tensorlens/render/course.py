@@ -114,6 +114,16 @@ def question_lines(asked: Sequence[Question], number: int, options: RenderOption
     return [*lines, *paragraph(safe(text), options.width, head, "code", hang=4)]
 
 
+def wrong_lines(question: Question, answer: str, options: RenderOptions) -> list[Line]:
+    """A question that was answered wrong, once nothing is left to ask: what was measured, and what was seen."""
+    yours = "" if answer == DONT_KNOW else f"; you wrote {answer}"
+    lines = paragraph(safe(f"line {question.last}: {question.measured}{yours}"), options.width, hang=4)
+    for text in claim_details(question.claim, options):
+        if text.startswith("seen: ") and question.kind == "verdict":
+            lines += paragraph(safe(text), options.width, [("    ", "plain")], "quiet")
+    return lines
+
+
 def answer_lines(asked: Sequence[Question], number: int, answer: str, options: RenderOptions) -> list[Line]:
     """Whether an answer was right, what was measured, and what the claim is about: less what later questions ask."""
     question, later = asked[number], asked[number + 1 :]
