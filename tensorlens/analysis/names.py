@@ -35,6 +35,7 @@ class Names:
         self._holders = {name.partition(".")[0].partition("[")[0] for name in names}
         self._assigned: dict[int, dict[int, str]] = defaultdict(dict)  # tensor -> event -> name
         self._used: dict[int, dict[_Scope, str]] = defaultdict(dict)  # tensor -> function -> what it calls the tensor
+        self._users: dict[int, set[int]] = defaultdict(set)  # tensor -> the sites of the calls that read it
         self._owners = _owners_of_gradients(trace)
         self._places: dict[int, int] = {}  # tensor -> the storage it was last seen in
         self._operands: dict[tuple[int, str, int], list[str | None]] = {}
@@ -53,8 +54,7 @@ class Names:
         if at is not None and (name := self._at(tensor, at)):
             return name
         if tensor in self._bound:
-            names = self._bound[tensor]
-            return names[0] if at is None else next((name for name in names if self._is_set(name, at)), names[0])
+            return self._bound[tensor][0] if at is None else self._bound_at(tensor, at)
         if tensor in self._reached:
             return self._reached[tensor]
         assigned = self._assigned.get(tensor)
@@ -62,6 +62,18 @@ class Names:
             return None
         before = [event for event in assigned if at is None or event <= at]
         return assigned[max(before) if before else min(assigned)]
+
+    def _bound_at(self, tensor: int, at: int) -> str | None:
+        """Of the names that led to `tensor` at the end, one that does by event `at`; else what it was called so far."""
+        scope, names = self._scope(self._trace.event(at)), self._bound[tensor]
+        lasting = next((name for name in names if self._is_set(name, at)), None)
+        if lasting is not None and (_is_path(lasting) or scope is None or scope[1] == "<module>"):
+            return lasting
+        assigned = self._assigned.get(tensor, {})
+        own = [event for event in assigned if event <= at and self._scope(self._trace.event(event)) == scope]
+        if own:
+            return assigned[max(own)]
+        return lasting or next((name for name in names if _is_path(name)), None)
 
     def _gradient(self, tensor: int) -> str | None:
         """`x.grad`, for what was the gradient of `x`."""
@@ -142,12 +154,13 @@ class Names:
         return found
 
     def _is_set(self, name: str, at: int) -> bool:
-        """Whether the top level of the script may have set the name by then: not on a line before all that set it."""
+        """Whether the function of event `at` may have set the name by then: not on a line before all that set it."""
         event = self._trace.event(at)
-        site = self._trace.sites[event.site] if event is not None and event.site is not None else None
-        if site is None or site.function != "<module>":
+        if event is None or event.site is None:
             return True
-        first = self.syntax.first_stored(site.span.file, name.partition(".")[0].partition("[")[0])
+        site = self._trace.sites[event.site]
+        function = place_of(site)[1]
+        first = self.syntax.first_stored(site.span.file, function, name.partition(".")[0].partition("[")[0])
         return first is None or first <= site.span.line
 
     def _read_events(self) -> None:
@@ -155,6 +168,8 @@ class Names:
         heard: dict[Scope, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
         for call, _ in calls:
             known = self._trace.sites[call.site]
+            for access in call.inputs:
+                self._users[access.tensor].add(call.site)
             for access, name in zip(call.inputs, self.operands(call), strict=False):
                 if name:
                     self._used[access.tensor].setdefault(place_of(known)[:2], name)
@@ -195,10 +210,21 @@ class Names:
     def _made_by(self, tensor: int) -> str:
         created = self._trace.tensors[tensor].created_by
         event = self._trace.event(created) if created is not None else None
-        if not isinstance(event, Call):
+        if not isinstance(event, Call) or not self._is_value(tensor, event):
             return ""
         span = self.syntax.value_span(self._trace.sites[event.site])
         return one_line(text_of(self._trace.sources.get(span.file, ""), span), MAX_NAME).replace("`", "'")
+
+    def _is_value(self, tensor: int, call: Call) -> bool:
+        """Whether what `call` made is the value of its line's expression, as far as that can be told: of what library
+        code makes, it is what another expression uses, or what nothing used up where something takes the value."""
+        site = self._trace.sites[call.site]
+        if self._is_direct(call):
+            return True
+        used = self._users.get(tensor, set())
+        if self.syntax.is_head(site):
+            return False
+        return bool(used - {call.site}) or not (used or self.syntax.is_whole_statement(site))
 
 
 _latest: list[tuple[Trace, Names]] = []
@@ -264,6 +290,11 @@ def callers(trace: Trace, site: int) -> Iterator[int]:
         seen.add(caller)
         yield caller
         caller = trace.sites[caller].caller
+
+
+def _is_path(name: str) -> bool:
+    """Whether a name leads through an object: `model.fc.weight`, `batch[0]`."""
+    return "." in name or "[" in name
 
 
 def _spread(targets: tuple[str, ...], size: int) -> tuple[str, ...]:

@@ -141,15 +141,22 @@ class Phrases:
         writes = [
             (call, write)
             for call, write in _merged_writes(calls)
-            if write.tensor not in made or self._ledger.is_old_memory(write.tensor)
+            if (write.tensor not in made or self._ledger.is_old_memory(write.tensor))
+            and not self._is_state(call, write)
         ]
-        if len(writes) <= MANY:
-            return [self._write(call, write) for call, write in writes]
-        parameters = sum(self._ledger.is_parameter(write.tensor) for _, write in writes)
+        blocks = {self._ledger.memory(write.tensor): write.tensor for _, write in writes}  # aliases are one tensor
+        if len(blocks) <= MANY:
+            return _once_each(self._write(call, write) for call, write in writes)
+        parameters = sum(map(self._ledger.holds_parameter, blocks.values()))
         counts = [_count(parameters, "parameter")] if parameters else []
-        if len(writes) > parameters:
-            counts.append(_count(len(writes) - parameters, "other tensor" if parameters else "tensor"))
+        if len(blocks) > parameters:
+            counts.append(_count(len(blocks) - parameters, "other tensor" if parameters else "tensor"))
         return [Fact("", " and ".join(counts) + " changed in place")]
+
+    def _is_state(self, call: Call, write: Write) -> bool:
+        """Whether an optimizer step wrote what it keeps for itself: not all of that is recorded, so none is counted."""
+        known = self._names.is_named(write.tensor) or self._ledger.requires_grad(write.tensor)
+        return bool(call.within) and not known
 
     def _write(self, call: Call, write: Write) -> Fact:
         text = f"changed in place, v{write.before} -> v{write.after}"
@@ -157,8 +164,16 @@ class Phrases:
         before = self._ledger.state(write.tensor)
         if after and after.grad_fn and (before is None or before.grad_fn != after.grad_fn):
             text += f", now from {after.grad_fn}"
-        name = self._names.of(write.tensor, call.index)
-        return Fact(name, text, self._ledger.mark(write.tensor), more=self._ledger.also_changed(call, write.tensor))
+        others = self._ledger.named_in_memory(call, write.tensor)
+        name, mark = self._names.of(write.tensor, call.index), self._ledger.mark(write.tensor)
+        if self._names.given(write.tensor, call.index) is None:
+            known = next((other for other in others if self._ledger.reaches(write.tensor, other, call.op)), None)
+            if known is not None:
+                others.remove(known)
+                same = self._trace.tensors[known].counter == self._trace.tensors[write.tensor].counter
+                text = "changed in place through an alias" + ("" if same else ", its version stays")
+                name = self._names.of(known, call.index)
+        return Fact(name, text, mark, more=self._ledger.effects(call, others, write.tensor))
 
     def _changes(self, calls: Sequence[Call], made: dict[int, Call]) -> Iterator[Fact]:
         """Changes of what autograd says of a tensor, other than by a write: all that one visit made, in their order."""
@@ -278,6 +293,11 @@ def _merged_writes(calls: Sequence[Call]) -> list[tuple[Call, Write]]:
             first = merged[write.tensor][1] if write.tensor in merged else write
             merged[write.tensor] = (call, replace(write, before=first.before))
     return list(merged.values())
+
+
+def _once_each(facts: Iterable[Fact]) -> list[Fact]:
+    """Facts without repetitions: several aliases of one tensor were written."""
+    return list(dict.fromkeys(facts))
 
 
 def _folded(facts: Iterable[Fact]) -> list[Fact]:
