@@ -471,3 +471,9 @@ def test_what_an_optimizer_keeps_for_itself_is_not_counted(run: Run, foreach: bo
     loop = "for _ in range(3):\n    net(torch.ones(1, 2)).sum().backward()\n    optimizer.step()\n"
     facts = told(run(f"{net}optimizer = torch.optim.Adam(net.parameters(), foreach={foreach})\n{loop}"))
     assert facts["optimizer.step()"] == [": 4 parameters changed in place"]
+
+
+def test_a_name_of_another_function_gives_way_to_what_the_line_says(run: Run) -> None:
+    start = "def f(x):\n    h = x * 2\n    return h\nx = torch.ones(1, 2, requires_grad=True)\n"
+    facts = told(run(f"{start}def g():\n    best = f(x).max(1)[0]\n    return best.sum()\ng()\n"))
+    assert facts["best = f(x).max(1)[0]"] == ["best: from f(x) by MaxBackward0", "f(x).max(1)[1]: from f(x), no grad"]

@@ -8,6 +8,7 @@ a line assigned the tensor to, what any line called it, the text of the expressi
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -61,7 +62,8 @@ class Names:
         if not assigned:
             return None
         before = [event for event in assigned if at is None or event <= at]
-        return assigned[max(before) if before else min(assigned)]
+        name = assigned[max(before) if before else min(assigned)]
+        return name if at is None else self._in_scope(tensor, at, name)
 
     def _bound_at(self, tensor: int, at: int) -> str | None:
         """Of the names that led to `tensor` at the end, one that does by event `at`; else what it was called so far."""
@@ -74,6 +76,22 @@ class Names:
         if own:
             return assigned[max(own)]
         return lasting or next((name for name in names if _is_path(name)), None)
+
+    def _in_scope(self, tensor: int, at: int, name: str) -> str:
+        """What the function of event `at` calls a tensor to which another function may have given `name`."""
+        scope, assigned = self._scope(self._trace.event(at)), self._assigned[tensor]
+        own = [event for event in assigned if event <= at and self._scope(self._trace.event(event)) == scope]
+        if own:
+            return assigned[max(own)]
+        return self._used.get(tensor, {}).get(scope or ("", "")) or self._operand_text(tensor, at) or name
+
+    def _operand_text(self, tensor: int, at: int) -> str:
+        """The expression that the call at `at` takes the tensor from, where it can be no other."""
+        event = self._trace.event(at)
+        if not isinstance(event, Call) or len(event.inputs) != 1 or event.inputs[0].tensor != tensor:
+            return ""
+        nodes = self.syntax.operands(self._trace.sites[event.site], event.op)
+        return one_line(ast.unparse(nodes[0]), MAX_NAME).replace("`", "'") if len(nodes) == 1 else ""
 
     def _gradient(self, tensor: int) -> str | None:
         """`x.grad`, for what was the gradient of `x`."""
@@ -213,7 +231,10 @@ class Names:
         if not isinstance(event, Call) or not self._is_value(tensor, event):
             return ""
         span = self.syntax.value_span(self._trace.sites[event.site])
-        return one_line(text_of(self._trace.sources.get(span.file, ""), span), MAX_NAME).replace("`", "'")
+        text = one_line(text_of(self._trace.sources.get(span.file, ""), span), MAX_NAME).replace("`", "'")
+        outputs = [access.tensor for access in event.outputs]
+        several = len(outputs) > 1 and tensor in outputs and self._is_direct(event) and event.op != "Tensor.unbind"
+        return f"{text}[{outputs.index(tensor)}]" if several else text
 
     def _is_value(self, tensor: int, call: Call) -> bool:
         """Whether what `call` made is the value of its line's expression, as far as that can be told: of what library

@@ -44,7 +44,7 @@ def story_lines(trace: Trace, sections: Sequence[Section], size: int, lesson: bo
 
 def count_legend(counts: Sequence[str]) -> list[str]:
     """What the counts of lines mean, as far as there are any."""
-    legend = ["xN: the line ran N times; shown is what it did last"] if any(counts) else []
+    legend = ["xN: the line ran N times; of each thing that it did, the last is shown"] if any(counts) else []
     if any(count.endswith("+") for count in counts):
         legend.append("xN+: at least N times; what runs did with no other line between them is shown as one")
     return legend
