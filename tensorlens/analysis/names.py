@@ -14,9 +14,10 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 
 from tensorlens.analysis.bindings import names_at_end, names_of_modules
+from tensorlens.analysis.memory import owners_of_gradients, storage_numbers
 from tensorlens.analysis.stored import Scope, Stored, visits_of
 from tensorlens.analysis.syntax import Syntax, plain_name
-from tensorlens.model import Access, Backward, Call, Change, Event, Failure, Region, Site, Tensor, Trace
+from tensorlens.model import Access, Call, Change, Event, Failure, Region, Site, Tensor, Trace
 from tensorlens.source import one_line, text_of
 
 MAX_NAME = 40
@@ -37,13 +38,13 @@ class Names:
         self._assigned: dict[int, dict[int, str]] = defaultdict(dict)  # tensor -> event -> name
         self._used: dict[int, dict[_Scope, str]] = defaultdict(dict)  # tensor -> function -> what it calls the tensor
         self._users: dict[int, set[int]] = defaultdict(set)  # tensor -> the sites of the calls that read it
-        self._owners = _owners_of_gradients(trace)
+        self._owners = owners_of_gradients(trace)
         self._places: dict[int, int] = {}  # tensor -> the storage it was last seen in
         self._operands: dict[tuple[int, str, int], list[str | None]] = {}
         self._at_event: tuple[int, dict[int, str]] = (-1, {})  # the event asked about last: tensor -> its operand
         self._latest: dict[tuple[int, str, str], int] = {}  # (site, mode, name) -> the last tensor stored there
         self._read_events()
-        self._numbers = _storage_numbers(trace, self._bound.keys() | self._reached.keys() | set(self._latest.values()))
+        self._numbers = storage_numbers(trace, self._bound.keys() | self._reached.keys() | set(self._latest.values()))
 
     def of(self, tensor: int, at: int | None = None) -> str:
         """The name of `tensor`, as the line of event `at` would say it; never empty."""
@@ -294,15 +295,6 @@ def _with_last_of_line(trace: Trace) -> Iterator[tuple[Call, bool]]:
             yield event, event.site != after and (after is None or event.site not in above(after))
 
 
-def _owners_of_gradients(trace: Trace) -> dict[int, int]:
-    """The tensors that were a `.grad` -> whose."""
-    found: dict[int, int] = {}
-    for event in trace.events:
-        if isinstance(event, Backward):
-            found.update({gradient.held: gradient.tensor for gradient in event.gradients if gradient.held is not None})
-    return found
-
-
 def callers(trace: Trace, site: int) -> Iterator[int]:
     """The sites that a site was called from, the innermost first."""
     seen = {site}
@@ -326,30 +318,3 @@ def _spread(targets: tuple[str, ...], size: int) -> tuple[str, ...]:
     rest = range(size - len(targets) + 1)
     items = [f"{targets[starred][1:]}[{position}]" for position in rest]
     return (*targets[:starred], *items, *targets[starred + 1 :])
-
-
-def _touched(event: Event) -> tuple[Access, ...]:
-    if isinstance(event, Call):
-        return event.inputs + event.outputs
-    return event.roots if isinstance(event, Backward) else ()
-
-
-def _storage_numbers(trace: Trace, chosen: set[int]) -> dict[int, int]:
-    """Storages numbered from 1 in the order in which the chosen tensors were met in them."""
-    numbers: dict[int, int] = {}
-
-    def meet(storage: int | None) -> None:
-        if storage is not None:
-            numbers.setdefault(storage, len(numbers) + 1)
-
-    for event in trace.events:
-        for access in _touched(event):
-            if access.tensor in chosen:
-                meet(trace.tensors[access.tensor].storage)
-        for state in event.states if isinstance(event, Call) else ():
-            if state.tensor in chosen:
-                meet(state.storage)
-    for state in trace.end.states:
-        if state.tensor in chosen:
-            meet(state.storage if state.storage is not None else trace.tensors[state.tensor].storage)
-    return numbers

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from tensorlens.analysis.gradient_changes import gradient_kind, gradient_text
 from tensorlens.analysis.ledger import Ledger
 from tensorlens.analysis.names import Names, place_of
 from tensorlens.analysis.origins import MANY, Visit, listed, origin
@@ -15,7 +16,6 @@ from tensorlens.model import (
     Call,
     Event,
     Failure,
-    Gradient,
     GradMode,
     Notice,
     Region,
@@ -238,10 +238,10 @@ class Phrases:
             return [Fact("", f"gradient of {asked} returned, no .grad changed" if asked else "no .grad changed")]
         names = [self._names.of(gradient.tensor, event.index) for gradient in event.gradients]
         if len(names) > MANY:
-            parts = Counter(_gradient_kind(gradient) for gradient in event.gradients)
+            parts = Counter(gradient_kind(gradient) for gradient in event.gradients)
             named = f": {', '.join(names)}" if len(names) <= 2 * MANY else ""
             return [Fact("", ", ".join(f".grad of {_count(n, 'tensor')} {kind}" for kind, n in parts.items()) + named)]
-        return [Fact(f"{n}.grad", _gradient_text(g)) for n, g in zip(names, event.gradients, strict=True)]
+        return [Fact(f"{n}.grad", gradient_text(g)) for n, g in zip(names, event.gradients, strict=True)]
 
     def _grad_mode(self, event: GradMode) -> list[Fact]:
         """A block is told once, where it is entered."""
@@ -265,24 +265,6 @@ def failure_fact(failure: Failure) -> Fact:
     if failure.caught:
         return Fact("", f"{failure.type}, caught: {one_line(failure.message, 80)}", kind="error")
     return Fact("", failure.type, kind="error")
-
-
-def _gradient_kind(gradient: Gradient) -> str:
-    """What a pass did to a `.grad`, by the tensor that it holds and that tensor's version: the texts of large tensors
-    do not show their values."""
-    if gradient.before is None:
-        return "set"
-    if gradient.after is None:
-        return "set to None"
-    return "replaced by another tensor" if gradient.write is None else "accumulated in place"
-
-
-def _gradient_text(gradient: Gradient) -> str:
-    if gradient.before != gradient.after:
-        return f"{gradient.before} -> {gradient.after}"
-    write = gradient.write
-    versions = "" if write is None else f", v{write.before} -> v{write.after}"
-    return f"{gradient.after}, {_gradient_kind(gradient)}{versions}"
 
 
 def _merged_writes(calls: Sequence[Call]) -> list[tuple[Call, Write]]:
