@@ -407,3 +407,73 @@ def random_block(depth: int, count: Iterator[int]) -> list[str]:
             made = {"op": "y * 2", "list": "[net(x) for _ in range(2)]"}.get(kind, "net(x)")
             lines.append(f"{indent}z = {made}  # {number}")
     return lines
+
+
+def test_a_name_that_a_later_line_gives_is_not_used_before(run: Run) -> None:
+    body = "out = net(x)\nloss = torch.nn.MSELoss()(out, x)\nscore = out\nout = x * 2\n"
+    start = "net, x = torch.nn.Linear(2, 2), torch.ones(1, 2)\n"
+    facts = told(run(start + body))
+    assert facts["loss = torch.nn.MSELoss()(out, x)"] == ["loss: from out by MseLossBackward0; x is a constant"]
+    inner = "".join(f"    {line}\n" for line in body.splitlines())
+    facts = told(run(f"{start}def f():\n{inner}    return score\nkept = f()\n"))
+    assert facts["loss = torch.nn.MSELoss()(out, x)"] == ["loss: from out by MseLossBackward0; x is a constant"]
+
+
+def test_a_name_that_holds_several_tensors_is_not_the_name_of_one(run: Run) -> None:
+    trace = run(
+        "loader = torch.utils.data.DataLoader([(1., 2.), (3., 4.)], batch_size=1)\n"
+        "for x, y in loader: z = x * y\nit = iter(loader)\nbatch = next(it)\n"
+    )
+    assert [fact.partition(":")[0] for fact in told(trace)["batch = next(it)"]] == ["batch[0]", "batch[1]"]
+
+
+EMA = """
+import contextlib
+import torch
+class Ema:
+    def __init__(self, parameters):
+        self.parameters = list(parameters)
+    def copy_to(self):
+        for p in self.parameters: p.data.copy_(p.data * 2)
+    @contextlib.contextmanager
+    def average(self):
+        self.copy_to()
+        yield
+        self.copy_to()
+"""
+
+
+@pytest.mark.parametrize("line", ["ema.copy_to()", "with ema.average():"])
+def test_a_call_without_a_value_is_not_the_name_of_a_tensor(run: Run, tmp_path: Path, line: str) -> None:
+    library = tmp_path / "site-packages"
+    library.mkdir()
+    library.joinpath("averaging.py").write_text(EMA)
+    imports = f"import sys; sys.path.append({str(library)!r})\nfrom averaging import Ema\n"
+    body = "\n    y = net(torch.ones(1, 3))" if line.startswith("with") else ""
+    facts = told(run(f"{imports}net = torch.nn.Linear(3, 3)\nema = Ema(net.parameters())\n{line}{body}\n"))
+    through = "changed in place through an alias, its version stays"
+    assert facts[line] == [f"net.weight: {through}", f"net.bias: {through}"]
+
+
+def test_aliases_of_one_tensor_are_counted_once(run: Run) -> None:
+    facts = told(
+        run(
+            "net = torch.nn.Linear(3, 3)\naverage = torch.optim.swa_utils.AveragedModel(net)\n"
+            "for i in range(4):\n    average.update_parameters(net)\n"
+        )
+    )
+    assert len(facts["average.update_parameters(net)"]) == 3
+
+
+@pytest.mark.parametrize("foreach", [True, False])
+def test_what_an_optimizer_keeps_for_itself_is_not_counted(run: Run, foreach: bool) -> None:
+    net = "net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))\n"
+    loop = "for _ in range(3):\n    net(torch.ones(1, 2)).sum().backward()\n    optimizer.step()\n"
+    facts = told(run(f"{net}optimizer = torch.optim.Adam(net.parameters(), foreach={foreach})\n{loop}"))
+    assert facts["optimizer.step()"] == [": 4 parameters changed in place"]
+
+
+def test_a_name_of_another_function_gives_way_to_what_the_line_says(run: Run) -> None:
+    start = "def f(x):\n    h = x * 2\n    return h\nx = torch.ones(1, 2, requires_grad=True)\n"
+    facts = told(run(f"{start}def g():\n    best = f(x).max(1)[0]\n    return best.sum()\ng()\n"))
+    assert facts["best = f(x).max(1)[0]"] == ["best: from f(x) by MaxBackward0", "f(x).max(1)[1]: from f(x), no grad"]

@@ -20,6 +20,7 @@ class Ledger:
         self.names = names
         self._states: dict[int, State] = {}
         self._met: defaultdict[int, set[int]] = defaultdict(set)  # storage -> tensors met in it so far
+        self._parameters: set[int] = set()  # storages
         self._last_use = _last_uses(trace)
 
     def observe(self, events: Iterable[Event]) -> None:
@@ -32,6 +33,7 @@ class Ledger:
                     storage = self.storage(access.tensor)
                     if storage is not None:
                         self._met[storage].add(access.tensor)
+                        self._parameters |= {storage} if self.is_parameter(access.tensor) else set()
 
     def state(self, tensor: int) -> State | None:
         return self._states.get(tensor)
@@ -44,6 +46,15 @@ class Ledger:
         """Where the tensor lies now."""
         state = self._states.get(tensor)
         return state.storage if state and state.storage is not None else self.trace.tensors[tensor].storage
+
+    def memory(self, tensor: int) -> int:
+        """A number that the tensors in one block of memory share."""
+        storage = self.storage(tensor)
+        return -1 - tensor if storage is None else storage
+
+    def holds_parameter(self, tensor: int) -> bool:
+        """Whether it is a parameter, or lies in the memory of one."""
+        return self.is_parameter(tensor) or self.storage(tensor) in self._parameters
 
     def mark(self, tensor: int) -> str:
         """`#2`, the storage as the reader knows it."""
@@ -58,11 +69,16 @@ class Ledger:
         met = self._met.get(storage, set()) if storage is not None else set()
         return len(met) > (tensor in met)
 
-    def also_changed(self, call: Call, written: int) -> tuple[str, ...]:
-        """What else lies in the memory that was written: named tensors that are used again or alive at the end."""
+    def effects(self, call: Call, named: list[int], written: int) -> tuple[str, ...]:
+        """What a write means for the other tensors in that memory, in words."""
+        phrases = [self._effect(call, written, other) for other in named[:_LISTED]]
+        return (*phrases, f"{len(named) - _LISTED} more in the same memory") if len(named) > _LISTED else tuple(phrases)
+
+    def named_in_memory(self, call: Call, written: int) -> list[int]:
+        """The other named tensors in the memory that was written, which are used again or alive at the end."""
         storage = self.storage(written)
         others = sorted(self._met.get(storage, ())) if storage is not None else []
-        named = [
+        return [
             other
             for other in others
             if other != written
@@ -70,16 +86,14 @@ class Ledger:
             and self.storage(other) == storage
             and self.names.is_named(other)
         ]
-        phrases = [self._effect(call, written, other) for other in named[:_LISTED]]
-        return (*phrases, f"{len(named) - _LISTED} more in the same memory") if len(named) > _LISTED else tuple(phrases)
 
     def _effect(self, call: Call, written: int, other: int) -> str:
         name = self.names.given(other) or self.names.of(other, call.index)
         same = self.trace.tensors[other].counter == self.trace.tensors[written].counter
-        what = "changes too" if self._reaches(written, other, call.op) else "lies in the same memory"
+        what = "changes too" if self.reaches(written, other, call.op) else "lies in the same memory"
         return f"{name} {what}" + ("" if same else ", its version stays")
 
-    def _reaches(self, written: int, other: int, op: str) -> bool:
+    def reaches(self, written: int, other: int, op: str) -> bool:
         """Whether a write to `written` surely changed what `other` sees: no view is between, or all was written."""
         tensors = self.trace.tensors
         if tensors[written].base is None and tensors[other].base is None:

@@ -8,14 +8,16 @@ a line assigned the tensor to, what any line called it, the text of the expressi
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cache
 
 from tensorlens.analysis.bindings import names_at_end, names_of_modules
+from tensorlens.analysis.memory import owners_of_gradients, storage_numbers
 from tensorlens.analysis.stored import Scope, Stored, visits_of
 from tensorlens.analysis.syntax import Syntax, plain_name
-from tensorlens.model import Access, Backward, Call, Change, Event, Failure, Region, Site, Tensor, Trace
+from tensorlens.model import Access, Call, Change, Event, Failure, Region, Site, Tensor, Trace
 from tensorlens.source import one_line, text_of
 
 MAX_NAME = 40
@@ -35,13 +37,14 @@ class Names:
         self._holders = {name.partition(".")[0].partition("[")[0] for name in names}
         self._assigned: dict[int, dict[int, str]] = defaultdict(dict)  # tensor -> event -> name
         self._used: dict[int, dict[_Scope, str]] = defaultdict(dict)  # tensor -> function -> what it calls the tensor
-        self._owners = _owners_of_gradients(trace)
+        self._users: dict[int, set[int]] = defaultdict(set)  # tensor -> the sites of the calls that read it
+        self._owners = owners_of_gradients(trace)
         self._places: dict[int, int] = {}  # tensor -> the storage it was last seen in
         self._operands: dict[tuple[int, str, int], list[str | None]] = {}
         self._at_event: tuple[int, dict[int, str]] = (-1, {})  # the event asked about last: tensor -> its operand
         self._latest: dict[tuple[int, str, str], int] = {}  # (site, mode, name) -> the last tensor stored there
         self._read_events()
-        self._numbers = _storage_numbers(trace, self._bound.keys() | self._reached.keys() | set(self._latest.values()))
+        self._numbers = storage_numbers(trace, self._bound.keys() | self._reached.keys() | set(self._latest.values()))
 
     def of(self, tensor: int, at: int | None = None) -> str:
         """The name of `tensor`, as the line of event `at` would say it; never empty."""
@@ -53,15 +56,43 @@ class Names:
         if at is not None and (name := self._at(tensor, at)):
             return name
         if tensor in self._bound:
-            names = self._bound[tensor]
-            return names[0] if at is None else next((name for name in names if self._is_set(name, at)), names[0])
+            return self._bound[tensor][0] if at is None else self._bound_at(tensor, at)
         if tensor in self._reached:
             return self._reached[tensor]
         assigned = self._assigned.get(tensor)
         if not assigned:
             return None
         before = [event for event in assigned if at is None or event <= at]
-        return assigned[max(before) if before else min(assigned)]
+        name = assigned[max(before) if before else min(assigned)]
+        return name if at is None else self._in_scope(tensor, at, name)
+
+    def _bound_at(self, tensor: int, at: int) -> str | None:
+        """Of the names that led to `tensor` at the end, one that does by event `at`; else what it was called so far."""
+        scope, names = self._scope(self._trace.event(at)), self._bound[tensor]
+        lasting = next((name for name in names if self._is_set(name, at)), None)
+        if lasting is not None and (_is_path(lasting) or scope is None or scope[1] == "<module>"):
+            return lasting
+        assigned = self._assigned.get(tensor, {})
+        own = [event for event in assigned if event <= at and self._scope(self._trace.event(event)) == scope]
+        if own:
+            return assigned[max(own)]
+        return lasting or next((name for name in names if _is_path(name)), None)
+
+    def _in_scope(self, tensor: int, at: int, name: str) -> str:
+        """What the function of event `at` calls a tensor to which another function may have given `name`."""
+        scope, assigned = self._scope(self._trace.event(at)), self._assigned[tensor]
+        own = [event for event in assigned if event <= at and self._scope(self._trace.event(event)) == scope]
+        if own:
+            return assigned[max(own)]
+        return self._used.get(tensor, {}).get(scope or ("", "")) or self._operand_text(tensor, at) or name
+
+    def _operand_text(self, tensor: int, at: int) -> str:
+        """The expression that the call at `at` takes the tensor from, where it can be no other."""
+        event = self._trace.event(at)
+        if not isinstance(event, Call) or len(event.inputs) != 1 or event.inputs[0].tensor != tensor:
+            return ""
+        nodes = self.syntax.operands(self._trace.sites[event.site], event.op)
+        return one_line(ast.unparse(nodes[0]), MAX_NAME).replace("`", "'") if len(nodes) == 1 else ""
 
     def _gradient(self, tensor: int) -> str | None:
         """`x.grad`, for what was the gradient of `x`."""
@@ -142,12 +173,13 @@ class Names:
         return found
 
     def _is_set(self, name: str, at: int) -> bool:
-        """Whether the top level of the script may have set the name by then: not on a line before all that set it."""
+        """Whether the function of event `at` may have set the name by then: not on a line before all that set it."""
         event = self._trace.event(at)
-        site = self._trace.sites[event.site] if event is not None and event.site is not None else None
-        if site is None or site.function != "<module>":
+        if event is None or event.site is None:
             return True
-        first = self.syntax.first_stored(site.span.file, name.partition(".")[0].partition("[")[0])
+        site = self._trace.sites[event.site]
+        function = place_of(site)[1]
+        first = self.syntax.first_stored(site.span.file, function, name.partition(".")[0].partition("[")[0])
         return first is None or first <= site.span.line
 
     def _read_events(self) -> None:
@@ -155,6 +187,8 @@ class Names:
         heard: dict[Scope, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
         for call, _ in calls:
             known = self._trace.sites[call.site]
+            for access in call.inputs:
+                self._users[access.tensor].add(call.site)
             for access, name in zip(call.inputs, self.operands(call), strict=False):
                 if name:
                     self._used[access.tensor].setdefault(place_of(known)[:2], name)
@@ -195,10 +229,24 @@ class Names:
     def _made_by(self, tensor: int) -> str:
         created = self._trace.tensors[tensor].created_by
         event = self._trace.event(created) if created is not None else None
-        if not isinstance(event, Call):
+        if not isinstance(event, Call) or not self._is_value(tensor, event):
             return ""
         span = self.syntax.value_span(self._trace.sites[event.site])
-        return one_line(text_of(self._trace.sources.get(span.file, ""), span), MAX_NAME).replace("`", "'")
+        text = one_line(text_of(self._trace.sources.get(span.file, ""), span), MAX_NAME).replace("`", "'")
+        outputs = [access.tensor for access in event.outputs]
+        several = len(outputs) > 1 and tensor in outputs and self._is_direct(event) and event.op != "Tensor.unbind"
+        return f"{text}[{outputs.index(tensor)}]" if several else text
+
+    def _is_value(self, tensor: int, call: Call) -> bool:
+        """Whether what `call` made is the value of its line's expression, as far as that can be told: of what library
+        code makes, it is what another expression uses, or what nothing used up where something takes the value."""
+        site = self._trace.sites[call.site]
+        if self._is_direct(call):
+            return True
+        used = self._users.get(tensor, set())
+        if self.syntax.is_head(site):
+            return False
+        return bool(used - {call.site}) or not (used or self.syntax.is_whole_statement(site))
 
 
 _latest: list[tuple[Trace, Names]] = []
@@ -247,15 +295,6 @@ def _with_last_of_line(trace: Trace) -> Iterator[tuple[Call, bool]]:
             yield event, event.site != after and (after is None or event.site not in above(after))
 
 
-def _owners_of_gradients(trace: Trace) -> dict[int, int]:
-    """The tensors that were a `.grad` -> whose."""
-    found: dict[int, int] = {}
-    for event in trace.events:
-        if isinstance(event, Backward):
-            found.update({gradient.held: gradient.tensor for gradient in event.gradients if gradient.held is not None})
-    return found
-
-
 def callers(trace: Trace, site: int) -> Iterator[int]:
     """The sites that a site was called from, the innermost first."""
     seen = {site}
@@ -266,6 +305,11 @@ def callers(trace: Trace, site: int) -> Iterator[int]:
         caller = trace.sites[caller].caller
 
 
+def _is_path(name: str) -> bool:
+    """Whether a name leads through an object: `model.fc.weight`, `batch[0]`."""
+    return "." in name or "[" in name
+
+
 def _spread(targets: tuple[str, ...], size: int) -> tuple[str, ...]:
     """The targets of so many values: `*rest` stands for all that the others leave."""
     starred = next((position for position, name in enumerate(targets) if name.startswith("*")), None)
@@ -274,30 +318,3 @@ def _spread(targets: tuple[str, ...], size: int) -> tuple[str, ...]:
     rest = range(size - len(targets) + 1)
     items = [f"{targets[starred][1:]}[{position}]" for position in rest]
     return (*targets[:starred], *items, *targets[starred + 1 :])
-
-
-def _touched(event: Event) -> tuple[Access, ...]:
-    if isinstance(event, Call):
-        return event.inputs + event.outputs
-    return event.roots if isinstance(event, Backward) else ()
-
-
-def _storage_numbers(trace: Trace, chosen: set[int]) -> dict[int, int]:
-    """Storages numbered from 1 in the order in which the chosen tensors were met in them."""
-    numbers: dict[int, int] = {}
-
-    def meet(storage: int | None) -> None:
-        if storage is not None:
-            numbers.setdefault(storage, len(numbers) + 1)
-
-    for event in trace.events:
-        for access in _touched(event):
-            if access.tensor in chosen:
-                meet(trace.tensors[access.tensor].storage)
-        for state in event.states if isinstance(event, Call) else ():
-            if state.tensor in chosen:
-                meet(state.storage)
-    for state in trace.end.states:
-        if state.tensor in chosen:
-            meet(state.storage if state.storage is not None else trace.tensors[state.tensor].storage)
-    return numbers

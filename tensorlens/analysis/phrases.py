@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from tensorlens.analysis.gradient_changes import gradient_kind, gradient_text
 from tensorlens.analysis.ledger import Ledger
 from tensorlens.analysis.names import Names, place_of
 from tensorlens.analysis.origins import MANY, Visit, listed, origin
@@ -15,7 +16,6 @@ from tensorlens.model import (
     Call,
     Event,
     Failure,
-    Gradient,
     GradMode,
     Notice,
     Region,
@@ -141,15 +141,22 @@ class Phrases:
         writes = [
             (call, write)
             for call, write in _merged_writes(calls)
-            if write.tensor not in made or self._ledger.is_old_memory(write.tensor)
+            if (write.tensor not in made or self._ledger.is_old_memory(write.tensor))
+            and not self._is_state(call, write)
         ]
-        if len(writes) <= MANY:
-            return [self._write(call, write) for call, write in writes]
-        parameters = sum(self._ledger.is_parameter(write.tensor) for _, write in writes)
+        blocks = {self._ledger.memory(write.tensor): write.tensor for _, write in writes}  # aliases are one tensor
+        if len(blocks) <= MANY:
+            return _once_each(self._write(call, write) for call, write in writes)
+        parameters = sum(map(self._ledger.holds_parameter, blocks.values()))
         counts = [_count(parameters, "parameter")] if parameters else []
-        if len(writes) > parameters:
-            counts.append(_count(len(writes) - parameters, "other tensor" if parameters else "tensor"))
+        if len(blocks) > parameters:
+            counts.append(_count(len(blocks) - parameters, "other tensor" if parameters else "tensor"))
         return [Fact("", " and ".join(counts) + " changed in place")]
+
+    def _is_state(self, call: Call, write: Write) -> bool:
+        """Whether an optimizer step wrote what it keeps for itself: not all of that is recorded, so none is counted."""
+        known = self._names.is_named(write.tensor) or self._ledger.requires_grad(write.tensor)
+        return bool(call.within) and not known
 
     def _write(self, call: Call, write: Write) -> Fact:
         text = f"changed in place, v{write.before} -> v{write.after}"
@@ -157,8 +164,16 @@ class Phrases:
         before = self._ledger.state(write.tensor)
         if after and after.grad_fn and (before is None or before.grad_fn != after.grad_fn):
             text += f", now from {after.grad_fn}"
-        name = self._names.of(write.tensor, call.index)
-        return Fact(name, text, self._ledger.mark(write.tensor), more=self._ledger.also_changed(call, write.tensor))
+        others = self._ledger.named_in_memory(call, write.tensor)
+        name, mark = self._names.of(write.tensor, call.index), self._ledger.mark(write.tensor)
+        if self._names.given(write.tensor, call.index) is None:
+            known = next((other for other in others if self._ledger.reaches(write.tensor, other, call.op)), None)
+            if known is not None:
+                others.remove(known)
+                same = self._trace.tensors[known].counter == self._trace.tensors[write.tensor].counter
+                text = "changed in place through an alias" + ("" if same else ", its version stays")
+                name = self._names.of(known, call.index)
+        return Fact(name, text, mark, more=self._ledger.effects(call, others, write.tensor))
 
     def _changes(self, calls: Sequence[Call], made: dict[int, Call]) -> Iterator[Fact]:
         """Changes of what autograd says of a tensor, other than by a write: all that one visit made, in their order."""
@@ -223,10 +238,10 @@ class Phrases:
             return [Fact("", f"gradient of {asked} returned, no .grad changed" if asked else "no .grad changed")]
         names = [self._names.of(gradient.tensor, event.index) for gradient in event.gradients]
         if len(names) > MANY:
-            parts = Counter(_gradient_kind(gradient) for gradient in event.gradients)
+            parts = Counter(gradient_kind(gradient) for gradient in event.gradients)
             named = f": {', '.join(names)}" if len(names) <= 2 * MANY else ""
             return [Fact("", ", ".join(f".grad of {_count(n, 'tensor')} {kind}" for kind, n in parts.items()) + named)]
-        return [Fact(f"{n}.grad", _gradient_text(g)) for n, g in zip(names, event.gradients, strict=True)]
+        return [Fact(f"{n}.grad", gradient_text(g)) for n, g in zip(names, event.gradients, strict=True)]
 
     def _grad_mode(self, event: GradMode) -> list[Fact]:
         """A block is told once, where it is entered."""
@@ -252,24 +267,6 @@ def failure_fact(failure: Failure) -> Fact:
     return Fact("", failure.type, kind="error")
 
 
-def _gradient_kind(gradient: Gradient) -> str:
-    """What a pass did to a `.grad`, by the tensor that it holds and that tensor's version: the texts of large tensors
-    do not show their values."""
-    if gradient.before is None:
-        return "set"
-    if gradient.after is None:
-        return "set to None"
-    return "replaced by another tensor" if gradient.write is None else "accumulated in place"
-
-
-def _gradient_text(gradient: Gradient) -> str:
-    if gradient.before != gradient.after:
-        return f"{gradient.before} -> {gradient.after}"
-    write = gradient.write
-    versions = "" if write is None else f", v{write.before} -> v{write.after}"
-    return f"{gradient.after}, {_gradient_kind(gradient)}{versions}"
-
-
 def _merged_writes(calls: Sequence[Call]) -> list[tuple[Call, Write]]:
     """One write a tensor: from its first version in these calls to its last."""
     merged: dict[int, tuple[Call, Write]] = {}
@@ -278,6 +275,11 @@ def _merged_writes(calls: Sequence[Call]) -> list[tuple[Call, Write]]:
             first = merged[write.tensor][1] if write.tensor in merged else write
             merged[write.tensor] = (call, replace(write, before=first.before))
     return list(merged.values())
+
+
+def _once_each(facts: Iterable[Fact]) -> list[Fact]:
+    """Facts without repetitions: several aliases of one tensor were written."""
+    return list(dict.fromkeys(facts))
 
 
 def _folded(facts: Iterable[Fact]) -> list[Fact]:

@@ -39,8 +39,12 @@ class Stored:
         self._trace = trace
         self._heard = heard
         self._bound: dict[str, set[int]] = defaultdict(set)
+        self._containers: set[tuple[str, str]] = set()  # function, name
         for binding in trace.end.bindings:
             self._bound[binding.name].add(binding.tensor)
+            inner = min(filter(None, (len(binding.name.partition(mark)[0]) for mark in "[.")))
+            if inner < len(binding.name):
+                self._containers.add((binding.scope, binding.name[:inner]))
         self._seen: dict[tuple[int, str], set[int | None]] = defaultdict(set)
         for sighted in trace.inspection.sighted:
             for name, tensor in zip(sighted.names, sighted.tensors, strict=True):
@@ -96,7 +100,10 @@ class Stored:
         return self._heard_at(site).get(name, set()) | self._bound.get(name, set())
 
     def _may_be(self, site: int, name: str) -> bool:
-        """Whether what the last call below a line made may be its value: nothing says that it is another."""
+        """Whether what the last call below a line made may be its value: nothing says that it is another, or one of
+        several."""
+        if (self._trace.sites[site].function, name) in self._containers and name not in self._bound:
+            return False
         seen = self._seen.get((site, name))
         if not seen:
             return True

@@ -28,7 +28,8 @@ class Syntax:
         self.parts = LineParts(sources)
         self._files: dict[str, dict[_Key, ast.AST]] = {}
         self._direct: dict[tuple[int, str], bool] = {}  # of a site and an op
-        self._stored: dict[str, dict[str, int]] = {}
+        self._stored: dict[str, dict[tuple[str, str], int]] = {}
+        self._whole: dict[str, set[_Key]] = {}
 
     def node(self, span: Span) -> ast.AST | None:
         """The node that covers exactly `span`; None where there is none, or the file is not Python."""
@@ -70,11 +71,27 @@ class Syntax:
         targets = (node.target for node in nodes if isinstance(node, ast.For | ast.AsyncFor))
         return frozenset(part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name))
 
-    def first_stored(self, file: str, name: str) -> int | None:
-        """The first line at the top level of `file` that gives something the name; None if none does."""
+    def first_stored(self, file: str, function: str, name: str) -> int | None:
+        """The first line of a function, or of the top level (`<module>`), that gives something the name; None if none
+        does."""
         if file not in self._stored:
             self._stored[file] = _first_stored(self._sources.get(file, ""))
-        return self._stored[file].get(name)
+        return self._stored[file].get((function, name))
+
+    def is_head(self, site: Site) -> bool:
+        """Whether the site is the head of a statement that holds others: `with` and `for` have no value."""
+        return isinstance(self.node(site.span), ast.With | ast.AsyncWith | ast.For | ast.AsyncFor)
+
+    def is_whole_statement(self, site: Site) -> bool:
+        """Whether nothing takes the value of the expression at `site`."""
+        if site.span.file not in self._whole:
+            text = self._sources.get(site.span.file, "")
+            values = [
+                node.value for node in ast.walk(tree_of(text) or ast.Module([], [])) if isinstance(node, ast.Expr)
+            ]
+            self._whole[site.span.file] = {key for value in values for key in _keys(value, text)}
+        span = site.span
+        return (span.line, span.column, span.end_line, span.end_column) in self._whole[span.file]
 
     def is_direct(self, site: Site, op: str) -> bool:
         """Whether the expression at `site` is `op` itself, and not a module or library code that calls it."""
@@ -214,15 +231,24 @@ def _index(text: str) -> dict[_Key, ast.AST]:
     return index
 
 
-def _first_stored(text: str) -> dict[str, int]:
-    found: dict[str, int] = {}
-    waiting: list[ast.AST] = [tree] if (tree := tree_of(text)) else []
+def _first_stored(text: str) -> dict[tuple[str, str], int]:
+    """The first line that gives something a name, by function (`<module>`, `Net.forward`) and name."""
+    found: dict[tuple[str, str], int] = {}
+    tree = tree_of(text)
+    waiting: list[tuple[str, str, ast.AST]] = [("<module>", "", tree)] if tree else []  # function, prefix of inner ones
     while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found[node.id] = min(node.lineno, found.get(node.id, node.lineno))
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda | ast.comprehension):
-            waiting += ast.iter_child_nodes(node)
+        function, prefix, node = waiting.pop()
+        name = node.id if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else None
+        name = node.arg if isinstance(node, ast.arg) else name
+        if name is not None and isinstance(node, ast.Name | ast.arg):
+            found[function, name] = min(node.lineno, found.get((function, name), node.lineno))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            function = prefix + node.name
+            prefix = f"{function}.<locals>."
+        elif isinstance(node, ast.ClassDef):
+            function, prefix = prefix + node.name, f"{prefix}{node.name}."
+        if not isinstance(node, ast.Lambda | ast.comprehension):
+            waiting += [(function, prefix, child) for child in ast.iter_child_nodes(node)]
     return found
 
 

@@ -37,14 +37,17 @@ def story_lines(trace: Trace, sections: Sequence[Section], size: int, lesson: bo
             lines += shape.row(row, lesson)
         if len(rows) < len(section.rows):
             lines.append([(f"      and {len(section.rows) - len(rows)} more lines", "quiet")])
-    counts = {row.count for section in sections for row in section.rows} - {""}
-    if counts:
-        text = "xN: the line ran N times; shown is what it did last"
-        lines += paragraph(text, size, style="quiet")
-    if any(count.endswith("+") for count in counts):
-        text = "xN+: at least N times; runs with no other line between them are shown as one"
+    for text in count_legend([row.count for section in sections for row in section.rows]):
         lines += paragraph(text, size, style="quiet")
     return lines
+
+
+def count_legend(counts: Sequence[str]) -> list[str]:
+    """What the counts of lines mean, as far as there are any."""
+    legend = ["xN: the line ran N times; of each thing that it did, the last is shown"] if any(counts) else []
+    if any(count.endswith("+") for count in counts):
+        legend.append("xN+: at least N times; what runs did with no other line between them is shown as one")
+    return legend
 
 
 def section_title(trace: Trace, section: Section) -> str:
