@@ -72,7 +72,9 @@ def _gives(facts: Facts, operand: int, place: int) -> str:
     changes = changed.split(", ") if isinstance(changed, str) else []
     if isinstance(filled, str):
         changes = [name for name in changes if name != ".grad"]
-        parts.append(f"fills .grad of {filled.replace(', ', ' and ')}")
+        names, _, recorded = filled.partition("; ")
+        which = ", which then requires grad," if recorded else ""
+        parts.append(f"fills .grad of {names.replace(', ', ' and ')}{which}")
     if changes:
         parts.insert(0, _changes(changes))
     elif place and not parts and isinstance(facts.value("changes_source", operand), str):
@@ -218,7 +220,7 @@ def _by_input(facts: Facts, places: Sequence[int], phrase: Callable[[int], str])
     groups: dict[str, list[int]] = {}
     for place in places:
         groups.setdefault(phrase(place), []).append(place)
-    if not groups:
+    if not groups or "" in list(groups)[:1]:
         return ""
     (first, _), *others = groups.items()
     telling = [(text, at) for text, at in others if text and text != f"{first} unchanged"]

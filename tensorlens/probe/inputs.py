@@ -61,10 +61,11 @@ def differentiable(dtype: torch.dtype) -> bool:
     return dtype.is_floating_point or dtype.is_complex
 
 
-def inputs_for(shape: tuple[int, ...], options: Mapping[str, Any]) -> list[Input]:
+def inputs_for(shape: tuple[int, ...], options: Mapping[str, Any], cast: bool = False) -> list[Input]:
     """The main input, then those that differ from it in one property or in two, of those that the user left open.
 
     Pairs are there so that an answer is put down to the property that it depends on: a non-leaf x also requires grad.
+    `cast`: an operand gives float32 for float64; whether that is x itself then depends on the dtype and all the rest.
     """
     main = _main(shape, options)
     changes = _changes(main, options)
@@ -75,16 +76,18 @@ def inputs_for(shape: tuple[int, ...], options: Mapping[str, Any]) -> list[Input
             for name in names:
                 changed |= changes[name]
             distinct = sum(len(changes[name]) for name in names) == len(changed)
-            if distinct and _telling(names) and possible(replace(main, **changed)):
+            if distinct and _telling(names, cast) and possible(replace(main, **changed)):
                 key = "+".join(names)
                 labels = " and ".join(LABELS[name] for name in names)
                 found[key] = replace(main, id=key, label=f"an x {labels}", **changed)
     return list(found.values())
 
 
-def _telling(names: tuple[str, ...]) -> bool:
-    """Whether two changes together can tell more than each alone: dtype and size matter with requires grad only."""
-    return len(names) < 2 or not {"size_one", "float64"} & set(names) or "no_grad" in names
+def _telling(names: tuple[str, ...], cast: bool) -> bool:
+    """Whether two changes together can tell more than each alone; a size, and most dtypes, only without grad."""
+    if len(names) < 2 or "no_grad" in names:
+        return True
+    return "size_one" not in names and (cast or "float64" not in names)
 
 
 LABELS = {
