@@ -493,12 +493,14 @@ def summary_line(first: str, second: str, **options: Any) -> str:
 
 
 def text_of(comparison: Any, name: str, operand: int = 0) -> str:
-    return comparison.row(name).answers(operand)[0].text
+    text: str = comparison.row(name).answers(operand)[0].text
+    return text
 
 
 def test_memory_that_was_never_set_is_not_called_a_wrong_gradient() -> None:
     comparison = probe("torch.empty_like(x)", "torch.empty_like(x) * 2")
     row = comparison.row("write_source_then_backward")
+    assert row is not None
     assert {answer.value for operand in (0, 1) for answer in row.answers(operand).values()} == {"fine"}
     assert "Beware" not in comparison.summary
 
@@ -506,7 +508,9 @@ def test_memory_that_was_never_set_is_not_called_a_wrong_gradient() -> None:
 def test_a_call_that_refuses_saved_tensor_hooks_is_measured_without_them() -> None:
     comparison = probe("torch.func.grad(lambda t: t.sin().sum())(x)", "torch.func.vmap(torch.sin)(x)")
     for name in ("earlier_use_then_backward", "write_result_then_backward"):
-        answers = comparison.row(name).answers(0).values()
+        row = comparison.row(name)
+        assert row is not None
+        answers = row.answers(0).values()
         assert {answer.value for answer in answers} == {"fine"}
         assert not any("hooks" in answer.error for answer in answers)
     assert "You may write to the result before backward." in comparison.summary.splitlines()[0]
@@ -607,3 +611,18 @@ def test_nothing_is_said_of_values_where_the_elements_are_others() -> None:
 
 def test_a_sentence_begins_with_what_is_true_of_the_first_input() -> None:
     assert ";  (" not in probe("x.sum().backward(); x.grad", "clone").summary
+
+
+def test_what_takes_one_element_says_so() -> None:
+    comparison = probe("item", "tolist")
+    runs = comparison.row("runs")
+    assert runs is not None
+    refused = exceptions(comparison.inputs, runs.answers(0), 0, range(len(comparison.inputs)))
+    assert [words for words, _ in refused] == ["an x with several elements"]
+    assert "It is refused for an x with several elements." in comparison.summary.splitlines()[0]
+
+
+def test_a_sentence_on_gradients_names_its_x_where_the_main_one_requires_no_grad() -> None:
+    first, second = probe("x * 2", "x.clone().resize_(2, 2)").summary.splitlines()[:2]
+    assert "gives a new tensor; for an x that requires grad, gradient flows back to x." in first
+    assert "It is refused for an x that requires grad." in second

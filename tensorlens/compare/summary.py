@@ -50,6 +50,8 @@ def _about(facts: Facts, operand: int) -> str:
         return f"{_call(facts, operand)} runs on none of the inputs."
     gives = _by_input(facts, places, lambda place: _gives(facts, operand, place))
     graph = _by_input(facts, _in_graph(facts, places), lambda place: _graph(facts, operand, place))
+    if graph and not facts.inputs[0].requires_grad:
+        graph = f"for an x that requires grad, {graph}"
     sentences = (
         f"{_call(facts, operand)} {gives}{'; ' if graph else ''}{graph}.",
         _write(facts, operand),

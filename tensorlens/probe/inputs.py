@@ -87,7 +87,7 @@ def _telling(names: tuple[str, ...], cast: bool) -> bool:
     """Whether two changes together can tell more than each alone; a size, and most dtypes, only without grad."""
     if len(names) < 2 or "no_grad" in names:
         return True
-    return "size_one" not in names and (cast or "float64" not in names)
+    return not {"size_one", "several"} & set(names) and (cast or "float64" not in names)
 
 
 LABELS = {
@@ -98,6 +98,7 @@ LABELS = {
     "first_columns": "of the form b[..., :n], b being wider",
     "view": "that is a view",
     "size_one": "whose last dimension is 1",
+    "several": "with several elements",
     "float64": "of float64",
 }
 
@@ -134,6 +135,8 @@ def _changes(main: Input, options: Mapping[str, Any]) -> dict[str, dict[str, Any
         changes["view"] = {"view": True}
     if "shape" in open_ and len(main.shape) > 1:
         changes["size_one"] = {"shape": (*main.shape[:-1], 1)}
+    if "shape" in open_ and math.prod(main.shape) == 1:
+        changes["several"] = {"shape": SHAPES[0]}
     if "dtype" in open_:
         changes["float64"] = {"dtype": "float64"}
     return changes
