@@ -298,7 +298,9 @@ def fills_grad(call: str, spec: Input) -> Answer:
         return NOT_ASKED
     names = ["x"] if ran.x.grad is not None else []
     names += ["the leaf behind x"] if ran.leaf is not ran.x and ran.leaf.grad is not None else []
-    return ", ".join([*names, *(["y"] if ran.y.grad is not None else [])]) or False
+    names += ["y"] if ran.y.grad is not None else []
+    filled = [each.grad for each in (ran.leaf, ran.x, ran.y) if each.grad is not None]
+    return ", ".join(names) + ("; requires grad" if any(each.requires_grad for each in filled) else "") or False
 
 
 def gradient_of_sum(call: str, spec: Input) -> Answer:

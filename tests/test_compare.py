@@ -589,3 +589,40 @@ def test_guessed_arguments_run_on_every_input(name: str) -> None:
     runs = probe(name, "clone").row("runs")
     assert runs is not None
     assert all(answer.value for answer in runs.answers(0).values())
+
+
+def test_a_cast_is_asked_of_every_kind_of_float64_x() -> None:
+    comparison = probe("x.float()", "clone")
+    assert by_input(comparison, "trains", 0)["leaf+float64"] is False
+    assert by_input(comparison, "contiguous", 0)["every_second+float64"] is True
+    assert "leaf+float64" not in {each.id for each in probe("clone", "detach").inputs}
+
+
+def test_a_gradient_that_was_recorded_requires_grad() -> None:
+    comparison = probe("x.pow(2).sum().backward()", "x.pow(2).sum().backward(create_graph=True)")
+    assert values(comparison, "fills_grad") == ("the leaf behind x", "the leaf behind x; requires grad")
+    assert "fills .grad of the leaf behind x, which then requires grad, and" in comparison.summary
+
+
+def test_nothing_is_said_of_values_where_the_elements_are_others() -> None:
+    changed = values(probe("x.set_()", "x.t_()"), "changes_source")
+    assert changed == ("shape, strides, memory, grad_fn", "shape, strides, grad_fn")
+
+
+def test_a_sentence_begins_with_what_is_true_of_the_first_input() -> None:
+    assert ";  (" not in probe("x.sum().backward(); x.grad", "clone").summary
+
+
+def test_what_takes_one_element_says_so() -> None:
+    comparison = probe("item", "tolist")
+    runs = comparison.row("runs")
+    assert runs is not None
+    refused = exceptions(comparison.inputs, runs.answers(0), 0, range(len(comparison.inputs)))
+    assert [words for words, _ in refused] == ["an x with several elements"]
+    assert "It is refused for an x with several elements." in comparison.summary.splitlines()[0]
+
+
+def test_a_sentence_on_gradients_names_its_x_where_the_main_one_requires_no_grad() -> None:
+    first, second = probe("x * 2", "x.clone().resize_(2, 2)").summary.splitlines()[:2]
+    assert "gives a new tensor; for an x that requires grad, gradient flows back to x." in first
+    assert "It is refused for an x that requires grad." in second

@@ -157,6 +157,8 @@ WORDS: dict[str, Callable[[Input], bool]] = {
     "that is no view": lambda x: not x.view,
     "whose last dimension is 1": lambda x: x.shape[-1:] == (1,),
     "whose last dimension is not 1": lambda x: x.shape[-1:] != (1,),
+    "with several elements": lambda x: torch.Size(x.shape).numel() > 1,
+    "with one element": lambda x: torch.Size(x.shape).numel() == 1,
     "of another dtype than float64": lambda x: x.dtype != "float64",
 }
 
@@ -229,6 +231,13 @@ def check_sentences(comparison: Comparison) -> None:
             for place in ran:
                 check_text(comparison, operand, place, but)
         main = re.sub(r" \(but [^()]*\)", "", line.removeprefix(call))
+        of_graph = re.search(r"; for an x that requires grad, ([^.]*)", main)
+        if of_graph:
+            main = main.replace(of_graph[0], "")
+            grad = (place for place, spec in enumerate(comparison.inputs) if spec.requires_grad)
+            check_text(
+                comparison, operand, next(each for each in grad if at(comparison, "runs", operand, each)), of_graph[1]
+            )
         refused = re.search(r"It is refused for (.*?)\.(?: |$)(?!\.)", main)
         only = re.search(r"It runs only for (.*?)\.(?: |$)", main)
         if at(comparison, "runs", operand, 0):

@@ -5,6 +5,7 @@ A non-leaf x also requires grad. Inputs that differ from each other in two prope
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -39,6 +40,8 @@ TRAITS = (
     Trait(lambda x: x.layout == "first_columns", noun="x = b[..., :n]"),
     Trait(lambda x: x.view, clause="that is a view"),
     Trait(lambda x: not x.view, clause="that is no view"),
+    Trait(lambda x: math.prod(x.shape) > 1, clause="with several elements"),
+    Trait(lambda x: math.prod(x.shape) == 1, clause="with one element"),
     Trait(lambda x: bool(x.shape) and x.shape[-1] == 1, clause="whose last dimension is 1"),
     Trait(lambda x: not x.shape or x.shape[-1] != 1, clause="whose last dimension is not 1"),
     Trait(lambda x: x.dtype == "float64", adjective="float64"),

@@ -50,6 +50,8 @@ def _about(facts: Facts, operand: int) -> str:
         return f"{_call(facts, operand)} runs on none of the inputs."
     gives = _by_input(facts, places, lambda place: _gives(facts, operand, place))
     graph = _by_input(facts, _in_graph(facts, places), lambda place: _graph(facts, operand, place))
+    if graph and not facts.inputs[0].requires_grad:
+        graph = f"for an x that requires grad, {graph}"
     sentences = (
         f"{_call(facts, operand)} {gives}{'; ' if graph else ''}{graph}.",
         _write(facts, operand),
@@ -72,7 +74,9 @@ def _gives(facts: Facts, operand: int, place: int) -> str:
     changes = changed.split(", ") if isinstance(changed, str) else []
     if isinstance(filled, str):
         changes = [name for name in changes if name != ".grad"]
-        parts.append(f"fills .grad of {filled.replace(', ', ' and ')}")
+        names, _, recorded = filled.partition("; ")
+        which = ", which then requires grad," if recorded else ""
+        parts.append(f"fills .grad of {names.replace(', ', ' and ')}{which}")
     if changes:
         parts.insert(0, _changes(changes))
     elif place and not parts and isinstance(facts.value("changes_source", operand), str):
@@ -218,7 +222,7 @@ def _by_input(facts: Facts, places: Sequence[int], phrase: Callable[[int], str])
     groups: dict[str, list[int]] = {}
     for place in places:
         groups.setdefault(phrase(place), []).append(place)
-    if not groups:
+    if not groups or "" in list(groups)[:1]:
         return ""
     (first, _), *others = groups.items()
     telling = [(text, at) for text, at in others if text and text != f"{first} unchanged"]

@@ -50,7 +50,19 @@ def choose(
     best = _best(texts, options, crashed, begin)
     resolved = [each if isinstance(each, Resolved) else _failing(each) for each in best.found]
     able = [index for index in range(len(texts)) if index not in crashed and index not in best.unresolved]
-    return resolved, _main_first({index: resolved[index] for index in able}, best.specs, begin)
+    running = {index: resolved[index] for index in able}
+    cast = any(_casts(each, best.specs) for each in running.values())
+    return resolved, _main_first(running, inputs.inputs_for(best.shape, best.options, cast), begin)
+
+
+def _casts(resolved: Resolved, specs: Sequence[Input]) -> bool:
+    """Whether an operand gives its usual dtype for an x of float64 too, as `x.float()` does."""
+    double = next((spec for spec in specs if spec.id == "float64"), None)
+    if double is None or not (_runs(resolved, double) and _runs(resolved, specs[0])):
+        return False
+    with settings.restored():
+        usual, found = (first_tensor(resolved.code(inputs.make(spec))) for spec in (specs[0], double))
+    return usual is not None and found is not None and usual.dtype == found.dtype == inputs.dtype_of(specs[0].dtype)
 
 
 def _best(

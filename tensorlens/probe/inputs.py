@@ -61,10 +61,11 @@ def differentiable(dtype: torch.dtype) -> bool:
     return dtype.is_floating_point or dtype.is_complex
 
 
-def inputs_for(shape: tuple[int, ...], options: Mapping[str, Any]) -> list[Input]:
+def inputs_for(shape: tuple[int, ...], options: Mapping[str, Any], cast: bool = False) -> list[Input]:
     """The main input, then those that differ from it in one property or in two, of those that the user left open.
 
     Pairs are there so that an answer is put down to the property that it depends on: a non-leaf x also requires grad.
+    `cast`: an operand gives float32 for float64; whether that is x itself then depends on the dtype and all the rest.
     """
     main = _main(shape, options)
     changes = _changes(main, options)
@@ -75,16 +76,18 @@ def inputs_for(shape: tuple[int, ...], options: Mapping[str, Any]) -> list[Input
             for name in names:
                 changed |= changes[name]
             distinct = sum(len(changes[name]) for name in names) == len(changed)
-            if distinct and _telling(names) and possible(replace(main, **changed)):
+            if distinct and _telling(names, cast) and possible(replace(main, **changed)):
                 key = "+".join(names)
                 labels = " and ".join(LABELS[name] for name in names)
                 found[key] = replace(main, id=key, label=f"an x {labels}", **changed)
     return list(found.values())
 
 
-def _telling(names: tuple[str, ...]) -> bool:
-    """Whether two changes together can tell more than each alone: dtype and size matter with requires grad only."""
-    return len(names) < 2 or not {"size_one", "float64"} & set(names) or "no_grad" in names
+def _telling(names: tuple[str, ...], cast: bool) -> bool:
+    """Whether two changes together can tell more than each alone; a size, and most dtypes, only without grad."""
+    if len(names) < 2 or "no_grad" in names:
+        return True
+    return not {"size_one", "several"} & set(names) and (cast or "float64" not in names)
 
 
 LABELS = {
@@ -95,6 +98,7 @@ LABELS = {
     "first_columns": "of the form b[..., :n], b being wider",
     "view": "that is a view",
     "size_one": "whose last dimension is 1",
+    "several": "with several elements",
     "float64": "of float64",
 }
 
@@ -131,6 +135,8 @@ def _changes(main: Input, options: Mapping[str, Any]) -> dict[str, dict[str, Any
         changes["view"] = {"view": True}
     if "shape" in open_ and len(main.shape) > 1:
         changes["size_one"] = {"shape": (*main.shape[:-1], 1)}
+    if "shape" in open_ and math.prod(main.shape) == 1:
+        changes["several"] = {"shape": SHAPES[0]}
     if "dtype" in open_:
         changes["float64"] = {"dtype": "float64"}
     return changes

@@ -91,8 +91,9 @@ def fills_grad(bench: Bench) -> Answer | None:
     if subject.leaf is subject.x:
         del named["the leaf behind x"]
     filled = {name: each.grad for name, each in named.items() if each.grad is not None}
+    recorded = "; requires grad" if any(grad.requires_grad for grad in filled.values()) else ""
     text = "; ".join(f"of {name}: {words.numbers(grad)}" for name, grad in filled.items())
-    return Answer(", ".join(filled) or False, text or "no")
+    return Answer(f"{', '.join(filled)}{recorded}" or False, f"{text}{recorded}" or "no")
 
 
 @probe("gradient of result.sum()", "graph", everywhere=False)
