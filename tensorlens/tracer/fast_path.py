@@ -24,6 +24,7 @@ _ref = weakref.ref
 _Tensor = torch.Tensor
 _Parameter = torch.nn.Parameter
 _NOTHING: dict[str, Any] = {}
+_NO_ARGUMENTS: Any = (), (), ()  # kinds of those that are no tensors; of those in lists or given by name; tensors there
 ATOMS = {int, float, str, bool, slice, type(None), type(...), torch.dtype, torch.device, torch.Size}
 TELLING = {bool, str}  # plain values that may decide what a function computes
 
@@ -33,15 +34,12 @@ class LongWayError(Exception):
 
 
 def fast_path(recorder: Any) -> Any:  # noqa: C901 - see below
-    """`__torch_function__` of a recorder: one function with its tables in reach, since every op of every program pays
-    for each further call and each attribute that is looked up."""
+    """`__torch_function__` of a recorder, with its tables in reach: each op pays for every call and look-up."""
     identity, plans, ways = recorder.identity, recorder.plans, recorder.ways
     known, blocks, numbers, emit = identity.known, identity.blocks, identity.numbers, recorder.rows.extend
     detours, watched, only_cpu = recorder.detours, recorder.watched, not torch.accelerator.is_available()
 
-    def __torch_function__(  # noqa: C901
-        self: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(self: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: C901
         if kwargs is None:
             kwargs = _NOTHING
         try:
@@ -58,9 +56,7 @@ def fast_path(recorder: Any) -> Any:  # noqa: C901 - see below
                 return special(recorder, func, args, kwargs)
             return recorder.call(func, args, kwargs, frame_at(1))
         inputs: Any = [0]
-        others: Any = ()  # the kinds of the arguments that are no tensors
-        inner: Any = ()  # those in lists and among the keyword arguments
-        more: Any = ()  # tensors in lists and among the keyword arguments
+        others, inner, more = _NO_ARGUMENTS
         try:
             for value in args:
                 kind = type(value)
@@ -117,8 +113,8 @@ def fast_path(recorder: Any) -> Any:  # noqa: C901 - see below
             else:
                 graph = 1
                 result._version  # noqa: B018 - an inference tensor has none: a RuntimeError
-            device = None if only_cpu else result.device
-            key = (func, others, graph, len(inputs), False, drawn, result.shape, result.dtype, device)
+            look = result.shape, result.dtype, None if only_cpu else result.device
+            key = (func, others, graph, len(inputs), False, drawn, *look)
             plan = plans.get(id(frame.f_code) + frame.f_lasti)  # the address of the instruction, so to say: unique
             if plan is None or plan[0] != key:
                 if graph == 2 and drawn != 1:
@@ -148,9 +144,7 @@ def fast_path(recorder: Any) -> Any:  # noqa: C901 - see below
             return result
         except Exception as error:  # RuntimeError: no version or no memory; ValueError: no frame
             pass_over(error)  # no more in the handler: a Ctrl-C has no exception of ours as its context
-        ops.note_risk(recorder, func, args, kwargs)
-        called = func, "", frame, "out" in kwargs, False, (args, kwargs)
-        recorder.finish(called, result, _tensors(args, more), inputs[1:], first)
+        recorder.finish_compiled((func, args, kwargs, frame), result, _tensors(args, more), inputs[1:], first)
         return result
 
     return __torch_function__

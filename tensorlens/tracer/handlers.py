@@ -96,8 +96,9 @@ def _data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """`.data`: an alias whose version counter is its own."""
     frame = frame_at(2)
     tensor: Any = args[0]
-    source = recorder.identity.known.get(id(tensor)) if type(tensor) in PLAIN and not recorder.detours else None
-    if source is None or source[0]() is not tensor or source[3] == NONE or not untyped_storage(tensor).data_ptr():
+    identity = recorder.identity
+    known = type(tensor) in PLAIN and not recorder.detours and identity.of(tensor) is not None
+    if not known or identity.entry(tensor)[3] == NONE or not untyped_storage(tensor).data_ptr():
         result = recorder.call(func, args, kwargs, frame)
     else:
         result = func(*args, **kwargs)
