@@ -49,6 +49,7 @@ INNER = """
     callbacks.Run callbacks.Watch
     frames.Sites.known frames.Sites.stack
     functions.Functions.of
+    guards.Guards.add guards.Guards.is_any_changed
     handlers._array handlers._differ handlers._note_statistics handlers._note_switch handlers.note_mode
     hot.Hot.find_plan hot.Hot.met hot.Hot.ordinary
     identity.Identity.add identity.Identity.meet identity.Identity.moved
@@ -62,7 +63,7 @@ INNER = """
     patches.note_mode
     recomputed._sample
     recorder.Recorder._record recorder.Recorder._write_failure recorder.Recorder.accesses
-    recorder.Recorder.note_ending recorder.Recorder.state
+    recorder.Recorder.note_alias recorder.Recorder.note_ending recorder.Recorder.state
     recorder.gather
     regions._Repeated.noted regions._note regions._transform_called
     run.write_end

@@ -17,9 +17,9 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "tensorlens"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 MAX_LINES = 320
-LONGER = {"model.py": 420, "hot.py": 372}  # all records in one place; all of the path that every op takes
+LONGER = {"model.py": 420}  # all records in one place
 MAX_FUNCTION = 50
-LONGER_FUNCTION = {"hot.py": 116}  # every op runs through it: one function is faster than several
+LONGER_FUNCTION = {"fast_path.py": 116}  # every op runs through it: one function is faster than several
 MAX_PARAMETERS = 6
 
 # What runs next to the user's program, where torch is loaded anyway; the table of the probes is read without it.

@@ -63,22 +63,30 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
                 _note_failure(recorder, error, (roots, flat), frame, args, ended.older())
             raise
         finally:
-            with torch._C.DisableTorchFunction(), Unheard():
-                changes = _changes(before, _gradients(recorder, before), recorder.leaves)
-                _, retain, create, inputs = (*args, None, False, False, ())[:4] if len(args) >= 4 else (0, 0, 0, ())
-                asked: list[torch.Tensor] = []
-                gather(inputs, asked)
-                wanted = tuple(recorder.identity.meet(t) for t in asked)
-                ended.note(reached, retain)
-                if not retain and not wanted:
-                    recorder.training.held.round_ends(by_step=False)
-            row = (BACKWARD, token, _op(frame), recorder.sites.known(frame), tuple(flat), changes, wanted)
-            recorder.rows.append((*row, bool(retain), bool(create), failed))
+            asked = _note_pass(recorder, (token, frame, flat, before), args, failed)
+            ended.note(reached, args[1] if len(args) >= 4 else False)
             if sampled is not None:
                 with torch._C.DisableTorchFunction(), Unheard():
                     sampled(result, asked, failed)
 
     return _engine_run_backward
+
+
+def _note_pass(recorder: Recorder, begun: tuple[Any, ...], args: Any, failed: bool) -> list[torch.Tensor]:
+    """Write the BACKWARD row of a pass that has ended; the tensors whose gradients were asked for. `begun`: its token,
+    the frame that called it, its roots as accesses, the gradients before it; `args`: the engine's."""
+    token, frame, flat, before = begun
+    with torch._C.DisableTorchFunction(), Unheard():
+        changes = _changes(before, _gradients(recorder, before), recorder.leaves)
+        _, retain, create, inputs = args[:4] if len(args) >= 4 else (None, False, False, ())
+        asked: list[torch.Tensor] = []
+        gather(inputs, asked)
+        wanted = tuple(recorder.identity.meet(t) for t in asked)
+        if not retain and not wanted:
+            recorder.training.held.round_ends(by_step=False)
+    row = (BACKWARD, token, _op(frame), recorder.sites.known(frame), tuple(flat), changes, wanted)
+    recorder.rows.append((*row, bool(retain), bool(create), failed))
+    return asked
 
 
 class _Ended:

@@ -17,7 +17,7 @@ import torch
 
 from tensorlens.journal import NOTICED
 from tensorlens.reference import FORMULAS
-from tensorlens.tracer.hot import ATOMS
+from tensorlens.tracer.fast_path import ATOMS
 from tensorlens.tracer.identity import PLAIN
 from tensorlens.tracer.net import Net
 from tensorlens.tracer.recorder import Recorder, gather

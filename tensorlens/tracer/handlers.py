@@ -13,8 +13,9 @@ from torch.nn.parameter import is_lazy
 from tensorlens.journal import MODE, NONE
 from tensorlens.tracer import ops
 from tensorlens.tracer.frames import frame_at
+from tensorlens.tracer.identity import PLAIN
 from tensorlens.tracer.net import Net
-from tensorlens.tracer.originals import data_ptr, detach, equal
+from tensorlens.tracer.originals import data_ptr, detach, equal, untyped_storage
 from tensorlens.tracer.recorder import Recorder, gather
 from tensorlens.tracer.unheard import Unheard, hears
 
@@ -94,9 +95,17 @@ def _from_array(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
 def _data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """`.data`: an alias whose version counter is its own."""
     frame = frame_at(2)
-    result = recorder.call(func, args, kwargs, frame)
+    tensor: Any = args[0]
+    identity = recorder.identity
+    known = type(tensor) in PLAIN and not recorder.detours and identity.of(tensor) is not None
+    if not known or identity.entry(tensor)[3] == NONE or not untyped_storage(tensor).data_ptr():
+        result = recorder.call(func, args, kwargs, frame)
+    else:
+        result = func(*args, **kwargs)
+        with Net(recorder, "an alias", frame):
+            recorder.note_alias(ops.name_of(func), tensor, result, frame)
     with Net(recorder, "shared memory", frame):
-        recorder.untracked.open(result, ops.name_of(func), frame, False, args[0])
+        recorder.untracked.open(result, ops.name_of(func), frame, False, tensor)
     return result
 
 

@@ -48,6 +48,14 @@ class Identity:
         found = self.of(tensor)
         return self.add(tensor, source)[1] if found is None else found
 
+    def add_alias(self, tensor: torch.Tensor, storage: int) -> Entry:
+        """Give an unknown tensor its id that lies on a known storage, with a version counter of its own."""
+        number = next(self.numbers)
+        entry = self.known[id(tensor)] = (weakref.ref(tensor), number, number, storage)
+        self._settle(untyped_storage(tensor).data_ptr(), entry)
+        self._write(tensor, entry, NONE)
+        return entry
+
     def add(self, tensor: torch.Tensor, source: Entry | None = None) -> Entry:
         """Give an unknown tensor its id. `source` is a tensor whose memory and version counter it shares without being
         its view, as after `detach()`."""
@@ -62,12 +70,17 @@ class Identity:
         entry = self.known[id(tensor)] = (weakref.ref(tensor), number, counter, storage)
         if address:
             self._settle(address, entry)
+        self._write(tensor, entry, NONE if base is None or shared is None else shared[1])
+        return entry
+
+    def _write(self, tensor: torch.Tensor, entry: Entry, base: int) -> None:
+        """Write the TENSOR row of a new tensor."""
+        _, number, counter, storage = entry
         dtype, device = text_of(tensor.dtype), text_of(tensor.device)
-        row = (TENSOR, number, storage, counter, shape_of(tensor), dtype, device, type(tensor).__name__)
-        self._rows.append((*row, NONE if base is None or shared is None else shared[1]))
+        kind = type(tensor).__name__
+        self._rows.append((TENSOR, number, storage, counter, shape_of(tensor), dtype, device, kind, base))
         if number >= self.due:
             self.sweep(number)
-        return entry
 
     def entry(self, tensor: torch.Tensor) -> Entry:
         """What is known of a tensor, which is given its id on first sight."""

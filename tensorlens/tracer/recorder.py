@@ -12,26 +12,22 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
-import torch.utils.checkpoint
 
-from tensorlens.journal import ARGUMENTS, CALL, FAILURE, GAP, NONE, VALUES, WITHIN
+from tensorlens.journal import CALL, GAP, NONE, WITHIN
 from tensorlens.tracer import ops
 from tensorlens.tracer.callbacks import Callbacks
-from tensorlens.tracer.hot import ATOMS, UNWRITTEN, Called, Hot
+from tensorlens.tracer.failures import Failures
+from tensorlens.tracer.fast_path import ATOMS
+from tensorlens.tracer.hot import UNWRITTEN, Called
 from tensorlens.tracer.identity import PLAIN, Entry
 from tensorlens.tracer.net import pass_over, safe_text
 from tensorlens.tracer.nodes import UNCHANGED, Node, kinds_of, read_node
-from tensorlens.tracer.refusal import named_arguments, refused_call
-from tensorlens.tracer.texts import token_of
-from tensorlens.tracer.values import plain_values, tensors_read
 
 _next_sequence = torch._C._autograd._get_sequence_nr
 _grad_enabled = torch.is_grad_enabled
 _inference = torch.is_inference_mode_enabled
 _getframe = sys._getframe
-MAX_FAILURES = 200
 Kind = tuple[Any, ...]  # a function or the name of one, the site that calls it, what it is given
-_STOP = torch.utils.checkpoint._StopRecomputationError  # how a recomputation ends early: no failure
 
 
 def version_of(tensor: torch.Tensor) -> int:
@@ -57,7 +53,7 @@ def gather(value: Any, found: list[torch.Tensor], depth: int = 3) -> None:
             gather(item, found, depth - 1)
 
 
-class Recorder(Hot):
+class Recorder(Failures):
     """Records every torch call made while it is active. `rows` is the only thing that it produces."""
 
     def __init__(self, own_files: tuple[str, ...] = ()) -> None:
@@ -70,8 +66,6 @@ class Recorder(Hot):
         self.steps: Any = None  # the optimizer steps that run just now (`steps.Steps`)
         self.samples: Any = None  # of what `--reference` compares (`samples.Samples`)
         self.attributes: Any = None  # tensors kept as attributes of `ctx` (`leftovers.Attributes`)
-        self.failures = 0
-        self.last_failure: tuple[int, object] = (0, None)  # (id, token) of the exception noted last
         self.last_warning = ""
         self.valued: set[int] = set()  # sites whose plain values a warning has told
         self.callbacks = Callbacks(self)
@@ -162,6 +156,16 @@ class Recorder(Hot):
         op = name or ops.name_of(func)
         self.rows.append((CALL, op, site, tuple(inputs), outputs, writes, tuple(states), *nodes, mode))
 
+    def note_alias(self, op: str, source: torch.Tensor, result: torch.Tensor, frame: Any) -> None:
+        """Write the CALL row of a read of `.data`: `result` lies where `source` lies, with a version of its own."""
+        _, number, _, storage = self.identity.entry(source)
+        access = self.identity.add_alias(result, storage)[1], version_of(result)
+        nodes = (_next_sequence(),) * 2
+        state = (*access, False, True, None, NONE, False, storage)
+        mode = 2 if _inference() else (0 if _grad_enabled() else 1)
+        inputs = (number, version_of(source))
+        self.rows.append((CALL, op, self.sites.known(frame), inputs, access, (), (state,), *nodes, mode))
+
     def accesses(self, tensors: list[torch.Tensor]) -> list[int]:
         """(tensor id, version) of each tensor, flat; a tensor first met here is given its id."""
         known = self.identity.known
@@ -214,11 +218,11 @@ class Recorder(Hot):
         self, kind: Kind, tensors: Any, writes: tuple[int, ...], outputs: tuple[int, ...], nodes: tuple[int, int]
     ) -> list[Any]:
         """States of what was written and of the bases of written views, where they are not outputs already."""
-        done = set(outputs[::2])
+        done, written = set(outputs[::2]), set(writes[::3])
         changed: list[tuple[torch.Tensor, Entry]] = []
         for tensor in tensors:
             entry = self.identity.entry(tensor)
-            if entry[1] not in done and entry[1] in writes[::3]:
+            if entry[1] not in done and entry[1] in written:
                 done.add(entry[1])
                 changed.append((tensor, entry))
         for tensor in tensors:
@@ -258,49 +262,6 @@ class Recorder(Hot):
     def state_at_end(self, tensor: torch.Tensor) -> tuple[Any, ...]:
         """The state of a tensor when the run ends."""
         return self.state(tensor, node=read_node(tensor))
-
-    def fail(self, error: BaseException, called: Any, inputs: Any, frame: Any, saved: tuple[Any, ...] = ()) -> None:
-        """Write a FAILURE row for an exception on its way to the user, once. `called`, or its name, raised it."""
-        try:
-            if not self._has_noted(error) and self.failures < MAX_FAILURES and not isinstance(error, _STOP):
-                op = called if isinstance(called, str) else ops.name_of(called)
-                self._write_failure(error, op, tuple(inputs), frame, saved)
-        except Exception as trouble:  # ours, never the user's
-            self.trouble("an exception", trouble, frame)
-
-    def _write_failure(self, error: BaseException, op: str, inputs: Any, frame: Any, saved: tuple[Any, ...]) -> None:
-        stack = self.sites.stack(frame)
-        inside = self.sites.traceback_stack(error.__traceback__)  # user code that the call ran: a hook, a `backward`
-        site = stack[-1] if stack else NONE
-        row = (FAILURE, type(error).__name__, safe_text(error), op, inputs, saved, (*stack, *inside), site)
-        self.rows.append(row)
-        self.failures += 1
-        self.last_failure = (id(error), token_of(error))
-
-    def note_ending(self, error: BaseException) -> int:
-        """The number of the FAILURE row of the exception that ends the run, written now if no torch call raised it."""
-        if not self._has_noted(error):
-            stack = self.sites.traceback_stack(error.__traceback__)
-            if isinstance(error, SyntaxError) and error.filename and self.sites.is_user(error.filename):
-                stack = (*stack, self.sites.of_syntax_error(error))
-            site = stack[-1] if stack else NONE
-            op, tensors = refused_call(self.sites, error.__traceback__)
-            if not tensors and type(error) is RuntimeError:
-                tensors = tensors_read(self.sites, error.__traceback__)
-            inputs = tuple(self.accesses(tensors))
-            self.rows.append((FAILURE, type(error).__name__, safe_text(error), op, inputs, (), stack, site))
-            self.last_failure = (id(error), token_of(error))
-            self.failures += 1
-        arguments = [(name, self.identity.meet(t)) for name, t in named_arguments(self.sites, error.__traceback__)]
-        if arguments:
-            self.rows.append((ARGUMENTS, self.failures - 1, tuple(arguments)))
-        values = plain_values(self.sites, error.__traceback__)
-        if values:
-            self.rows.append((VALUES, self.failures - 1, values))
-        return self.failures - 1
-
-    def _has_noted(self, error: BaseException) -> bool:
-        return id(error) == self.last_failure[0] and token_of(error) is self.last_failure[1]
 
     @contextmanager
     def quiet(self) -> Iterator[None]:

@@ -145,8 +145,8 @@ class Untracked:
         known, watched = self.recorder.identity.known, self.recorder.watched
         for tensor in tensors:
             entry = known.get(id(tensor))
-            if entry is not None and entry[3] in watched and not self._is_closed(entry[3]):
-                if self._watches[entry[3]].saved or _next_sequence() != first:
+            if entry is not None and entry[3] in watched:
+                if (self._watches[entry[3]].saved or _next_sequence() != first) and not self._is_closed(entry[3]):
                     return True
         if self._has_passed:
             self._tidy(thorough=True)

@@ -23,7 +23,7 @@ _tensors_on: Any = getattr(torch._C, "_storage_Use_Count", None)  # tensors on a
 _HELD_BY_ARRAY = 2  # that tensor, and the storage's own Python object
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Memory:
     """The bytes of one storage, which is not kept alive."""
 
