@@ -110,9 +110,9 @@ REPOSITORIES = (
     "minimalRL (ACER, DQN, PPO with LSTM, SAC), SAM, SIREN, yunjey's tutorial"
 )
 LIBRARIES = (
-    "catalyst, denoising-diffusion, deepxde, entmax, fvcore, geoopt, ignite, kornia, neuraloperator, nflows, normflows, "
-    "pytorch-metric-learning, pytorch-optimizer, segmentation-models, spandrel, torch-ema, torchcde, torchjd, "
-    "torchmetrics, torchsde, x-transformers, zuko"
+    "catalyst, denoising-diffusion, deepxde, entmax, fvcore, geoopt, ignite, kornia, neuraloperator, nflows, "
+    "normflows, pytorch-metric-learning, pytorch-optimizer, segmentation-models, spandrel, torch-ema, torchcde, "
+    "torchjd, torchmetrics, torchsde, x-transformers, zuko"
 )
 OTHERS = (
     ("pytorch/examples and tutorials", 11, 10, EXAMPLES),

@@ -243,10 +243,10 @@ class Names:
         site = self._trace.sites[call.site]
         if self._is_direct(call):
             return True
-        used = self._users.get(tensor, set())
-        if self.syntax.is_head(site):
+        if self.syntax.is_head(site) or self.syntax.is_whole_statement(site):
             return False
-        return bool(used - {call.site}) or not (used or self.syntax.is_whole_statement(site))
+        used = self._users.get(tensor, set())
+        return bool(used - {call.site}) or not used
 
 
 _latest: list[tuple[Trace, Names]] = []

@@ -79,7 +79,7 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
 def _tell(
     facts: Facts, stale: Stale, backward: Backward, by: Call, change: tuple[Call | Backward, Write] | None
 ) -> Diagnostic:
-    name = named(facts, stale.tensor, by.index)
+    name = _name(facts, stale, by, change)
     then, now = stale.versions
     checkpoint = run_again_at(facts, by.index)
     values = f"{stale.before} became {stale.after}" if stale.before else f"it holds {stale.after} now"
@@ -104,6 +104,15 @@ def _tell(
         fixes=(_cure(change, name),),
         evidence={"saved_version": then, "found_version": now, "before": stale.before, "after": stale.after},
     )
+
+
+def _name(facts: Facts, stale: Stale, by: Call, change: tuple[Call | Backward, Write] | None) -> str:
+    """What the line that saves the tensor calls it, where it is a line of the checkpoint; else the line that writes."""
+    site = by.site
+    in_pass = any(one.site == site for one in facts.backwards)
+    if in_pass and change is not None:
+        return named(facts, change[1].tensor, change[0].index)
+    return named(facts, stale.tensor, by.index)
 
 
 def _cure(change: tuple[Call | Backward, Write] | None, name: str) -> Fix:
