@@ -148,3 +148,15 @@ def test_a_step_shows_nothing_that_comes_later(warm: Warm, tmp_path: Path) -> No
     assert "grad" not in after[26]
     assert after[26]["c"].version == "0"
     assert not any(name.endswith(".grad") for names in after.values() for name in names)
+
+
+def test_what_a_function_did_is_shown_only_at_the_call_that_did_it(tmp_path: Path, warm: Warm) -> None:
+    script = tmp_path / "twice.py"
+    script.write_text(
+        "import torch\n\n\ndef double(x):\n    y = x * 2\n    return y.sum()\n\n\n"
+        "a = torch.ones(2, requires_grad=True)\nfirst = double(a)\nwith torch.no_grad():\n    second = double(a)\n"
+    )
+    _, found = stepped(warm, script)
+    by_line = {step.first: step for step in found}
+    assert not any("not recorded" in fact.text for fact in by_line[10].facts)
+    assert "y" not in {state.name for step in found for state in step.tensors}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -18,6 +18,7 @@ from tensorlens.source import tree_of
 from tensorlens.verdicts import Claim
 
 _NAME = re.compile(r"[^\W\d]\w*(\.\w+|\[[^]]*\])*")
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _PASSED = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -49,7 +50,7 @@ def steps(trace: Trace, file: str) -> tuple[Step, ...]:
     what its last run left."""
     source = trace.sources.get(file, "")
     names = names_of(trace)
-    told = _facts(story(trace, names), file)
+    told = _facts(story(trace, names), file, _called_from_several(trace, file, source))
     replay = _Replay(trace, names, file, source)
     reached = {claim.line for claim in trace.claims if claim.verdict != "not reached"}
     passed = passed_by(tree_of(source) or ast.Module([], []), raised_in(trace, file), {*told, *replay.lines, *reached})
@@ -104,12 +105,22 @@ def _is_head(source: str, step: Step) -> bool:
     return any(getattr(node, "lineno", 0) == step.first for node in blocks)
 
 
-def _facts(sections: tuple[Section, ...], file: str) -> dict[int, list[Fact]]:
-    """What happened at each line of the module. What functions of the script did is told where they were called."""
+def _called_from_several(trace: Trace, file: str, source: str) -> set[str]:
+    """The functions that ran more than once and may have been called from several lines: a trace knows the first."""
+    ran = Counter(event.site for event in trace.events if isinstance(event, Call))
+    again = {site.function for site in trace.sites if site.span.file == file and ran[site.id] > 1}
+    tree = tree_of(source) or ast.Module([], [])
+    used = Counter(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+    return {function for function in again if "." in function or used[function] > 1}
+
+
+def _facts(sections: tuple[Section, ...], file: str, unplaced: set[str]) -> dict[int, list[Fact]]:
+    """What happened at each line of the module. What functions of the script did is shown where they were called,
+    except for the functions in `unplaced`."""
     callers = {section.function: section.caller for section in sections if section.file == file}
     told: dict[int, list[Fact]] = {}
     for section in sections:
-        if section.file != file:
+        if section.file != file or section.function in unplaced:
             continue
         at = _module_line(section.function, callers, file)
         for row in section.rows:
@@ -212,7 +223,8 @@ def _where_bound(source: str) -> dict[str, list[tuple[int, int, bool]]]:
             compound = bool(getattr(node, "body", None))
             lines = node.lineno, (node.lineno if compound else node.end_lineno) or node.lineno
             repeated = repeated or isinstance(node, ast.For | ast.AsyncFor | ast.While)
-        waiting += [(child, lines, repeated) for child in ast.iter_child_nodes(node)]
+        if not isinstance(node, _SCOPES):  # the names of a function are its own
+            waiting += [(child, lines, repeated) for child in ast.iter_child_nodes(node)]
     return found
 
 
