@@ -12,6 +12,7 @@ from silent import Run, expect, expect_nothing, run  # noqa: F401
 import tensorlens
 from tensorlens.tracer import leftovers
 from tensorlens.tracer.recorder import Recorder
+from tensorlens.tracer.watch import Memory
 
 CODE = "unversioned-write-to-saved-tensor"
 
@@ -479,3 +480,21 @@ def test_a_write_by_the_operation_that_saved_its_result_is_no_finding(run: Run) 
         print(alias, x.grad)
         """,
     )
+
+
+def test_memory_that_is_gone_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = Memory.read
+
+    def checked(self: Memory) -> bytes | None:
+        gone.extend([self] * (not self.is_there()))
+        return read(self)
+
+    gone: list[Memory] = []
+    monkeypatch.setattr(Memory, "read", checked)
+    weight = torch.ones(4, requires_grad=True)
+    with tensorlens.trace():
+        for _ in range(3):
+            for _ in range(40):
+                loss = (torch.from_numpy(numpy.ones(4, dtype=numpy.float32)) * weight).sum()
+            loss.backward()
+    assert not gone

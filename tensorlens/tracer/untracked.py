@@ -260,12 +260,15 @@ class Untracked:
             return
         self._watches.sweep_at_times(self.recorder.identity.counters_at, credit=LOOKS)
         place = place_of(self.recorder, frame)
-        for _, watch in self._watches:
-            if watch.saved:
-                if watch.memory.is_there() and self._is_let_go(watch):
-                    watch.let_go()
-                else:
-                    self._compare(watch, None, frame, place, None)
+        for number, watch in self._watches:
+            if not watch.saved:
+                continue
+            if not watch.memory.is_there():
+                self._watches.drop(number)
+            elif self._is_let_go(watch):
+                watch.let_go()
+            else:
+                self._compare(watch, None, frame, place, None)
         self._guards.place, self._has_passed = place, True
         if not len(self._watches):
             self.recorder.__dict__.pop("finish", None)
