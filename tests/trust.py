@@ -96,7 +96,7 @@ REAL = """
 
 Each was run plainly and under `tensorlens explain`, shortened to seconds, on synthetic data, the random state seeded.
 "The same" are those with the same exit status and output (but for times, addresses and process numbers), and, bit for
-bit, the same parameters of every optimizer and random states at exit. No finding was wrong.
+bit, the same parameters of every optimizer and random states at exit. One warning was wrong; it is no longer made.
 
 | Group | Programs | The same | Which |
 | --- | --- | --- | --- |
