@@ -42,7 +42,7 @@ class _Sources:
     in_storage: dict[int, list[int]]  # the tensors in `names` by the storage that they lie in
     text: str  # `from a, b`; "" where there are none
     require_grad: bool  # whether one of them does
-    in_graph: str  # what backward comes to from the results, and what of the names it does not
+    in_graph: str  # which of the names backward reaches from the results, and which it does not
 
 
 def origin(ledger: Ledger, call: Call, state: State, visit: Visit) -> str:
@@ -75,7 +75,7 @@ def origin(ledger: Ledger, call: Call, state: State, visit: Visit) -> str:
 
 
 def _in_graph(ledger: Ledger, names: dict[int, str], leads_to: set[int], grad_fns: Sequence[str]) -> str:
-    """`from a by AddBackward0; b is a constant`: what backward comes to from here, and what it does not."""
+    """`from a by AddBackward0; b is a constant`: which tensors backward reaches from here, and which it does not."""
     reached = {tensor: name for tensor, name in names.items() if tensor in leads_to}
     others = {tensor: name for tensor, name in names.items() if tensor not in leads_to}
     text = (f"from {_from(ledger, reached, bool(others))}" if reached else "made") + _by(grad_fns)

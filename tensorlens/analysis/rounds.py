@@ -32,7 +32,7 @@ def _counted(facts: Facts, event: Call | Backward) -> tuple[int, int]:
 
 
 def _begun(facts: Facts, site: int) -> list[int]:
-    """The events with which control came to a site, not back to it from what the site called."""
+    """The events that begin a run of a site, without those after a function that the site called returned."""
     found: list[int] = []
     inside = False
     for event in facts.events:

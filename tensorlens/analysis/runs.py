@@ -2,8 +2,8 @@
 
 Calls are recorded, runs of lines are not: a line that calls a module may make any number of calls, or none. An
 expression that is one op ran once for each call. A line that runs with such an expression in one block, with no jump
-between them, ran as often. Of any other line only this is known: it ran again when its function had come to another
-statement meanwhile, or had been called anew.
+between them, ran as often. Of any other line only this is known: it ran again if its function ran another
+statement in between, or was called again.
 """
 
 from __future__ import annotations

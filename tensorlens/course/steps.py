@@ -171,7 +171,7 @@ class _Replay:
         return max([0, *(number for number, (at, over) in numbered if 0 < at <= line and not over)])
 
     def tensors(self, end: int, line: int) -> tuple[TensorState, ...]:
-        """The tensors that had a name by then, in the order in which they came to be."""
+        """The tensors that had a name by then, in the order in which they were made."""
         rows: dict[str, TensorState] = {}
         for state in _states(self._trace, end):
             name = self._name(state.tensor, line)

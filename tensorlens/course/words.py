@@ -36,5 +36,5 @@ def of_lesson(name: str) -> tuple[tuple[str, str], ...]:
 
 
 def every() -> tuple[tuple[str, str], ...]:
-    """All words, in the order in which the course comes to them."""
+    """All words, in the order in which the course uses them."""
     return (*(word for words in _STAGE_WORDS.values() for word in words), *_CLAIMS)

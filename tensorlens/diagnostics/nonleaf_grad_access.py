@@ -76,7 +76,7 @@ _COMPUTED = (
 
 
 def _rebound(facts: Facts, number: int, at: int) -> _Rebound | None:
-    """How a computed tensor came to have the name of a leaf that it was computed from."""
+    """Finds the line that gave a computed tensor the name of the leaf that it was computed from."""
     made = next(iter(facts.producers(number, at)), None)
     name = None if made is None else facts.names.given(number, made.index)
     place = None if made is None else facts.span(made.site)
