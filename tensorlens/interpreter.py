@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+
+from tensorlens.paths import PACKAGE
 
 _FLAGS = frozenset("bBdEiIOPqRsSuv")  # what else python knows ends at once (-h, -V) or is about the script's text (-x)
 _WITH_VALUE = frozenset("WX")
@@ -45,7 +46,7 @@ def command(code: str, *arguments: str) -> list[str]:
     this one lies. It finds `first`, the names of the modules that python has imported, and `path`, `sys.path` as a
     program is given it, but for the program's own folder at its head.
     """
-    start = _START.format(folder=str(Path(__file__).resolve().parent.parent))
+    start = _START.format(folder=str(PACKAGE.resolve().parent))
     return [sys.executable, *options(sys.orig_argv), "-c", start + code, *arguments]
 
 

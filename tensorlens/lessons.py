@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tensorlens import claims
 from tensorlens.errors import UsageError
+from tensorlens.paths import PACKAGE
 from tensorlens.source import tree_of
 from tensorlens.statements import ARTICLES, STATEMENTS
 
@@ -124,8 +125,7 @@ def _name(node: ast.AST) -> str:
 
 def _folder() -> Path:
     """The scripts' folder: inside the package when installed, beside it in a checkout."""
-    package = Path(__file__).resolve().parent
-    for folder in (package / "scenarios", package.parent / "scenarios"):
+    for folder in (PACKAGE.resolve() / "scenarios", PACKAGE.resolve().parent / "scenarios"):
         if (folder / "detach.py").is_file():
             return folder
     raise UsageError("the bundled lessons are missing from this installation")

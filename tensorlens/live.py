@@ -32,12 +32,6 @@ def can_show(descriptor: int) -> bool:
     return termios is not None and os.isatty(descriptor) and os.environ.get("TERM", "dumb") != "dumb"
 
 
-def scroll_all(descriptor: int) -> None:
-    """Let every row of a terminal scroll again, where a process that showed the line was killed."""
-    with suppress(OSError):
-        os.write(descriptor, f"{_SAVE}{_SCROLL_ALL}{_RESTORE}".encode())
-
-
 class LiveLine:
     """Shows how far a program has come; the clock starts with the first call of `show`."""
 

@@ -12,8 +12,9 @@ import json
 import re
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Literal
+
+from tensorlens.paths import PACKAGE
 
 _VARIES = "\0"
 _LONG_WORD = re.compile(r"\w{200,}")  # none of PyTorch's, and slow to search
@@ -38,7 +39,7 @@ _FOREIGN = {
     "a mismatch of saved and present parameters": r"Error\(s\) in loading state_dict",
     "an error inside a CUDA kernel": r"CUDA error",
 }  # what is looked up here by mistake
-_FILE = Path(__file__).parent / "diagnostics" / "catalogue.json"
+_FILE = PACKAGE / "diagnostics" / "catalogue.json"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+PACKAGE = Path(__file__).absolute().parent
+
 
 def is_file(path: Path) -> bool:
     return os.path.isfile(path)  # noqa: PTH113

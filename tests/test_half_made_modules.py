@@ -12,8 +12,7 @@ from tensorlens.diagnostics import diagnose
 from tensorlens.model import Report
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.terminal import to_terminal
-from tensorlens.tracer.ending import module_tensors
-from tensorlens.tracer.module_tree import named_parts, parameters_of
+from tensorlens.tracer.module_tree import module_tensors, named_parts, parameters_of
 
 EARLY = """
 import torch

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
@@ -10,11 +9,11 @@ from typing import Any
 import torch
 
 from tensorlens.journal import END
+from tensorlens.tracer.module_tree import MAX_ITEMS, module_tensors, own_attributes
 from tensorlens.tracer.recorder import Recorder
 from tensorlens.tracer.texts import short_text
 
 MAX_STATES = 2_000
-MAX_ITEMS = 16
 _DEPTH = 3
 
 
@@ -76,42 +75,5 @@ def _tensors(recorder: Recorder, path: str, value: Any, depth: int) -> Iterator[
             if type(key) in (str, int):
                 yield from _tensors(recorder, f"{path}[{key!r}]", item, depth - 1)
     else:
-        for name, item in own_attributes(recorder, value):
+        for name, item in own_attributes(recorder.sites.is_user, value):
             yield from _tensors(recorder, f"{path}.{name}", item, depth - 1)
-
-
-def own_attributes(recorder: Recorder, value: Any) -> list[tuple[str, Any]]:
-    """The attributes of an object; of one of a library's class those that are not private to it."""
-    kind = type(value)
-    if isinstance(value, type) or _is_basic(kind) or "__dict__" not in dir(kind):
-        return []
-    held = list(vars(value).items())[:MAX_ITEMS]
-    if _is_users(recorder, kind):
-        return held
-    return [(name, item) for name, item in held if not name.startswith("_")]
-
-
-def _is_basic(kind: type) -> bool:
-    return kind.__module__.partition(".")[0] in ("builtins", "torch", "numpy", "types", "functools", "collections")
-
-
-def _is_users(recorder: Recorder, kind: type) -> bool:
-    """Whether a class is defined in the program's own files."""
-    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-    return not isinstance(file, str) or recorder.sites.is_user(file)
-
-
-def module_tensors(path: str, module: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[str, torch.Tensor]]:
-    """The parameters, buffers and other tensors of a module and of the modules in it, by their paths."""
-    state = vars(module)
-    for table in (state.get("_parameters") or {}, state.get("_buffers") or {}):
-        for name, tensor in table.items():
-            if isinstance(tensor, torch.Tensor):
-                yield f"{path}.{name}", tensor
-    for name, value in state.items():
-        if isinstance(value, torch.Tensor):
-            yield f"{path}.{name}", value
-    for name, child in (state.get("_modules") or {}).items():
-        if child is not None and all(child is not outer for outer in (module, *above)):
-            dotted = f"{path}[{name}]" if name.isdigit() else f"{path}.{name}"
-            yield from module_tensors(dotted, child, (module, *above))

@@ -20,6 +20,7 @@ from zipimport import zipimporter
 
 from tensorlens.journal import SITE, SOURCE
 from tensorlens.source import lines_of
+from tensorlens.tracer.hidden_frames import is_ours
 from tensorlens.tracer.sightings import Sightings
 from tensorlens.tracer.targets import targets_of
 
@@ -28,14 +29,6 @@ OUTSIDE = "<outside the script>"
 DECORATOR = -2  # in place of an offset: the decorator's line of a function, not an instruction in it
 DEFINITION = -3  # likewise: the line of its `def`
 CLASS = -4  # likewise: the line of the class around it
-
-
-def folder_names(folder: Path) -> tuple[str, ...]:
-    """A folder as code objects name it: as it is written in `sys.path`, and without the links on the way."""
-    return tuple({str(folder.absolute()) + os.sep, str(folder.resolve()) + os.sep})
-
-
-_OURS = folder_names(Path(__file__).parent.parent)
 
 
 def _library_folders() -> tuple[str, ...]:
@@ -214,7 +207,7 @@ class Sites:
             return True
         if filename.startswith("<") or any(folder in filename for folder in _PACKAGES):
             return False
-        return not filename.startswith((*self._libraries, *_OURS))
+        return not (is_ours(filename) or filename.startswith(self._libraries))
 
     def _through(self, inner: CodeType | None) -> str:
         """The function that a line called, where it is no function of torch's that a mode sees: a method of a module,
@@ -264,7 +257,7 @@ def _called(frame: FrameType) -> CodeType | None:
     inner: FrameType | None = sys._getframe(1)
     while inner is not None and inner.f_back is not frame:
         inner = inner.f_back
-    return None if inner is None or inner.f_code.co_filename.startswith(_OURS) else inner.f_code
+    return None if inner is None or is_ours(inner.f_code.co_filename) else inner.f_code
 
 
 def _archived(filename: str) -> str:

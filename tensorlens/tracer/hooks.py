@@ -15,7 +15,7 @@ from torch.autograd.function import BackwardCFunction, Function, _HookMixin
 from tensorlens.journal import NONE
 from tensorlens.tracer import module_hooks
 from tensorlens.tracer.callbacks import Run, Watched
-from tensorlens.tracer.invisible import is_ours
+from tensorlens.tracer.hidden_frames import is_ours
 from tensorlens.tracer.net import Net, caller
 from tensorlens.tracer.packed import following, keeps_tensors
 from tensorlens.tracer.recorder import Recorder

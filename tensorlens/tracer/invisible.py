@@ -12,26 +12,21 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 import torch.overrides
 
 from tensorlens.journal import NONE, NOTICE, VALUES
+from tensorlens.tracer.hidden_frames import is_ours
 from tensorlens.tracer.net import Net
 from tensorlens.tracer.recorder import Recorder
 from tensorlens.tracer.values import values_read
 
-_OURS = str(Path(__file__).resolve().parent)
 _OVERRIDES = torch.overrides.__file__
 _REACH = 4  # frames between a torch function and the handler that it leads to, at the most
 _started_by: list[CodeType] = []  # what the process runs that we start: `python -c`, without a file of ours
 _FILTER = ("always", None, Warning, re.compile(r"tensorlens\.tracer\."), 0)
-
-
-def is_ours(filename: str) -> bool:
-    return filename.startswith(_OURS)
 
 
 def hide(code: CodeType) -> None:

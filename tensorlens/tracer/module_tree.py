@@ -5,9 +5,13 @@ A module whose `__init__` raised before it called that of `nn.Module` has no `_m
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
+
+MAX_ITEMS = 16  # of a container or an object
 
 
 def named_parts(module: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Module]]:
@@ -36,3 +40,40 @@ def parameters_of(module: torch.nn.Module) -> Iterator[torch.nn.Parameter]:
             if parameter is not None and id(parameter) not in seen:
                 seen.add(id(parameter))
                 yield parameter
+
+
+def own_attributes(is_user: Callable[[str], bool], value: Any) -> list[tuple[str, Any]]:
+    """The attributes of an object; of one of a library's class those that are not private to it."""
+    kind = type(value)
+    if isinstance(value, type) or _is_basic(kind) or "__dict__" not in dir(kind):
+        return []
+    held = list(vars(value).items())[:MAX_ITEMS]
+    if _is_users(is_user, kind):
+        return held
+    return [(name, item) for name, item in held if not name.startswith("_")]
+
+
+def _is_basic(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] in ("builtins", "torch", "numpy", "types", "functools", "collections")
+
+
+def _is_users(is_user: Callable[[str], bool], kind: type) -> bool:
+    """Whether a class is defined in the program's own files."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return not isinstance(file, str) or is_user(file)
+
+
+def module_tensors(path: str, module: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[str, torch.Tensor]]:
+    """The parameters, buffers and other tensors of a module and of the modules in it, by their paths."""
+    state = vars(module)
+    for table in (state.get("_parameters") or {}, state.get("_buffers") or {}):
+        for name, tensor in table.items():
+            if isinstance(tensor, torch.Tensor):
+                yield f"{path}.{name}", tensor
+    for name, value in state.items():
+        if isinstance(value, torch.Tensor):
+            yield f"{path}.{name}", value
+    for name, child in (state.get("_modules") or {}).items():
+        if child is not None and all(child is not outer for outer in (module, *above)):
+            dotted = f"{path}[{name}]" if name.isdigit() else f"{path}.{name}"
+            yield from module_tensors(dotted, child, (module, *above))

@@ -5,7 +5,6 @@ and the report has a gap that says what was missed. What the program raises itse
 from __future__ import annotations
 
 import functools
-import os
 import signal
 import sys
 import threading
@@ -13,8 +12,9 @@ from collections.abc import Callable
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any
 
+from tensorlens.tracer.hidden_frames import is_ours
+
 Wrap = Callable[[Any, Any], Any]
-_OURS = os.path.dirname(os.path.dirname(__file__)) + os.sep
 LONGEST_TEXT = 20_000  # characters of a message
 
 
@@ -151,7 +151,7 @@ def raised_by_handler(error: BaseException) -> bool:
     codes: list[CodeType] = []
     place = error.__traceback__
     while place is not None:
-        if not place.tb_frame.f_code.co_filename.startswith(_OURS):
+        if not is_ours(place.tb_frame.f_code.co_filename):
             codes.append(place.tb_frame.f_code)
         place = place.tb_next
     return bool(codes) and any(

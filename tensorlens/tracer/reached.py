@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from tensorlens.journal import NOTICED
-from tensorlens.tracer.ending import module_tensors, own_attributes
+from tensorlens.tracer.module_tree import module_tensors, own_attributes
 from tensorlens.tracer.net import Net
 from tensorlens.tracer.sightings import names_of
 
@@ -65,5 +65,5 @@ def _of_modules(recorder: Any, path: str, value: Any, depth: int) -> Any:
             if type(key) in (str, int):
                 yield from _of_modules(recorder, f"{path}[{key!r}]", item, depth - 1)
     elif depth:
-        for name, item in own_attributes(recorder, value):
+        for name, item in own_attributes(recorder.sites.is_user, value):
             yield from _of_modules(recorder, f"{path}.{name}", item, depth - 1)

@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 
-from tensorlens.tracer.frames import Sites, folder_names
+from tensorlens.tracer.frames import Sites
+from tensorlens.tracer.hidden_frames import folder_names, is_ours
 from tensorlens.tracer.module_tree import parameters_of
 
 _TORCH = folder_names(Path(torch.__file__).parent)
-_OURS = folder_names(Path(__file__).parent)
 _CALLS = ("_wrapped_call_impl", "_call_impl")
 MAX_TENSORS = 500
 
@@ -48,7 +48,7 @@ def _library_frames(sites: Sites, traceback: TracebackType | None) -> list[Frame
         frame = traceback.tb_frame
         if sites.is_user(frame.f_code.co_filename):
             frames = []
-        elif not frame.f_code.co_filename.startswith(_OURS):
+        elif not is_ours(frame.f_code.co_filename):
             frames.append(frame)
         traceback = traceback.tb_next
     return frames

@@ -6,13 +6,14 @@ import _thread
 import errno
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from tensorlens import overflow
 from tensorlens.journal import GAP, NONE, pack
-from tensorlens.live import scroll_all
 
 INTERVAL = 0.2  # seconds
+_SCROLL_ALL = b"\x1b7\x1b[r\x1b8"  # every row of the terminal scrolls again; the cursor stays where it was
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
@@ -54,7 +55,8 @@ class Sink:
         with self._writing:
             self._descriptor = None
             if self._live:
-                scroll_all(2)
+                with suppress(OSError):
+                    os.write(2, _SCROLL_ALL)
 
     def flush(self) -> None:
         """Write out what has been recorded so far."""
