@@ -63,7 +63,7 @@ def code_lines(path: Path, tree: ast.Module) -> int:
     """The lines of a module without the manual page at the head of a finding."""
     lines = len(path.read_text(encoding="utf-8").splitlines())
     first = tree.body[0] if tree.body else None
-    is_page = path.parent.name == "diagnostics" and isinstance(first, ast.Expr)
+    is_page = "diagnostics" in path.parts and isinstance(first, ast.Expr)
     return lines - ((first.end_lineno or 0) if is_page and first is not None else 0)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import re
 from pathlib import Path
 
 import pytest
 
 from tensorlens import messages
+from tensorlens.diagnostics import finders
 
 _ROW = re.compile(r"^\| `([a-z0-9-]+)` \| (warning|note|fact) \| .+ \|$", re.M)
 ROWS = _ROW.findall((Path(__file__).parents[1] / "docs" / "silent.md").read_text())
@@ -21,7 +21,7 @@ def test_every_silent_mistake_is_listed_once() -> None:
 
 @pytest.mark.parametrize(("code", "told"), ROWS)
 def test_what_is_found_has_a_finder(code: str, told: str) -> None:
-    name = f"tensorlens.diagnostics.{code.replace('-', '_')}"
-    module = importlib.import_module(name) if importlib.util.find_spec(name) else None
+    name = finders().get(code.replace("-", "_"))
+    module = importlib.import_module(name) if name else None
     found = any(attribute.startswith("find") for attribute in vars(module)) if module else False
     assert found == (told != "fact")

@@ -4,10 +4,11 @@ the detectors of the mistakes that raise nothing."""
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -106,5 +107,15 @@ def _module(code: str) -> ModuleType | None:
     """The module that finds what a code names; a trace file may name any."""
     if entry(code) is None:
         return None
-    name = f"{__name__}.{code.replace('-', '_')}"
-    return importlib.import_module(name) if importlib.util.find_spec(name) else None
+    path = finders().get(code.replace("-", "_"))
+    return importlib.import_module(path) if path else None
+
+
+@cache
+def finders() -> dict[str, str]:
+    """The modules of this package, by the name of their file: a code keeps its name in whatever folder it is."""
+    folder = Path(__file__).parent
+    found: dict[str, str] = {}
+    for path in folder.rglob("*.py"):
+        found[path.stem] = ".".join((__name__, *path.relative_to(folder).with_suffix("").parts))
+    return found

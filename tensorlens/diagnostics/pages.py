@@ -46,10 +46,16 @@ class Answer:
     remark: str = ""
 
 
+@cache
+def _files() -> dict[str, Path]:
+    """The findings, by the name of their file."""
+    return {path.stem: path for path in _FOLDER.rglob("*.py")}
+
+
 def page(code: str) -> str | None:
     """The page of a code, without its header line; None where none is written yet."""
-    path = _FOLDER / f"{code.replace('-', '_')}.py"
-    if messages.entry(code) is None or not path.is_file():
+    path = _files().get(code.replace("-", "_"))
+    if messages.entry(code) is None or path is None:
         return None
     return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
 
