@@ -28,7 +28,7 @@ from pathlib import Path  # noqa: E402
 from typing import TYPE_CHECKING, Any  # noqa: E402
 
 if TYPE_CHECKING:
-    from tensorlens.model import Diagnostic, Report, Trace
+    from tensorlens.records.model import Diagnostic, Report, Trace
     from tensorlens.tracer.session import Session
 
 __version__ = "0.1.0"
@@ -39,7 +39,7 @@ def __getattr__(name: str) -> Any:
     """The records, imported when they are asked for: the commands that show none of them start sooner."""
     if name not in ("Diagnostic", "Report", "Trace"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from tensorlens import model
+    from tensorlens.records import model
 
     return getattr(model, name)
 
@@ -61,6 +61,6 @@ def load(path: str | Path) -> Trace:
     Raises:
         tensorlens.errors.TraceFileError: the file is not a trace, or is damaged.
     """
-    from tensorlens.store import load as read
+    from tensorlens.records.trace_file import load as read
 
     return read(Path(path))

@@ -10,10 +10,10 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
 
-from tensorlens import model
 from tensorlens.journal import NEW, NONE, NOTHING, SAME, WRITTEN
-from tensorlens.model import Access, Mode, State, Write
-from tensorlens.soundness import REFERENCES
+from tensorlens.records import model
+from tensorlens.records.invariants import REFERENCES
+from tensorlens.records.model import Access, Mode, State, Write
 from tensorlens.window import Raw, Window, is_short, tensors_of
 
 MODES: tuple[Mode, ...] = ("grad", "no_grad", "inference")

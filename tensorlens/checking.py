@@ -8,11 +8,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from tensorlens import claims, interpreter
+from tensorlens import interpreter
 from tensorlens.errors import TensorLensError, UsageError
 from tensorlens.lessons import Lesson, lessons
+from tensorlens.records import claim_syntax
+from tensorlens.records.claim import Claim, says_may
 from tensorlens.statements import STATEMENTS, Statement
-from tensorlens.verdicts import Claim, says_may
 
 Verdict = Literal["holds", "holds only if", "refuted", "not reached"]
 
@@ -86,7 +87,7 @@ def check_documented(article: str | None) -> Checked:
 
 def claimed(lesson: Lesson) -> set[str]:
     """The ids of the statements that a lesson checks."""
-    return {spec.id for spec in claims.parse(lesson.path.read_text(encoding="utf-8")) if spec.id}
+    return {spec.id for spec in claim_syntax.parse(lesson.path.read_text(encoding="utf-8")) if spec.id}
 
 
 def _run(chosen: Sequence[Lesson]) -> tuple[str, list[list[Claim]]]:

@@ -15,9 +15,9 @@ from tensorlens.errors import TensorLensError, UsageError
 from tensorlens.output import Output, print_out
 
 if TYPE_CHECKING:
-    from tensorlens.model import Trace
+    from tensorlens.records.claim import Claim
+    from tensorlens.records.model import Trace
     from tensorlens.telling import Told
-    from tensorlens.verdicts import Claim
 
 INTERRUPTED = 130
 
@@ -160,7 +160,7 @@ def new_lesson(path: Path) -> int:
 
 def view(path: Path, output: Output) -> int:
     """`view TRACE.json`: the report of a saved trace."""
-    from tensorlens.store import load
+    from tensorlens.records.trace_file import load
     from tensorlens.telling import teller
 
     told = teller(output)(load(path))

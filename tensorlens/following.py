@@ -13,10 +13,10 @@ from typing import IO, Any, Generic, TypeVar
 
 from tensorlens.journal import BROKEN, is_read, unpack
 from tensorlens.live import LiveLine
-from tensorlens.model import Script, Trace
 from tensorlens.overflow import Overflow
 from tensorlens.reader import Reader
-from tensorlens.soundness import check
+from tensorlens.records.invariants import check
+from tensorlens.records.model import Script, Trace
 
 T = TypeVar("T")
 Load = Callable[[], Callable[[Trace], T]]

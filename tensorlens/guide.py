@@ -88,6 +88,6 @@ def lesson_names(begun: str) -> list[str]:
 
 def codes(begun: str) -> list[str]:
     """What the shell may complete `errors` with."""
-    from tensorlens.messages import entries
+    from tensorlens.records.error_messages import entries
 
     return [entry.code for entry in entries() if entry.code.startswith(begun)]

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tensorlens import claims
 from tensorlens.errors import UsageError
 from tensorlens.paths import PACKAGE
-from tensorlens.source import tree_of
+from tensorlens.records import claim_syntax
+from tensorlens.records.source import tree_of
 from tensorlens.statements import ARTICLES, STATEMENTS
 
 _ARTICLE = re.compile(r"^Article: (.+) \(in Chinese\), part (\d+)$", re.MULTILINE)
@@ -72,7 +72,7 @@ def _check_claims(path: Path) -> None:
     """What is wrong with the claims is said before the script runs; what is wrong with the rest, by running it."""
     try:
         with tokenize.open(path) as file:
-            specs = claims.parse(file.read())
+            specs = claim_syntax.parse(file.read())
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
     except (OSError, SyntaxError, ValueError):
@@ -105,7 +105,7 @@ def announced(path: Path) -> Announced:
     try:
         with tokenize.open(path) as file:
             source = file.read()
-        tree, specs = tree_of(source), claims.parse(source)
+        tree, specs = tree_of(source), claim_syntax.parse(source)
     except (OSError, SyntaxError, ValueError, UsageError):
         return Announced()
     title = ((ast.get_docstring(tree) if tree else "") or "").partition("\n")[0]

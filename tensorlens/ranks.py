@@ -7,7 +7,7 @@ import platform
 from collections.abc import Mapping
 from pathlib import Path
 
-from tensorlens.model import Rank
+from tensorlens.records.model import Rank
 
 
 def rank_in(environment: Mapping[str, str]) -> Rank | None:

@@ -8,12 +8,12 @@ from dataclasses import replace
 from itertools import count, repeat
 from typing import Any
 
-from tensorlens import callbacks, circumstances, inspection, model, reference, verdicts
 from tensorlens.assembly import MODES, Assembly, Info, Plan, accesses, optional, state_of
 from tensorlens.journal import BROKEN, CALL, NONE, rows_of, values_text
-from tensorlens.messages import classify
-from tensorlens.model import Gradient, Write
-from tensorlens.source import column_of, line_at
+from tensorlens.records import callbacks, claim, failure_context, model, observations, reference
+from tensorlens.records.error_messages import classify
+from tensorlens.records.model import Gradient, Write
+from tensorlens.records.source import column_of, line_at
 from tensorlens.window import WINDOW, Window
 
 
@@ -42,11 +42,11 @@ class Reader:
         self._started: dict[int, int] = {}
         self._regions: dict[int, int] = {}
         self._failures: list[model.Failure] = []
-        self._claims: list[verdicts.Claim] = []
-        self._assignments: list[circumstances.Assignment] = []
+        self._claims: list[claim.Claim] = []
+        self._assignments: list[failure_context.Assignment] = []
         self._totals: Counter[tuple[int, str]] = Counter()
         self._end = model.End()
-        self.noticed: dict[str, list[Any]] = {name: [] for name in inspection.KINDS}
+        self.noticed: dict[str, list[Any]] = {name: [] for name in observations.KINDS}
         self._callbacks: dict[str, Any] = {"functions": [], "registrations": [], "runs": deque(maxlen=window)}
         self.passes: list[reference.Pass] = []
         self.unchecked: dict[str, str] = {}  # what of the comparison with a second run went wrong -> why
@@ -93,7 +93,7 @@ class Reader:
 
     def trace(self) -> model.Trace:
         failures, end = tuple(self._failures), self._end
-        found = inspection.Inspection(**{name: tuple(rows) for name, rows in self.noticed.items()})
+        found = observations.Inspection(**{name: tuple(rows) for name, rows in self.noticed.items()})
         called = callbacks.Callbacks(**{name: tuple(rows) for name, rows in self._callbacks.items()})
         compared = self.reference or reference.Reference()
         records = (*failures, end, *self._assignments, found, called, compared)
@@ -227,7 +227,7 @@ class Reader:
 
     def _read_values(self, failure: int, values: Any) -> None:
         told = tuple(
-            circumstances.Value(name, kind, optional(site), optional(used)) for name, kind, site, used in values
+            failure_context.Value(name, kind, optional(site), optional(used)) for name, kind, site, used in values
         )
         if failure == NONE:
             last = self._window.last()
@@ -239,20 +239,20 @@ class Reader:
 
     def _read_arguments(self, failure: int, arguments: Any) -> None:
         if failure < len(self._failures):
-            told = tuple(circumstances.Argument(*argument) for argument in arguments)
+            told = tuple(failure_context.Argument(*argument) for argument in arguments)
             self._failures[failure] = replace(self._failures[failure], arguments=told)
 
     def _read_dead_ends(self, failure: int, nodes: Any, stopped: Any) -> None:
         if failure < len(self._failures):
-            told = tuple(circumstances.Node(name, optional(sequence)) for name, sequence in nodes)
-            last = next((circumstances.Node(name, optional(sequence)) for name, sequence in stopped), None)
+            told = tuple(failure_context.Node(name, optional(sequence)) for name, sequence in nodes)
+            last = next((failure_context.Node(name, optional(sequence)) for name, sequence in stopped), None)
             self._failures[failure] = replace(self._failures[failure], dead_ends=told, stopped_at=last)
 
     def _read_assignment(self, site: int, name: str, old: Any, new: Any, shared: bool) -> None:
-        self._assignments.append(circumstances.Assignment(self._count, optional(site), name, old, new, shared))
+        self._assignments.append(failure_context.Assignment(self._count, optional(site), name, old, new, shared))
 
     def _read_claim(self, *fields: Any) -> None:
-        self._claims.append(verdicts.Claim(*fields))
+        self._claims.append(claim.Claim(*fields))
 
     def _read_end(self, states: Any, bindings: Any) -> None:
         self._end = model.End(
@@ -268,7 +268,7 @@ class Reader:
         self.script = replace(self.script, outcome=outcome, exit_code=exit_code, failure=ended_by)
 
     def _read_noticed(self, name: str, *fields: Any) -> None:
-        self.noticed[name].append(inspection.KINDS[name](self._count, *fields))
+        self.noticed[name].append(observations.KINDS[name](self._count, *fields))
 
     def _read_callback(self, name: str, *fields: Any) -> None:
         self._callbacks[name].append(callbacks.record(self._count, name, fields))

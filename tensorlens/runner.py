@@ -26,8 +26,8 @@ from tensorlens.targets import check_target
 
 if TYPE_CHECKING:  # imported when the program has been started
     from tensorlens.following import Follower, Load
-    from tensorlens.model import Script, Trace
     from tensorlens.reader import Reader
+    from tensorlens.records.model import Script, Trace
 
 _BEGIN = """\
 import signal
@@ -80,7 +80,7 @@ def run_and_tell(target: Target, options: RunOptions, load: Load[T]) -> T:
 
 def _compared_trace(target: Target, options: RunOptions) -> Trace:
     """The trace of a run with `--reference`: what comparing it with a repetition comes to is part of it."""
-    from tensorlens.reference import Reference, attach
+    from tensorlens.records.reference import Reference, attach
 
     with repeatable_stdin(target.kind == "stdin") as rewind:
         children = _compared(options)
@@ -176,8 +176,8 @@ def _new_file() -> tuple[int, str]:
 
 
 def _script(target: Target) -> Script:
-    from tensorlens.model import Script
     from tensorlens.ranks import rank_in
+    from tensorlens.records.model import Script
 
     folder = os.path.abspath(target.name) if target.kind == "file" else os.getcwd()
     if target.kind == "file" and not is_folder(Path(folder)):

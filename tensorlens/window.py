@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Container, Iterable
 from typing import Any
 
-from tensorlens import model
+from tensorlens.records import model
 
 Raw = tuple[Any, ...]
 Item = tuple[int, Any, str]  # index, a raw row or an event, the optimizer step that was running

@@ -19,7 +19,7 @@ from typing import Any
 from warm import Ran
 
 from tensorlens import load
-from tensorlens.model import Gap, Trace
+from tensorlens.records.model import Gap, Trace
 from tensorlens.render.summary import outcome
 
 FOLDER = Path(__file__).parent / "programs" / "endings"

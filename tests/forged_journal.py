@@ -14,9 +14,9 @@ from typing import Any
 
 from tensorlens.following import Follower
 from tensorlens.journal import pack, unpack
-from tensorlens.model import Script
 from tensorlens.output import Output
 from tensorlens.reader import Reader
+from tensorlens.records.model import Script
 from tensorlens.telling import Told, teller
 
 WHOLE = (-1, -2, 0, 1, 2, 7, 2**31, 2**62, -(2**63), 10**30)

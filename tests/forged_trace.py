@@ -16,8 +16,8 @@ from typing import Any
 
 from tensorlens.errors import TraceFileError
 from tensorlens.output import Output
+from tensorlens.records.trace_file import loads
 from tensorlens.render import RENDERERS
-from tensorlens.store import loads
 from tensorlens.telling import teller
 
 HUGE = 2**63

@@ -14,7 +14,7 @@ from pathlib import Path
 from warm import Warm
 
 from tensorlens.diagnostics import diagnose
-from tensorlens.model import Diagnostic, Trace
+from tensorlens.records.model import Diagnostic, Trace
 from tensorlens.render.findings import finding
 from tensorlens.render.layout import to_text
 

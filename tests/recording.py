@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Callable
 
 import tensorlens
-from tensorlens.model import Trace
-from tensorlens.soundness import check
-from tensorlens.store import dumps, loads
+from tensorlens.records.invariants import check
+from tensorlens.records.model import Trace
+from tensorlens.records.trace_file import dumps, loads
 
 
 def traced(function: Callable[[], object]) -> Trace:

@@ -11,8 +11,8 @@ import pytest
 from warm import Ran, Warm
 
 from tensorlens.diagnostics import diagnose
-from tensorlens.model import Diagnostic, Trace
-from tensorlens.soundness import check
+from tensorlens.records.invariants import check
+from tensorlens.records.model import Diagnostic, Trace
 
 Run = Callable[[str], tuple[Ran, Trace]]
 Lines = dict[str, list[int]]

@@ -16,8 +16,8 @@ from recording import traced
 from torch import nn
 
 import tensorlens
-from tensorlens.callbacks import Registration, Run
-from tensorlens.model import Trace
+from tensorlens.records.callbacks import Registration, Run
+from tensorlens.records.model import Trace
 
 
 def text(trace: Trace, site: int | None) -> str:

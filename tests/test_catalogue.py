@@ -8,7 +8,7 @@ import pytest
 from catalogue.scoring import SCRIPTS, marks, reasons, recorded, score
 from warm import Warm
 
-from tensorlens.messages import entry
+from tensorlens.records.error_messages import entry
 
 RIGHT = [script for script in SCRIPTS if script.stem in recorded()]
 AIMS = {1: 1.0, 2: 0.95}  # of the errors and warnings of a tier

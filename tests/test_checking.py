@@ -13,14 +13,14 @@ from tensorlens import checking
 from tensorlens.checking import Checked, check_documented, summed_up
 from tensorlens.errors import TensorLensError, UsageError
 from tensorlens.lessons import find, lessons
+from tensorlens.records.claim import Claim, condition_text
+from tensorlens.records.source import width
 from tensorlens.render.claims import render_claims
 from tensorlens.render.lesson_texts import claims_of_all
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.summary import failed_claims
 from tensorlens.render.terminal import claim_lines
-from tensorlens.source import width
 from tensorlens.statements import Statement
-from tensorlens.verdicts import Claim, condition_text
 
 STATEMENT = Statement("900-1", "900", "`a|b` is [x]_y_ <z>", "one *part* of it")
 

@@ -17,13 +17,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tensorlens import claims
 from tensorlens.errors import UsageError
 from tensorlens.lessons import Announced, announced, find, is_bundled, lessons
-from tensorlens.source import tree_of
+from tensorlens.records import claim_syntax
+from tensorlens.records.claim import Claim
+from tensorlens.records.source import tree_of
 from tensorlens.starter import write_starter
 from tensorlens.tracer.claims import ClaimChecker
-from tensorlens.verdicts import Claim
 
 LESSONS = [lesson.path for lesson in lessons()]
 
@@ -31,7 +31,7 @@ LESSONS = [lesson.path for lesson in lessons()]
 def ran(source: str, **names: Any) -> tuple[tuple[Claim, ...], dict[str, Any], BaseException | None]:
     """The claims of a script that was run, the names it left, and what ended it."""
     text = textwrap.dedent(source)
-    checker = ClaimChecker(claims.parse(text), contextlib.nullcontext)
+    checker = ClaimChecker(claim_syntax.parse(text), contextlib.nullcontext)
     module = {"__name__": "__main__", "torch": torch, **names}
     error = None
     try:
@@ -51,22 +51,22 @@ def verdicts(source: str, **names: Any) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "spec"),
     [
-        ("#: x == 1", claims.ClaimSpec(2, 0, "x == 1")),
-        ("#:x == 1", claims.ClaimSpec(2, 0, "x == 1")),
-        ("#: [1] == [x]", claims.ClaimSpec(2, 0, "[1] == [x]")),
-        ("#: [000-5] refuted: x is None", claims.ClaimSpec(2, 0, "x is None", "000-5", "refuted")),
-        ("#: [000-5] holds: x", claims.ClaimSpec(2, 0, "x", "000-5")),
-        ("#: refuted: x", claims.ClaimSpec(2, 0, "x", None, "refuted")),
-        ("#: [000-3] holds if saved for it: x", claims.ClaimSpec(2, 0, "x", "000-3", "holds", "saved for it")),
-        ("#: [000-3] refuted only if it is: x", claims.ClaimSpec(2, 0, "x", "000-3", "refuted", "it is")),
-        ("#: raises RuntimeError", claims.ClaimSpec(2, 0, "raises RuntimeError")),
-        ("#: {x: 1}[x]", claims.ClaimSpec(2, 0, "{x: 1}[x]")),
-        ("#: x ==\n#:     1", claims.ClaimSpec(2, 0, "x == 1")),
-        ("#: [000-1] holds:\n#:     x", claims.ClaimSpec(2, 0, "x", "000-1")),
+        ("#: x == 1", claim_syntax.ClaimSpec(2, 0, "x == 1")),
+        ("#:x == 1", claim_syntax.ClaimSpec(2, 0, "x == 1")),
+        ("#: [1] == [x]", claim_syntax.ClaimSpec(2, 0, "[1] == [x]")),
+        ("#: [000-5] refuted: x is None", claim_syntax.ClaimSpec(2, 0, "x is None", "000-5", "refuted")),
+        ("#: [000-5] holds: x", claim_syntax.ClaimSpec(2, 0, "x", "000-5")),
+        ("#: refuted: x", claim_syntax.ClaimSpec(2, 0, "x", None, "refuted")),
+        ("#: [000-3] holds if saved for it: x", claim_syntax.ClaimSpec(2, 0, "x", "000-3", "holds", "saved for it")),
+        ("#: [000-3] refuted only if it is: x", claim_syntax.ClaimSpec(2, 0, "x", "000-3", "refuted", "it is")),
+        ("#: raises RuntimeError", claim_syntax.ClaimSpec(2, 0, "raises RuntimeError")),
+        ("#: {x: 1}[x]", claim_syntax.ClaimSpec(2, 0, "{x: 1}[x]")),
+        ("#: x ==\n#:     1", claim_syntax.ClaimSpec(2, 0, "x == 1")),
+        ("#: [000-1] holds:\n#:     x", claim_syntax.ClaimSpec(2, 0, "x", "000-1")),
     ],
 )
-def test_reads(line: str, spec: claims.ClaimSpec) -> None:
-    assert claims.parse(f"x = 1\n{line}\n") == (spec,)
+def test_reads(line: str, spec: claim_syntax.ClaimSpec) -> None:
+    assert claim_syntax.parse(f"x = 1\n{line}\n") == (spec,)
 
 
 @pytest.mark.parametrize(
@@ -79,12 +79,14 @@ def test_reads(line: str, spec: claims.ClaimSpec) -> None:
     ],
 )
 def test_reads_expected_exceptions(check: str, raises: tuple[str, str] | None) -> None:
-    assert claims.ClaimSpec(1, 0, check).raises == raises
+    assert claim_syntax.ClaimSpec(1, 0, check).raises == raises
 
 
 def test_what_is_no_claim() -> None:
-    assert claims.parse('y = """\n#: x\n"""\nz = "#: x"  # x\n# :) fine\n# : a remark of several words\n#x\n') == ()
-    assert claims.parse("x = (\n#: 1\n") == ()  # not Python: running it says so
+    assert (
+        claim_syntax.parse('y = """\n#: x\n"""\nz = "#: x"  # x\n# :) fine\n# : a remark of several words\n#x\n') == ()
+    )
+    assert claim_syntax.parse("x = (\n#: 1\n") == ()  # not Python: running it says so
 
 
 @pytest.mark.parametrize(
@@ -117,7 +119,7 @@ def test_what_is_no_claim() -> None:
 )
 def test_refuses_in_one_line(source: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        claims.parse(source)
+        claim_syntax.parse(source)
     assert str(caught.value) == message
 
 
@@ -125,7 +127,7 @@ def test_refuses_in_one_line(source: str, message: str) -> None:
 @settings(max_examples=300, deadline=None)
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
-        specs = claims.parse(text)
+        specs = claim_syntax.parse(text)
     except UsageError as error:
         specs = ()
         words = str(error)
@@ -175,9 +177,9 @@ def test_a_claim_is_checked_after_the_statement_before_it_in_its_block(lines: li
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_instrumentation_moves_nothing(path: Any) -> None:
     source = path.read_text(encoding="utf-8")
-    specs = claims.parse(source)
+    specs = claim_syntax.parse(source)
     assert specs
-    plain, instrumented = ast.parse(source), claims.instrument(source, str(path), specs, "check")
+    plain, instrumented = ast.parse(source), claim_syntax.instrument(source, str(path), specs, "check")
     assert ast.get_docstring(instrumented) == ast.get_docstring(plain)
     wanted = sorted(places(plain))
     left = sorted(places(_Without().visit(instrumented)))
@@ -443,7 +445,7 @@ def test_checks_run_where_recording_is_off() -> None:
         states.append("out")
 
     source = "x = 1\n#: look() is None\n"
-    checker = ClaimChecker(claims.parse(source), quiet)
+    checker = ClaimChecker(claim_syntax.parse(source), quiet)
     exec(checker.instrument(source, "script.py"), {"look": lambda: states.append("look")})
     assert checker.results()[0].verdict == "holds"
     assert states == ["in", "look", "out"]

@@ -16,9 +16,10 @@ from daily import first_daily
 from fuzzing.texts import said_by
 from traces import written_alias
 
-from tensorlens import load, store
+from tensorlens import load
 from tensorlens.course.curriculum import course
 from tensorlens.lessons import lessons
+from tensorlens.records import trace_file
 
 WITHOUT_TORCH = "import sys; sys.modules['torch'] = None; from tensorlens.cli import main; main()"
 
@@ -85,7 +86,7 @@ def test_what_tells_of_no_run_loads_nothing_slow(arguments: list[str]) -> None:
     ended = tensorlens(*arguments, code=LOADED)
     assert ended.returncode == 0
     assert ended.stdout
-    assert not {"torch", "pydantic", "rich", "tensorlens.model"} & set(ended.stderr.split())
+    assert not {"torch", "pydantic", "rich", "tensorlens.records.model"} & set(ended.stderr.split())
 
 
 @pytest.fixture
@@ -364,7 +365,7 @@ def test_the_report_goes_to_a_file_by_its_suffix(script: Path) -> None:
 def test_colour_where_it_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "fine.py").write_text(FINE, encoding="utf-8")
     source = "a = f()\nout = a.sigmoid()\nc = out.detach()\nc.zero_()\nout.sum().backward()\n"
-    (tmp_path / "trace.json").write_text(store.dumps(written_alias(source).trace), encoding="utf-8")
+    (tmp_path / "trace.json").write_text(trace_file.dumps(written_alias(source).trace), encoding="utf-8")
     assert "\x1b[" in tensorlens("explain", "fine.py", cwd=tmp_path, FORCE_COLOR="1").stdout
     assert "\x1b[" in tensorlens("view", "trace.json", cwd=tmp_path, FORCE_COLOR="1").stdout
     assert "\x1b" not in tensorlens("view", "trace.json", cwd=tmp_path, FORCE_COLOR="1", NO_COLOR="1").stdout

@@ -15,9 +15,9 @@ from probing import probe
 from tensorlens.compare import Comparison
 from tensorlens.compare.records import from_dict
 from tensorlens.errors import UsageError
+from tensorlens.records.source import width
 from tensorlens.render.comparison import FORMATS, render_comparison
 from tensorlens.render.options import RenderOptions
-from tensorlens.source import width
 
 SCHEMA = json.loads((Path(__file__).parents[1] / "docs" / "comparison.schema.json").read_text())
 

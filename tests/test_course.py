@@ -15,18 +15,19 @@ import pytest
 from daily import one_in
 from warm import Warm
 
-from tensorlens import messages, statements
+from tensorlens import statements
 from tensorlens.course import asking, curriculum, session, talk, words
 from tensorlens.course.progress import Place, state_file
 from tensorlens.course.questions import DONT_KNOW, Question, questions, without_comments
 from tensorlens.errors import UsageError
 from tensorlens.lessons import lessons
-from tensorlens.model import Trace
+from tensorlens.records import error_messages
+from tensorlens.records.claim import Claim
+from tensorlens.records.model import Trace
 from tensorlens.render.options import RenderOptions
-from tensorlens.verdicts import Claim
 
 LESSONS = {lesson.name: lesson for lesson in lessons()}
-CODES = {entry.code for entry in messages.entries()}
+CODES = {entry.code for entry in error_messages.entries()}
 
 STATEMENTS = {statement.id: statement.text for statement in statements.STATEMENTS}
 
@@ -71,7 +72,7 @@ def test_every_lesson_has_its_place() -> None:
 
 def linked_commands() -> set[str]:
     """Every command that a lesson, a page or a wrong answer points to."""
-    pages = {link for entry in messages.entries() for link in entry.see}
+    pages = {link for entry in error_messages.entries() for link in entry.see}
     return pages | {link for name in LESSONS for link in curriculum.see_also(name)} | {c for _, c in curriculum._TOPICS}
 
 
@@ -102,7 +103,7 @@ def test_lessons_and_pages_point_to_each_other() -> None:
         assert links, name
         for link in links:
             if link.startswith("errors "):
-                entry = messages.entry(link.removeprefix("errors "))
+                entry = error_messages.entry(link.removeprefix("errors "))
                 assert entry is not None
                 assert f"run {name}" in entry.see
     assert sum(link.startswith("errors ") for name in LESSONS for link in curriculum.see_also(name)) > 20

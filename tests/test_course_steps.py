@@ -12,7 +12,7 @@ from warm import Warm
 
 from tensorlens.course.steps import Step, TensorState, steps
 from tensorlens.lessons import Lesson, lessons
-from tensorlens.model import Call, Trace
+from tensorlens.records.model import Call, Trace
 from tensorlens.render.summary import script_file
 
 LESSONS = lessons()

@@ -19,9 +19,9 @@ import pytest
 from daily import first_daily
 from endings import CALLS, FOLDER, PROGRAMS, gaps, read, told, try_out
 
-from tensorlens.model import Call
+from tensorlens.records.invariants import check
+from tensorlens.records.model import Call
 from tensorlens.runner import RunOptions, Target, run_script
-from tensorlens.soundness import check
 
 SECONDS = 120
 LOST = 1.0  # seconds of recording that a killed process may lose

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-from tensorlens.model import Call, Trace
+from tensorlens.records.model import Call, Trace
 from tensorlens.runner import RunOptions, Target, run_and_tell
 
 LEAVES_SLOWLY = """

@@ -17,9 +17,9 @@ from warm import Warm
 from tensorlens import journal
 from tensorlens.following import Follower
 from tensorlens.journal import BROKEN, CALL, GAP, PLAN, pack, unpack
-from tensorlens.model import Gap, Script, Trace
 from tensorlens.reader import Reader
-from tensorlens.store import dumps
+from tensorlens.records.model import Gap, Script, Trace
+from tensorlens.records.trace_file import dumps
 
 HERE = Path(__file__).parent
 PROGRAM = HERE / "data" / "entrances.py"

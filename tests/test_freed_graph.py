@@ -19,7 +19,7 @@ import torch
 from warm import Warm
 
 from tensorlens.diagnostics import diagnose
-from tensorlens.soundness import check
+from tensorlens.records.invariants import check
 
 HEAD = """
 import torch

@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 from test_unchanged import reasons
 from warm import Warm, comparable
 
-from tensorlens import store
 from tensorlens.errors import TraceFileError
 from tensorlens.journal import BROKEN, is_read, pack, unpack
-from tensorlens.model import Call, Report, Script
 from tensorlens.reader import Reader
+from tensorlens.records import trace_file
+from tensorlens.records.model import Call, Report, Script
 
 SAVED = (
     "correct/checkpointed_stack",
@@ -83,7 +83,7 @@ def test_a_made_program_is_what_it_is_without_the_lens(
 @pytest.fixture(scope="module")
 def saved(warm: Warm) -> Corpus:
     folder = Path(__file__).parent / "programs"
-    return Corpus(store.dumps(warm.traced(folder / f"{name}.py")[1]) for name in SAVED)
+    return Corpus(trace_file.dumps(warm.traced(folder / f"{name}.py")[1]) for name in SAVED)
 
 
 @each_part
@@ -95,7 +95,7 @@ def test_a_damaged_trace_file_is_refused_in_one_line_or_can_be_shown(
     def try_one(content: bytes) -> str:
         path.write_bytes(content)
         try:
-            trace = store.load(path)
+            trace = trace_file.load(path)
         except TraceFileError as error:
             message = str(error).removeprefix(str(path))
             assert message.isprintable()

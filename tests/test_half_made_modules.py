@@ -9,7 +9,7 @@ import torch
 from warm import Warm
 
 from tensorlens.diagnostics import diagnose
-from tensorlens.model import Report
+from tensorlens.records.model import Report
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.terminal import to_terminal
 from tensorlens.tracer.module_tree import module_tensors, named_parts, parameters_of

@@ -17,10 +17,10 @@ from daily import one_in
 from warm import Warm
 
 import tensorlens
-from tensorlens.model import Gap
-from tensorlens.reference import Reference, attach
+from tensorlens.records.invariants import check
+from tensorlens.records.model import Gap
+from tensorlens.records.reference import Reference, attach
 from tensorlens.runner import RunOptions, Target, run_script
-from tensorlens.soundness import check
 from tensorlens.tracer import net, patches
 
 DATA = Path(__file__).parent / "data"
@@ -161,7 +161,7 @@ def test_a_comparison_that_fails_in_the_command_leaves_the_report(
 
     script = tmp_path / "program.py"
     script.write_text("print(1)")
-    monkeypatch.setattr("tensorlens.reference.compare", fails)
+    monkeypatch.setattr("tensorlens.records.reference.compare", fails)
     trace = run_script(Target("file", str(script)), RunOptions(reference=True))
     assert trace.script.outcome == "ok"
     assert trace.reference == Reference(reason="the check itself failed (LookupError: ours)")

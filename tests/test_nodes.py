@@ -16,7 +16,7 @@ from daily import one_in
 from recording import traced
 from torch.testing._internal.common_methods_invocations import op_db
 
-from tensorlens.model import Call, State, Trace
+from tensorlens.records.model import Call, State, Trace
 from tensorlens.tracer import compiled, nodes
 from tensorlens.tracer.recorder import Recorder
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from warm import Ran, Warm
 
-from tensorlens import messages
 from tensorlens.diagnostics import diagnose, pages
 from tensorlens.errors import UsageError
 from tensorlens.lessons import lessons
-from tensorlens.messages import classify
-from tensorlens.model import Notice, Trace
+from tensorlens.records import error_messages
+from tensorlens.records.error_messages import classify
+from tensorlens.records.model import Notice, Trace
 from tensorlens.render.pages import _ROLES, index, page_markdown, page_text
 
 CODES = pages.codes_with_page()
@@ -98,12 +98,12 @@ def test_form(code: str) -> None:
 def test_failing_example(code: str, warm: Warm, tmp_path: Path) -> None:
     example = fence(code, "Fails")
     ran, trace = warm.traced(written(tmp_path, example))
-    entry = messages.entry(code)
+    entry = error_messages.entry(code)
     assert entry is not None
     if entry.kind == "silent":
         assert ran.returncode == 0, ran.stderr
     else:
-        assert code in told_by_torch(trace) | set(messages.find(ran.stderr)), ran.stderr
+        assert code in told_by_torch(trace) | set(error_messages.find(ran.stderr)), ran.stderr
         assert any(said_alike(entry.message, text) for text in said_by_torch(ran, trace)), entry.message
         assert lines_told(trace, code) & set[int]().union(*marked(example).values())
     if not has_finder(code):
@@ -132,16 +132,16 @@ def test_fixed_example(code: str, warm: Warm, tmp_path: Path) -> None:
 
 
 def test_pytorch_is_quoted_as_it_speaks() -> None:
-    for entry in messages.entries():
+    for entry in error_messages.entries():
         assert bool(entry.message) == (entry.kind != "silent"), entry.code
         if entry.message:
-            assert entry.code in messages.find(entry.message), entry.code
+            assert entry.code in error_messages.find(entry.message), entry.code
 
 
 def test_links_name_existing_things() -> None:
     names = {lesson.name for lesson in lessons()}
-    codes = {entry.code for entry in messages.entries()}
-    for entry in messages.entries():
+    codes = {entry.code for entry in error_messages.entries()}
+    for entry in error_messages.entries():
         assert entry.see or entry.tier > 1, entry.code
         for link in entry.see:
             command, *words = link.split()
@@ -152,7 +152,7 @@ def test_links_name_existing_things() -> None:
 
 
 def test_the_short_list_is_what_is_met_every_day() -> None:
-    assert sorted(pages.MOST_OFTEN) == sorted(entry.code for entry in messages.entries() if entry.tier == 1)
+    assert sorted(pages.MOST_OFTEN) == sorted(entry.code for entry in error_messages.entries() if entry.tier == 1)
     lines = index().splitlines()
     listed = [line.split()[1] for line in lines if line.startswith(("  error ", "  warning ", "  silent "))]
     assert lines[0].startswith("Met every day")
@@ -161,14 +161,14 @@ def test_the_short_list_is_what_is_met_every_day() -> None:
 
 
 def test_every_day_is_covered() -> None:
-    missing = [entry.code for entry in messages.entries() if entry.tier == 1 and entry.code not in CODES]
+    missing = [entry.code for entry in error_messages.entries() if entry.tier == 1 and entry.code not in CODES]
     assert missing == []
 
 
 def test_every_finding_is_in_the_index() -> None:
     lines = index(everything=True).splitlines()
     listed = [line.split()[1] for line in lines if line.startswith(("  error ", "  warning ", "  silent "))]
-    assert sorted(listed) == sorted(entry.code for entry in messages.entries())
+    assert sorted(listed) == sorted(entry.code for entry in error_messages.entries())
 
 
 def test_page_of_a_code() -> None:
@@ -192,7 +192,7 @@ def test_page_of_a_message(before: str) -> None:
 
 
 def test_a_code_without_a_page_says_what_is_known() -> None:
-    bare = next(entry for entry in messages.entries() if entry.code not in CODES and entry.patterns)
+    bare = next(entry for entry in error_messages.entries() if entry.code not in CODES and entry.patterns)
     page = page_for(bare.code)
     assert "No page is written" in page
     assert bare.patterns[0] in page
@@ -200,7 +200,7 @@ def test_a_code_without_a_page_says_what_is_known() -> None:
 
 def test_a_message_with_several_pages_shows_the_specific_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     codes = ["leaf-modified-inplace", "nonleaf-grad-access"]
-    monkeypatch.setattr(messages, "find", lambda text: codes)
+    monkeypatch.setattr(error_messages, "find", lambda text: codes)
     page = page_for("something that both say")
     assert page.index("leaf-modified-inplace (") < page.index("nonleaf-grad-access (")
 
@@ -312,5 +312,5 @@ def test_other_errors_are_said_to_be_others(message: str, kind: str) -> None:
 
 
 def test_no_message_of_autograd_is_taken_for_another() -> None:
-    specific = [entry for entry in messages.entries() if entry.message and not entry.generic]
+    specific = [entry for entry in error_messages.entries() if entry.message and not entry.generic]
     assert [entry.code for entry in specific if not pages.look_up(entry.message).entries] == []

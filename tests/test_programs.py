@@ -10,7 +10,7 @@ import pytest
 from warm import Warm, comparable
 
 from tensorlens.diagnostics import diagnose
-from tensorlens.model import Diagnostic
+from tensorlens.records.model import Diagnostic
 
 _PROGRAMS = Path(__file__).parent / "programs"
 FAILING = sorted((_PROGRAMS / "failing").glob("[!_]*.py"))

@@ -17,11 +17,11 @@ from test_programs import CORRECT
 from warm import Warm
 
 from tensorlens.diagnostics import diagnose
-from tensorlens.model import Diagnostic, Trace
-from tensorlens.reference import Pass, Reference, Sample, compare
+from tensorlens.records.invariants import check
+from tensorlens.records.model import Diagnostic, Trace
+from tensorlens.records.reference import Pass, Reference, Sample, compare
+from tensorlens.records.trace_file import dumps, loads
 from tensorlens.render.summary import reference as told
-from tensorlens.soundness import check
-from tensorlens.store import dumps, loads
 
 SCHEMA = Path(__file__).parent.parent / "docs" / "report.schema.json"
 

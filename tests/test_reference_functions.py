@@ -11,9 +11,9 @@ import pytest
 from warm import Warm
 
 from tensorlens.diagnostics import diagnose
-from tensorlens.model import Diagnostic
-from tensorlens.soundness import check
-from tensorlens.store import dumps, loads
+from tensorlens.records.invariants import check
+from tensorlens.records.model import Diagnostic
+from tensorlens.records.trace_file import dumps, loads
 
 PROGRAM = """import torch
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from warm import Warm
 
 from tensorlens.diagnostics import diagnose
-from tensorlens.soundness import check
+from tensorlens.records.invariants import check
 
 EXAMPLES = 40
 LEAVES = (

@@ -18,7 +18,7 @@ from torch.utils.checkpoint import checkpoint
 import tensorlens
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.regions import changes, failed_backward, recomputed, region
-from tensorlens.model import Change, Region, Trace
+from tensorlens.records.model import Change, Region, Trace
 from tensorlens.tracer import bytecode
 from tensorlens.tracer.outside import Outside
 

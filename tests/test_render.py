@@ -15,9 +15,9 @@ from rich.cells import cell_len
 from traces import written_alias
 
 from tensorlens.errors import UsageError
-from tensorlens.model import Gap, Notice
+from tensorlens.records.claim import Claim
+from tensorlens.records.model import Gap, Notice
 from tensorlens.render import RENDERERS, RenderOptions, render
-from tensorlens.verdicts import Claim
 
 SOURCE = """\
 a = torch.tensor([1.2, 3.4, 5.6], requires_grad=True)

@@ -13,9 +13,9 @@ import pytest
 
 from tensorlens.errors import UsageError
 from tensorlens.journal import GAP, pack, unpack
-from tensorlens.model import Call, Gap, Trace
+from tensorlens.records.invariants import check
+from tensorlens.records.model import Call, Gap, Trace
 from tensorlens.runner import RunOptions, Target, run_script
-from tensorlens.soundness import check
 
 PRELUDE = "import torch\nx = torch.ones(2)\ny = x * 2\n"
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from warm import Ran, Warm
 
-from tensorlens import claims
 from tensorlens.checking import check_documented, claimed, summed_up
 from tensorlens.lessons import Lesson, lessons
-from tensorlens.model import Trace
-from tensorlens.soundness import check
+from tensorlens.records import claim_syntax
+from tensorlens.records.invariants import check
+from tensorlens.records.model import Trace
 from tensorlens.statements import STATEMENTS
 
 LESSONS = lessons()
@@ -119,7 +119,7 @@ def test_every_statement_is_checked_somewhere() -> None:
 def test_a_condition_has_its_counter_example() -> None:
     verdicts: dict[str, set[str]] = {}
     for lesson in LESSONS:
-        for spec in claims.parse(lesson.path.read_text()):
+        for spec in claim_syntax.parse(lesson.path.read_text()):
             if spec.condition:
                 assert spec.id is not None
                 verdicts.setdefault(spec.id, set()).add(spec.expected)

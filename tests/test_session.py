@@ -17,9 +17,9 @@ import pytest
 import torch
 
 import tensorlens
-from tensorlens.model import Call
 from tensorlens.reader import Reader
-from tensorlens.soundness import check
+from tensorlens.records.invariants import check
+from tensorlens.records.model import Call
 from tensorlens.tracer.identity import CENSUS
 
 TOUCHED = (

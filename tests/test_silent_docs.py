@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tensorlens import messages
 from tensorlens.diagnostics import finders
+from tensorlens.records import error_messages
 
 _ROW = re.compile(r"^\| `([a-z0-9-]+)` \| (warning|note|fact) \| .+ \|$", re.M)
 ROWS = _ROW.findall((Path(__file__).parents[1] / "docs" / "silent.md").read_text())
 
 
 def test_every_silent_mistake_is_listed_once() -> None:
-    assert [code for code, _ in ROWS] == sorted(e.code for e in messages.entries() if e.kind == "silent")
+    assert [code for code, _ in ROWS] == sorted(e.code for e in error_messages.entries() if e.kind == "silent")
 
 
 @pytest.mark.parametrize(("code", "told"), ROWS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tensorlens.model import Diagnostic, Edit, Fix, Label, Script, Span, Trace, Versions
+from tensorlens.records.model import Diagnostic, Edit, Fix, Label, Script, Span, Trace, Versions
 from tensorlens.render.findings import finding
 from tensorlens.render.layout import line_width, to_text
 from tensorlens.render.snippet import snippet

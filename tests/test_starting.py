@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tensorlens.interpreter import options
-from tensorlens.model import Gap
+from tensorlens.records.model import Gap
+from tensorlens.records.trace_file import load
 from tensorlens.runner import Target, run_script
-from tensorlens.store import load
 
 CONSOLE = "import os, sys; os.chdir(sys.argv.pop(1)); sys.path.remove(''); from tensorlens.cli import main; main()"
 HOSTILE = """

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 import tensorlens
-from tensorlens.model import Call, Trace
-from tensorlens.soundness import check
+from tensorlens.records.invariants import check
+from tensorlens.records.model import Call, Trace
 
 OPTIMIZERS = sorted(
     (

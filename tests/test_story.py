@@ -14,7 +14,7 @@ from warm import Warm
 from tensorlens.analysis.names import Names
 from tensorlens.analysis.story import Row, story
 from tensorlens.analysis.tables import tensor_table
-from tensorlens.model import Call, Report, Trace
+from tensorlens.records.model import Call, Report, Trace
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.terminal import to_terminal
 

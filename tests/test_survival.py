@@ -21,10 +21,10 @@ from traces import written_alias
 from tensorlens import overflow
 from tensorlens.errors import TraceFileError, UsageError
 from tensorlens.journal import BROKEN, GAP, LOST, pack, unpack
-from tensorlens.model import Call, Gap
+from tensorlens.records.model import Call, Gap
+from tensorlens.records.trace_file import loads
 from tensorlens.render import render
 from tensorlens.runner import Target, run_script
-from tensorlens.store import loads
 from tensorlens.tracer.sink import Sink
 
 SOURCE = "a = f()\nout = a.sigmoid()\nc = out.detach()\nc.zero_()\nout.sum().backward()\n"

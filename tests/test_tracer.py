@@ -18,7 +18,7 @@ from recording import traced
 from torch import nn
 
 import tensorlens
-from tensorlens.model import Backward, Call, Gap, GradMode, Notice, Trace
+from tensorlens.records.model import Backward, Call, Gap, GradMode, Notice, Trace
 from tensorlens.render import render
 from tensorlens.tracer import ops as ops_
 from tensorlens.tracer.frames import OUTSIDE

@@ -20,9 +20,9 @@ from unchanged.operations import compare
 from warm import Warm, comparable
 
 import tensorlens
-from tensorlens.model import Gap, Trace
-from tensorlens.soundness import check
-from tensorlens.source import text_of
+from tensorlens.records.invariants import check
+from tensorlens.records.model import Gap, Trace
+from tensorlens.records.source import text_of
 
 PROGRAMS = Path(__file__).parent / "programs" / "unchanged"
 SCRIPTS = sorted(PROGRAMS.rglob("*.py"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorlens.model import (
+from tensorlens.records.model import (
     Access,
     Binding,
     Call,

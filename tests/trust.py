@@ -24,7 +24,7 @@ from unchanged.groups import FEW, GROUPS, SOME
 from warm import Warm, comparable
 
 from tensorlens.journal import BROKEN
-from tensorlens.model import Trace
+from tensorlens.records.model import Trace
 
 PAGE = Path(__file__).parent.parent / "docs" / "trust.md"
 HEAD = """# What was tried, to see that the lens changes nothing

@@ -12,9 +12,9 @@ from pathlib import Path
 from types import TracebackType
 
 from tensorlens.journal import unpack
-from tensorlens.model import Script, Trace
 from tensorlens.reader import Reader
-from tensorlens.reference import attach
+from tensorlens.records.model import Script, Trace
+from tensorlens.records.reference import attach
 
 _ZYGOTE = Path(__file__).parent / "support" / "zygote.py"
 _FRAME = r'  File "[^"]*zygote\.py"'

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.line_parts import span_of
 from tensorlens.analysis.syntax import plain_name
-from tensorlens.model import Span
-from tensorlens.source import column_of, line_at, tree_of
+from tensorlens.records.model import Span
+from tensorlens.records.source import column_of, line_at, tree_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 
 from tensorlens.analysis.syntax import Syntax
-from tensorlens.model import Trace
+from tensorlens.records.model import Trace
 
 
 def names_at_end(trace: Trace, syntax: Syntax) -> dict[int, tuple[str, ...]]:

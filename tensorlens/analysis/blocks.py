@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tensorlens.analysis.line_parts import span_of
-from tensorlens.model import Site, Span
-from tensorlens.source import tree_of
+from tensorlens.records.model import Site, Span
+from tensorlens.records.source import tree_of
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

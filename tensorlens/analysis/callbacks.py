@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.names import shape_text
-from tensorlens.callbacks import Function, Registration, Run
-from tensorlens.model import Backward, Call
+from tensorlens.records.callbacks import Function, Registration, Run
+from tensorlens.records.model import Backward, Call
 
 
 @dataclass(frozen=True, slots=True)

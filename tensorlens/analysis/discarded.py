@@ -5,7 +5,7 @@ from __future__ import annotations
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.starved import Starved
-from tensorlens.model import Backward, Call, Site
+from tensorlens.records.model import Backward, Call, Site
 
 
 def is_discarded(facts: Facts, way: Starved, trained: set[int]) -> bool:

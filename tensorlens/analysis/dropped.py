@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tensorlens.analysis.training import Moment, Training
-from tensorlens.model import Backward, Call
+from tensorlens.records.model import Backward, Call
 
 FEWEST = 2  # updates
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from tensorlens.analysis.names import Names, names_of
-from tensorlens.model import (
+from tensorlens.records.model import (
     Access,
     Backward,
     Call,

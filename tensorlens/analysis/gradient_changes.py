@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorlens.model import Gradient
+from tensorlens.records.model import Gradient
 
 
 def gradient_kind(gradient: Gradient) -> str:

@@ -16,7 +16,7 @@ from itertools import accumulate, pairwise
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import ancestry, reaches
 from tensorlens.analysis.names import place_of
-from tensorlens.model import Backward, Call
+from tensorlens.records.model import Backward, Call
 
 FEWEST = 3  # steps whose graphs are alive at once
 MANY = 5  # of these, whatever share of the run they are

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from tensorlens.analysis.names import Names
-from tensorlens.model import Backward, Call, Event, State, Trace
+from tensorlens.records.model import Backward, Call, Event, State, Trace
 
 _PARTIAL_WRITES = ("__setitem__", "index_", "masked_", "scatter_", "put_", "fill_diagonal_")
 _LISTED = 3

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
-from tensorlens.model import Site, Span
-from tensorlens.source import column_of, line_at, tree_of
+from tensorlens.records.model import Site, Span
+from tensorlens.records.source import column_of, line_at, tree_of
 
 _Place = tuple[int, int]  # line, column
 _Statements = dict[int, list[tuple[_Place, _Place]]]  # line -> begin and end of the statements on it

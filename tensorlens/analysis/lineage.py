@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from tensorlens.analysis.facts import LEAVING, Facts
-from tensorlens.model import Backward, Call, Tensor
+from tensorlens.records.model import Backward, Call, Tensor
 
 MAX_CALLS = 5_000
 

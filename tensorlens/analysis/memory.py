@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorlens.model import Access, Backward, Call, Event, Trace
+from tensorlens.records.model import Access, Backward, Call, Event, Trace
 
 
 def owners_of_gradients(trace: Trace) -> dict[int, int]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import Cut, ancestry, leaf_above
-from tensorlens.model import Backward, Call, Failure
+from tensorlens.records.model import Backward, Call, Failure
 
 GRAD_READ = "Tensor.grad.__get__"
 GRAD_FN_READ = "Tensor.grad_fn.__get__"

@@ -17,8 +17,8 @@ from tensorlens.analysis.bindings import names_at_end, names_of_modules
 from tensorlens.analysis.memory import owners_of_gradients, storage_numbers
 from tensorlens.analysis.stored import Scope, Stored, visits_of
 from tensorlens.analysis.syntax import Syntax, plain_name
-from tensorlens.model import Access, Call, Change, Event, Failure, Region, Site, Tensor, Trace
-from tensorlens.source import one_line, text_of
+from tensorlens.records.model import Access, Call, Change, Event, Failure, Region, Site, Tensor, Trace
+from tensorlens.records.source import one_line, text_of
 
 MAX_NAME = 40
 _Place = tuple[str, str, int]  # file, function, line

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tensorlens.analysis.ledger import Ledger
-from tensorlens.model import Access, Backward, Call, State, Trace
+from tensorlens.records.model import Access, Backward, Call, State, Trace
 
 MANY = 3
 

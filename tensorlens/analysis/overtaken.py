@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import ancestry
-from tensorlens.model import Call, Failure, State
+from tensorlens.records.model import Call, Failure, State
 
 Changed = Callable[[State, State], bool]
 

@@ -11,7 +11,7 @@ from tensorlens.analysis.gradient_changes import gradient_kind, gradient_text
 from tensorlens.analysis.ledger import Ledger
 from tensorlens.analysis.names import Names, place_of
 from tensorlens.analysis.origins import MANY, Visit, listed, origin
-from tensorlens.model import (
+from tensorlens.records.model import (
     Backward,
     Call,
     Event,
@@ -24,7 +24,7 @@ from tensorlens.model import (
     Trace,
     Write,
 )
-from tensorlens.source import one_line
+from tensorlens.records.source import one_line
 
 _MODES = {"grad": "gradient recording on", "no_grad": "gradient recording off", "inference": "inference mode"}
 TOLD = {

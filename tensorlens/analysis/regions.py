@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.model import Backward, Change, Event, Failure, Region
+from tensorlens.records.model import Backward, Change, Event, Failure, Region
 
 
 def region(facts: Facts, before: int, *kinds: str) -> Region | None:

@@ -8,7 +8,7 @@ from itertools import islice
 
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.training import Training
-from tensorlens.inspection import Step
+from tensorlens.records.observations import Step
 
 MAX_COPY = 8  # calls between a parameter and its copy
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.names import callers
-from tensorlens.model import Backward, Call
+from tensorlens.records.model import Backward, Call
 
 
 def run_of(facts: Facts, event: Call | Backward) -> tuple[int, int] | None:

@@ -16,7 +16,7 @@ from functools import cache
 
 from tensorlens.analysis.blocks import Blocks, Statement
 from tensorlens.analysis.names import Names, callers, place_of
-from tensorlens.model import Backward, Call, Failure, GradMode, Site, Trace
+from tensorlens.records.model import Backward, Call, Failure, GradMode, Site, Trace
 
 _Scope = tuple[str, str]  # file, function
 

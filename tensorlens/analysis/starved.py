@@ -10,8 +10,8 @@ from typing import Literal
 from tensorlens.analysis.facts import ENTERING, LEAVING, Facts
 from tensorlens.analysis.lineage import MAX_CALLS, Cut, ancestry
 from tensorlens.analysis.training import DATA_SET, Training
-from tensorlens.inspection import Step
-from tensorlens.model import Access, Backward, Call
+from tensorlens.records.model import Access, Backward, Call
+from tensorlens.records.observations import Step
 
 MAX_PASSES = 4  # backward passes that are followed back, each from another line
 Kind = Literal["cut", "late", "swallowed", "unused"]

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tensorlens.model import Call, Trace
+from tensorlens.records.model import Call, Trace
 
 Named = tuple[int, int, str]  # tensor, event, name
 Scope = tuple[str, str]  # file, function

@@ -11,8 +11,8 @@ from functools import cache
 from tensorlens.analysis.names import Names, place_of
 from tensorlens.analysis.phrases import TOLD, Fact, Phrases, failure_fact
 from tensorlens.analysis.runs import Runs
-from tensorlens.model import Backward, Call, Change, Event, Gap, GradMode, Region, Trace
-from tensorlens.source import line_at
+from tensorlens.records.model import Backward, Call, Change, Event, Gap, GradMode, Region, Trace
+from tensorlens.records.source import line_at
 
 MAX_FACTS = 6
 _IMPORT = re.compile(r"\s*(import\s|from\s+\S+\s+import\b)[^;]*$")

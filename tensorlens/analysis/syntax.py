@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from tensorlens.analysis.line_parts import LineParts, span_of
-from tensorlens.model import Site, Span
-from tensorlens.source import column_of, line_at, tree_of
+from tensorlens.records.model import Site, Span
+from tensorlens.records.source import column_of, line_at, tree_of
 
 _Key = tuple[int, int, int, int]
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)

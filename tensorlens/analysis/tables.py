@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tensorlens.analysis.names import Names
-from tensorlens.model import Backward, Call, Event, State, Trace
+from tensorlens.records.model import Backward, Call, Event, State, Trace
 
 MAX_ROWS = 24
 MAX_SHARES = 3

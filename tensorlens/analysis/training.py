@@ -13,8 +13,8 @@ from typing import Literal
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import ancestry
-from tensorlens.inspection import Step
-from tensorlens.model import Backward, Call, Gap, Gradient
+from tensorlens.records.model import Backward, Call, Gap, Gradient
+from tensorlens.records.observations import Step
 
 GRAD_SET = "Tensor.grad.__set__"
 DATA_SET = "Tensor.data.__set__"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from tensorlens.lessons import Lesson, lessons
-from tensorlens.messages import classify, entries
+from tensorlens.records.error_messages import classify, entries
 
 
 @dataclass(frozen=True, slots=True)

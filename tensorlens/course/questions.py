@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tensorlens import claims
-from tensorlens.source import lines_of, tree_of
-from tensorlens.verdicts import Claim
+from tensorlens.records import claim_syntax
+from tensorlens.records.claim import Claim
+from tensorlens.records.source import lines_of, tree_of
 
 Kind = Literal["verdict", "value", "ending"]
 DONT_KNOW = "?"
@@ -90,7 +90,7 @@ class Question:
 
 def questions(source: str, checked: Sequence[Claim]) -> tuple[Question, ...]:
     """A question for each claim that was reached; one that says the same of the same statement is asked once."""
-    places = claims.followed(source)
+    places = claim_syntax.followed(source)
     asked: dict[tuple[int, str], Question] = {}
     for claim in checked:
         if claim.verdict != "not reached" and not claim.error and claim.line in places:

@@ -13,12 +13,12 @@ from tensorlens.course.questions import Question, questions, without_comments
 from tensorlens.course.steps import Step, steps
 from tensorlens.course.talk import Ran, Screen, Talk
 from tensorlens.errors import UsageError
-from tensorlens.model import Backward
+from tensorlens.records.model import Backward
+from tensorlens.records.source import one_line
 from tensorlens.render import course as shown
 from tensorlens.render.layout import Line
 from tensorlens.render.summary import docstring, final_failure, outcome, script_file
 from tensorlens.render.text import safe
-from tensorlens.source import one_line
 from tensorlens.statements import STATEMENTS
 
 INTERRUPTED = 130

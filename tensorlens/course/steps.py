@@ -8,14 +8,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from tensorlens import claims
 from tensorlens.analysis.names import Names, names_of
 from tensorlens.analysis.phrases import Fact
 from tensorlens.analysis.story import Section, story
 from tensorlens.course.passed_by import passed_by, raised_in
-from tensorlens.model import Backward, Call, Event, GradMode, State, Trace
-from tensorlens.source import tree_of
-from tensorlens.verdicts import Claim
+from tensorlens.records import claim_syntax
+from tensorlens.records.claim import Claim
+from tensorlens.records.model import Backward, Call, Event, GradMode, State, Trace
+from tensorlens.records.source import tree_of
 
 _NAME = re.compile(r"[^\W\d]\w*(\.\w+|\[[^]]*\])*")
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -67,7 +67,7 @@ def steps(trace: Trace, file: str) -> tuple[Step, ...]:
 def _by_step(source: str, checked: Iterable[Claim], ends: list[int]) -> dict[int, list[Claim]]:
     """The claims by the last line of the step after which they were checked: the last one of their statement that
     ran, since a claim on a `try` follows the whole of it."""
-    places = claims.followed(source)
+    places = claim_syntax.followed(source)
     found: dict[int, list[Claim]] = defaultdict(list)
     for claim in checked:
         last = places.get(claim.line, (0, 0))[1]

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from tensorlens.course import curriculum, words
 from tensorlens.course.asking import Asking
 from tensorlens.course.progress import Place
-from tensorlens.model import Trace
+from tensorlens.records.model import Trace
+from tensorlens.records.source import lines_of
 from tensorlens.render.layout import Line, paragraph, to_text
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.summary import docstring_lines
 from tensorlens.render.text import safe
-from tensorlens.source import lines_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from tensorlens.messages import classify, entries, entry, find
+from tensorlens.records.error_messages import classify, entries, entry, find
 
 if TYPE_CHECKING:
     from tensorlens.analysis.facts import Facts
-    from tensorlens.model import Diagnostic, Trace
+    from tensorlens.records.model import Diagnostic, Trace
 
 _ORDER = {"error": 0, "warning": 1, "note": 2}
 

@@ -9,7 +9,7 @@ from tensorlens.analysis.lineage import leaf_above
 from tensorlens.analysis.regions import failed_backward, region
 from tensorlens.diagnostics.refusals import refusals
 from tensorlens.diagnostics.wording import finding, fix, named, node_text
-from tensorlens.model import Call, Diagnostic, Failure, Label
+from tensorlens.records.model import Call, Diagnostic, Failure, Label
 
 
 def find_announced(facts: Facts, code: str, why: str, help_: str) -> Iterator[Diagnostic]:

@@ -34,7 +34,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.facts import Facts
 from tensorlens.diagnostics.anomaly import failing_call, mode_label, value_label
 from tensorlens.diagnostics.wording import count_text, finding, fix, node_text, op_text, severity_of
-from tensorlens.model import Call, Diagnostic, Failure, Fix
+from tensorlens.records.model import Call, Diagnostic, Failure, Fix
 
 CODE = "anomaly-nan"
 

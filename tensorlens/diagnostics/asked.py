@@ -9,7 +9,7 @@ from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.missing import path_to
 from tensorlens.diagnostics.cuts import cut_fixes
 from tensorlens.diagnostics.wording import finding, fix, named, severity_of
-from tensorlens.model import Backward, Call, Diagnostic, Failure, Fix, Label
+from tensorlens.records.model import Backward, Call, Diagnostic, Failure, Fix, Label
 
 
 def find_asked(facts: Facts, code: str, title: str, why: str) -> Iterator[Diagnostic]:

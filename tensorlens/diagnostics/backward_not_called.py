@@ -41,8 +41,8 @@ from tensorlens.analysis.starved import starved, ways
 from tensorlens.analysis.training import Training, training_of
 from tensorlens.diagnostics.bookkeeping import optimizer_label, optimizer_name
 from tensorlens.diagnostics.wording import finding, fix, named, op_text, with_method
-from tensorlens.inspection import Step, Uncalled
-from tensorlens.model import Backward, Call, Diagnostic, Label, Severity
+from tensorlens.records.model import Backward, Call, Diagnostic, Label, Severity
+from tensorlens.records.observations import Step, Uncalled
 
 CODE = "backward-not-called"
 

@@ -34,7 +34,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.assignments import Assigned, assigned_before, receiver
 from tensorlens.analysis.facts import LEAVING, Facts
 from tensorlens.diagnostics.wording import finding, fix, op_text, severity_of
-from tensorlens.model import Call, Diagnostic, Failure, Fix, Label
+from tensorlens.records.model import Call, Diagnostic, Failure, Fix, Label
 
 CODE = "backward-on-non-tensor"
 

@@ -46,7 +46,7 @@ from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import Reached, leaves_above, reached_by, reaches
 from tensorlens.analysis.regions import failed_backward
 from tensorlens.diagnostics.wording import finding, fix, named, ordinal, severity_of, source_text
-from tensorlens.model import Backward, Call, Diagnostic, Failure, Fix, SavedTensor
+from tensorlens.records.model import Backward, Call, Diagnostic, Failure, Fix, SavedTensor
 
 CODE = "backward-through-freed-graph"
 _UNSEEN = "which backward freed it was not seen"

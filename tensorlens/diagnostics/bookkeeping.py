@@ -8,8 +8,8 @@ from tensorlens.analysis.assignments import assigned_to
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.training import Training
 from tensorlens.diagnostics.wording import named
-from tensorlens.inspection import Step
-from tensorlens.model import Call, Label
+from tensorlens.records.model import Call, Label
+from tensorlens.records.observations import Step
 
 
 def several(facts: Facts, numbers: Sequence[int], at: int | None = None) -> str:

@@ -16,10 +16,10 @@ from tensorlens.analysis.callbacks import (
     value_text,
 )
 from tensorlens.analysis.facts import Facts
-from tensorlens.callbacks import Function, Registration
 from tensorlens.diagnostics import provenance
 from tensorlens.diagnostics.provenance import Refusal, Spot
 from tensorlens.diagnostics.wording import op_text
+from tensorlens.records.callbacks import Function, Registration
 
 BACKWARD_HOOKS = ("module backward", "old module backward")
 

@@ -36,7 +36,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.diagnostics.reruns import find_rerun
-from tensorlens.model import Diagnostic
+from tensorlens.records.model import Diagnostic
 
 
 def find(facts: Facts) -> Iterator[Diagnostic]:

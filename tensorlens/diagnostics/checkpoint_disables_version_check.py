@@ -55,8 +55,8 @@ from tensorlens.analysis.regions import run_again_at
 from tensorlens.diagnostics.leftovers import backward_of, saving_call
 from tensorlens.diagnostics.proof import proof_notes
 from tensorlens.diagnostics.wording import count_text, finding, fix, named, op_text, with_method
-from tensorlens.inspection import RECOMPUTED, Stale
-from tensorlens.model import Backward, Call, Diagnostic, Fix, Write
+from tensorlens.records.model import Backward, Call, Diagnostic, Fix, Write
+from tensorlens.records.observations import RECOMPUTED, Stale
 
 CODE = "checkpoint-disables-version-check"
 

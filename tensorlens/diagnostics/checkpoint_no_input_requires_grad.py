@@ -35,7 +35,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.facts import Facts
 from tensorlens.diagnostics.refusals import refusals
 from tensorlens.diagnostics.wording import finding, fix, named
-from tensorlens.model import Diagnostic, Label
+from tensorlens.records.model import Diagnostic, Label
 
 CODE = "checkpoint-no-input-requires-grad"
 MAX_INPUTS = 3

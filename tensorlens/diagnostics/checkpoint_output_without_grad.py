@@ -45,7 +45,7 @@ from tensorlens.analysis.lineage import find_cut
 from tensorlens.analysis.regions import failed_backward, recomputed
 from tensorlens.diagnostics.cuts import cut_fixes, cut_labels, cut_reason
 from tensorlens.diagnostics.wording import finding, fix, severity_of
-from tensorlens.model import Diagnostic, Failure
+from tensorlens.records.model import Diagnostic, Failure
 
 CODE = "checkpoint-output-without-grad"
 

@@ -43,8 +43,8 @@ from tensorlens.analysis.regions import changes, run_again_at
 from tensorlens.diagnostics.leftovers import backward_of
 from tensorlens.diagnostics.proof import proof_notes
 from tensorlens.diagnostics.wording import finding, fix, named
-from tensorlens.inspection import Recomputed
-from tensorlens.model import Backward, Call, Diagnostic, Event, Fix, Region
+from tensorlens.records.model import Backward, Call, Diagnostic, Event, Fix, Region
+from tensorlens.records.observations import Recomputed
 
 CODE = "checkpoint-recomputes-with-changed-state"
 

@@ -62,8 +62,8 @@ from tensorlens.analysis.facts import Facts
 from tensorlens.diagnostics.leftovers import backward_of, saving_call, tensor_name
 from tensorlens.diagnostics.proof import proof_notes
 from tensorlens.diagnostics.wording import finding, fix, op_text
-from tensorlens.inspection import Stale
-from tensorlens.model import Backward, Call, Diagnostic, Label
+from tensorlens.records.model import Backward, Call, Diagnostic, Label
+from tensorlens.records.observations import Stale
 
 CODE = "ctx-attribute-bypasses-version-check"
 

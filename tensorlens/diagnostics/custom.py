@@ -18,12 +18,12 @@ from tensorlens.analysis.callbacks import (
 )
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.regions import recomputed
-from tensorlens.callbacks import Registration
 from tensorlens.diagnostics import modes
 from tensorlens.diagnostics.callbacks import defined_at, only_return, takes
 from tensorlens.diagnostics.refusal import Refusal, Spot
 from tensorlens.diagnostics.wording import op_text
-from tensorlens.model import Call
+from tensorlens.records.callbacks import Registration
+from tensorlens.records.model import Call
 
 
 def returned_by_forward(refusal: Refusal) -> Spot | None:

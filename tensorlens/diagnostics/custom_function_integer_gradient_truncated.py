@@ -51,11 +51,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.callbacks import Run
 from tensorlens.diagnostics.functions import backward_runs
 from tensorlens.diagnostics.leftovers import backward_of
 from tensorlens.diagnostics.wording import finding, fix, op_text
-from tensorlens.model import Call, Diagnostic, Tensor
+from tensorlens.records.callbacks import Run
+from tensorlens.records.model import Call, Diagnostic, Tensor
 
 CODE = "custom-function-integer-gradient-truncated"
 

@@ -53,11 +53,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.callbacks import Run
 from tensorlens.diagnostics.functions import backward_runs, gradient_of, inputs_needing_gradient
 from tensorlens.diagnostics.leftovers import backward_of
 from tensorlens.diagnostics.wording import finding, fix, named
-from tensorlens.model import Call, Diagnostic
+from tensorlens.records.callbacks import Run
+from tensorlens.records.model import Call, Diagnostic
 
 CODE = "custom-function-none-gradient"
 

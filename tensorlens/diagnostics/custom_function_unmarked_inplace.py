@@ -59,7 +59,7 @@ from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import reaches
 from tensorlens.diagnostics.proof import BEYOND_COPIES
 from tensorlens.diagnostics.wording import finding, fix, named, op_text
-from tensorlens.model import Backward, Call, Diagnostic, Write
+from tensorlens.records.model import Backward, Call, Diagnostic, Write
 
 CODE = "custom-function-unmarked-inplace"
 

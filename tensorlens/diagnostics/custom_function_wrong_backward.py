@@ -57,12 +57,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.callbacks import Run
 from tensorlens.diagnostics.functions import backward_runs
 from tensorlens.diagnostics.leftovers import backward_of
 from tensorlens.diagnostics.wording import finding, fix
-from tensorlens.inspection import Formula
-from tensorlens.model import Diagnostic
+from tensorlens.records.callbacks import Run
+from tensorlens.records.model import Diagnostic
+from tensorlens.records.observations import Formula
 
 CODE = "custom-function-wrong-backward"
 _SUMS = {

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.facts import LEAVING, Facts
 from tensorlens.analysis.lineage import Cut, born_as_leaf, is_update
 from tensorlens.diagnostics.wording import fix, named, op_text
-from tensorlens.model import Fix, GradMode, Label
+from tensorlens.records.model import Fix, GradMode, Label
 
 _INTEGERS = ("int", "uint", "bool")
 

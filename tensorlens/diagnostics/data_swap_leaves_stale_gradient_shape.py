@@ -36,7 +36,7 @@ from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import reaches
 from tensorlens.analysis.names import shape_text
 from tensorlens.diagnostics.wording import finding, fix, named
-from tensorlens.model import Backward, Call, Diagnostic
+from tensorlens.records.model import Backward, Call, Diagnostic
 
 CODE = "data-swap-leaves-stale-gradient-shape"
 

@@ -38,7 +38,7 @@ from tensorlens.analysis.lineage import Cut, find_cut
 from tensorlens.analysis.training import training_of
 from tensorlens.diagnostics.cuts import cut_fixes, cut_labels, cut_reason
 from tensorlens.diagnostics.wording import finding, named, op_text
-from tensorlens.model import Backward, Call, Diagnostic
+from tensorlens.records.model import Backward, Call, Diagnostic
 
 
 def find(facts: Facts) -> Iterator[Diagnostic]:

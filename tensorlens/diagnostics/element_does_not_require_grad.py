@@ -35,7 +35,7 @@ from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import Cut, find_cut
 from tensorlens.diagnostics.cuts import cut_fixes, cut_labels, cut_reason
 from tensorlens.diagnostics.wording import finding, fix, named, severity_of, with_method
-from tensorlens.model import Diagnostic, Failure
+from tensorlens.records.model import Diagnostic, Failure
 
 CODE = "element-does-not-require-grad"
 

@@ -42,8 +42,8 @@ from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.training import GRAD_SET, Moment, Training, cleared_at, training_of
 from tensorlens.diagnostics.bookkeeping import optimizer_name, several
 from tensorlens.diagnostics.wording import finding, fix, op_text
-from tensorlens.inspection import Step
-from tensorlens.model import Call, Diagnostic, Label
+from tensorlens.records.model import Call, Diagnostic, Label
+from tensorlens.records.observations import Step
 
 CODE = "frozen-parameter-still-updated"
 

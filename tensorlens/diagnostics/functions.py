@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.callbacks import Run
-from tensorlens.model import Call
+from tensorlens.records.callbacks import Run
+from tensorlens.records.model import Call
 
 
 def backward_runs(facts: Facts) -> Iterator[tuple[Run, Call]]:

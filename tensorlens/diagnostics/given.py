@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tensorlens.analysis.callbacks import call_of, runs_before
-from tensorlens.callbacks import Function
 from tensorlens.diagnostics.provenance import Refusal, Spot
 from tensorlens.diagnostics.wording import op_text
-from tensorlens.model import Call
+from tensorlens.records.callbacks import Function
+from tensorlens.records.model import Call
 
 _EXACT = ("float64", "complex128")
 

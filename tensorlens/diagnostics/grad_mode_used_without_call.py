@@ -30,7 +30,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.diagnostics.wording import finding, fix, severity_of
-from tensorlens.model import Diagnostic
+from tensorlens.records.model import Diagnostic
 
 CODE = "grad-mode-used-without-call"
 

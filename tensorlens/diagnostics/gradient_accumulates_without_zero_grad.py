@@ -43,8 +43,8 @@ from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.training import Moment, Training, training_of
 from tensorlens.diagnostics.bookkeeping import optimizer_name, several
 from tensorlens.diagnostics.wording import finding, fix, op_text
-from tensorlens.inspection import Step
-from tensorlens.model import Backward, Call, Diagnostic, Label, Severity
+from tensorlens.records.model import Backward, Call, Diagnostic, Label, Severity
+from tensorlens.records.observations import Step
 
 CODE = "gradient-accumulates-without-zero-grad"
 

@@ -43,8 +43,8 @@ from collections.abc import Iterator
 from tensorlens.analysis.facts import Facts
 from tensorlens.diagnostics.proof import difference_text, proof_notes
 from tensorlens.diagnostics.wording import finding, fix, named
-from tensorlens.model import Backward, Diagnostic, Label
-from tensorlens.reference import Reference
+from tensorlens.records.model import Backward, Diagnostic, Label
+from tensorlens.records.reference import Reference
 
 CODE = "gradient-differs-from-reference"
 

@@ -8,7 +8,7 @@ from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.missing import Missing, missing_gradient
 from tensorlens.diagnostics.cuts import cut_fixes, cut_reason
 from tensorlens.diagnostics.wording import finding, fix, named, op_text, severity_of, with_method
-from tensorlens.model import Diagnostic, Failure, Fix, Label
+from tensorlens.records.model import Diagnostic, Failure, Fix, Label
 
 
 def find_none_gradient(facts: Facts, code: str) -> Iterator[Diagnostic]:

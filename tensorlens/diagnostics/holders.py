@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import leaves_above
 from tensorlens.analysis.missing import path_to
-from tensorlens.circumstances import Assignment, Value
 from tensorlens.diagnostics.provenance import Refusal, Spot, spot
 from tensorlens.diagnostics.wording import op_text
-from tensorlens.model import Backward, Call
+from tensorlens.records.failure_context import Assignment, Value
+from tensorlens.records.model import Backward, Call
 
 _ITERATORS = ("generator", "map", "filter", "zip", "enumerate", "chain", "islice", "dict_values")
 _CONTAINERS = ("list", "tuple", "dict", "set", "frozenset", *_ITERATORS)

@@ -45,11 +45,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.callbacks import Run
 from tensorlens.diagnostics.leftovers import backward_of
 from tensorlens.diagnostics.proof import proof_notes
 from tensorlens.diagnostics.wording import finding, fix, named, op_text
-from tensorlens.model import Backward, Call, Diagnostic
+from tensorlens.records.callbacks import Run
+from tensorlens.records.model import Backward, Call, Diagnostic
 
 
 def find(facts: Facts) -> Iterator[Diagnostic]:

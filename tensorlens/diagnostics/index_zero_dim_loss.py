@@ -30,7 +30,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.diagnostics.wording import finding, fix, named, op_text, severity_of, with_method
-from tensorlens.model import Call, Diagnostic
+from tensorlens.records.model import Call, Diagnostic
 
 CODE = "index-zero-dim-loss"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tensorlens.analysis.lineage import ancestry, leaves_above
 from tensorlens.diagnostics.refusal import Refusal
-from tensorlens.model import Backward
+from tensorlens.records.model import Backward
 
 
 def made_in_inference(refusal: Refusal) -> int | None:

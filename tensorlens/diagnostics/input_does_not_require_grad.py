@@ -33,7 +33,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.diagnostics.asked import find_asked
-from tensorlens.model import Diagnostic
+from tensorlens.records.model import Diagnostic
 
 
 def find(facts: Facts) -> Iterator[Diagnostic]:

@@ -10,7 +10,7 @@ from tensorlens.analysis.assignments import kept_at, put_into
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.held import FEWEST, Kept, kept
 from tensorlens.diagnostics.wording import finding, fix, named, with_method
-from tensorlens.model import Call, Diagnostic, Label, Site
+from tensorlens.records.model import Call, Diagnostic, Label, Site
 
 MAX_CALLERS = 4
 

@@ -56,8 +56,8 @@ from tensorlens.analysis.lineage import leaves_above
 from tensorlens.analysis.training import Training, training_of
 from tensorlens.diagnostics.bookkeeping import born
 from tensorlens.diagnostics.wording import finding, fix, op_text
-from tensorlens.inspection import Unregistered
-from tensorlens.model import Call, Diagnostic
+from tensorlens.records.model import Call, Diagnostic
+from tensorlens.records.observations import Unregistered
 
 
 def find(facts: Facts) -> Iterator[Diagnostic]:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from tensorlens.analysis.facts import Facts
 from tensorlens.diagnostics.proof import proof_notes
 from tensorlens.diagnostics.wording import count_text, finding, fix, named, op_text, with_method
-from tensorlens.inspection import Overwrite, Stale
-from tensorlens.model import Backward, Call, Diagnostic, Fix, Label
+from tensorlens.records.model import Backward, Call, Diagnostic, Fix, Label
+from tensorlens.records.observations import Overwrite, Stale
 
 Place = tuple[int | None, str]  # a site, and what happened there
 

@@ -10,7 +10,7 @@ from tensorlens.diagnostics.inference import gradient_in_inference, made_in_infe
 from tensorlens.diagnostics.provenance import value, views
 from tensorlens.diagnostics.refusal import Refusal, Spot
 from tensorlens.diagnostics.wording import op_text
-from tensorlens.model import GradMode, Region
+from tensorlens.records.model import GradMode, Region
 
 _TRANSFORMS = ("func.", "dual_level")
 _OPS = ("Tensor.", "torch.", "nn.", "autograd.", "optim.", "ops.")

@@ -37,7 +37,7 @@ from tensorlens.diagnostics.callbacks import registered_and_running
 from tensorlens.diagnostics.refusal import Refusal
 from tensorlens.diagnostics.refusals import refusals
 from tensorlens.diagnostics.wording import finding, fix, named
-from tensorlens.model import Backward, Diagnostic, Label
+from tensorlens.records.model import Backward, Diagnostic, Label
 
 CODE = "module-backward-hook-no-input-grad"
 

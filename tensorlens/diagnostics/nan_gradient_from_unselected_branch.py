@@ -34,7 +34,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.diagnostics.singular import find_singular
-from tensorlens.model import Diagnostic
+from tensorlens.records.model import Diagnostic
 
 CODE = "nan-gradient-from-unselected-branch"
 

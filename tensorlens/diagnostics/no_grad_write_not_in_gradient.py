@@ -41,7 +41,7 @@ from tensorlens.analysis.lineage import reaches
 from tensorlens.analysis.training import DATA_SET
 from tensorlens.diagnostics.proof import BEYOND_COPIES
 from tensorlens.diagnostics.wording import count_text, finding, fix, named, op_text, source_text
-from tensorlens.model import Backward, Call, Diagnostic, Label
+from tensorlens.records.model import Backward, Call, Diagnostic, Label
 
 CODE = "no-grad-write-not-in-gradient"
 ENOUGH = 4  # changes by one line that are looked at

@@ -32,7 +32,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.diagnostics.gradients import find_none_gradient
-from tensorlens.model import Diagnostic
+from tensorlens.records.model import Diagnostic
 
 
 def find(facts: Facts) -> Iterator[Diagnostic]:

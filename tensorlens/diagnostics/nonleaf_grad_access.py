@@ -41,7 +41,7 @@ from tensorlens.analysis.lineage import born_as_leaf, leaves_above
 from tensorlens.analysis.syntax import OPERATORS, plain_name
 from tensorlens.diagnostics.provenance import Refusal
 from tensorlens.diagnostics.refusals import refusals, tell
-from tensorlens.model import Call, Diagnostic
+from tensorlens.records.model import Call, Diagnostic
 
 _CODE = "nonleaf-grad-access"
 _ROLES = ("observed_here", "nonleaf_made_here")

@@ -41,7 +41,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.diagnostics.wording import finding, fix, op_text, severity_of
-from tensorlens.model import Diagnostic, Failure, Fix, Label
+from tensorlens.records.model import Diagnostic, Failure, Fix, Label
 
 CODE = "optimizer-empty-parameter-list"
 

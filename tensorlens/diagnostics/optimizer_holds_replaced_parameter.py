@@ -42,8 +42,8 @@ from tensorlens.analysis.replaced import Replaced, replaced_parameters
 from tensorlens.analysis.training import Training, training_of
 from tensorlens.diagnostics.bookkeeping import optimizer_label, optimizer_name, several
 from tensorlens.diagnostics.wording import finding, fix
-from tensorlens.inspection import Step
-from tensorlens.model import Diagnostic
+from tensorlens.records.model import Diagnostic
+from tensorlens.records.observations import Step
 
 
 def find(facts: Facts) -> Iterator[Diagnostic]:

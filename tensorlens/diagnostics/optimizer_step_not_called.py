@@ -41,7 +41,7 @@ from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.training import Training, training_of
 from tensorlens.diagnostics.bookkeeping import made_name
 from tensorlens.diagnostics.wording import finding, fix, op_text
-from tensorlens.model import Backward, Call, Diagnostic
+from tensorlens.records.model import Backward, Call, Diagnostic
 
 CODE = "optimizer-step-not-called"
 FEWEST = 3  # backward passes: fewer may be there to look at the gradients

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.overtaken import Changed, Overtaken, overtaken
 from tensorlens.diagnostics.wording import finding, fix, named, op_text, severity_of
-from tensorlens.model import Diagnostic, Failure, Label
+from tensorlens.records.model import Diagnostic, Failure, Label
 
 Words = tuple[str, str, str]  # title, why, what the change did
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tensorlens import messages
 from tensorlens.errors import UsageError
-from tensorlens.messages import Entry
+from tensorlens.records import error_messages
+from tensorlens.records.error_messages import Entry
 
 _FOLDER = Path(__file__).parent
 MOST_OFTEN = tuple(
@@ -55,14 +55,14 @@ def _files() -> dict[str, Path]:
 def page(code: str) -> str | None:
     """The page of a code, without its header line; None where none is written yet."""
     path = _files().get(code.replace("-", "_"))
-    if messages.entry(code) is None or path is None:
+    if error_messages.entry(code) is None or path is None:
         return None
     return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
 
 
 @cache
 def codes_with_page() -> tuple[str, ...]:
-    return tuple(entry.code for entry in messages.entries() if page(entry.code))
+    return tuple(entry.code for entry in error_messages.entries() if page(entry.code))
 
 
 def first_sentence(text: str) -> str:
@@ -84,13 +84,13 @@ def look_up(wanted: str) -> Answer:
         UsageError: it is neither a code nor a message that is known.
     """
     code = wanted.strip().removeprefix("error[").removeprefix("warning[").rstrip("]:").replace("_", "-").lower()
-    entry = messages.entry(code)
+    entry = error_messages.entry(code)
     if entry is not None:
         return Answer((entry,))
-    codes = messages.find_for_reader(wanted)
-    found = [entry for code in codes if (entry := messages.entry(code)) is not None]
+    codes = error_messages.find_for_reader(wanted)
+    found = [entry for code in codes if (entry := error_messages.entry(code)) is not None]
     specific = tuple(entry for entry in found if not entry.generic)
-    foreign = messages.foreign(wanted)
+    foreign = error_messages.foreign(wanted)
     if foreign and not specific:
         return Answer((), _not_autograd(foreign, wanted, found))
     if not found:
@@ -107,7 +107,7 @@ _GENERIC = (
 def _not_autograd(kind: str, wanted: str, found: list[Entry]) -> str:
     """The answer to a message that is about something else; `found` are pages of rare mistakes with the same words."""
     text = (
-        f"This is not an autograd error: it is {kind}.\n\n    {_quoted(messages.last_said(wanted), 76)}\n\n"
+        f"This is not an autograd error: it is {kind}.\n\n    {_quoted(error_messages.last_said(wanted), 76)}\n\n"
         "The manual is about gradients, graphs and shared memory only. `tensorlens explain your_script.py` names the "
         "failing line and shows where the tensors in it were made, with their shapes and dtypes."
     )
@@ -129,9 +129,9 @@ def _quoted(text: str, limit: int) -> str:
 def _unknown(wanted: str) -> str:
     text = " ".join(wanted.split())
     if " " in text:
-        said = _quoted(messages.last_said(wanted), 70)
+        said = _quoted(error_messages.last_said(wanted), 70)
         return f"no page for this message: {said} (tensorlens errors lists all that there are)"
-    codes = [entry.code for entry in messages.entries()]
+    codes = [entry.code for entry in error_messages.entries()]
     near = difflib.get_close_matches(text.lower(), codes, n=3, cutoff=0.5)
     near += [code for code in codes if text.lower() in code and code not in near][: 3 - len(near)]
     either = " or ".join(filter(None, (", ".join(near[:-1]), *near[-1:])))

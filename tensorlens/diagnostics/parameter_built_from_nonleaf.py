@@ -33,7 +33,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.diagnostics.starvation import find_cut_off
-from tensorlens.model import Diagnostic
+from tensorlens.records.model import Diagnostic
 
 
 def find(facts: Facts) -> Iterator[Diagnostic]:

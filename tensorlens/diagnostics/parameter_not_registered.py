@@ -55,8 +55,8 @@ from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.training import Training, training_of
 from tensorlens.diagnostics.bookkeeping import born, optimizer_label, optimizer_name
 from tensorlens.diagnostics.wording import finding, fix
-from tensorlens.inspection import Step, Unregistered
-from tensorlens.model import Diagnostic
+from tensorlens.records.model import Diagnostic
+from tensorlens.records.observations import Step, Unregistered
 
 
 def find(facts: Facts) -> Iterator[Diagnostic]:

@@ -48,7 +48,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.facts import Facts
 from tensorlens.diagnostics.refusals import refusals
 from tensorlens.diagnostics.wording import finding, fix, op_text
-from tensorlens.model import Diagnostic
+from tensorlens.records.model import Diagnostic
 
 
 def find(facts: Facts) -> Iterator[Diagnostic]:

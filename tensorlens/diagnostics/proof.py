@@ -9,8 +9,8 @@ from math import isfinite
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.diagnostics.wording import named
-from tensorlens.model import Backward, Diagnostic
-from tensorlens.reference import Difference
+from tensorlens.records.model import Backward, Diagnostic
+from tensorlens.records.reference import Difference
 
 BEYOND_COPIES = (
     "unproven: `--reference` keeps copies of what autograd saves, and those don't tell what a change that was never "

@@ -15,7 +15,7 @@ from tensorlens.diagnostics.inference import gradient_in_inference, made_in_infe
 from tensorlens.diagnostics.refusal import Refusal as Refusal
 from tensorlens.diagnostics.refusal import Spot as Spot
 from tensorlens.diagnostics.wording import node_text, op_text
-from tensorlens.model import Call
+from tensorlens.records.model import Call
 
 
 def leaf(refusal: Refusal) -> Spot | None:

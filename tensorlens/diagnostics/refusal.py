@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.circumstances import Value
 from tensorlens.diagnostics.wording import named
-from tensorlens.model import Access, Failure, Severity
+from tensorlens.records.failure_context import Value
+from tensorlens.records.model import Access, Failure, Severity
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from tensorlens.diagnostics import callbacks, custom, given, holders, modes, pro
 from tensorlens.diagnostics.cuts import cut_labels
 from tensorlens.diagnostics.provenance import Refusal, Spot, needed
 from tensorlens.diagnostics.wording import finding, fix, op_text, severity_of
-from tensorlens.messages import classify
-from tensorlens.model import Backward, Diagnostic, Failure, Label, Notice
+from tensorlens.records.error_messages import classify
+from tensorlens.records.model import Backward, Diagnostic, Failure, Label, Notice
 
 
 def _returned(refusal: Refusal) -> Spot | None:

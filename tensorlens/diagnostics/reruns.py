@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.regions import changes, failed_backward, recomputed
 from tensorlens.diagnostics.wording import finding, fix, severity_of
-from tensorlens.model import Change, Diagnostic, Failure, Fix, Label, Region
+from tensorlens.records.model import Change, Diagnostic, Failure, Fix, Label, Region
 
 MAX_CHANGES = 4
 

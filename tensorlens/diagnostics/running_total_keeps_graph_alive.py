@@ -43,7 +43,7 @@ from tensorlens.analysis.lineage import ancestry, leaves_above, reaches
 from tensorlens.analysis.names import place_of
 from tensorlens.diagnostics.keeping import find_kept
 from tensorlens.diagnostics.wording import finding, fix, named, with_method
-from tensorlens.model import Call, Diagnostic, Label
+from tensorlens.records.model import Call, Diagnostic, Label
 
 CODE = "running-total-keeps-graph-alive"
 FEWEST = 3  # rounds that hang on one another

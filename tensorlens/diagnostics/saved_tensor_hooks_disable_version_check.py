@@ -41,8 +41,8 @@ from tensorlens.analysis.regions import region
 from tensorlens.diagnostics.leftovers import backward_of, saving_call
 from tensorlens.diagnostics.proof import proof_notes
 from tensorlens.diagnostics.wording import count_text, finding, fix, named, op_text
-from tensorlens.inspection import Stale
-from tensorlens.model import Backward, Call, Diagnostic, Label
+from tensorlens.records.model import Backward, Call, Diagnostic, Label
+from tensorlens.records.observations import Stale
 
 CODE = "saved-tensor-hooks-disable-version-check"
 MODES = ("saved_tensors_hooks", "save_on_cpu")

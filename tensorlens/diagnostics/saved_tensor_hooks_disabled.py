@@ -38,7 +38,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.regions import region
 from tensorlens.diagnostics.wording import finding, fix, op_text, severity_of
-from tensorlens.model import Diagnostic
+from tensorlens.records.model import Diagnostic
 
 CODE = "saved-tensor-hooks-disabled"
 FORBIDDING = (

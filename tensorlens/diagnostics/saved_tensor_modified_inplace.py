@@ -39,7 +39,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.names import callers
 from tensorlens.diagnostics.wording import count_text, finding, fix, named, op_text, severity_of, source_text
-from tensorlens.model import Access, Backward, Call, Diagnostic, Failure, Fix, Label, SavedTensor, Write
+from tensorlens.records.model import Access, Backward, Call, Diagnostic, Failure, Fix, Label, SavedTensor, Write
 
 _OTHERS = 3
 _ONLY_IN_PLACE = (

@@ -9,8 +9,8 @@ from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import ancestry, find_cut, leaf_above, leaves_above
 from tensorlens.diagnostics.provenance import Refusal, Spot, graph, leaf, leaf_spot
 from tensorlens.diagnostics.wording import node_text, op_text
-from tensorlens.messages import argument_named
-from tensorlens.model import Call
+from tensorlens.records.error_messages import argument_named
+from tensorlens.records.model import Call
 
 
 def leaf_of_argument(refusal: Refusal) -> Spot | None:

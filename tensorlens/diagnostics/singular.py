@@ -9,8 +9,8 @@ from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.names import place_of
 from tensorlens.diagnostics.leftovers import backward_of
 from tensorlens.diagnostics.wording import count_text, finding, fix, named, op_text
-from tensorlens.inspection import Singular
-from tensorlens.model import Backward, Call, Diagnostic, Fix
+from tensorlens.records.model import Backward, Call, Diagnostic, Fix
+from tensorlens.records.observations import Singular
 
 UNSELECTED = "nan-gradient-from-unselected-branch"
 BOUNDARY = "infinite-or-nan-gradient-at-boundary"

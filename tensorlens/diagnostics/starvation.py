@@ -14,8 +14,8 @@ from tensorlens.diagnostics import custom_function_none_gradient
 from tensorlens.diagnostics.bookkeeping import born, optimizer_label, optimizer_name, several
 from tensorlens.diagnostics.cuts import cut_fixes, cut_labels, cut_reason
 from tensorlens.diagnostics.wording import finding, fix, op_text
-from tensorlens.inspection import Step
-from tensorlens.model import Diagnostic, Fix, Label
+from tensorlens.records.model import Diagnostic, Fix, Label
+from tensorlens.records.observations import Step
 
 Chosen = Callable[[Cut], bool]
 

@@ -8,8 +8,8 @@ from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.names import shape_text
 from tensorlens.diagnostics.refusals import labels_of, of_failure
 from tensorlens.diagnostics.wording import finding, named, op_text
-from tensorlens.messages import entry
-from tensorlens.model import Diagnostic, Failure, Label
+from tensorlens.records.error_messages import entry
+from tensorlens.records.model import Diagnostic, Failure, Label
 
 MAX_TENSORS = 4
 WORDS = {

@@ -38,7 +38,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.diagnostics.leftovers import find_overwritten
-from tensorlens.model import Diagnostic
+from tensorlens.records.model import Diagnostic
 
 CODE = "unversioned-write-to-saved-tensor"
 

@@ -43,7 +43,7 @@ from tensorlens.analysis.syntax import plain_name
 from tensorlens.analysis.training import Training, training_of
 from tensorlens.diagnostics.bookkeeping import born, several
 from tensorlens.diagnostics.wording import finding, fix, op_text
-from tensorlens.model import Call, Diagnostic
+from tensorlens.records.model import Call, Diagnostic
 
 MAX_CALLS = 50
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.rounds import run_of
-from tensorlens.model import Backward, Call, Diagnostic, Edit, Failure, Fix, Label, Severity
-from tensorlens.source import one_line, text_of
+from tensorlens.records.model import Backward, Call, Diagnostic, Edit, Failure, Fix, Label, Severity
+from tensorlens.records.source import one_line, text_of
 
 _OPERATORS = {
     "add": "+", "sub": "-", "rsub": "-", "mul": "*", "div": "/", "matmul": "@", "pow": "**", "rpow": "**",

@@ -41,8 +41,8 @@ from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.training import Moment, Training, cleared_at, training_of
 from tensorlens.diagnostics.bookkeeping import optimizer_name, several
 from tensorlens.diagnostics.wording import finding, fix, op_text
-from tensorlens.inspection import Step
-from tensorlens.model import Diagnostic
+from tensorlens.records.model import Diagnostic
+from tensorlens.records.observations import Step
 
 
 def find(facts: Facts) -> Iterator[Diagnostic]:

@@ -30,10 +30,10 @@ def one_line(text: str) -> str:
 def classify(message: str) -> str:
     """The catalogue code of an error message, "" for an unknown one."""
     try:
-        from tensorlens import messages
+        from tensorlens.records import error_messages
     except ImportError:
         return ""
-    return messages.classify(message)
+    return error_messages.classify(message)
 
 
 def yes(value: bool) -> Answer:

@@ -9,14 +9,14 @@ from itertools import groupby
 
 from tensorlens.checking import Checked, Evidence, Finding
 from tensorlens.errors import UsageError
+from tensorlens.records.claim import condition_text
+from tensorlens.records.source import width
 from tensorlens.render.layout import Line, line_width, paragraph, to_text
 from tensorlens.render.marked import code, marked
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.summary import seen_value
 from tensorlens.render.text import cut, pad, safe
-from tensorlens.source import width
 from tensorlens.statements import ARTICLES
-from tensorlens.verdicts import condition_text
 
 _LEAST = 40  # cells
 _VALUE = 60  # cells of a value that are shown; the JSON form has more

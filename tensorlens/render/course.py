@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from tensorlens.analysis.phrases import Fact
 from tensorlens.course.questions import DONT_KNOW, Question
 from tensorlens.course.steps import Step, TensorState
+from tensorlens.records.claim import Claim
 from tensorlens.render.layout import Column, Line, paragraph, table
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.terminal import claim_details
 from tensorlens.render.text import safe, wrap
-from tensorlens.verdicts import Claim
 
 _COLUMNS = (
     Column(" "),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 
 from tensorlens.analysis.names import Names, shape_text
-from tensorlens.model import Diagnostic, Edit, Failure, Fix, Label, Trace
+from tensorlens.records.model import Diagnostic, Edit, Failure, Fix, Label, Trace
+from tensorlens.records.source import lines_of, one_line, shown_path
 from tensorlens.render.layout import Line, paragraph
 from tensorlens.render.marks import clip
 from tensorlens.render.snippet import snippet
 from tensorlens.render.summary import final_failure
 from tensorlens.render.text import safe, safe_lines
-from tensorlens.source import lines_of, one_line, shown_path
 
 _STYLES = {"error": "primary", "warning": "warning", "note": "note"}
 

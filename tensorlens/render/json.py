@@ -8,7 +8,8 @@ from typing import Any
 
 from tensorlens.analysis.names import Names, names_of
 from tensorlens.analysis.tables import last_states
-from tensorlens.model import (
+from tensorlens.records.claim import Claim
+from tensorlens.records.model import (
     Backward,
     Call,
     Change,
@@ -23,12 +24,11 @@ from tensorlens.model import (
     State,
     Trace,
 )
-from tensorlens.reference import Reference
+from tensorlens.records.reference import Reference
+from tensorlens.records.source import shown_path
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.summary import final_failure
 from tensorlens.render.text import written
-from tensorlens.source import shown_path
-from tensorlens.verdicts import Claim
 
 FORMAT = "tensorlens.report"
 VERSION = 1

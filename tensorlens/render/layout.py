@@ -10,9 +10,9 @@ from itertools import combinations
 from rich.style import Style
 from rich.text import Text
 
+from tensorlens.records.source import width
 from tensorlens.render.text import fitting, wrap
 from tensorlens.render.theme import console
-from tensorlens.source import width
 
 Piece = tuple[str, str | Style]  # safe text; the name of a style in the theme, or what Rich has made of it
 Line = list[Piece]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tensorlens.lessons import Announced
+from tensorlens.records.claim import Claim
 from tensorlens.render.summary import count
 from tensorlens.render.text import safe
-from tensorlens.verdicts import Claim
 
 
 def before_script(announced: Announced, first: bool) -> str:

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from tensorlens.analysis.phrases import Fact
 from tensorlens.analysis.story import Row, Section
-from tensorlens.model import Trace
+from tensorlens.records.model import Trace
+from tensorlens.records.source import lines_of, shown_path, width
 from tensorlens.render import summary
 from tensorlens.render.layout import Line, line_width, paragraph
 from tensorlens.render.text import cut, pad, safe, wrap
-from tensorlens.source import lines_of, shown_path, width
 
 MAX_ROWS = 150
 _STYLES = {"plain": "plain", "passing": "plain", "error": "error", "warning": "warning"}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tensorlens.diagnostics import pages
 from tensorlens.diagnostics.pages import Answer
-from tensorlens.messages import Entry, entries
+from tensorlens.records.error_messages import Entry, entries
 from tensorlens.render.pages import index, markdown_body, page_markdown, page_text
 from tensorlens.render.text import written
 

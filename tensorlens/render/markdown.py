@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from tensorlens.analysis.names import Names, names_of
 from tensorlens.analysis.story import Section, story
 from tensorlens.analysis.tables import tensor_table
-from tensorlens.model import Diagnostic, Report, Trace
+from tensorlens.records.model import Diagnostic, Report, Trace
 from tensorlens.render import summary
 from tensorlens.render.findings import finding
 from tensorlens.render.layout import to_text

@@ -7,7 +7,7 @@ import textwrap
 
 from tensorlens.diagnostics import pages
 from tensorlens.diagnostics.pages import Answer
-from tensorlens.messages import Entry, entries
+from tensorlens.records.error_messages import Entry, entries
 
 WIDTH = 80
 _TIERS = {1: "Met every day, the most frequent first", 2: "Met now and then", 3: "Hardly ever met"}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tensorlens.model import Label, Trace
+from tensorlens.records.model import Label, Trace
+from tensorlens.records.source import lines_of, one_line, shown_path, width
 from tensorlens.render import marks
 from tensorlens.render.layout import Line, paragraph
 from tensorlens.render.marks import Mark
 from tensorlens.render.text import safe, wrap
-from tensorlens.source import lines_of, one_line, shown_path, width
 
 _CONTEXT = 2  # lines shown at each end of a label that spans many
 _MAX_NESTED = 3

@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tensorlens.journal import SHARED_MEMORY
-from tensorlens.model import Backward, Call, Diagnostic, Failure, Gap, Notice, Report, Site, Trace
-from tensorlens.source import one_line, shown_path, tree_of
-from tensorlens.verdicts import Claim
+from tensorlens.records.claim import Claim
+from tensorlens.records.model import Backward, Call, Diagnostic, Failure, Gap, Notice, Report, Site, Trace
+from tensorlens.records.source import one_line, shown_path, tree_of
 
 _INTERNAL = re.compile(r"\s*\(Triggered internally at [^)]*\)")
 

@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from tensorlens.analysis.names import Names, names_of
 from tensorlens.analysis.story import story
 from tensorlens.analysis.tables import TensorRow, TensorTable, tensor_table
-from tensorlens.model import Diagnostic, Report, Trace
+from tensorlens.records.claim import Claim, condition_text
+from tensorlens.records.model import Diagnostic, Report, Trace
+from tensorlens.records.source import tree_of
 from tensorlens.render import lines as source_lines
 from tensorlens.render import summary
 from tensorlens.render.findings import finding, unexplained
 from tensorlens.render.layout import Column, Line, paragraph, table, to_text
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.text import safe, wrap
-from tensorlens.source import tree_of
-from tensorlens.verdicts import Claim, condition_text
 
 _COLUMNS = (
     Column("name", "name"),

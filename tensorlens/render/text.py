@@ -7,7 +7,7 @@ import unicodedata
 from functools import lru_cache
 from typing import Any
 
-from tensorlens.source import width
+from tensorlens.records.source import width
 
 TAB = "    "
 _HIDDEN = {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"}

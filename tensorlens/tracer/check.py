@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 
-from tensorlens import claims
+from tensorlens.records import claim_syntax
+from tensorlens.records.claim import Claim
 from tensorlens.tracer.claims import ClaimChecker
-from tensorlens.verdicts import Claim
 
 
 def main() -> None:
@@ -31,7 +31,7 @@ def check(path: str) -> tuple[Claim, ...]:
     """Run a lesson to its end, whatever that is, and return its claims. What it prints is dropped."""
     with open(path, encoding="utf-8") as file:
         source = file.read()
-    checker = ClaimChecker(claims.parse(source), contextlib.nullcontext)
+    checker = ClaimChecker(claim_syntax.parse(source), contextlib.nullcontext)
     module: Any = types.ModuleType("__main__")
     module.__file__ = path
     code = checker.instrument(source, path)

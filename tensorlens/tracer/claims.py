@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 
 import torch
 
-from tensorlens import claims
-from tensorlens.source import one_line, unwarned
+from tensorlens.records import claim_syntax
+from tensorlens.records.claim import Claim
+from tensorlens.records.source import one_line, unwarned
 from tensorlens.tracer.claim_effects import Snapshot
 from tensorlens.tracer.net import safe_text
-from tensorlens.verdicts import Claim
 
 _CALL = "__tensorlens_check_claim__"
 _SHOWN = 120
@@ -32,7 +32,7 @@ class ClaimChecker:
     """The claims of one script, and what checking them found. `quiet()` switches recording off for a check."""
 
     def __init__(
-        self, specs: tuple[claims.ClaimSpec, ...], quiet: Callable[[], AbstractContextManager[object]]
+        self, specs: tuple[claim_syntax.ClaimSpec, ...], quiet: Callable[[], AbstractContextManager[object]]
     ) -> None:
         self._specs = specs
         self._quiet = quiet
@@ -44,7 +44,7 @@ class ClaimChecker:
     def instrument(self, source: str | bytes, filename: str) -> types.CodeType:
         """The script's code with its claims checked on the way. SyntaxError is the script's own."""
         with unwarned():  # python has told the program what it thinks of its source
-            tree = claims.instrument(source, filename, self._specs, _CALL)
+            tree = claim_syntax.instrument(source, filename, self._specs, _CALL)
             code: types.CodeType = compile(tree, filename, "exec", dont_inherit=True)
         setattr(builtins, _CALL, self._check)
         return code
@@ -54,7 +54,7 @@ class ClaimChecker:
         vars(builtins).pop(_CALL, None)
         return tuple(self._result(number, spec) for number, spec in enumerate(self._specs))
 
-    def _result(self, number: int, spec: claims.ClaimSpec) -> Claim:
+    def _result(self, number: int, spec: claim_syntax.ClaimSpec) -> Claim:
         unchecked = one_line(self._unchecked.get(number, ""))
         found = None if unchecked else self._found.get(number)
         if found is not None and self._rounds[number] == 1:
@@ -74,7 +74,7 @@ class ClaimChecker:
         except Exception as trouble:  # ours: the script goes on
             self._unchecked[number] = f"{type(trouble).__name__}: {safe_text(trouble)}, in the checker itself"
 
-    def _checked(self, spec: claims.ClaimSpec, raised: BaseException | None, frame: types.FrameType) -> Claim:
+    def _checked(self, spec: claim_syntax.ClaimSpec, raised: BaseException | None, frame: types.FrameType) -> Claim:
         if spec.raises is not None:
             return _exception_claim(spec, raised)
         names = {**frame.f_globals, **frame.f_locals}
@@ -85,7 +85,7 @@ class ClaimChecker:
             changed = None if before is None else _looked_at(lambda: before.changes(frame))
             return replace(claim, changed=changed or "")
 
-    def _evaluate(self, spec: claims.ClaimSpec, names: dict[str, Any]) -> Claim:
+    def _evaluate(self, spec: claim_syntax.ClaimSpec, names: dict[str, Any]) -> Claim:
         values: Values = []
         try:
             truth = bool(self._value(ast.parse(spec.check, mode="eval").body, names, values))
@@ -175,7 +175,7 @@ def _unchanged() -> Iterator[None]:
         torch._C._set_grad_enabled(grad)
 
 
-def _exception_claim(spec: claims.ClaimSpec, error: BaseException | None) -> Claim:
+def _exception_claim(spec: claim_syntax.ClaimSpec, error: BaseException | None) -> Claim:
     """What a `raises` claim comes to, given what its statement raised."""
     if error is None:
         return _claim(spec, "refuted", [("raised", "nothing")])
@@ -214,5 +214,5 @@ def _is_address(function: ast.expr) -> bool:
     return name in ("data_ptr", "id")
 
 
-def _claim(spec: claims.ClaimSpec, verdict: Any, values: Values = [], error: str = "") -> Claim:  # noqa: B006 - read only
+def _claim(spec: claim_syntax.ClaimSpec, verdict: Any, values: Values = [], error: str = "") -> Claim:  # noqa: B006 - read only
     return Claim(spec.id, spec.check, spec.line, spec.expected, verdict, spec.condition, tuple(values), error)

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from tensorlens.journal import NOTICED
-from tensorlens.reference import FORMULAS
+from tensorlens.records.reference import FORMULAS
 from tensorlens.tracer.fast_path import ATOMS
 from tensorlens.tracer.identity import PLAIN
 from tensorlens.tracer.net import Net

@@ -19,7 +19,7 @@ from typing import Any
 from zipimport import zipimporter
 
 from tensorlens.journal import SITE, SOURCE
-from tensorlens.source import lines_of
+from tensorlens.records.source import lines_of
 from tensorlens.tracer.hidden_frames import is_ours
 from tensorlens.tracer.sightings import Sightings
 from tensorlens.tracer.targets import targets_of

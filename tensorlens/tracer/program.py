@@ -82,10 +82,10 @@ class Program:
 
     def _checked(self, source: bytes, text: str, recorder: Recorder) -> types.CodeType:
         """The code with its claims checked on the way."""
-        from tensorlens import claims
+        from tensorlens.records import claim_syntax
         from tensorlens.tracer.claims import ClaimChecker
 
-        checker = ClaimChecker(claims.parse(text), recorder.quiet)
+        checker = ClaimChecker(claim_syntax.parse(text), recorder.quiet)
         code = checker.instrument(source, self.filename)
         self.checker = checker
         return code

@@ -18,8 +18,8 @@ from typing import Any
 import torch
 from torch.utils import checkpoint
 
-from tensorlens.inspection import RECOMPUTED
 from tensorlens.journal import NONE, NOTICED
+from tensorlens.records.observations import RECOMPUTED
 from tensorlens.tracer.identity import is_fake
 from tensorlens.tracer.net import Net
 from tensorlens.tracer.originals import clone, detach, every, is_contiguous, isclose, numel, reshape, some

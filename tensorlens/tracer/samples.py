@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from tensorlens import reference
 from tensorlens.journal import PASS, UNCOMPARED
+from tensorlens.records import reference
 from tensorlens.tracer.net import Net, safe_text
 from tensorlens.tracer.originals import (
     absolute,

@@ -15,10 +15,11 @@ from typing import Any, ParamSpec, TypeVar
 
 import torch
 
-from tensorlens import __version__, model
+from tensorlens import __version__
 from tensorlens.diagnostics import diagnose
 from tensorlens.journal import NONE, OUTCOME, VERSIONS
 from tensorlens.reader import Reader
+from tensorlens.records import model
 from tensorlens.tracer.ending import write_end
 from tensorlens.tracer.installation import Installation
 from tensorlens.tracer.net import Net

@@ -18,8 +18,8 @@ from pathlib import Path
 from warm import Warm
 
 from tensorlens.diagnostics import diagnose
-from tensorlens.messages import Entry, entry
-from tensorlens.model import Diagnostic
+from tensorlens.records.error_messages import Entry, entry
+from tensorlens.records.model import Diagnostic
 
 FOLDER = Path(__file__).parent
 SCRIPTS = sorted((FOLDER / "scripts").glob("*.py"))

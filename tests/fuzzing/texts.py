@@ -14,8 +14,8 @@ from traces import FILE, written_alias
 from fuzzing.programs import HOSTILE
 from tensorlens.cli import called
 from tensorlens.commands import guarded
-from tensorlens.messages import entries
-from tensorlens.model import Edit, Fix, Label, Report, Span
+from tensorlens.records.error_messages import entries
+from tensorlens.records.model import Edit, Fix, Label, Report, Span
 
 _BYTES = st.binary(max_size=9).map(lambda given: given.decode("utf-8", "surrogateescape"))
 _ANY = st.one_of(st.text(max_size=30), st.sampled_from(HOSTILE), _BYTES)

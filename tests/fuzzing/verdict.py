@@ -11,11 +11,11 @@ from pathlib import Path
 import jsonschema
 from rich.cells import cell_len
 
-from tensorlens import store
 from tensorlens.diagnostics import diagnose
-from tensorlens.model import Report, Trace
+from tensorlens.records import trace_file
+from tensorlens.records.invariants import check
+from tensorlens.records.model import Report, Trace
 from tensorlens.render import RenderOptions, render
-from tensorlens.soundness import check
 
 _SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "report.schema.json").read_text(encoding="utf-8"))
 _VALIDATOR = jsonschema.Draft202012Validator(_SCHEMA)
@@ -26,7 +26,7 @@ WIDTHS = (60, 80, 120)
 def wrong_with(trace: Trace, lesson: bool = False) -> list[str]:
     """What does not hold of `trace`, in words."""
     problems = check(trace) + wrong_with_report(Report(trace, tuple(diagnose(trace))), lesson)
-    if store.loads(store.dumps(trace)) != trace:
+    if trace_file.loads(trace_file.dumps(trace)) != trace:
         problems.append("saved and loaded it is another trace")
     return problems
 

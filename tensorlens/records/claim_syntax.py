@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tensorlens.errors import UsageError
-from tensorlens.source import tree_of
+from tensorlens.records.source import tree_of
 
 _TAG = re.compile(
     r"(?:\[(?P<id>[\w.-]+)\]\s*)?(?P<verdict>holds|refuted)\b(?:\s+(?:only\s+)?if\s+(?P<when>[^:]+?))?\s*:\s*"

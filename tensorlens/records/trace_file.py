@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from tensorlens.errors import TraceFileError
-from tensorlens.model import Event, Trace
-from tensorlens.soundness import check
+from tensorlens.records.invariants import check
+from tensorlens.records.model import Event, Trace
 
 FORMAT = "tensorlens.trace"
 VERSION = 1

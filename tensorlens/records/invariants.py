@@ -7,21 +7,10 @@ from dataclasses import is_dataclass
 from functools import cache
 from typing import Any, get_args, get_type_hints
 
-from tensorlens.callbacks import Function, Handed, Registration, Run
-from tensorlens.circumstances import Argument, Assignment, Value
-from tensorlens.inspection import (
-    Held,
-    Nested,
-    Overwrite,
-    Reached,
-    Sighted,
-    Singular,
-    Stale,
-    Step,
-    Uncalled,
-    Unregistered,
-)
-from tensorlens.model import (
+from tensorlens.records.callbacks import Function, Handed, Registration, Run
+from tensorlens.records.claim import Claim
+from tensorlens.records.failure_context import Argument, Assignment, Value
+from tensorlens.records.model import (
     Access,
     Backward,
     Binding,
@@ -45,8 +34,19 @@ from tensorlens.model import (
     Trace,
     Write,
 )
-from tensorlens.reference import Difference
-from tensorlens.verdicts import Claim
+from tensorlens.records.observations import (
+    Held,
+    Nested,
+    Overwrite,
+    Reached,
+    Sighted,
+    Singular,
+    Stale,
+    Step,
+    Uncalled,
+    Unregistered,
+)
+from tensorlens.records.reference import Difference
 
 REFERENCES: dict[type, dict[str, str]] = {
     Site: {"caller": "sites"},

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # `list` and the program's process import no records
-    from tensorlens.model import Span
+    from tensorlens.records.model import Span
 
 _ZERO_WIDTH = {"Mn", "Me"}
 _IGNORE = ("ignore", None, Warning, None, 0)

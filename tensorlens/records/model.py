@@ -10,11 +10,11 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tensorlens.callbacks import Callbacks
-from tensorlens.circumstances import Argument, Assignment, Node, Value
-from tensorlens.inspection import Inspection
-from tensorlens.reference import Reference
-from tensorlens.verdicts import Claim
+from tensorlens.records.callbacks import Callbacks
+from tensorlens.records.claim import Claim
+from tensorlens.records.failure_context import Argument, Assignment, Node, Value
+from tensorlens.records.observations import Inspection
+from tensorlens.records.reference import Reference
 
 Mode = Literal["grad", "no_grad", "inference"]
 Outcome = Literal["ok", "error", "exit", "timeout", "killed", "interrupted"]
