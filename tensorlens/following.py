@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import IO, Any, Generic, TypeVar
 
-from tensorlens.journal import BROKEN, is_read, unpack
+from tensorlens.journal.overflow import Overflow
+from tensorlens.journal.reader import Reader
+from tensorlens.journal.rows import BROKEN, is_read, unpack
 from tensorlens.live import LiveLine
-from tensorlens.overflow import Overflow
-from tensorlens.reader import Reader
 from tensorlens.records.invariants import check
 from tensorlens.records.model import Script, Trace
 

@@ -17,8 +17,8 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from tensorlens import interpreter
 from tensorlens.errors import UsageError
-from tensorlens.journal import FULL, LOST
-from tensorlens.overflow import pipe
+from tensorlens.journal.overflow import pipe
+from tensorlens.journal.rows import FULL, LOST
 from tensorlens.paths import is_folder
 from tensorlens.streams import repeatable_stdin
 from tensorlens.targets import Target as Target
@@ -26,7 +26,7 @@ from tensorlens.targets import check_target
 
 if TYPE_CHECKING:  # imported when the program has been started
     from tensorlens.following import Follower, Load
-    from tensorlens.reader import Reader
+    from tensorlens.journal.reader import Reader
     from tensorlens.records.model import Script, Trace
 
 _BEGIN = """\
@@ -124,9 +124,9 @@ def _recorded(target: Target, child: _Child, load: Load[T]) -> tuple[Reader, _En
         process = _start(target, child, journal)
         with _signals_go_to(process) as signals:
             from tensorlens.following import Follower
+            from tensorlens.journal.overflow import Overflow
+            from tensorlens.journal.reader import Reader
             from tensorlens.live import LiveLine
-            from tensorlens.overflow import Overflow
-            from tensorlens.reader import Reader
 
             reader = Reader(_script(target))
             live = LiveLine(sys.stderr.fileno()) if child.options.live else None

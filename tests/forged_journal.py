@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from tensorlens.following import Follower
-from tensorlens.journal import pack, unpack
+from tensorlens.journal.reader import Reader
+from tensorlens.journal.rows import pack, unpack
 from tensorlens.output import Output
-from tensorlens.reader import Reader
 from tensorlens.records.model import Script
 from tensorlens.telling import Told, teller
 

@@ -14,10 +14,10 @@ from forged_trace import EDITS
 from traces import written_alias
 from warm import Warm
 
-from tensorlens import journal
 from tensorlens.following import Follower
-from tensorlens.journal import BROKEN, CALL, GAP, PLAN, pack, unpack
-from tensorlens.reader import Reader
+from tensorlens.journal import rows as journal
+from tensorlens.journal.reader import Reader
+from tensorlens.journal.rows import BROKEN, CALL, GAP, PLAN, pack, unpack
 from tensorlens.records.model import Gap, Script, Trace
 from tensorlens.records.trace_file import dumps
 

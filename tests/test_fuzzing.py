@@ -21,8 +21,8 @@ from test_unchanged import reasons
 from warm import Warm, comparable
 
 from tensorlens.errors import TraceFileError
-from tensorlens.journal import BROKEN, is_read, pack, unpack
-from tensorlens.reader import Reader
+from tensorlens.journal.reader import Reader
+from tensorlens.journal.rows import BROKEN, is_read, pack, unpack
 from tensorlens.records import trace_file
 from tensorlens.records.model import Call, Report, Script
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tensorlens.errors import UsageError
-from tensorlens.journal import GAP, pack, unpack
+from tensorlens.journal.rows import GAP, pack, unpack
 from tensorlens.records.invariants import check
 from tensorlens.records.model import Call, Gap, Trace
 from tensorlens.runner import RunOptions, Target, run_script

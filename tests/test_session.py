@@ -17,7 +17,7 @@ import pytest
 import torch
 
 import tensorlens
-from tensorlens.reader import Reader
+from tensorlens.journal.reader import Reader
 from tensorlens.records.invariants import check
 from tensorlens.records.model import Call
 from tensorlens.tracer.identity import CENSUS

@@ -18,9 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from traces import written_alias
 
-from tensorlens import overflow
 from tensorlens.errors import TraceFileError, UsageError
-from tensorlens.journal import BROKEN, GAP, LOST, pack, unpack
+from tensorlens.journal import overflow
+from tensorlens.journal.rows import BROKEN, GAP, LOST, pack, unpack
 from tensorlens.records.model import Call, Gap
 from tensorlens.records.trace_file import loads
 from tensorlens.render import render

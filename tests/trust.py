@@ -23,7 +23,7 @@ from unchanged.checks import MOST_TENSORS
 from unchanged.groups import FEW, GROUPS, SOME
 from warm import Warm, comparable
 
-from tensorlens.journal import BROKEN
+from tensorlens.journal.rows import BROKEN
 from tensorlens.records.model import Trace
 
 PAGE = Path(__file__).parent.parent / "docs" / "trust.md"

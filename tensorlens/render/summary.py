@@ -8,7 +8,7 @@ import signal
 from collections import Counter
 from collections.abc import Sequence
 
-from tensorlens.journal import SHARED_MEMORY
+from tensorlens.journal.rows import SHARED_MEMORY
 from tensorlens.records.claim import Claim
 from tensorlens.records.model import Backward, Call, Diagnostic, Failure, Gap, Notice, Report, Site, Trace
 from tensorlens.records.source import one_line, shown_path, tree_of

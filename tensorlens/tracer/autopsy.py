@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import NONE
+from tensorlens.journal.rows import NONE
 from tensorlens.tracer.net import pass_over
 from tensorlens.tracer.originals import isinf, isnan, numel, total
 from tensorlens.tracer.unheard import hears

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import BACKWARD, BACKWARD_START, DEAD_ENDS, NONE
+from tensorlens.journal.rows import BACKWARD, BACKWARD_START, DEAD_ENDS, NONE
 from tensorlens.tracer.autopsy import LEAF_SEQUENCE, autopsy, dead_ends, stopped_at
 from tensorlens.tracer.leftovers import note_leftovers
 from tensorlens.tracer.net import caller

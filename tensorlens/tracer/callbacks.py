@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import CALLBACK, NONE
+from tensorlens.journal.rows import CALLBACK, NONE
 from tensorlens.tracer.frames import Sites
 from tensorlens.tracer.functions import Function, Functions, Watch
 from tensorlens.tracer.identity import Identity

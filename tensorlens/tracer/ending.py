@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import END
+from tensorlens.journal.rows import END
 from tensorlens.tracer.module_tree import MAX_ITEMS, module_tensors, own_attributes
 from tensorlens.tracer.recorder import Recorder
 from tensorlens.tracer.texts import short_text

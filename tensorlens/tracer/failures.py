@@ -6,7 +6,7 @@ from typing import Any
 
 import torch.utils.checkpoint
 
-from tensorlens.journal import ARGUMENTS, FAILURE, NONE, VALUES
+from tensorlens.journal.rows import ARGUMENTS, FAILURE, NONE, VALUES
 from tensorlens.tracer import ops
 from tensorlens.tracer.hot import Hot
 from tensorlens.tracer.net import safe_text

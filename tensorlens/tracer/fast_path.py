@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import NONE
+from tensorlens.journal.rows import NONE
 from tensorlens.tracer import ops
 from tensorlens.tracer.frames import frame_at
 from tensorlens.tracer.net import pass_over

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import NOTICED
+from tensorlens.journal.rows import NOTICED
 from tensorlens.records.reference import FORMULAS
 from tensorlens.tracer.fast_path import ATOMS
 from tensorlens.tracer.identity import PLAIN

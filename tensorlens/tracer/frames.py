@@ -18,7 +18,7 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any
 from zipimport import zipimporter
 
-from tensorlens.journal import SITE, SOURCE
+from tensorlens.journal.rows import SITE, SOURCE
 from tensorlens.records.source import lines_of
 from tensorlens.tracer.hidden_frames import is_ours
 from tensorlens.tracer.sightings import Sightings

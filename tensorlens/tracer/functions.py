@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any
 
-from tensorlens.journal import CALLBACK, NONE
+from tensorlens.journal.rows import CALLBACK, NONE
 from tensorlens.tracer.frames import Sites
 from tensorlens.tracer.room import is_short
 

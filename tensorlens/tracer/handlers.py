@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.nn.parameter import is_lazy
 
-from tensorlens.journal import MODE, NONE
+from tensorlens.journal.rows import MODE, NONE
 from tensorlens.tracer import ops
 from tensorlens.tracer.frames import frame_at
 from tensorlens.tracer.identity import PLAIN

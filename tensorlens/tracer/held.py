@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import NOTICED
+from tensorlens.journal.rows import NOTICED
 
 FIRST = 5  # the round at which to look first
 FEWEST = 3  # tensors

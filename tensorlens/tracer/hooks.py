@@ -12,7 +12,7 @@ import torch
 from torch._library.custom_ops import CustomOpDef
 from torch.autograd.function import BackwardCFunction, Function, _HookMixin
 
-from tensorlens.journal import NONE
+from tensorlens.journal.rows import NONE
 from tensorlens.tracer import module_hooks
 from tensorlens.tracer.callbacks import Run, Watched
 from tensorlens.tracer.hidden_frames import is_ours

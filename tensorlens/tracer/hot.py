@@ -1,7 +1,7 @@
 """The path that every op takes: the mode's `__torch_function__`, and the short way through it.
 
 What never varies from one run of a line to the next (site, op, shape, dtype, grad_fn's name, ...) is written once, as a
-PLAN row; a call is then a run of ints in `rows` (`tensorlens.journal` says which). Nothing else is kept of a call, so
+PLAN row; a call is then a run of ints in `rows` (`tensorlens.journal.rows` says which). Nothing else is kept of a call, so
 the garbage collector has nothing to walk. Two kinds of calls go this way:
 
 - a *simple* one, or a *view*: a kernel of torch's C++ side that has a derivative of its own and returns one new tensor,
@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from tensorlens.journal import NEW, NONE, PLAN, WRITTEN
+from tensorlens.journal.rows import NEW, NONE, PLAN, WRITTEN
 from tensorlens.tracer import compiled, ops
 from tensorlens.tracer.fast_path import ATOMS, LongWayError, fast_path
 from tensorlens.tracer.frames import Sites

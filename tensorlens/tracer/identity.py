@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import ALIVE, NONE, STORAGE, TENSOR
+from tensorlens.journal.rows import ALIVE, NONE, STORAGE, TENSOR
 from tensorlens.tracer.originals import untyped_storage
 
 SWEEP = 1024  # new tensors, at the least, between two sweeps: few entries stay near the processor

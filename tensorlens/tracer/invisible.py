@@ -17,7 +17,7 @@ from typing import Any
 
 import torch.overrides
 
-from tensorlens.journal import NONE, NOTICE, VALUES
+from tensorlens.journal.rows import NONE, NOTICE, VALUES
 from tensorlens.tracer.hidden_frames import is_ours
 from tensorlens.tracer.net import Net
 from tensorlens.tracer.recorder import Recorder

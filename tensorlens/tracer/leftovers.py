@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import NONE, NOTICED
+from tensorlens.journal.rows import NONE, NOTICED
 from tensorlens.tracer.autopsy import LEAF_SEQUENCE, check_of, nodes_of, raw_saved_of
 from tensorlens.tracer.net import pass_over
 from tensorlens.tracer.originals import (

@@ -10,7 +10,7 @@ import torch
 from torch.nn.modules import module as modules
 from torch.utils.hooks import BackwardHook
 
-from tensorlens.journal import NONE
+from tensorlens.journal.rows import NONE
 from tensorlens.tracer.callbacks import Callbacks, Watched
 from tensorlens.tracer.net import caller
 from tensorlens.tracer.recorder import Recorder

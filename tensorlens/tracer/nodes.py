@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import NONE, SAME
+from tensorlens.journal.rows import NONE, SAME
 
 MAX_READS = 5_000  # wrappers: freeing a chain of so many needs a small part of a thread's stack
 MAX_KINDS = 50_000  # a program may give a function another text at each call

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.overrides import handle_torch_function, has_torch_function, resolve_name
 
-from tensorlens.journal import SHARED_MEMORY
+from tensorlens.journal.rows import SHARED_MEMORY
 from tensorlens.tracer.frames import frame_at
 
 _QUIET_PROPERTIES = (

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import ASSIGNMENT
+from tensorlens.journal.rows import ASSIGNMENT
 from tensorlens.tracer.net import caller
 from tensorlens.tracer.recorder import Recorder
 from tensorlens.tracer.refusal import held_by

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import NONE, NOTICED
+from tensorlens.journal.rows import NONE, NOTICED
 from tensorlens.tracer.net import Net
 from tensorlens.tracer.recorder import Recorder, version_of
 from tensorlens.tracer.texts import short_text

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import ASSIGNMENT, NONE, VALUES
+from tensorlens.journal.rows import ASSIGNMENT, NONE, VALUES
 from tensorlens.tracer import given, hooks, ops, surroundings
 from tensorlens.tracer.backward import wrap_engine
 from tensorlens.tracer.handlers import note_mode

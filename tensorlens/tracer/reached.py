@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import NOTICED
+from tensorlens.journal.rows import NOTICED
 from tensorlens.tracer.module_tree import module_tensors, own_attributes
 from tensorlens.tracer.net import Net
 from tensorlens.tracer.sightings import names_of

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch.utils import checkpoint
 
-from tensorlens.journal import NONE, NOTICED
+from tensorlens.journal.rows import NONE, NOTICED
 from tensorlens.records.observations import RECOMPUTED
 from tensorlens.tracer.identity import is_fake
 from tensorlens.tracer.net import Net

@@ -1,6 +1,6 @@
 """The long way of a torch call, for whatever `hot` has no short way for, and what else becomes a row.
 
-Rows are plain tuples of ints and strings (`tensorlens.journal` says which and turns them into a `Trace`); nothing in
+Rows are plain tuples of ints and strings (`tensorlens.journal.rows` says which and turns them into a `Trace`); nothing in
 them keeps a tensor, a gradient or a node alive. What the mode can't see has its ways in in `patches.py`.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import CALL, GAP, NONE, WITHIN
+from tensorlens.journal.rows import CALL, GAP, NONE, WITHIN
 from tensorlens.tracer import ops
 from tensorlens.tracer.callbacks import Callbacks
 from tensorlens.tracer.failures import Failures

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 import torch.utils.checkpoint
 
-from tensorlens.journal import CHANGE, NONE, REGION
+from tensorlens.journal.rows import CHANGE, NONE, REGION
 from tensorlens.tracer import bytecode
 from tensorlens.tracer.frames import NOWHERE
 from tensorlens.tracer.handlers import switch_site

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 import tensorlens
-from tensorlens.journal import CLAIM, NONE, OUTCOME, VERSIONS
+from tensorlens.journal.rows import CLAIM, NONE, OUTCOME, VERSIONS
 from tensorlens.tracer.ending import write_end
 from tensorlens.tracer.invisible import hide, invisible, strip
 from tensorlens.tracer.net import Net

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import PASS, UNCOMPARED
+from tensorlens.journal.rows import PASS, UNCOMPARED
 from tensorlens.records import reference
 from tensorlens.tracer.net import Net, safe_text
 from tensorlens.tracer.originals import (

@@ -17,8 +17,8 @@ import torch
 
 from tensorlens import __version__
 from tensorlens.diagnostics import diagnose
-from tensorlens.journal import NONE, OUTCOME, VERSIONS
-from tensorlens.reader import Reader
+from tensorlens.journal.reader import Reader
+from tensorlens.journal.rows import NONE, OUTCOME, VERSIONS
 from tensorlens.records import model
 from tensorlens.tracer.ending import write_end
 from tensorlens.tracer.installation import Installation

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import NONE, NOTICED
+from tensorlens.journal.rows import NONE, NOTICED
 from tensorlens.tracer.targets import STARRED
 
 MAX_ITEMS = 16

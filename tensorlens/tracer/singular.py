@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import NOTICED
+from tensorlens.journal.rows import NOTICED
 from tensorlens.tracer import ops
 from tensorlens.tracer.autopsy import LEAF_SEQUENCE, nodes_of, raw_saved_of
 from tensorlens.tracer.originals import detach, every, isfinite, isnan, numel, ones, some, total

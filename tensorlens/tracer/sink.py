@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from tensorlens import overflow
-from tensorlens.journal import GAP, NONE, pack
+from tensorlens.journal import overflow
+from tensorlens.journal.rows import GAP, NONE, pack
 
 INTERVAL = 0.2  # seconds
 _SCROLL_ALL = b"\x1b7\x1b[r\x1b8"  # every row of the terminal scrolls again; the cursor stays where it was

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch.autograd.profiler import record_function
 
-from tensorlens.journal import NONE, NOTHING, PLAN, WRITTEN
+from tensorlens.journal.rows import NONE, NOTHING, PLAN, WRITTEN
 from tensorlens.tracer import ops
 from tensorlens.tracer.identity import PLAIN
 from tensorlens.tracer.net import caller

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import values_text
+from tensorlens.journal.rows import values_text
 from tensorlens.tracer.identity import text_of
 from tensorlens.tracer.originals import numel, tolist
 from tensorlens.tracer.unheard import hears

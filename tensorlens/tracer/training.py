@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import NONE, NOTICED
+from tensorlens.journal.rows import NONE, NOTICED
 from tensorlens.tracer.held import Held
 from tensorlens.tracer.net import Net, caller
 from tensorlens.tracer.reached import Reached

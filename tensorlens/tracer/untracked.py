@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import NONE, NOTICED
+from tensorlens.journal.rows import NONE, NOTICED
 from tensorlens.tracer.between import Place, changed_between, place_of
 from tensorlens.tracer.guards import Guards
 from tensorlens.tracer.originals import data_ptr, untyped_storage

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal import NONE
+from tensorlens.journal.rows import NONE
 from tensorlens.tracer.between import Place
 from tensorlens.tracer.identity import is_fake
 from tensorlens.tracer.originals import data_ptr, element_size, numel, stride, untyped_storage

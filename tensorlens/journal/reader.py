@@ -1,4 +1,4 @@
-"""From the rows of a journal (`tensorlens.journal`) to a `Trace`."""
+"""From the rows of a journal (`tensorlens.journal.rows`) to a `Trace`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import replace
 from itertools import count, repeat
 from typing import Any
 
-from tensorlens.assembly import MODES, Assembly, Info, Plan, accesses, optional, state_of
-from tensorlens.journal import BROKEN, CALL, NONE, rows_of, values_text
+from tensorlens.journal.retention import WINDOW, Window
+from tensorlens.journal.rows import BROKEN, CALL, NONE, rows_of, values_text
+from tensorlens.journal.trace_builder import MODES, Assembly, Info, Plan, accesses, optional, state_of
 from tensorlens.records import callbacks, claim, failure_context, model, observations, reference
 from tensorlens.records.error_messages import classify
 from tensorlens.records.model import Gradient, Write
 from tensorlens.records.source import column_of, line_at
-from tensorlens.window import WINDOW, Window
 
 
 def _shown(values: Any) -> str | None:

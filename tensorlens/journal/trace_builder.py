@@ -10,11 +10,11 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
 
-from tensorlens.journal import NEW, NONE, NOTHING, SAME, WRITTEN
+from tensorlens.journal.retention import Raw, Window, is_short, tensors_of
+from tensorlens.journal.rows import NEW, NONE, NOTHING, SAME, WRITTEN
 from tensorlens.records import model
 from tensorlens.records.invariants import REFERENCES
 from tensorlens.records.model import Access, Mode, State, Write
-from tensorlens.window import Raw, Window, is_short, tensors_of
 
 MODES: tuple[Mode, ...] = ("grad", "no_grad", "inference")
 
