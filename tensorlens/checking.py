@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from tensorlens import interpreter
 from tensorlens.errors import TensorLensError, UsageError
 from tensorlens.lessons import Lesson, lessons
 from tensorlens.records import claim_syntax
 from tensorlens.records.claim import Claim, says_may
+from tensorlens.runner import python_process
 from tensorlens.statements import STATEMENTS, Statement
 
 Verdict = Literal["holds", "holds only if", "refuted", "not reached"]
@@ -92,7 +92,7 @@ def claimed(lesson: Lesson) -> set[str]:
 
 def _run(chosen: Sequence[Lesson]) -> tuple[str, list[list[Claim]]]:
     """The version of torch, and the claims of each lesson, from a child process that ran them all."""
-    command = interpreter.command(_BEGIN)
+    command = python_process.command(_BEGIN)
     paths = json.dumps([str(lesson.path) for lesson in chosen])
     try:
         ran = subprocess.run(command, input=paths, capture_output=True, text=True, timeout=_SECONDS, check=True)

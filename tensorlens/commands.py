@@ -23,8 +23,8 @@ INTERRUPTED = 130
 
 
 def _is_watched() -> bool:
-    from tensorlens.live import can_show
-    from tensorlens.ranks import is_first_here, rank_in
+    from tensorlens.runner.progress_line import can_show
+    from tensorlens.runner.ranks import is_first_here, rank_in
 
     return sys.stdout.isatty() and can_show(sys.stderr.fileno()) and is_first_here(rank_in(os.environ))
 
@@ -81,7 +81,7 @@ def explain(
 ) -> int:
     """`explain SCRIPT [ARGS…]`, `explain -m MODULE [ARGS…]`, `explain - [ARGS…]`."""
     from tensorlens import trailing
-    from tensorlens.runner import RunOptions, Target, run_and_tell
+    from tensorlens.runner.launch import RunOptions, Target, run_and_tell
 
     if module is None and not arguments:
         raise UsageError("explain what? Give a script, - for standard input, or -m and a module")
@@ -117,7 +117,7 @@ def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout:
     """`run NAME…`, `run PATH`, `run --all`: one report after the other, the worst exit code of all."""
     from tensorlens import lessons
     from tensorlens.render.lesson_texts import before_report, before_script, claims_of_all, joined
-    from tensorlens.runner import RunOptions, Target, run_and_tell
+    from tensorlens.runner.launch import RunOptions, Target, run_and_tell
 
     wanted = [lesson.name for lesson in lessons.lessons()] if everything else list(names)
     if not wanted:

@@ -67,7 +67,7 @@ class Output:
 
     def of_rank(self) -> Output:
         """The same for a process of a distributed run: each writes a file of its own."""
-        from tensorlens.ranks import own_file, rank_in
+        from tensorlens.runner.ranks import own_file, rank_in
 
         rank = rank_in(os.environ)
         return self if rank is None or self.path is None else replace(self, path=own_file(self.path, rank))

@@ -12,11 +12,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tensorlens.following import Follower
 from tensorlens.journal.reader import Reader
 from tensorlens.journal.rows import pack, unpack
 from tensorlens.output import Output
 from tensorlens.records.model import Script
+from tensorlens.runner.follow import Follower
 from tensorlens.telling import Told, teller
 
 WHOLE = (-1, -2, 0, 1, 2, 7, 2**31, 2**62, -(2**63), 10**30)

@@ -21,7 +21,7 @@ from endings import CALLS, FOLDER, PROGRAMS, gaps, read, told, try_out
 
 from tensorlens.records.invariants import check
 from tensorlens.records.model import Call
-from tensorlens.runner import RunOptions, Target, run_script
+from tensorlens.runner.launch import RunOptions, Target, run_script
 
 SECONDS = 120
 LOST = 1.0  # seconds of recording that a killed process may lose

@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 
 from tensorlens.records.model import Call, Trace
-from tensorlens.runner import RunOptions, Target, run_and_tell
+from tensorlens.runner.launch import RunOptions, Target, run_and_tell
 
 LEAVES_SLOWLY = """
     import atexit, pathlib, time

@@ -14,12 +14,12 @@ from forged_trace import EDITS
 from traces import written_alias
 from warm import Warm
 
-from tensorlens.following import Follower
 from tensorlens.journal import rows as journal
 from tensorlens.journal.reader import Reader
 from tensorlens.journal.rows import BROKEN, CALL, GAP, PLAN, pack, unpack
 from tensorlens.records.model import Gap, Script, Trace
 from tensorlens.records.trace_file import dumps
+from tensorlens.runner.follow import Follower
 
 HERE = Path(__file__).parent
 PROGRAM = HERE / "data" / "entrances.py"

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from tensorlens import live
-from tensorlens.live import LiveLine
+from tensorlens.runner import progress_line
+from tensorlens.runner.progress_line import LiveLine
 
 TAKE_TERMINAL = """\
 import fcntl, os, sys, termios
@@ -117,7 +117,7 @@ def test_the_terminal_is_whole_again_after_ctrl_c(terminal: tuple[int, int], scr
 
 
 def test_no_line_where_standard_error_is_no_terminal(terminal: tuple[int, int], script: Path) -> None:
-    script.write_text(f"import torch, time\ntorch.ones(2)\ntime.sleep({live.AFTER + 1})\n", encoding="utf-8")
+    script.write_text(f"import torch, time\ntorch.ones(2)\ntime.sleep({progress_line.AFTER + 1})\n", encoding="utf-8")
     with open(script.with_name("errors"), "wb") as errors:
         text = explained(terminal, script, lambda text, pid: None, errors.fileno())
     assert "exit code 0" in text
@@ -129,8 +129,8 @@ def test_a_program_that_takes_the_terminal_over_is_left_alone(
     terminal: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watched, program = terminal
-    monkeypatch.setattr(live, "AFTER", 0.0)
-    monkeypatch.setattr(live, "EVERY", 0.0)
+    monkeypatch.setattr(progress_line, "AFTER", 0.0)
+    monkeypatch.setattr(progress_line, "EVERY", 0.0)
     monkeypatch.setattr(os, "tcgetpgrp", lambda descriptor: os.getpgrp())
     line = LiveLine(program)
     line.show(1)
@@ -147,7 +147,7 @@ def test_a_program_that_takes_the_terminal_over_is_left_alone(
 
 def test_a_low_terminal_has_no_row_to_spare(terminal: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     watched, program = terminal
-    monkeypatch.setattr(live, "AFTER", 0.0)
+    monkeypatch.setattr(progress_line, "AFTER", 0.0)
     monkeypatch.setattr(os, "tcgetpgrp", lambda descriptor: os.getpgrp())
     termios.tcsetwinsize(program, (4, 80))
     line = LiveLine(program)

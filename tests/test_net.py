@@ -20,7 +20,7 @@ import tensorlens
 from tensorlens.records.invariants import check
 from tensorlens.records.model import Gap
 from tensorlens.records.reference import Reference, attach
-from tensorlens.runner import RunOptions, Target, run_script
+from tensorlens.runner.launch import RunOptions, Target, run_script
 from tensorlens.tracer import net, patches
 
 DATA = Path(__file__).parent / "data"

@@ -15,11 +15,11 @@ from traces import written_alias
 
 from tensorlens.diagnostics import diagnose
 from tensorlens.output import Output
-from tensorlens.ranks import own_file, rank_in
 from tensorlens.records.model import Gap, Rank, Report
 from tensorlens.records.trace_file import load
 from tensorlens.render import render
-from tensorlens.runner import Target, run_script
+from tensorlens.runner.launch import Target, run_script
+from tensorlens.runner.ranks import own_file, rank_in
 from tensorlens.tracer.processes import _runs_python, _words
 
 SCHEMA = json.loads((Path(__file__).parents[1] / "docs" / "report.schema.json").read_text())

@@ -15,7 +15,7 @@ from tensorlens.errors import UsageError
 from tensorlens.journal.rows import GAP, pack, unpack
 from tensorlens.records.invariants import check
 from tensorlens.records.model import Call, Gap, Trace
-from tensorlens.runner import RunOptions, Target, run_script
+from tensorlens.runner.launch import RunOptions, Target, run_script
 
 PRELUDE = "import torch\nx = torch.ones(2)\ny = x * 2\n"
 
@@ -146,7 +146,9 @@ def test_a_module_and_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyP
     trace = run_script(Target("module", "pack"), RunOptions())
     assert (trace.script.outcome, ops(trace)) == ("ok", ["torch.zeros"])
     assert trace.sites[0].span.file.endswith("__main__.py")
-    code = "from tensorlens.runner import *; t = run_script(Target('stdin', '-')); print(len(t.events), t.sources)"
+    code = (
+        "from tensorlens.runner.launch import *; t = run_script(Target('stdin', '-')); print(len(t.events), t.sources)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code], input="import torch\ntorch.ones(1)\n", capture_output=True, text=True, check=False
     )

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tensorlens.interpreter import options
 from tensorlens.records.model import Gap
 from tensorlens.records.trace_file import load
-from tensorlens.runner import Target, run_script
+from tensorlens.runner.launch import Target, run_script
+from tensorlens.runner.python_process import options
 
 CONSOLE = "import os, sys; os.chdir(sys.argv.pop(1)); sys.path.remove(''); from tensorlens.cli import main; main()"
 HOSTILE = """

@@ -24,7 +24,7 @@ from tensorlens.journal.rows import BROKEN, GAP, LOST, pack, unpack
 from tensorlens.records.model import Call, Gap
 from tensorlens.records.trace_file import loads
 from tensorlens.render import render
-from tensorlens.runner import Target, run_script
+from tensorlens.runner.launch import Target, run_script
 from tensorlens.tracer.sink import Sink
 
 SOURCE = "a = f()\nout = a.sigmoid()\nc = out.detach()\nc.zero_()\nout.sum().backward()\n"

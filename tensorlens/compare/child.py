@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TextIO
 
-from tensorlens import interpreter
 from tensorlens.compare.records import Answer, Input, Operand, input_from
 from tensorlens.errors import UsageError
+from tensorlens.runner import python_process
 
 STARTS = 12  # children started at most
 CRASHES = 3  # of one operand; then it is left as far as it came
@@ -113,7 +113,7 @@ class _Child:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            interpreter.command(_BEGIN),
+            python_process.command(_BEGIN),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -16,7 +16,7 @@ from tensorlens.errors import UsageError
 from tensorlens.paths import is_file
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.summary import script_source
-from tensorlens.runner import RunOptions, Target, run_script
+from tensorlens.runner.launch import RunOptions, Target, run_script
 
 if TYPE_CHECKING:
     from tensorlens.guide import Guided

@@ -14,9 +14,9 @@ from typing import IO, Any, Generic, TypeVar
 from tensorlens.journal.overflow import Overflow
 from tensorlens.journal.reader import Reader
 from tensorlens.journal.rows import BROKEN, is_read, unpack
-from tensorlens.live import LiveLine
 from tensorlens.records.invariants import check
 from tensorlens.records.model import Script, Trace
+from tensorlens.runner.progress_line import LiveLine
 
 T = TypeVar("T")
 Load = Callable[[], Callable[[Trace], T]]

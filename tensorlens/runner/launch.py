@@ -15,19 +15,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-from tensorlens import interpreter
 from tensorlens.errors import UsageError
 from tensorlens.journal.overflow import pipe
 from tensorlens.journal.rows import FULL, LOST
 from tensorlens.paths import is_folder
-from tensorlens.streams import repeatable_stdin
-from tensorlens.targets import Target as Target
-from tensorlens.targets import check_target
+from tensorlens.runner import python_process
+from tensorlens.runner.stdin_replay import repeatable_stdin
+from tensorlens.runner.targets import Target as Target
+from tensorlens.runner.targets import check_target
 
 if TYPE_CHECKING:  # imported when the program has been started
-    from tensorlens.following import Follower, Load
     from tensorlens.journal.reader import Reader
     from tensorlens.records.model import Script, Trace
+    from tensorlens.runner.follow import Follower, Load
 
 _BEGIN = """\
 import signal
@@ -123,10 +123,10 @@ def _recorded(target: Target, child: _Child, load: Load[T]) -> tuple[Reader, _En
     with _journal() as journal:
         process = _start(target, child, journal)
         with _signals_go_to(process) as signals:
-            from tensorlens.following import Follower
             from tensorlens.journal.overflow import Overflow
             from tensorlens.journal.reader import Reader
-            from tensorlens.live import LiveLine
+            from tensorlens.runner.follow import Follower
+            from tensorlens.runner.progress_line import LiveLine
 
             reader = Reader(_script(target))
             live = LiveLine(sys.stderr.fileno()) if child.options.live else None
@@ -176,8 +176,8 @@ def _new_file() -> tuple[int, str]:
 
 
 def _script(target: Target) -> Script:
-    from tensorlens.ranks import rank_in
     from tensorlens.records.model import Script
+    from tensorlens.runner.ranks import rank_in
 
     folder = os.path.abspath(target.name) if target.kind == "file" else os.getcwd()
     if target.kind == "file" and not is_folder(Path(folder)):
@@ -197,7 +197,7 @@ def _start(target: Target, how: _Child, journal: _Journal) -> subprocess.Popen[b
     options = how.options
     config: dict[str, Any] = {"kind": target.kind, "name": target.name, "argv": target.argv, "claims": options.claims}
     config |= {"live": options.live, "spare": journal.pipe, **how.comparison}
-    command = interpreter.command(_BEGIN, str(journal.descriptor), json.dumps(config))
+    command = python_process.command(_BEGIN, str(journal.descriptor), json.dumps(config))
     sys.stdout.flush()
     unheard = subprocess.DEVNULL if how.comparison.get("copies") else None
     out: Any = sys.stderr.fileno() if options.stdout_to_stderr and unheard is None else unheard
