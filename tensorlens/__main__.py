@@ -1,6 +1,6 @@
 """`python -m tensorlens`."""
 
-from tensorlens.cli import main
+from tensorlens.cli.app import main
 
 if __name__ == "__main__":
     main()

@@ -12,12 +12,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tensorlens.cli.output import Output
+from tensorlens.cli.report import Told, teller
 from tensorlens.journal.reader import Reader
 from tensorlens.journal.rows import pack, unpack
-from tensorlens.output import Output
 from tensorlens.records.model import Script
 from tensorlens.runner.follow import Follower
-from tensorlens.telling import Told, teller
 
 WHOLE = (-1, -2, 0, 1, 2, 7, 2**31, 2**62, -(2**63), 10**30)
 SECONDS = 20.0

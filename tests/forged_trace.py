@@ -14,11 +14,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tensorlens.cli.output import Output
+from tensorlens.cli.report import teller
 from tensorlens.errors import TraceFileError
-from tensorlens.output import Output
 from tensorlens.records.trace_file import loads
 from tensorlens.render import RENDERERS
-from tensorlens.telling import teller
 
 HUGE = 2**63
 MANY = 20_000

@@ -21,12 +21,12 @@ from tensorlens.course.curriculum import course
 from tensorlens.lessons import lessons
 from tensorlens.records import trace_file
 
-WITHOUT_TORCH = "import sys; sys.modules['torch'] = None; from tensorlens.cli import main; main()"
+WITHOUT_TORCH = "import sys; sys.modules['torch'] = None; from tensorlens.cli.app import main; main()"
 
 LOADED = """\
 import sys
-from tensorlens.commands import guarded
-from tensorlens.cli import app
+from tensorlens.cli.commands import guarded
+from tensorlens.cli.app import app
 guarded(app)
 print(*sys.modules, file=sys.stderr)
 """
@@ -200,7 +200,7 @@ def test_shells_complete_commands_lessons_and_codes(line: str, answer: str) -> N
     words = f"tensorlens {line}"
     ended = tensorlens(
         code="import sys; sys.argv[0] = 'tensorlens'; sys.modules['torch'] = None\n"
-        "from tensorlens.cli import main; main()",
+        "from tensorlens.cli.app import main; main()",
         _TENSORLENS_COMPLETE="complete_bash",
         COMP_WORDS=words,
         COMP_CWORD=str(words.count(" ")),
@@ -427,7 +427,7 @@ def test_interrupted(tmp_path: Path) -> None:
     assert stderr.splitlines()[-1] == "KeyboardInterrupt"
 
 
-BUG = "import tensorlens.course.curriculum as course\ncourse.course = None\nfrom tensorlens.cli import main; main()"
+BUG = "import tensorlens.course.curriculum as course\ncourse.course = None\nfrom tensorlens.cli.app import main; main()"
 
 
 def test_a_bug_of_ours_says_so() -> None:

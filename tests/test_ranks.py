@@ -13,8 +13,8 @@ import jsonschema
 import pytest
 from traces import written_alias
 
+from tensorlens.cli.output import Output
 from tensorlens.diagnostics import diagnose
-from tensorlens.output import Output
 from tensorlens.records.model import Gap, Rank, Report
 from tensorlens.records.trace_file import load
 from tensorlens.render import render

@@ -16,7 +16,7 @@ from tensorlens.records.trace_file import load
 from tensorlens.runner.launch import Target, run_script
 from tensorlens.runner.python_process import options
 
-CONSOLE = "import os, sys; os.chdir(sys.argv.pop(1)); sys.path.remove(''); from tensorlens.cli import main; main()"
+CONSOLE = "import os, sys; os.chdir(sys.argv.pop(1)); sys.path.remove(''); from tensorlens.cli.app import main; main()"
 HOSTILE = """
     collections enum functools gc io json marshal multiprocessing numpy os queue random re rich runpy signal site
     subprocess tempfile tensorlens threading tokenize torch types typer typing unicodedata warnings zipfile zlib

@@ -19,7 +19,7 @@ from tensorlens.render.summary import script_source
 from tensorlens.runner.launch import RunOptions, Target, run_script
 
 if TYPE_CHECKING:
-    from tensorlens.guide import Guided
+    from tensorlens.cli.guide import Guided
 
 
 def begin(name: str, way: Way, how: Guided, options: RenderOptions, write: Callable[[str], None]) -> int:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from traces import FILE, written_alias
 
 from fuzzing.programs import HOSTILE
-from tensorlens.cli import called
-from tensorlens.commands import guarded
+from tensorlens.cli.app import called
+from tensorlens.cli.commands import guarded
 from tensorlens.records.error_messages import entries
 from tensorlens.records.model import Edit, Fix, Label, Report, Span
 

@@ -14,7 +14,7 @@ from tensorlens.render import RENDERERS, render
 from tensorlens.statements import STATEMENTS
 
 if TYPE_CHECKING:
-    from tensorlens.output import Output
+    from tensorlens.cli.output import Output
 
 INTERRUPTED = 130
 

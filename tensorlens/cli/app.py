@@ -17,10 +17,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from tensorlens import commands, guide
+from tensorlens.cli import commands, guide
+from tensorlens.cli.fast_typer import Command, Group
+from tensorlens.cli.output import Output
 from tensorlens.errors import UsageError
-from tensorlens.output import Output
-from tensorlens.parameters import Command, Group
 
 _WrongUse: Any = typer.BadParameter.__base__  # of all that typer says of a command line
 

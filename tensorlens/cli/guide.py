@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tensorlens.cli.output import Output, print_out
 from tensorlens.errors import UsageError
-from tensorlens.output import Output, print_out
 
 if TYPE_CHECKING:
     from tensorlens.course.progress import Way

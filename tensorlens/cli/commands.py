@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tensorlens import __version__
+from tensorlens.cli.output import Output, print_out
 from tensorlens.errors import TensorLensError, UsageError
-from tensorlens.output import Output, print_out
 
 if TYPE_CHECKING:
+    from tensorlens.cli.report import Told
     from tensorlens.records.claim import Claim
     from tensorlens.records.model import Trace
-    from tensorlens.telling import Told
 
 INTERRUPTED = 130
 
@@ -80,12 +80,12 @@ def explain(
     module: str | None, arguments: Sequence[str], output: Output, timeout: float | None, reference: bool = False
 ) -> int:
     """`explain SCRIPT [ARGS…]`, `explain -m MODULE [ARGS…]`, `explain - [ARGS…]`."""
-    from tensorlens import trailing
+    from tensorlens.cli import trailing_options
     from tensorlens.runner.launch import RunOptions, Target, run_and_tell
 
     if module is None and not arguments:
         raise UsageError("explain what? Give a script, - for standard input, or -m and a module")
-    tail = trailing.split(arguments if module is not None else arguments[1:])
+    tail = trailing_options.split(arguments if module is not None else arguments[1:])
     output = Output(tail.format or output.format, tail.output or output.path, tail.width or output.width).of_rank()
     if module is not None:
         target = Target("module", module, tail.argv)
@@ -160,8 +160,8 @@ def new_lesson(path: Path) -> int:
 
 def view(path: Path, output: Output) -> int:
     """`view TRACE.json`: the report of a saved trace."""
+    from tensorlens.cli.report import teller
     from tensorlens.records.trace_file import load
-    from tensorlens.telling import teller
 
     told = teller(output)(load(path))
     output.write(told.text)
@@ -170,7 +170,7 @@ def view(path: Path, output: Output) -> int:
 
 def _teller(output: Output, lesson: str = "", bundled: bool = True) -> Callable[[Trace], Told]:
     """Called once the program has been started, which takes longer than these imports."""
-    from tensorlens.telling import teller
+    from tensorlens.cli.report import teller
 
     return teller(output, lesson, bundled)
 
