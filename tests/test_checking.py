@@ -9,18 +9,18 @@ from typing import Literal
 
 import pytest
 
-from tensorlens import checking
-from tensorlens.checking import Checked, check_documented, summed_up
 from tensorlens.errors import TensorLensError, UsageError
-from tensorlens.lessons import find, lessons
+from tensorlens.lessons import check_statements
+from tensorlens.lessons.article_statements import Statement
+from tensorlens.lessons.bundled import find, lessons
+from tensorlens.lessons.check_statements import Checked, check_documented, summed_up
+from tensorlens.lessons.lesson_texts import claims_of_all
+from tensorlens.lessons.statement_report import render_claims
 from tensorlens.records.claim import Claim, condition_text
 from tensorlens.records.source import width
-from tensorlens.render.claims import render_claims
-from tensorlens.render.lesson_texts import claims_of_all
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.summary import failed_claims
 from tensorlens.render.terminal import claim_lines
-from tensorlens.statements import Statement
 
 STATEMENT = Statement("900-1", "900", "`a|b` is [x]_y_ <z>", "one *part* of it")
 
@@ -237,7 +237,7 @@ def test_an_article_is_checked_by_running_its_lessons(capfd: pytest.CaptureFixtu
 
 
 def test_lessons_that_cannot_be_run_are_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checking, "_BEGIN", "raise ModuleNotFoundError('No module named torch')")
+    monkeypatch.setattr(check_statements, "_BEGIN", "raise ModuleNotFoundError('No module named torch')")
     with pytest.raises(TensorLensError) as caught:
         check_documented("003")
     assert str(caught.value) == "the lessons could not be run: ModuleNotFoundError: No module named torch"

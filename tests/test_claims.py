@@ -18,11 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensorlens.errors import UsageError
-from tensorlens.lessons import Announced, announced, find, is_bundled, lessons
+from tensorlens.lessons.bundled import Announced, announced, find, is_bundled, lessons
+from tensorlens.lessons.starter import write_starter
 from tensorlens.records import claim_syntax
 from tensorlens.records.claim import Claim
 from tensorlens.records.source import tree_of
-from tensorlens.starter import write_starter
 from tensorlens.tracer.claims import ClaimChecker
 
 LESSONS = [lesson.path for lesson in lessons()]

@@ -17,8 +17,8 @@ from fuzzing.texts import said_by
 from traces import written_alias
 
 from tensorlens import load
-from tensorlens.course.curriculum import course
-from tensorlens.lessons import lessons
+from tensorlens.lessons.bundled import lessons
+from tensorlens.lessons.course.curriculum import course
 from tensorlens.records import trace_file
 
 WITHOUT_TORCH = "import sys; sys.modules['torch'] = None; from tensorlens.cli.app import main; main()"
@@ -427,7 +427,7 @@ def test_interrupted(tmp_path: Path) -> None:
     assert stderr.splitlines()[-1] == "KeyboardInterrupt"
 
 
-BUG = "import tensorlens.course.curriculum as course\ncourse.course = None\nfrom tensorlens.cli.app import main; main()"
+BUG = "import tensorlens.lessons.course.curriculum as course\ncourse.course = None\nfrom tensorlens.cli.app import main; main()"
 
 
 def test_a_bug_of_ours_says_so() -> None:

@@ -15,12 +15,12 @@ import pytest
 from daily import one_in
 from warm import Warm
 
-from tensorlens import statements
-from tensorlens.course import asking, curriculum, session, talk, words
-from tensorlens.course.progress import Place, state_file
-from tensorlens.course.questions import DONT_KNOW, Question, questions, without_comments
 from tensorlens.errors import UsageError
-from tensorlens.lessons import lessons
+from tensorlens.lessons import article_statements
+from tensorlens.lessons.bundled import lessons
+from tensorlens.lessons.course import conversation, course_texts, curriculum, lesson_session, prompts
+from tensorlens.lessons.course.progress import Place, state_file
+from tensorlens.lessons.course.questions import DONT_KNOW, Question, questions, without_comments
 from tensorlens.records import error_messages
 from tensorlens.records.claim import Claim
 from tensorlens.records.model import Trace
@@ -29,7 +29,7 @@ from tensorlens.render.options import RenderOptions
 LESSONS = {lesson.name: lesson for lesson in lessons()}
 CODES = {entry.code for entry in error_messages.entries()}
 
-STATEMENTS = {statement.id: statement.text for statement in statements.STATEMENTS}
+STATEMENTS = {statement.id: statement.text for statement in article_statements.STATEMENTS}
 
 Traced = Callable[[str], Trace]
 
@@ -45,15 +45,15 @@ def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
-def ran(traced: Traced, name: str, way: str = "quiz") -> talk.Ran:
+def ran(traced: Traced, name: str, way: str = "quiz") -> conversation.Ran:
     source = LESSONS[name].path.read_text(encoding="utf-8")
     place = Place("quiz" if way == "quiz" else "step", name, source)
-    return talk.Ran(name, traced(name), "", place)
+    return conversation.Ran(name, traced(name), "", place)
 
 
 def gone_through(traced: Traced, name: str, way: str, answers: list[str]) -> int:
-    screen = talk.Screen(RenderOptions(80), lambda text: print(text, end=""))
-    return session.go_through(ran(traced, name, way), "quiz" if way == "quiz" else "step", answers, screen)
+    screen = conversation.Screen(RenderOptions(80), lambda text: print(text, end=""))
+    return lesson_session.go_through(ran(traced, name, way), "quiz" if way == "quiz" else "step", answers, screen)
 
 
 def asked_of(traced: Traced, name: str) -> tuple[Question, ...]:
@@ -207,12 +207,12 @@ def test_a_quiz_gives_nothing_away_and_knows_the_answers(
     assert not [text for text in ["#:", *comments, LESSONS[name].teaches[:40]] if text in before]
     assert "saved: " not in before
     talk = re.split(r"^\d+ of \d+  ", before, flags=re.MULTILINE)[1:]
-    assert len(talk) == len(asked)
-    for said, question, following in zip(talk, asked, asked[1:], strict=False):
+    assert len(conversation) == len(asked)
+    for said, question, following in zip(conversation, asked, asked[1:], strict=False):
         assert "seen: " not in said or question.last != following.last
     for number, question in enumerate(asked):
         ending = question.kind == "ending" and STATEMENTS.get(question.claim.id or "")
-        assert not ending or ending not in " ".join("".join(talk[:number]).split())
+        assert not ending or ending not in " ".join("".join(conversation[:number]).split())
 
 
 def test_a_quiz_counts_and_says_what_to_read(traced: Traced, capsys: pytest.CaptureFixture[str]) -> None:
@@ -262,11 +262,11 @@ def test_added_gradients_are_read_about_where_they_were_added() -> None:
 
 def test_the_words_are_explained(traced: Traced, capsys: pytest.CaptureFixture[str]) -> None:
     for stage in curriculum.STAGES[:3]:
-        assert words.of_lesson(stage.lessons[0])
-        assert not words.of_lesson(stage.lessons[1])
+        assert course_texts.of_lesson(stage.lessons[0])
+        assert not course_texts.of_lesson(stage.lessons[1])
     assert gone_through(traced, "detach-write", "step", ["w", "q"]) == 0
     shown = capsys.readouterr().out
-    assert all(f"\n{word}: " in shown for word, _ in words.every())
+    assert all(f"\n{word}: " in shown for word, _ in course_texts.every())
     assert shown.count("Enter next, b back, 1-") == 2
     assert gone_through(traced, "detach-write", "quiz", ["w", "0", "q"]) == 0
     shown = capsys.readouterr().out
@@ -279,22 +279,22 @@ def test_ctrl_c_ends_a_quiz_with_the_count(
 ) -> None:
     answers = iter(["0"])
 
-    def ask(self: asking.Asking, prompt: str, read: Callable[[str], str]) -> str:
+    def ask(self: prompts.Asking, prompt: str, read: Callable[[str], str]) -> str:
         answer = next(answers, None)
         if answer is None:
             raise KeyboardInterrupt
         return read(answer)
 
-    monkeypatch.setattr(asking.Asking, "ask", ask)
+    monkeypatch.setattr(prompts.Asking, "ask", ask)
     assert gone_through(traced, "detach-write", "quiz", []) == 130
     assert "1 of 1 right so far, 3 left" in capsys.readouterr().out
 
 
 def test_nothing_to_ask(traced: Traced) -> None:
     place = Place("quiz", "mine.py", "a = 1\n")
-    empty = talk.Ran("mine.py", traced("sigmoid"), "", place)
+    empty = conversation.Ran("mine.py", traced("sigmoid"), "", place)
     with pytest.raises(UsageError, match=r"mine\.py has no claims to ask about"):
-        session.go_through(empty, "quiz", [], talk.Screen(RenderOptions(80), print))
+        lesson_session.go_through(empty, "quiz", [], conversation.Screen(RenderOptions(80), print))
 
 
 # --- step by step ---------------------------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ import pytest
 from daily import first_daily
 from warm import Warm
 
-from tensorlens.course.steps import Step, TensorState, steps
-from tensorlens.lessons import Lesson, lessons
+from tensorlens.lessons.bundled import Lesson, lessons
+from tensorlens.lessons.course.steps import Step, TensorState, steps
 from tensorlens.records.model import Call, Trace
 from tensorlens.render.summary import script_file
 

@@ -11,7 +11,7 @@ from warm import Ran, Warm
 
 from tensorlens.diagnostics import diagnose, pages
 from tensorlens.errors import UsageError
-from tensorlens.lessons import lessons
+from tensorlens.lessons.bundled import lessons
 from tensorlens.records import error_messages
 from tensorlens.records.error_messages import classify
 from tensorlens.records.model import Notice, Trace

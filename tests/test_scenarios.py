@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from warm import Ran, Warm
 
-from tensorlens.checking import check_documented, claimed, summed_up
-from tensorlens.lessons import Lesson, lessons
+from tensorlens.lessons.article_statements import STATEMENTS
+from tensorlens.lessons.bundled import Lesson, lessons
+from tensorlens.lessons.check_statements import check_documented, claimed, summed_up
 from tensorlens.records import claim_syntax
 from tensorlens.records.invariants import check
 from tensorlens.records.model import Trace
-from tensorlens.statements import STATEMENTS
 
 LESSONS = lessons()
 ENDS_IN = {

@@ -107,7 +107,7 @@ def explain(
 
 def _no_lesson(path: str) -> None:
     """Say how a lesson is run to somebody who wants a lesson explained."""
-    from tensorlens.lessons import bundled
+    from tensorlens.lessons.bundled import bundled
 
     if not os.path.exists(path) and bundled(path) is not None:
         raise UsageError(f"no such file: {path}; a lesson has this name: tensorlens run {path}")
@@ -115,8 +115,8 @@ def _no_lesson(path: str) -> None:
 
 def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout: float | None) -> int:
     """`run NAME…`, `run PATH`, `run --all`: one report after the other, the worst exit code of all."""
-    from tensorlens import lessons
-    from tensorlens.render.lesson_texts import before_report, before_script, claims_of_all, joined
+    from tensorlens.lessons import bundled as lessons
+    from tensorlens.lessons.lesson_texts import before_report, before_script, claims_of_all, joined
     from tensorlens.runner.launch import RunOptions, Target, run_and_tell
 
     wanted = [lesson.name for lesson in lessons.lessons()] if everything else list(names)
@@ -151,7 +151,7 @@ def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout:
 
 def new_lesson(path: Path) -> int:
     """`new LESSON.py`: write a lesson to begin with."""
-    from tensorlens.starter import write_starter
+    from tensorlens.lessons.starter import write_starter
 
     write_starter(path)
     print_out(f"wrote {shown(str(path))}; run it: tensorlens run {shown(str(path))}\n")
@@ -180,8 +180,8 @@ def _teller(output: Output, lesson: str = "", bundled: bool = True) -> Callable[
 
 def check_statements(article: str | None, output: Output) -> int:
     """`claims [ARTICLE]`: run the lessons that carry the statements, and show what each comes to."""
-    from tensorlens.checking import check_documented
-    from tensorlens.render.claims import render_claims
+    from tensorlens.lessons.check_statements import check_documented
+    from tensorlens.lessons.statement_report import render_claims
 
     checked = check_documented(article)
     output.write(render_claims(checked, output.form, output.options()))

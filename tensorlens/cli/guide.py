@@ -11,7 +11,7 @@ from tensorlens.cli.output import Output, print_out
 from tensorlens.errors import UsageError
 
 if TYPE_CHECKING:
-    from tensorlens.course.progress import Way
+    from tensorlens.lessons.course.progress import Way
 
 _START = """\
 TensorLens runs a PyTorch script and says which tensors share memory, what the
@@ -36,7 +36,7 @@ def show_start() -> int:
 
 def list_lessons(output: Output) -> int:
     """`list`: the lessons in learning order."""
-    from tensorlens.course.curriculum import course
+    from tensorlens.lessons.course.curriculum import course
     from tensorlens.render.lists import render_lessons
 
     output.write(render_lessons(course(), output.form, output.prose_width))
@@ -70,7 +70,7 @@ class Guided:
 
 def go_through(names: Sequence[str], way: Way, how: Guided, output: Output) -> int:
     """`run NAME --step`, `run NAME --quiz`."""
-    from tensorlens.course.begin import begin
+    from tensorlens.lessons.course.start import begin
 
     if len(names) != 1:
         raise UsageError(f"--{way} takes the name of one lesson (tensorlens list shows them)")
@@ -81,7 +81,7 @@ def go_through(names: Sequence[str], way: Way, how: Guided, output: Output) -> i
 
 def lesson_names(begun: str) -> list[str]:
     """What the shell may complete `run` with."""
-    from tensorlens.lessons import lessons
+    from tensorlens.lessons.bundled import lessons
 
     return [lesson.name for lesson in lessons() if lesson.name.startswith(begun)]
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tensorlens import diagnostics
+from tensorlens.lessons.article_statements import STATEMENTS
 from tensorlens.records.claim import Claim
 from tensorlens.records.model import Report, Trace
 from tensorlens.records.trace_file import dumps
 from tensorlens.render import RENDERERS, render
-from tensorlens.statements import STATEMENTS
 
 if TYPE_CHECKING:
     from tensorlens.cli.output import Output

@@ -14,8 +14,8 @@ from tensorlens.render.pages import index, markdown_body, page_markdown, page_te
 from tensorlens.render.text import written
 
 if TYPE_CHECKING:
-    from tensorlens.course.curriculum import Stage
-    from tensorlens.lessons import Lesson
+    from tensorlens.lessons.bundled import Lesson
+    from tensorlens.lessons.course.curriculum import Stage
 
     Course = Sequence[tuple[Stage, Sequence[Lesson]]]
 

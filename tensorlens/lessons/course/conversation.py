@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from tensorlens.course import curriculum, words
-from tensorlens.course.asking import Asking
-from tensorlens.course.progress import Place
+from tensorlens.lessons.course import course_texts, curriculum
+from tensorlens.lessons.course.progress import Place
+from tensorlens.lessons.course.prompts import Asking
 from tensorlens.records.model import Trace
 from tensorlens.records.source import lines_of
 from tensorlens.render.layout import Line, paragraph, to_text
@@ -81,7 +81,7 @@ class Talk:
     def ask(self, asking: Asking, prompt: str, read: Callable[[str], str]) -> str:
         """An answer; `w` explains the words and asks again."""
         while (answer := asking.ask(prompt, lambda typed: "w" if typed.strip().lower() == "w" else read(typed))) == "w":
-            self.explain(words.every())
+            self.explain(course_texts.every())
             self.write([[]])
         return answer
 

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from tensorlens.analysis.phrases import Fact
-from tensorlens.course.questions import DONT_KNOW, Question
-from tensorlens.course.steps import Step, TensorState
+from tensorlens.lessons.course.questions import DONT_KNOW, Question
+from tensorlens.lessons.course.steps import Step, TensorState
 from tensorlens.records.claim import Claim
 from tensorlens.render.layout import Column, Line, paragraph, table
 from tensorlens.render.options import RenderOptions

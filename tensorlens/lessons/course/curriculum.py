@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from tensorlens.lessons import Lesson, lessons
+from tensorlens.lessons.bundled import Lesson, lessons
 from tensorlens.records.error_messages import classify, entries
 
 

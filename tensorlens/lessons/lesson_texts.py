@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tensorlens.lessons import Announced
+from tensorlens.lessons.bundled import Announced
 from tensorlens.records.claim import Claim
 from tensorlens.render.summary import count
 from tensorlens.render.text import safe

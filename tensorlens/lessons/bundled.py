@@ -12,10 +12,10 @@ from functools import cache
 from pathlib import Path
 
 from tensorlens.errors import UsageError
+from tensorlens.lessons.article_statements import ARTICLES, STATEMENTS
 from tensorlens.paths import PACKAGE
 from tensorlens.records import claim_syntax
 from tensorlens.records.source import tree_of
-from tensorlens.statements import ARTICLES, STATEMENTS
 
 _ARTICLE = re.compile(r"^Article: (.+) \(in Chinese\), part (\d+)$", re.MULTILINE)
 _NUMBERED = re.compile(r"\d{3}-\d+")  # as the articles' statements are; other ids are the writer's own

@@ -6,20 +6,20 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from tensorlens.course import curriculum, words
-from tensorlens.course.asking import Asking
-from tensorlens.course.progress import Way
-from tensorlens.course.questions import Question, questions, without_comments
-from tensorlens.course.steps import Step, steps
-from tensorlens.course.talk import Ran, Screen, Talk
 from tensorlens.errors import UsageError
+from tensorlens.lessons.article_statements import STATEMENTS
+from tensorlens.lessons.course import course_texts, curriculum
+from tensorlens.lessons.course import screens as shown
+from tensorlens.lessons.course.conversation import Ran, Screen, Talk
+from tensorlens.lessons.course.progress import Way
+from tensorlens.lessons.course.prompts import Asking
+from tensorlens.lessons.course.questions import Question, questions, without_comments
+from tensorlens.lessons.course.steps import Step, steps
 from tensorlens.records.model import Backward
 from tensorlens.records.source import one_line
-from tensorlens.render import course as shown
 from tensorlens.render.layout import Line
 from tensorlens.render.summary import docstring, final_failure, outcome, script_file
 from tensorlens.render.text import safe
-from tensorlens.statements import STATEMENTS
 
 INTERRUPTED = 130
 _WINDOW = 10  # lines of the script above a step that are shown with it
@@ -35,7 +35,7 @@ class Stepping(Talk):
         title, teaches = docstring(self.ran.trace)
         self.say(f"{self.ran.name}   {len(found)} steps" + (f"   {title}" if title else ""), "heading")
         self.tell(teaches)
-        self.explain(words.of_lesson(self.ran.name))
+        self.explain(course_texts.of_lesson(self.ran.name))
         self.write([[]])
         if found:
             self.say("+ new, * changed by the step", "quiet")

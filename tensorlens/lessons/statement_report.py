@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import groupby
 
-from tensorlens.checking import Checked, Evidence, Finding
 from tensorlens.errors import UsageError
+from tensorlens.lessons.article_statements import ARTICLES
+from tensorlens.lessons.check_statements import Checked, Evidence, Finding
 from tensorlens.records.claim import condition_text
 from tensorlens.records.source import width
 from tensorlens.render.layout import Line, line_width, paragraph, to_text
@@ -16,7 +17,6 @@ from tensorlens.render.marked import code, marked
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.summary import seen_value
 from tensorlens.render.text import cut, pad, safe
-from tensorlens.statements import ARTICLES
 
 _LEAST = 40  # cells
 _VALUE = 60  # cells of a value that are shown; the JSON form has more

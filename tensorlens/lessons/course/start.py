@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tensorlens import lessons
-from tensorlens.course.progress import Place, Way
-from tensorlens.course.session import INTERRUPTED, go_through
-from tensorlens.course.talk import Ran, Screen
 from tensorlens.errors import UsageError
+from tensorlens.lessons import bundled as lessons
+from tensorlens.lessons.course.conversation import Ran, Screen
+from tensorlens.lessons.course.lesson_session import INTERRUPTED, go_through
+from tensorlens.lessons.course.progress import Place, Way
 from tensorlens.paths import is_file
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.summary import script_source

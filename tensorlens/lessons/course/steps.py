@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from tensorlens.analysis.names import Names, names_of
 from tensorlens.analysis.phrases import Fact
 from tensorlens.analysis.story import Section, story
-from tensorlens.course.passed_by import passed_by, raised_in
+from tensorlens.lessons.course.skipped_statements import passed_by, raised_in
 from tensorlens.records import claim_syntax
 from tensorlens.records.claim import Claim
 from tensorlens.records.model import Backward, Call, Event, GradMode, State, Trace

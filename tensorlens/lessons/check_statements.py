@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from tensorlens.errors import TensorLensError, UsageError
-from tensorlens.lessons import Lesson, lessons
+from tensorlens.lessons.article_statements import STATEMENTS, Statement
+from tensorlens.lessons.bundled import Lesson, lessons
 from tensorlens.records import claim_syntax
 from tensorlens.records.claim import Claim, says_may
 from tensorlens.runner import python_process
-from tensorlens.statements import STATEMENTS, Statement
 
 Verdict = Literal["holds", "holds only if", "refuted", "not reached"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorlens.course.curriculum import STAGES
+from tensorlens.lessons.course.curriculum import STAGES
 
 _STAGE_WORDS = {
     "basics": (
