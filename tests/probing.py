@@ -7,12 +7,12 @@ from dataclasses import asdict
 from typing import Any
 
 from tensorlens.compare import Comparison, ProbeOptions, comparison_of
-from tensorlens.compare.child import Measured
+from tensorlens.compare.probe_process import Measured
 
 
 def probe(*texts: str, **options: Any) -> Comparison:
     """As `compare(texts, ProbeOptions(**options))`, on a small size where costs are not what is tested."""
-    from tensorlens.probe.__main__ import answer
+    from tensorlens.compare.probe.__main__ import answer
 
     settings = asdict(ProbeOptions(**{"size": 100, **options}))
     del settings["timeout"]

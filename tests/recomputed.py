@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tensorlens.compare.records import Input
+from tensorlens.compare.comparison_records import Input
 
 SIGNED = [-1.5, 2.0, 0.0, 2.0, 0.5, -0.5, 1.0, -2.0, 3.0], [2.0, 2.0, 1.0, -1.0, 0.5, 3.0, -3.0, 1.5, -2.0]
 POSITIVE = (

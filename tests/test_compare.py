@@ -12,9 +12,9 @@ import pytest
 from probing import by_input, probe, values
 
 from tensorlens.compare import ProbeOptions, list_probes, parse_shape
-from tensorlens.compare.explain import exceptions
+from tensorlens.compare.comparison_records import from_dict, to_dict
+from tensorlens.compare.input_conditions import exceptions
 from tensorlens.compare.programs import programs
-from tensorlens.compare.records import from_dict, to_dict
 from tensorlens.errors import UsageError
 
 SEVEN = ("detach", "detach_", "data", "clone", "x.copy_", "requires_grad_", "no_grad")
@@ -209,7 +209,7 @@ def test_the_input_is_what_was_asked_for() -> None:
     ],
 )
 def test_every_input_is_made_as_its_description_says(options: dict[str, Any]) -> None:
-    from tensorlens.probe.inputs import SHAPES, inputs_for, make
+    from tensorlens.compare.probe.inputs import SHAPES, inputs_for, make
 
     for spec in inputs_for(options.get("shape", SHAPES[0]), options):
         x = make(spec).x

@@ -18,10 +18,10 @@ import torch
 from probing import probe
 
 from tensorlens.compare import Comparison
-from tensorlens.compare.explain import exceptions, kind
-from tensorlens.compare.records import Input, Row
+from tensorlens.compare.comparison_records import Input, Row
+from tensorlens.compare.input_conditions import exceptions, kind
+from tensorlens.compare.probe.samples import operations, samples
 from tensorlens.errors import UsageError
-from tensorlens.probe.samples import operations, samples
 
 PAIRS = 100  # of a sample and an expression: 200 operands
 EVERY_DAY = 4

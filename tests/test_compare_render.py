@@ -13,7 +13,7 @@ import pytest
 from probing import probe
 
 from tensorlens.compare import Comparison
-from tensorlens.compare.records import from_dict
+from tensorlens.compare.comparison_records import from_dict
 from tensorlens.errors import UsageError
 from tensorlens.records.source import width
 from tensorlens.render.comparison import FORMATS, render_comparison

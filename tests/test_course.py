@@ -90,7 +90,7 @@ def test_links_to_compare_name_operands_that_torch_has() -> None:
     }
     assert len(operands) > 10
     code = (
-        "import sys; from tensorlens.probe.operands import readings\n"
+        "import sys; from tensorlens.compare.probe.operands import readings\n"
         "print(*(text for text in sys.argv[1:] if next(readings(text), None) is None))"
     )
     ended = subprocess.run([sys.executable, "-c", code, *operands], capture_output=True, text=True, check=True)

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 import torch
 
-from tensorlens.compare.records import Input
-from tensorlens.probe.bench import Bench
-from tensorlens.probe.code import Code
-from tensorlens.probe.inputs import Subject
-from tensorlens.probe.probes import result
-from tensorlens.probe.samples import operations
+from tensorlens.compare.comparison_records import Input
+from tensorlens.compare.probe.bench import Bench
+from tensorlens.compare.probe.code import Code
+from tensorlens.compare.probe.inputs import Subject
+from tensorlens.compare.probe.probes import result
+from tensorlens.compare.probe.samples import operations
 
 FULL = bool(os.environ.get("TENSORLENS_FULL"))
 DTYPES = (torch.float32, torch.complex64) if FULL else (torch.float32,)

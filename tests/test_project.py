@@ -23,8 +23,8 @@ LONGER_FUNCTION = {"fast_path.py": 116}  # every op runs through it: one functio
 MAX_PARAMETERS = 6
 
 # What runs next to the user's program, where torch is loaded anyway; the table of the probes is read without it.
-WITH_TORCH = ("tensorlens.tracer", "tensorlens.probe")
-WITHOUT_TORCH_AFTER_ALL = ("tensorlens.probe.probes", "tensorlens.probe.words")
+WITH_TORCH = ("tensorlens.tracer", "tensorlens.compare.probe")
+WITHOUT_TORCH_AFTER_ALL = ("tensorlens.compare.probe.probes", "tensorlens.compare.probe.measured_text")
 PLAIN = (
     "model",
     "store",

@@ -18,12 +18,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from tensorlens import __version__
-from tensorlens.compare import child
-from tensorlens.compare.records import Comparison, Operand
-from tensorlens.compare.rows import rows_of
+from tensorlens.compare import probe_process
+from tensorlens.compare.comparison_records import Comparison, Operand
+from tensorlens.compare.comparison_rows import rows_of
+from tensorlens.compare.probe.probes import PROBES, Probe
 from tensorlens.compare.summary import summarize
 from tensorlens.errors import UsageError
-from tensorlens.probe.probes import PROBES, Probe
 
 __all__ = ["Comparison", "ProbeOptions", "compare", "list_probes"]
 
@@ -66,10 +66,10 @@ def compare(operands: Sequence[str], options: ProbeOptions | None = None) -> Com
         raise UsageError('compare takes two operands or more, such as: clone detach "x[1:]"')
     settings = asdict(options or ProbeOptions())
     timeout = settings.pop("timeout")
-    return comparison_of(child.measure(operands, settings, timeout), operands)
+    return comparison_of(probe_process.measure(operands, settings, timeout), operands)
 
 
-def comparison_of(measured: child.Measured, texts: Sequence[str]) -> Comparison:
+def comparison_of(measured: probe_process.Measured, texts: Sequence[str]) -> Comparison:
     """The rows and the summary that follow from what was measured."""
     known = measured.operands or tuple(Operand(text, text, "code") for text in texts)
     rows = rows_of(PROBES, len(known), measured.cells, measured.crashed)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tensorlens.compare.records import Input
+from tensorlens.compare.comparison_records import Input
 
 SIGNED = (-1.5, 2.0, 0.0, 2.0, 0.5, -0.5, 1.0, -2.0, 3.0)
 POSITIVE = (0.25, 0.75, 0.5, 0.75, 0.125, 0.375, 0.625, 0.0625, 0.875)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tensorlens.compare.comparison_records import Comparison, Input, Operand, Value
 from tensorlens.compare.numbers import VALUES, flat, nested, room
-from tensorlens.compare.records import Comparison, Input, Operand, Value
 from tensorlens.errors import UsageError
 
 PROGRAMS = ("earlier_use_then_backward", "write_result_then_backward", "write_source_then_backward")

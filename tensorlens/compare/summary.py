@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tensorlens.compare.explain import conditions
-from tensorlens.compare.records import Answer, Input, Operand, Row, Value
+from tensorlens.compare.comparison_records import Answer, Input, Operand, Row, Value
+from tensorlens.compare.input_conditions import conditions
 
 SAME_NUMBERS = "those of x"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tensorlens.compare.explain import exceptions, kind, quoted
-from tensorlens.compare.records import Answer, Comparison, Row
+from tensorlens.compare.comparison_records import Answer, Comparison, Row
+from tensorlens.compare.input_conditions import exceptions, kind, quoted
 from tensorlens.render.text import safe
 
 APART = "!="  # the mark of a row in which the operands differ

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from tensorlens.compare.records import Comparison, to_dict
+from tensorlens.compare.comparison_records import Comparison, to_dict
 from tensorlens.errors import UsageError
 from tensorlens.render.cells import APART, Notes, cells_of, main_input, shown_rows
 from tensorlens.render.comparison_table import to_terminal

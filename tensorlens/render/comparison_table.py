@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tensorlens.compare.records import Comparison, Row
+from tensorlens.compare.comparison_records import Comparison, Row
 from tensorlens.records.source import width
 from tensorlens.render.cells import APART, NOT_ASKED, Cell, Notes, cells_of, main_input, shown_rows
 from tensorlens.render.layout import GAP, Line, paragraph, to_text

@@ -19,13 +19,13 @@ from typing import Any, TextIO
 
 import torch
 
-from tensorlens.compare.records import Input, input_from
+from tensorlens.compare.comparison_records import Input, input_from
+from tensorlens.compare.probe import measured_text, operands, settings
+from tensorlens.compare.probe.bench import Bench
+from tensorlens.compare.probe.choice import choose
+from tensorlens.compare.probe.operands import Resolved
+from tensorlens.compare.probe.probes import PROBES
 from tensorlens.errors import UsageError
-from tensorlens.probe import operands, settings, words
-from tensorlens.probe.bench import Bench
-from tensorlens.probe.choice import choose
-from tensorlens.probe.operands import Resolved
-from tensorlens.probe.probes import PROBES
 
 Tell = Callable[[dict[str, Any]], None]
 
@@ -102,7 +102,7 @@ def _measure(
                 warnings.simplefilter("ignore")
                 found = probe.ask(bench)
         except Exception as error:
-            found = words.raised(error)
+            found = measured_text.raised(error)
         tell({"cell": list(cell), "answer": found and asdict(found)})
         if probe.name == "runs" and found and not found.value:
             return

@@ -14,12 +14,12 @@ import torch
 from torch.autograd import profiler
 from torch.autograd.graph import saved_tensors_hooks
 
-from tensorlens.compare.records import Answer, Input
-from tensorlens.probe import settings
-from tensorlens.probe.code import Code
-from tensorlens.probe.found import filler, first_tensor, overlap, strided, tensors_in, version, write
-from tensorlens.probe.inputs import Subject, differentiable, dtype_of, enlarged, make, possible
-from tensorlens.probe.words import numbers, without_places
+from tensorlens.compare.comparison_records import Answer, Input
+from tensorlens.compare.probe import settings
+from tensorlens.compare.probe.code import Code
+from tensorlens.compare.probe.inputs import Subject, differentiable, dtype_of, enlarged, make, possible
+from tensorlens.compare.probe.measured_text import numbers, without_places
+from tensorlens.compare.probe.outcome import filler, first_tensor, overlap, strided, tensors_in, version, write
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.probe.code import PARAMETERS, namespace
+from tensorlens.compare.probe.code import PARAMETERS, namespace
 
 # Names whose plain call has no argument, an argument of another kind or another direction than what one asks about.
 # Operations that are compared with each other get the arguments with which they do the same.

@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
+from tensorlens.compare.probe.inputs import Subject
 from tensorlens.errors import UsageError
-from tensorlens.probe.inputs import Subject
 
 PARAMETERS = ("x", "y", "dtype", "device")
 

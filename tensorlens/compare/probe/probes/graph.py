@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorlens.compare.records import Answer
-from tensorlens.probe import words
-from tensorlens.probe.probes.table import equal, probe
-from tensorlens.probe.words import yes
+from tensorlens.compare.comparison_records import Answer
+from tensorlens.compare.probe import measured_text
+from tensorlens.compare.probe.measured_text import yes
+from tensorlens.compare.probe.probes.registry import equal, probe
 
 if TYPE_CHECKING:
-    from tensorlens.probe.bench import Bench, Trial
+    from tensorlens.compare.probe.bench import Bench, Trial
 
 NOISE = 1e-5  # of the gradient sent: below it float32 cannot tell a small gradient from the rounding of a zero
 PRECISE_NOISE = 1e-13  # the same in float64
@@ -92,7 +92,7 @@ def fills_grad(bench: Bench) -> Answer | None:
         del named["the leaf behind x"]
     filled = {name: each.grad for name, each in named.items() if each.grad is not None}
     recorded = "; requires grad" if any(grad.requires_grad for grad in filled.values()) else ""
-    text = "; ".join(f"of {name}: {words.numbers(grad)}" for name, grad in filled.items())
+    text = "; ".join(f"of {name}: {measured_text.numbers(grad)}" for name, grad in filled.items())
     return Answer(f"{', '.join(filled)}{recorded}" or False, f"{text}{recorded}" or "no")
 
 
@@ -107,10 +107,10 @@ def gradient_of_sum(bench: Bench) -> Answer | None:
     try:
         trial.result.sum().backward()
     except Exception as error:
-        return words.raised(error, "backward raises", value="backward raises")
+        return measured_text.raised(error, "backward raises", value="backward raises")
     reached = leaf.grad
     random = "random, such as " if _is_random(bench, trial) else ""
-    text = "none reaches x" if reached is None else words.numbers(reached)
+    text = "none reaches x" if reached is None else measured_text.numbers(reached)
     if reached is not None and reached.any() and _is_noise(bench, lambda subject: subject.leaf, reached, bench.ones):
         text = "0 everywhere (up to rounding)"
     return Answer(text, f"{random}{text}")
@@ -139,7 +139,7 @@ def gradient_is_identity(bench: Bench) -> Answer | None:
 def _is_random(bench: Bench, trial: Trial) -> bool:
     """Whether the result has other numbers with another seed, and the gradient perhaps as well."""
     other = bench.apply(bench.subject(), seed=1)
-    return words.digest(bench.tensors(trial.returned)) != words.digest(bench.tensors(other.returned))
+    return measured_text.digest(bench.tensors(trial.returned)) != measured_text.digest(bench.tensors(other.returned))
 
 
 @probe("gradient of x used afterwards", "graph", everywhere=False)
@@ -153,8 +153,8 @@ def later_gradient(bench: Bench) -> Answer | None:
     try:
         subject.x.sum().backward()
     except Exception as error:
-        return words.raised(error, "backward raises", value="backward raises")
-    text = words.numbers(subject.leaf.grad)
+        return measured_text.raised(error, "backward raises", value="backward raises")
+    text = measured_text.numbers(subject.leaf.grad)
     return Answer(text, text)
 
 

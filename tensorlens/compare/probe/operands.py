@@ -16,13 +16,13 @@ from typing import Any
 import torch
 from torch.utils.hooks import RemovableHandle
 
-from tensorlens.compare.records import Operand
+from tensorlens.compare.comparison_records import Operand
+from tensorlens.compare.probe import arguments, settings, typed_operands
+from tensorlens.compare.probe.code import Code, loaded, namespace
+from tensorlens.compare.probe.inputs import Subject
+from tensorlens.compare.probe.measured_text import one_line
 from tensorlens.errors import UsageError
 from tensorlens.paths import is_file
-from tensorlens.probe import arguments, settings, typed
-from tensorlens.probe.code import Code, loaded, namespace
-from tensorlens.probe.inputs import Subject
-from tensorlens.probe.words import one_line
 
 NAMESPACES = {
     "torch": torch,
@@ -94,15 +94,15 @@ def readings(text: str) -> Iterator[Resolved]:
     if script:
         yield from _script_function(text, Path(script[1]), script[2])
     elif re.fullmatch(r"x\.\w+|(?![xy]\b)[A-Za-z_][\w.]*", text):
-        if text in typed.MEANT:
-            call = typed.MEANT[text]
+        if text in typed_operands.MEANT:
+            call = typed_operands.MEANT[text]
             yield read(text, call, "method" if call.startswith("x.") else "function")
         yield from (read(text, call, kind) for call, kind in _calls(text))
     else:
         if not text.strip():
             raise UsageError("an operand is empty")
         try:
-            yield read(text, typed.completed(text), "code")
+            yield read(text, typed_operands.completed(text), "code")
         except (SyntaxError, ValueError) as error:
             reason = error.msg if isinstance(error, SyntaxError) else str(error)
             raise UsageError(f'can\'t read the operand "{one_line(text)}": {reason}') from None

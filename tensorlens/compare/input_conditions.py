@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from tensorlens.compare.records import Answer, Input
+from tensorlens.compare.comparison_records import Answer, Input
 
 MOST = 3  # properties that are named together
 

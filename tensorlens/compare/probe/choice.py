@@ -9,13 +9,13 @@ from typing import Any
 
 import torch
 
-from tensorlens.compare.records import Input
+from tensorlens.compare.comparison_records import Input
+from tensorlens.compare.probe import inputs, measured_text, operands, settings, typed_operands
+from tensorlens.compare.probe.inputs import differentiable
+from tensorlens.compare.probe.operands import Resolved, Unresolved
+from tensorlens.compare.probe.outcome import first_tensor
+from tensorlens.compare.probe.samples import samples
 from tensorlens.errors import UsageError
-from tensorlens.probe import inputs, operands, settings, typed, words
-from tensorlens.probe.found import first_tensor
-from tensorlens.probe.inputs import differentiable
-from tensorlens.probe.operands import Resolved, Unresolved
-from tensorlens.probe.samples import samples
 
 OTHER_DTYPES = ("int64", "complex64")  # tried where no shape of the usual one will do
 
@@ -98,7 +98,7 @@ def _best(
 
 def _usual(texts: Sequence[str], options: Mapping[str, Any]) -> Iterator[Attempt]:
     """Inputs of every shape, then of other dtypes, as far as the user left them open."""
-    wanted = [typed.SHAPES[text] for text in texts if text in typed.SHAPES]
+    wanted = [typed_operands.SHAPES[text] for text in texts if text in typed_operands.SHAPES]
     shapes = (*wanted[:1], *inputs.SHAPES) if options.get("shape") is None else [tuple(options["shape"])]
     for shape in shapes:
         yield Attempt(options, shape)
@@ -161,7 +161,7 @@ def _failing(found: Unresolved) -> Resolved:
         raise UsageError(f"no arguments found for {operand.operand}: {found.advice}")
     if isinstance(error, operands.MISTAKES):
         raise UsageError(
-            f'can\'t run "{words.one_line(operand.call)}": {words.raised(error).error}{operands.nearest(error)}'
+            f'can\'t run "{measured_text.one_line(operand.call)}": {measured_text.raised(error).error}{operands.nearest(error)}'
         )
     return found.first
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tensorlens.compare.child import Cell
-from tensorlens.compare.records import Answer, Observation, Row, Value
-from tensorlens.probe.words import close, duration
+from tensorlens.compare.comparison_records import Answer, Observation, Row, Value
+from tensorlens.compare.probe.measured_text import close, duration
+from tensorlens.compare.probe_process import Cell
 
 if TYPE_CHECKING:
-    from tensorlens.probe.probes import Probe
+    from tensorlens.compare.probe.probes import Probe
 
 ROUNDED = " (up to rounding)"
 NOTICEABLE = 1.25  # costs that are nearer than this to each other count as the same

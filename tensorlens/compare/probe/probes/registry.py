@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tensorlens.compare.records import Answer, Group, Level
-from tensorlens.probe import words
-from tensorlens.probe.words import yes
+from tensorlens.compare.comparison_records import Answer, Group, Level
+from tensorlens.compare.probe import measured_text
+from tensorlens.compare.probe.measured_text import yes
 
 if TYPE_CHECKING:
-    from tensorlens.probe.bench import Bench
+    from tensorlens.compare.probe.bench import Bench
 
 Ask = Callable[["Bench"], Answer | None]
 
@@ -54,7 +54,7 @@ def allowed(call: Callable[[], object]) -> Answer:
     try:
         call()
     except Exception as error:
-        return words.raised(error, "no", value=False)
+        return measured_text.raised(error, "no", value=False)
     return yes(True)
 
 

@@ -5,8 +5,9 @@ question does not arise. What it raises is its answer. Its docstring is the ques
 modules import no torch: a probe reaches it through the bench. Rows come in the order of the functions.
 """
 
-from tensorlens.probe.probes.table import PROBES, Probe
+from tensorlens.compare.probe.probes import graph, result, writing
+from tensorlens.compare.probe.probes.registry import PROBES, Probe
 
-from tensorlens.probe.probes import result, graph, writing, cost  # isort: skip
+from tensorlens.compare.probe.probes import cost  # isort: skip
 
 __all__ = ["PROBES", "Probe", "cost", "graph", "result", "writing"]

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tensorlens.compare.records import Answer
-from tensorlens.probe import words
-from tensorlens.probe.probes.table import allowed, probe
+from tensorlens.compare.comparison_records import Answer
+from tensorlens.compare.probe import measured_text
+from tensorlens.compare.probe.probes.registry import allowed, probe
 
 if TYPE_CHECKING:
-    from tensorlens.probe.bench import Bench, Trial
+    from tensorlens.compare.probe.bench import Bench, Trial
 
 Write = Callable[[Any], None]
 Program = Callable[
@@ -109,9 +109,9 @@ def _compared(bench: Bench, program: Program) -> Answer:
     try:
         got = _gradients(bench, program, lambda target: _write(bench, target), stage)
     except WriteRefusedError as refused:
-        return words.raised(refused.error, "the write is refused", value="write refused")
+        return measured_text.raised(refused.error, "the write is refused", value="write refused")
     except Exception as error:
-        return words.raised(error, *stage)
+        return measured_text.raised(error, *stage)
     return bench.compare_gradients(got, _right(bench, program))
 
 

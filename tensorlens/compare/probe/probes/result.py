@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from tensorlens.compare.records import Answer
-from tensorlens.probe import words
-from tensorlens.probe.probes.table import allowed, equal, probe
-from tensorlens.probe.words import yes
+from tensorlens.compare.comparison_records import Answer
+from tensorlens.compare.probe import measured_text
+from tensorlens.compare.probe.measured_text import yes
+from tensorlens.compare.probe.probes.registry import allowed, equal, probe
 
 if TYPE_CHECKING:
-    from tensorlens.probe.bench import Bench
+    from tensorlens.compare.probe.bench import Bench
 
 
 @probe("runs", "result")
@@ -42,17 +42,19 @@ def _fields(returned: Any) -> tuple[str, ...]:
 def values(bench: Bench) -> Answer | None:
     """Which numbers are in the result?"""
     subject = bench.subject()
-    before = words.digest([subject.x])
+    before = measured_text.digest([subject.x])
     found = bench.tensors(bench.apply(subject).returned)
     if not found:
         return None
     if bench.uninitialized():
         return Answer("not set", "not set: whatever the memory held")
-    digest = words.digest(found)
-    text = "those of x" if digest == before else ", ".join(words.numbers(each, with_shape=False) for each in found)
-    if digest != words.digest(bench.tensors(bench.apply(bench.subject(), seed=1).returned)):
-        return Answer(digest, words.shortened(f"random, such as {text}"))
-    text = words.shortened(text)
+    digest = measured_text.digest(found)
+    text = (
+        "those of x" if digest == before else ", ".join(measured_text.numbers(each, with_shape=False) for each in found)
+    )
+    if digest != measured_text.digest(bench.tensors(bench.apply(bench.subject(), seed=1).returned)):
+        return Answer(digest, measured_text.shortened(f"random, such as {text}"))
+    text = measured_text.shortened(text)
     notes = [_rounded(bench, digest == before), _both_signs(bench), _transposed(bench, digest)]
     told = [(digest, text), *(note for note in notes if note)]
     return Answer(" ".join(value for value, _ in told), "".join(text for _, text in told))
@@ -78,9 +80,9 @@ def _both_signs(bench: Bench) -> Note | None:
         found = bench.tensors(bench.trial(bench.other(values="signed")).returned)
     except Exception:
         return "refused", "; refused where x has 0 or less"
-    numbers = words.shortened(", ".join(words.numbers(each, with_shape=False) for each in found))
-    source = words.numbers(bench.subject(bench.other(values="signed")).x, with_shape=False)
-    return words.digest(found), f"; for x = {source}: {numbers}"
+    numbers = measured_text.shortened(", ".join(measured_text.numbers(each, with_shape=False) for each in found))
+    source = measured_text.numbers(bench.subject(bench.other(values="signed")).x, with_shape=False)
+    return measured_text.digest(found), f"; for x = {source}: {numbers}"
 
 
 def _transposed(bench: Bench, digest: str) -> Note | None:
@@ -92,7 +94,11 @@ def _transposed(bench: Bench, digest: str) -> Note | None:
         found = bench.tensors(bench.trial(spec).returned)
     except Exception:
         return None  # the row "runs" says so
-    return None if words.close(digest, words.digest(found)) else ("other", "; other numbers for a transposed x")
+    return (
+        None
+        if measured_text.close(digest, measured_text.digest(found))
+        else ("other", "; other numbers for a transposed x")
+    )
 
 
 @probe("warns", "result", everywhere=False)
@@ -174,10 +180,10 @@ def result_shape(bench: Bench) -> Answer | None:
     found = bench.tensors(bench.trial().returned)
     if not found:
         return None
-    shapes = [words.shape_text(tuple(each.shape)) for each in found]
+    shapes = [measured_text.shape_text(tuple(each.shape)) for each in found]
     if len(shapes) == 1:
         return Answer(shapes[0], shapes[0] if tuple(found[0].shape) != bench.spec.shape else f"{shapes[0]}, as x")
-    text = f"{shapes[0]} each" if len(set(shapes)) == 1 else words.shortened(", ".join(shapes))
+    text = f"{shapes[0]} each" if len(set(shapes)) == 1 else measured_text.shortened(", ".join(shapes))
     return Answer(text, text)
 
 
@@ -262,7 +268,7 @@ def _dtype_or_refused(bench: Bench, subject: Any, source: str) -> Answer | None:
     try:
         result = bench.apply(subject).result
     except Exception as error:
-        return words.raised(error, "refused", value="refused")
+        return measured_text.raised(error, "refused", value="refused")
     return None if result is None else _same_or(_dtype(result), source)
 
 

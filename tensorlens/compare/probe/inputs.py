@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
+from tensorlens.compare.comparison_records import Input, Layout
 from tensorlens.compare.numbers import VALUES, flat, room
-from tensorlens.compare.records import Input, Layout
 from tensorlens.errors import UsageError
 
 SHAPES = ((3, 2), (3, 3), (3,), (2, 3, 4), (1,), (), (1, 2, 6, 6), (2, 3, 4, 6, 6))  # tried until every operand runs

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from tensorlens.compare.records import Answer
+from tensorlens.compare.comparison_records import Answer
 
 LONGEST = 60  # characters of a printed tensor
 

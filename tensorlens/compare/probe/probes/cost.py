@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from tensorlens.compare.records import Answer, Input
-from tensorlens.probe import words
-from tensorlens.probe.probes.table import probe
+from tensorlens.compare.comparison_records import Answer, Input
+from tensorlens.compare.probe import measured_text
+from tensorlens.compare.probe.probes.registry import probe
 
 if TYPE_CHECKING:
-    from tensorlens.probe.bench import Bench
+    from tensorlens.compare.probe.bench import Bench
 
 
 TOO_LARGE = "does not run on a large x"
@@ -31,12 +31,12 @@ def bytes_allocated(bench: Bench) -> Answer:
     try:
         most, kept = bench.allocated(lambda: bench.apply(subject).returned)
     except Exception as error:
-        return words.raised(error, TOO_LARGE)
+        return measured_text.raised(error, TOO_LARGE)
     least = own / 1000  # a scalar's few bytes are no cost
     if most < least:
-        return Answer(0, words.amount(most) if most else "none")
-    times = f"{words.amount(most)}, {most / own:.1f} times x"
-    return Answer(most, times if most - kept < own / 20 else f"{times}; kept: {words.amount(max(kept, 0))}")
+        return Answer(0, measured_text.amount(most) if most else "none")
+    times = f"{measured_text.amount(most)}, {most / own:.1f} times x"
+    return Answer(most, times if most - kept < own / 20 else f"{times}; kept: {measured_text.amount(max(kept, 0))}")
 
 
 @probe("time per call", "cost", everywhere=False, level="detail")
@@ -46,7 +46,7 @@ def time_ratio(bench: Bench) -> Answer:
         bench.settle_allocator()
         spent = _times(bench, bench.large, SECONDS, CALLS)
     except Exception as error:
-        return words.raised(error, TOO_LARGE)
+        return measured_text.raised(error, TOO_LARGE)
     low, middle, high = (spent[int(len(spent) * part)] for part in (0.25, 0.5, 0.75))
     return Answer(middle, f"{low} {middle} {high}")  # nanoseconds: `compare.rows` makes ratios of all operands' times
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TextIO
 
-from tensorlens.compare.records import Answer, Input, Operand, input_from
+from tensorlens.compare.comparison_records import Answer, Input, Operand, input_from
 from tensorlens.errors import UsageError
 from tensorlens.runner import python_process
 
@@ -23,7 +23,7 @@ IMPORTING = 120.0  # seconds that the child may take to come up
 
 Cell = tuple[int, int, str]  # operand, input, probe
 
-_BEGIN = "import runpy; runpy.run_module('tensorlens.probe', run_name='__main__')"
+_BEGIN = "import runpy; runpy.run_module('tensorlens.compare.probe', run_name='__main__')"
 
 
 @dataclass(slots=True)
