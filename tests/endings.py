@@ -20,7 +20,7 @@ from warm import Ran
 
 from tensorlens import load
 from tensorlens.records.model import Gap, Trace
-from tensorlens.render.summary import outcome
+from tensorlens.render.report.headline import outcome
 
 FOLDER = Path(__file__).parent / "programs" / "endings"
 PROGRAMS = sorted(FOLDER.rglob("*.py"))

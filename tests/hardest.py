@@ -15,8 +15,8 @@ from warm import Warm
 
 from tensorlens.diagnostics import diagnose
 from tensorlens.records.model import Diagnostic, Trace
-from tensorlens.render.findings import finding
 from tensorlens.render.layout import to_text
+from tensorlens.render.report.findings import finding
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "hardest.md"
 PROGRAMS = [

@@ -13,7 +13,7 @@ from warm import Warm
 from tensorlens.lessons.bundled import Lesson, lessons
 from tensorlens.lessons.course.steps import Step, TensorState, steps
 from tensorlens.records.model import Call, Trace
-from tensorlens.render.summary import script_file
+from tensorlens.render.report.headline import script_file
 
 LESSONS = lessons()
 

@@ -11,7 +11,7 @@ from warm import Warm
 from tensorlens.diagnostics import diagnose
 from tensorlens.records.model import Report
 from tensorlens.render.options import RenderOptions
-from tensorlens.render.terminal import to_terminal
+from tensorlens.render.report.terminal import to_terminal
 from tensorlens.tracer.module_tree import module_tensors, named_parts, parameters_of
 
 EARLY = """

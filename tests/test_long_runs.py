@@ -9,7 +9,7 @@ import torch
 
 import tensorlens
 from tensorlens.render import render
-from tensorlens.render.json import MAX_EVENTS, MAX_TENSORS
+from tensorlens.render.report.json import MAX_EVENTS, MAX_TENSORS
 
 TIMES = 5_000
 

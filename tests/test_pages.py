@@ -15,7 +15,7 @@ from tensorlens.lessons.bundled import lessons
 from tensorlens.records import error_messages
 from tensorlens.records.error_messages import classify
 from tensorlens.records.model import Notice, Trace
-from tensorlens.render.pages import _ROLES, index, page_markdown, page_text
+from tensorlens.render.manual import _ROLES, index, page_markdown, page_text
 
 CODES = pages.codes_with_page()
 ROLES = frozenset(_ROLES)  # those that can be put in words

@@ -21,7 +21,7 @@ from tensorlens.records.invariants import check
 from tensorlens.records.model import Diagnostic, Trace
 from tensorlens.records.reference import Pass, Reference, Sample, compare
 from tensorlens.records.trace_file import dumps, loads
-from tensorlens.render.summary import reference as told
+from tensorlens.render.report.headline import reference as told
 
 SCHEMA = Path(__file__).parent.parent / "docs" / "report.schema.json"
 

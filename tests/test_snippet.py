@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensorlens.records.model import Diagnostic, Edit, Fix, Label, Script, Span, Trace, Versions
-from tensorlens.render.findings import finding
 from tensorlens.render.layout import line_width, to_text
-from tensorlens.render.snippet import snippet
+from tensorlens.render.report.findings import finding
+from tensorlens.render.report.snippet import snippet
 
 
 def trace(**files: str) -> Trace:

@@ -16,7 +16,7 @@ from tensorlens.analysis.story import Row, story
 from tensorlens.analysis.tables import tensor_table
 from tensorlens.records.model import Call, Report, Trace
 from tensorlens.render.options import RenderOptions
-from tensorlens.render.terminal import to_terminal
+from tensorlens.render.report.terminal import to_terminal
 
 Run = Callable[[str], Trace]
 

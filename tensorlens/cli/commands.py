@@ -54,7 +54,7 @@ def guarded(app: Callable[[], int]) -> int:
 
 def shown(text: str) -> str:
     """A line that may hold what others wrote, with nothing in it that a terminal would obey."""
-    from tensorlens.render.text import safe
+    from tensorlens.render.safe_text import safe
 
     return safe(text)
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from tensorlens.lessons.bundled import Announced
 from tensorlens.records.claim import Claim
-from tensorlens.render.summary import count
-from tensorlens.render.text import safe
+from tensorlens.render.report.headline import count
+from tensorlens.render.safe_text import safe
 
 
 def before_script(announced: Announced, first: bool) -> str:

@@ -13,10 +13,10 @@ from tensorlens.lessons.check_statements import Checked, Evidence, Finding
 from tensorlens.records.claim import condition_text
 from tensorlens.records.source import width
 from tensorlens.render.layout import Line, line_width, paragraph, to_text
-from tensorlens.render.marked import code, marked
+from tensorlens.render.markdown_text import code, marked
 from tensorlens.render.options import RenderOptions
-from tensorlens.render.summary import seen_value
-from tensorlens.render.text import cut, pad, safe
+from tensorlens.render.report.headline import seen_value
+from tensorlens.render.safe_text import cut, pad, safe
 
 _LEAST = 40  # cells
 _VALUE = 60  # cells of a value that are shown; the JSON form has more

@@ -30,9 +30,9 @@ class Renderer:
 
 
 RENDERERS = {
-    "table": Renderer("tensorlens.render.terminal:to_terminal", ".txt"),
-    "json": Renderer("tensorlens.render.json:to_json", ".json"),
-    "markdown": Renderer("tensorlens.render.markdown:to_markdown", ".md"),
+    "table": Renderer("tensorlens.render.report.terminal:to_terminal", ".txt"),
+    "json": Renderer("tensorlens.render.report.json:to_json", ".json"),
+    "markdown": Renderer("tensorlens.render.report.markdown:to_markdown", ".md"),
 }
 
 

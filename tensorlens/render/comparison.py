@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from tensorlens.compare.comparison_records import Comparison, to_dict
 from tensorlens.errors import UsageError
-from tensorlens.render.cells import APART, Notes, cells_of, main_input, shown_rows
+from tensorlens.render.comparison_cells import APART, Notes, cells_of, main_input, shown_rows
 from tensorlens.render.comparison_table import to_terminal
-from tensorlens.render.marked import code, escaped, marked
+from tensorlens.render.markdown_text import code, escaped, marked
 from tensorlens.render.options import RenderOptions
 
 

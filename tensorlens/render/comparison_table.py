@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from tensorlens.compare.comparison_records import Comparison, Row
 from tensorlens.records.source import width
-from tensorlens.render.cells import APART, NOT_ASKED, Cell, Notes, cells_of, main_input, shown_rows
+from tensorlens.render.comparison_cells import APART, NOT_ASKED, Cell, Notes, cells_of, main_input, shown_rows
 from tensorlens.render.layout import GAP, Line, paragraph, to_text
 from tensorlens.render.options import RenderOptions
-from tensorlens.render.text import pad, safe, wrap
+from tensorlens.render.safe_text import pad, safe, wrap
 
 NARROW = 18  # cells; where an operand would get less, each answer is shown with the operands that give it
 MARK = len(APART) + 1

@@ -11,7 +11,7 @@ from rich.style import Style
 from rich.text import Text
 
 from tensorlens.records.source import width
-from tensorlens.render.text import fitting, wrap
+from tensorlens.render.safe_text import fitting, wrap
 from tensorlens.render.theme import console
 
 Piece = tuple[str, str | Style]  # safe text; the name of a style in the theme, or what Rich has made of it

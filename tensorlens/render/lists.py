@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from tensorlens.diagnostics import pages
 from tensorlens.diagnostics.pages import Answer
 from tensorlens.records.error_messages import Entry, entries
-from tensorlens.render.pages import index, markdown_body, page_markdown, page_text
-from tensorlens.render.text import written
+from tensorlens.render.manual import index, markdown_body, page_markdown, page_text
+from tensorlens.render.safe_text import written
 
 if TYPE_CHECKING:
     from tensorlens.lessons.bundled import Lesson

@@ -12,8 +12,8 @@ from tensorlens.records.model import Trace
 from tensorlens.records.source import lines_of
 from tensorlens.render.layout import Line, paragraph, to_text
 from tensorlens.render.options import RenderOptions
-from tensorlens.render.summary import docstring_lines
-from tensorlens.render.text import safe
+from tensorlens.render.report.headline import docstring_lines
+from tensorlens.render.safe_text import safe
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from tensorlens.lessons.course.steps import Step, steps
 from tensorlens.records.model import Backward
 from tensorlens.records.source import one_line
 from tensorlens.render.layout import Line
-from tensorlens.render.summary import docstring, final_failure, outcome, script_file
-from tensorlens.render.text import safe
+from tensorlens.render.report.headline import docstring, final_failure, outcome, script_file
+from tensorlens.render.safe_text import safe
 
 INTERRUPTED = 130
 _WINDOW = 10  # lines of the script above a step that are shown with it

@@ -11,8 +11,8 @@ from tensorlens.lessons.course.steps import Step, TensorState
 from tensorlens.records.claim import Claim
 from tensorlens.render.layout import Column, Line, paragraph, table
 from tensorlens.render.options import RenderOptions
-from tensorlens.render.terminal import claim_details
-from tensorlens.render.text import safe, wrap
+from tensorlens.render.report.terminal import claim_details
+from tensorlens.render.safe_text import safe, wrap
 
 _COLUMNS = (
     Column(" "),

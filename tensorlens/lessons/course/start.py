@@ -15,7 +15,7 @@ from tensorlens.lessons.course.lesson_session import INTERRUPTED, go_through
 from tensorlens.lessons.course.progress import Place, Way
 from tensorlens.paths import is_file
 from tensorlens.render.options import RenderOptions
-from tensorlens.render.summary import script_source
+from tensorlens.render.report.headline import script_source
 from tensorlens.runner.launch import RunOptions, Target, run_script
 
 if TYPE_CHECKING:

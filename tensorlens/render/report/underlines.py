@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tensorlens.records.source import width
 from tensorlens.render.layout import Line
-from tensorlens.render.text import fitting, safe, wrap
+from tensorlens.render.safe_text import fitting, safe, wrap
 
 _MARGIN = 8  # cells of context kept before a label where a long line is cut
 _LONGEST = 1_000_000  # characters of a line that are looked at: a trace may come from anywhere

@@ -8,10 +8,10 @@ from tensorlens.analysis.names import Names, shape_text
 from tensorlens.records.model import Diagnostic, Edit, Failure, Fix, Label, Trace
 from tensorlens.records.source import lines_of, one_line, shown_path
 from tensorlens.render.layout import Line, paragraph
-from tensorlens.render.marks import clip
-from tensorlens.render.snippet import snippet
-from tensorlens.render.summary import final_failure
-from tensorlens.render.text import safe, safe_lines
+from tensorlens.render.report.headline import final_failure
+from tensorlens.render.report.snippet import snippet
+from tensorlens.render.report.underlines import clip
+from tensorlens.render.safe_text import safe, safe_lines
 
 _STYLES = {"error": "primary", "warning": "warning", "note": "note"}
 

@@ -27,8 +27,8 @@ from tensorlens.records.model import (
 from tensorlens.records.reference import Reference
 from tensorlens.records.source import shown_path
 from tensorlens.render.options import RenderOptions
-from tensorlens.render.summary import final_failure
-from tensorlens.render.text import written
+from tensorlens.render.report.headline import final_failure
+from tensorlens.render.safe_text import written
 
 FORMAT = "tensorlens.report"
 VERSION = 1

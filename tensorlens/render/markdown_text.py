@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tensorlens.render.text import safe
+from tensorlens.render.safe_text import safe
 
 
 def marked(text: str) -> str:

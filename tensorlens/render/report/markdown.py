@@ -8,13 +8,13 @@ from tensorlens.analysis.names import Names, names_of
 from tensorlens.analysis.story import Section, story
 from tensorlens.analysis.tables import tensor_table
 from tensorlens.records.model import Diagnostic, Report, Trace
-from tensorlens.render import summary
-from tensorlens.render.findings import finding
 from tensorlens.render.layout import to_text
-from tensorlens.render.lines import section_title
-from tensorlens.render.marked import code, escaped, fenced, marked
+from tensorlens.render.markdown_text import code, escaped, fenced, marked
 from tensorlens.render.options import RenderOptions
-from tensorlens.render.terminal import cells_of, claim_details, findings_of, table_notes
+from tensorlens.render.report import headline
+from tensorlens.render.report.findings import finding
+from tensorlens.render.report.story_lines import section_title
+from tensorlens.render.report.terminal import cells_of, claim_details, findings_of, table_notes
 
 _TENSORS = ("name", "storage", "shares with", "requires_grad", "grad_fn", "leaf", "version", "grad")
 _SNIPPET_WIDTH = 100
@@ -24,9 +24,9 @@ def to_markdown(report: Report, options: RenderOptions) -> str:
     """The whole report: findings first, then what happened and the tensors."""
     trace = report.trace
     names = names_of(trace)
-    blocks = [[f"# {escaped(summary.headline(report)[0])}", "", marked(", ".join(summary.headline(report)[1:]))]]
+    blocks = [[f"# {escaped(headline.headline(report)[0])}", "", marked(", ".join(headline.headline(report)[1:]))]]
     if options.lesson:
-        title, teaching = summary.docstring(trace)
+        title, teaching = headline.docstring(trace)
         blocks.append([f"**{marked(title)}**", "", *map(marked, teaching)])
     blocks += [_finding(diagnostic, trace) for diagnostic in findings_of(report, names)]
     sections = story(trace, names)
@@ -34,12 +34,12 @@ def to_markdown(report: Report, options: RenderOptions) -> str:
     blocks += [_section(trace, section) for section in sections]
     blocks.append(_tensors(trace, names))
     blocks.append(_claims(trace, options))
-    blocks.append(_noticed("Warnings", summary.warnings_noticed(trace)))
-    blocks.append(_noticed("Not seen", summary.gaps(trace)))
-    blocks.append([summary.shared_memory(trace)] if summary.shared_memory(trace) else [])
-    blocks.append([marked(summary.reference(trace))] if trace.reference else [])
-    blocks.append([marked(summary.outcome(trace))])
-    blocks.append([failed] if (failed := summary.failed_claims(trace.claims)) else [])
+    blocks.append(_noticed("Warnings", headline.warnings_noticed(trace)))
+    blocks.append(_noticed("Not seen", headline.gaps(trace)))
+    blocks.append([headline.shared_memory(trace)] if headline.shared_memory(trace) else [])
+    blocks.append([marked(headline.reference(trace))] if trace.reference else [])
+    blocks.append([marked(headline.outcome(trace))])
+    blocks.append([failed] if (failed := headline.failed_claims(trace.claims)) else [])
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
@@ -73,10 +73,10 @@ def _tensors(trace: Trace, names: Names) -> list[str]:
 def _claims(trace: Trace, options: RenderOptions) -> list[str]:
     if not trace.claims:
         return []
-    listed = summary.claims_to_read(trace.claims)
+    listed = headline.claims_to_read(trace.claims)
     rows = [
         (
-            summary.claim_word(claim),
+            headline.claim_word(claim),
             str(claim.line),
             code(claim.check),
             "<br>".join(map(marked, claim_details(claim, options))),
@@ -84,7 +84,7 @@ def _claims(trace: Trace, options: RenderOptions) -> list[str]:
         for claim in listed
     ]
     made = _table(("verdict", "line", "check", "seen"), rows) if rows else []
-    rest = summary.plain_claims(trace.claims, listed)
+    rest = headline.plain_claims(trace.claims, listed)
     return ["## Claims", "", *made, *([""] if made and rest else []), *([rest] if rest else [])]
 
 

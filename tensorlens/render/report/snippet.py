@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from tensorlens.records.model import Label, Trace
 from tensorlens.records.source import lines_of, one_line, shown_path, width
-from tensorlens.render import marks
 from tensorlens.render.layout import Line, paragraph
-from tensorlens.render.marks import Mark
-from tensorlens.render.text import safe, wrap
+from tensorlens.render.report import underlines
+from tensorlens.render.report.underlines import Mark
+from tensorlens.render.safe_text import safe, wrap
 
 _CONTEXT = 2  # lines shown at each end of a label that spans many
 _MAX_NESTED = 3
@@ -97,9 +97,9 @@ class _File:
             self._mark(label, label.span.column, self._end(label, text)) for n, label in self._single if n == number
         ]
         lines: list[Line] = []
-        for view in marks.views(text, here, self._room):
+        for view in underlines.views(text, here, self._room):
             lines.append(self._line(str(number), [*self._margin(number, "line"), (view.text, "code")]))
-            for row in marks.rows(view.marks, self._room):
+            for row in underlines.rows(view.marks, self._room):
                 lines.append(self._line("", [*self._margin(number, "below"), *row]))
         for position, (first, last, label) in enumerate(self._multi):
             if number == first and not self._starts_line(position):
@@ -136,7 +136,9 @@ class _File:
         """`|____^ text` below the last line of a long label, ` ____^` below a first line that it begins inside of."""
         _, _, label = self._multi[position]
         mark = self._mark(label, 0, 0)
-        view = marks.views(self._text[number - 1], [Mark(column, column + 1, "", mark.style, False)], self._room)[0]
+        view = underlines.views(self._text[number - 1], [Mark(column, column + 1, "", mark.style, False)], self._room)[
+            0
+        ]
         margin = self._margin(number, "below")[:position]
         corner = "|" if text or number > self._multi[position][0] else " "
         reach = 2 * (len(self._multi) - position) - 1 + view.marks[0].start

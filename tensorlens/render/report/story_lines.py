@@ -10,9 +10,9 @@ from tensorlens.analysis.phrases import Fact
 from tensorlens.analysis.story import Row, Section
 from tensorlens.records.model import Trace
 from tensorlens.records.source import lines_of, shown_path, width
-from tensorlens.render import summary
 from tensorlens.render.layout import Line, line_width, paragraph
-from tensorlens.render.text import cut, pad, safe, wrap
+from tensorlens.render.report import headline
+from tensorlens.render.safe_text import cut, pad, safe, wrap
 
 MAX_ROWS = 150
 _STYLES = {"plain": "plain", "passing": "plain", "error": "error", "warning": "warning"}
@@ -52,7 +52,7 @@ def count_legend(counts: Sequence[str]) -> list[str]:
 
 def section_title(trace: Trace, section: Section) -> str:
     """`Net.forward, called from line 12`; "" for the top level of the script itself."""
-    own = section.file == summary.script_file(trace)
+    own = section.file == headline.script_file(trace)
     if own and section.function == "<module>":
         return ""
     file = shown_path(section.file, trace.script.folder)
@@ -83,21 +83,21 @@ def _has_error(row: Row) -> bool:
 
 def _lesson_sections(trace: Trace, sections: Sequence[Section]) -> list[Section]:
     """All lines of the script in one section, the facts of its functions on their lines; other files after it."""
-    file = summary.script_file(trace)
+    file = headline.script_file(trace)
     told: dict[int, list[Row]] = defaultdict(list)
     for section in sections:
         if section.file == file:
             for row in section.rows:
                 told[row.line].append(row)
-    skipped = summary.docstring_lines(trace)
+    skipped = headline.docstring_lines(trace)
     claims = {claim.line: claim for claim in trace.claims}
     rows = []
-    for number, source in enumerate(lines_of(summary.script_source(trace)), 1):
+    for number, source in enumerate(lines_of(headline.script_source(trace)), 1):
         found = told.get(number, [])
         facts = [fact for row in found for fact in row.facts]
         if number in claims and source.lstrip().startswith("#:"):
             claim = claims[number]
-            facts.append(Fact("", summary.claim_verdict(claim), kind="plain" if claim.as_expected else "error"))
+            facts.append(Fact("", headline.claim_verdict(claim), kind="plain" if claim.as_expected else "error"))
         if number not in skipped:
             rows.append(Row(number, source, max((row.count for row in found), key=len, default=""), tuple(facts)))
     while rows and not rows[0].source.strip():

@@ -11,12 +11,12 @@ from tensorlens.analysis.tables import TensorRow, TensorTable, tensor_table
 from tensorlens.records.claim import Claim, condition_text
 from tensorlens.records.model import Diagnostic, Report, Trace
 from tensorlens.records.source import tree_of
-from tensorlens.render import lines as source_lines
-from tensorlens.render import summary
-from tensorlens.render.findings import finding, unexplained
 from tensorlens.render.layout import Column, Line, paragraph, table, to_text
 from tensorlens.render.options import RenderOptions
-from tensorlens.render.text import safe, wrap
+from tensorlens.render.report import headline
+from tensorlens.render.report import story_lines as source_lines
+from tensorlens.render.report.findings import finding, unexplained
+from tensorlens.render.safe_text import safe, wrap
 
 _COLUMNS = (
     Column("name", "name"),
@@ -44,14 +44,14 @@ def report_lines(report: Report, options: RenderOptions) -> Iterator[Line]:
         sections.append(_teaching(trace, size, options.titled))
     sections.append(source_lines.story_lines(trace, story(trace, names), size, options.lesson))
     sections.append(table_lines(tensor_table(trace, names), size))
-    if trace.claims or tree_of(summary.script_source(trace)) is not None:  # else no claim could be read
+    if trace.claims or tree_of(headline.script_source(trace)) is not None:  # else no claim could be read
         sections.append(claim_lines(trace.claims, options, size))
     sections += [finding(diagnostic, trace, size) for diagnostic in findings_of(report, names)]
-    sections.append(_noticed("warnings", "warning", summary.warnings_noticed(trace), size))
-    sections.append(_noticed("not seen", "note", summary.gaps(trace), size))
-    endings = filter(None, (summary.shared_memory(trace), summary.reference(trace), summary.outcome(trace)))
+    sections.append(_noticed("warnings", "warning", headline.warnings_noticed(trace), size))
+    sections.append(_noticed("not seen", "note", headline.gaps(trace), size))
+    endings = filter(None, (headline.shared_memory(trace), headline.reference(trace), headline.outcome(trace)))
     sections.append([line for text in endings for line in paragraph(safe(text), size, style="quiet")])
-    if failed := summary.failed_claims(trace.claims):
+    if failed := headline.failed_claims(trace.claims):
         sections[-1] += paragraph(failed, size, style="bad")
     first = True
     for section in filter(None, sections):
@@ -71,7 +71,7 @@ def findings_of(report: Report, names: Names) -> list[Diagnostic]:
 
 
 def headline_lines(report: Report, size: int) -> list[Line]:
-    parts = [safe(part) for part in summary.headline(report)]
+    parts = [safe(part) for part in headline.headline(report)]
     texts = wrap("   ".join(parts[1:]), size) if len("   ".join(parts)) > size else []
     if texts:
         more: list[Line] = [[(text, "plain")] for text in texts]
@@ -85,7 +85,7 @@ def headline_lines(report: Report, size: int) -> list[Line]:
 
 def _teaching(trace: Trace, size: int, titled: bool) -> list[Line]:
     """The docstring of a lesson, less its title where that stands above."""
-    title, paragraphs = summary.docstring(trace)
+    title, paragraphs = headline.docstring(trace)
     lines = paragraph(safe(title), size, style="heading") if title and not titled else []
     for text in paragraphs:
         lines += [*([[]] if lines else []), *paragraph(safe(text), size)]
@@ -120,14 +120,14 @@ def claim_lines(claims: tuple[Claim, ...], options: RenderOptions, size: int) ->
         return [[("claims", "heading"), (f"   {none}", "plain")]] if options.lesson else []
     held = sum(claim.as_expected for claim in claims)
     lines: list[Line] = [[("claims", "heading"), (f"   {held} of {len(claims)} as recorded", "plain")]]
-    listed = summary.claims_to_read(claims)
+    listed = headline.claims_to_read(claims)
     for claim in listed:
         style = "good" if claim.as_expected else "bad"
-        first: Line = [(f"  {summary.claim_word(claim):<11}", style), (f"{claim.line:>4}  ", "gutter")]
+        first: Line = [(f"  {headline.claim_word(claim):<11}", style), (f"{claim.line:>4}  ", "gutter")]
         lines += paragraph(safe(claim.check), size, first, "code")
         for text in claim_details(claim, options):
             lines += paragraph(safe(text), size, [(" " * 19, "plain")], "quiet")
-    if rest := summary.plain_claims(claims, listed):
+    if rest := headline.plain_claims(claims, listed):
         lines.append([(f"  {rest}", "quiet")])
     return lines
 
@@ -139,8 +139,8 @@ def claim_details(claim: Claim, options: RenderOptions) -> list[str]:
     if claim.condition:
         details.append(condition_text(claim.expected, claim.condition, statement))
     if claim.as_expected and claim.values:
-        details.append("seen: " + summary.seen(claim))
-    return details if claim.as_expected else [*details, *summary.expected_and_got(claim)]
+        details.append("seen: " + headline.seen(claim))
+    return details if claim.as_expected else [*details, *headline.expected_and_got(claim)]
 
 
 def _noticed(title: str, style: str, rows: list[tuple[str, str, int]], size: int) -> list[Line]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tensorlens.compare.comparison_records import Answer, Comparison, Row
 from tensorlens.compare.input_conditions import exceptions, kind, quoted
-from tensorlens.render.text import safe
+from tensorlens.render.safe_text import safe
 
 APART = "!="  # the mark of a row in which the operands differ
 NOT_ASKED = "-"
