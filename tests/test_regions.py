@@ -16,8 +16,8 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import tensorlens
+from tensorlens.analysis.contexts import changes, failed_backward, recomputed, region
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.regions import changes, failed_backward, recomputed, region
 from tensorlens.records.model import Change, Region, Trace
 from tensorlens.tracer import bytecode
 from tensorlens.tracer.outside import Outside

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from warm import Warm
 
-from tensorlens.analysis.names import Names
-from tensorlens.analysis.story import Row, story
-from tensorlens.analysis.tables import tensor_table
+from tensorlens.analysis.naming.names import Names
+from tensorlens.analysis.story.story import Row, story
+from tensorlens.analysis.story.tensor_table import tensor_table
 from tensorlens.records.model import Call, Report, Trace
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.report.terminal import to_terminal

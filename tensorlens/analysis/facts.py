@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 
-from tensorlens.analysis.names import Names, names_of
+from tensorlens.analysis.naming.names import Names, names_of
 from tensorlens.records.model import (
     Access,
     Backward,

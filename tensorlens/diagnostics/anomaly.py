@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tensorlens.analysis.contexts import failed_backward, region
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import leaf_above
-from tensorlens.analysis.regions import failed_backward, region
 from tensorlens.diagnostics.refusals import refusals
 from tensorlens.diagnostics.wording import finding, fix, named, node_text
 from tensorlens.records.model import Call, Diagnostic, Failure, Label

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import ancestry
-from tensorlens.analysis.missing import path_to
+from tensorlens.analysis.missing_gradient import path_to
 from tensorlens.diagnostics.cuts import cut_fixes
 from tensorlens.diagnostics.wording import finding, fix, named, severity_of
 from tensorlens.records.model import Backward, Call, Diagnostic, Failure, Fix, Label

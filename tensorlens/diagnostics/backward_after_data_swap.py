@@ -29,7 +29,7 @@ weight = torch.ones(3, requires_grad=True)
 
 from __future__ import annotations
 
-from tensorlens.analysis.overtaken import moved
+from tensorlens.analysis.changed_after_use import moved
 from tensorlens.diagnostics.overtaken import overtaken_before_backward
 
 find = overtaken_before_backward(

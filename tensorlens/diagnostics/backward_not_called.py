@@ -36,9 +36,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.replaced import replaced_parameters
-from tensorlens.analysis.starved import starved, ways
-from tensorlens.analysis.training import Training, training_of
+from tensorlens.analysis.training.parameters_without_gradient import starved, ways
+from tensorlens.analysis.training.replaced_parameters import replaced_parameters
+from tensorlens.analysis.training.timeline import Training, training_of
 from tensorlens.diagnostics.bookkeeping import optimizer_label, optimizer_name
 from tensorlens.diagnostics.wording import finding, fix, named, op_text, with_method
 from tensorlens.records.model import Backward, Call, Diagnostic, Label, Severity

@@ -42,9 +42,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.contexts import failed_backward
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import Reached, leaves_above, reached_by, reaches
-from tensorlens.analysis.regions import failed_backward
 from tensorlens.diagnostics.wording import finding, fix, named, ordinal, severity_of, source_text
 from tensorlens.records.model import Backward, Call, Diagnostic, Failure, Fix, SavedTensor
 

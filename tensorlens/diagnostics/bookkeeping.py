@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tensorlens.analysis.assignments import assigned_to
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.training import Training
+from tensorlens.analysis.naming.assignments import assigned_to
+from tensorlens.analysis.training.timeline import Training
 from tensorlens.diagnostics.wording import named
 from tensorlens.records.model import Call, Label
 from tensorlens.records.observations import Step

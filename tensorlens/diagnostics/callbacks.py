@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tensorlens.analysis.callbacks import (
+from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.user_callbacks import (
     Callback,
     given_text,
     registrations,
@@ -15,7 +16,6 @@ from tensorlens.analysis.callbacks import (
     runs_before,
     value_text,
 )
-from tensorlens.analysis.facts import Facts
 from tensorlens.diagnostics import provenance
 from tensorlens.diagnostics.provenance import Refusal, Spot
 from tensorlens.diagnostics.wording import op_text

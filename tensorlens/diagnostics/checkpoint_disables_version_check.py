@@ -50,8 +50,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tensorlens.analysis.contexts import run_again_at
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.regions import run_again_at
 from tensorlens.diagnostics.leftovers import backward_of, saving_call
 from tensorlens.diagnostics.proof import proof_notes
 from tensorlens.diagnostics.wording import count_text, finding, fix, named, op_text, with_method

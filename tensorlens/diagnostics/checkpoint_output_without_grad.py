@@ -40,9 +40,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tensorlens.analysis.contexts import failed_backward, recomputed
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import find_cut
-from tensorlens.analysis.regions import failed_backward, recomputed
 from tensorlens.diagnostics.cuts import cut_fixes, cut_labels, cut_reason
 from tensorlens.diagnostics.wording import finding, fix, severity_of
 from tensorlens.records.model import Diagnostic, Failure

@@ -38,8 +38,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.contexts import changes, run_again_at
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.regions import changes, run_again_at
 from tensorlens.diagnostics.leftovers import backward_of
 from tensorlens.diagnostics.proof import proof_notes
 from tensorlens.diagnostics.wording import finding, fix, named

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tensorlens.analysis.callbacks import (
+from tensorlens.analysis.contexts import recomputed
+from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.user_callbacks import (
     Callback,
     call_of,
     class_at,
@@ -16,8 +18,6 @@ from tensorlens.analysis.callbacks import (
     responsible,
     runs_before,
 )
-from tensorlens.analysis.lineage import ancestry
-from tensorlens.analysis.regions import recomputed
 from tensorlens.diagnostics import modes
 from tensorlens.diagnostics.callbacks import defined_at, only_return, takes
 from tensorlens.diagnostics.refusal import Refusal, Spot

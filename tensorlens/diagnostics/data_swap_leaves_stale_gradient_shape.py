@@ -34,7 +34,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import reaches
-from tensorlens.analysis.names import shape_text
+from tensorlens.analysis.naming.names import shape_text
 from tensorlens.diagnostics.wording import finding, fix, named
 from tensorlens.records.model import Backward, Call, Diagnostic
 

@@ -35,7 +35,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import Cut, find_cut
-from tensorlens.analysis.training import training_of
+from tensorlens.analysis.training.timeline import training_of
 from tensorlens.diagnostics.cuts import cut_fixes, cut_labels, cut_reason
 from tensorlens.diagnostics.wording import finding, named, op_text
 from tensorlens.records.model import Backward, Call, Diagnostic

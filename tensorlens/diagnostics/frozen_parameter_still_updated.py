@@ -39,7 +39,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.training import GRAD_SET, Moment, Training, cleared_at, training_of
+from tensorlens.analysis.training.timeline import GRAD_SET, Moment, Training, cleared_at, training_of
 from tensorlens.diagnostics.bookkeeping import optimizer_name, several
 from tensorlens.diagnostics.wording import finding, fix, op_text
 from tensorlens.records.model import Call, Diagnostic, Label

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tensorlens.analysis.callbacks import call_of, runs_before
+from tensorlens.analysis.user_callbacks import call_of, runs_before
 from tensorlens.diagnostics.provenance import Refusal, Spot
 from tensorlens.diagnostics.wording import op_text
 from tensorlens.records.callbacks import Function

@@ -30,7 +30,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import find_cut
-from tensorlens.analysis.missing import GRAD_FN_READ, last_read
+from tensorlens.analysis.missing_gradient import GRAD_FN_READ, last_read
 from tensorlens.diagnostics.cuts import cut_fixes, cut_labels, cut_reason
 from tensorlens.diagnostics.wording import finding, fix, named, severity_of, with_method
 from tensorlens.records.model import Diagnostic

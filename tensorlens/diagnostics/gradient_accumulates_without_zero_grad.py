@@ -40,7 +40,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.training import Moment, Training, training_of
+from tensorlens.analysis.training.timeline import Moment, Training, training_of
 from tensorlens.diagnostics.bookkeeping import optimizer_name, several
 from tensorlens.diagnostics.wording import finding, fix, op_text
 from tensorlens.records.model import Backward, Call, Diagnostic, Label, Severity

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.missing import Missing, missing_gradient
+from tensorlens.analysis.missing_gradient import Missing, missing_gradient
 from tensorlens.diagnostics.cuts import cut_fixes, cut_reason
 from tensorlens.diagnostics.wording import finding, fix, named, op_text, severity_of, with_method
 from tensorlens.records.model import Diagnostic, Failure, Fix, Label

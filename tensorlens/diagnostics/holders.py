@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import leaves_above
-from tensorlens.analysis.missing import path_to
+from tensorlens.analysis.missing_gradient import path_to
 from tensorlens.diagnostics.provenance import Refusal, Spot, spot
 from tensorlens.diagnostics.wording import op_text
 from tensorlens.records.failure_context import Assignment, Value

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.assignments import kept_at, put_into
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.held import FEWEST, Kept, kept
+from tensorlens.analysis.naming.assignments import kept_at, put_into
+from tensorlens.analysis.training.retained_graphs import FEWEST, Kept, kept
 from tensorlens.diagnostics.wording import finding, fix, named, with_method
 from tensorlens.records.model import Call, Diagnostic, Label, Site
 

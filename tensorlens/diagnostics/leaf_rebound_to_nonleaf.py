@@ -53,7 +53,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import leaves_above
-from tensorlens.analysis.training import Training, training_of
+from tensorlens.analysis.training.timeline import Training, training_of
 from tensorlens.diagnostics.bookkeeping import born
 from tensorlens.diagnostics.wording import finding, fix, op_text
 from tensorlens.records.model import Call, Diagnostic

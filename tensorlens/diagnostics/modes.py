@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tensorlens.analysis.contexts import recomputed, region
 from tensorlens.analysis.lineage import ancestry
-from tensorlens.analysis.regions import recomputed, region
 from tensorlens.diagnostics.inference import gradient_in_inference, made_in_inference
 from tensorlens.diagnostics.provenance import value, views
 from tensorlens.diagnostics.refusal import Refusal, Spot

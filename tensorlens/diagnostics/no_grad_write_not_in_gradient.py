@@ -38,7 +38,7 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import reaches
-from tensorlens.analysis.training import DATA_SET
+from tensorlens.analysis.training.timeline import DATA_SET
 from tensorlens.diagnostics.proof import BEYOND_COPIES
 from tensorlens.diagnostics.wording import count_text, finding, fix, named, op_text, source_text
 from tensorlens.records.model import Backward, Call, Diagnostic, Label

@@ -38,7 +38,7 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import born_as_leaf, leaves_above
-from tensorlens.analysis.syntax import OPERATORS, plain_name
+from tensorlens.analysis.naming.syntax import OPERATORS, plain_name
 from tensorlens.diagnostics.provenance import Refusal
 from tensorlens.diagnostics.refusals import refusals, tell
 from tensorlens.records.model import Call, Diagnostic

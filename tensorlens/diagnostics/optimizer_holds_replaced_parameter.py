@@ -38,8 +38,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.replaced import Replaced, replaced_parameters
-from tensorlens.analysis.training import Training, training_of
+from tensorlens.analysis.training.replaced_parameters import Replaced, replaced_parameters
+from tensorlens.analysis.training.timeline import Training, training_of
 from tensorlens.diagnostics.bookkeeping import optimizer_label, optimizer_name, several
 from tensorlens.diagnostics.wording import finding, fix
 from tensorlens.records.model import Diagnostic

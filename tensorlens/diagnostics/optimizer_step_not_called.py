@@ -38,7 +38,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.training import Training, training_of
+from tensorlens.analysis.training.timeline import Training, training_of
 from tensorlens.diagnostics.bookkeeping import made_name
 from tensorlens.diagnostics.wording import finding, fix, op_text
 from tensorlens.records.model import Backward, Call, Diagnostic

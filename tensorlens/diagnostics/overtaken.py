@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from tensorlens.analysis.changed_after_use import Changed, Overtaken, overtaken
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.overtaken import Changed, Overtaken, overtaken
 from tensorlens.diagnostics.wording import finding, fix, named, op_text, severity_of
 from tensorlens.records.model import Diagnostic, Failure, Label
 

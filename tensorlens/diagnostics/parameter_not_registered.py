@@ -52,7 +52,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.training import Training, training_of
+from tensorlens.analysis.training.timeline import Training, training_of
 from tensorlens.diagnostics.bookkeeping import born, optimizer_label, optimizer_name
 from tensorlens.diagnostics.wording import finding, fix
 from tensorlens.records.model import Diagnostic

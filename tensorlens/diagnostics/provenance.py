@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tensorlens.analysis.contexts import backward_at, run_again_at
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import ancestry, born_as_leaf, leaf_above
-from tensorlens.analysis.names import shape_text
-from tensorlens.analysis.regions import backward_at, run_again_at
+from tensorlens.analysis.naming.names import shape_text
 from tensorlens.diagnostics.inference import gradient_in_inference, made_in_inference
 from tensorlens.diagnostics.refusal import Refusal as Refusal
 from tensorlens.diagnostics.refusal import Spot as Spot

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from tensorlens.analysis.contexts import run_again_at
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import find_cut
-from tensorlens.analysis.regions import run_again_at
 from tensorlens.diagnostics import callbacks, custom, given, holders, modes, provenance, sharing
 from tensorlens.diagnostics.cuts import cut_labels
 from tensorlens.diagnostics.provenance import Refusal, Spot, needed

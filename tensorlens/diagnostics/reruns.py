@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tensorlens.analysis.contexts import changes, failed_backward, recomputed
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.regions import changes, failed_backward, recomputed
 from tensorlens.diagnostics.wording import finding, fix, severity_of
 from tensorlens.records.model import Change, Diagnostic, Failure, Fix, Label, Region
 

@@ -40,7 +40,7 @@ from itertools import pairwise
 
 from tensorlens.analysis.facts import LEAVING, Facts
 from tensorlens.analysis.lineage import ancestry, leaves_above, reaches
-from tensorlens.analysis.names import place_of
+from tensorlens.analysis.naming.names import place_of
 from tensorlens.diagnostics.keeping import find_kept
 from tensorlens.diagnostics.wording import finding, fix, named, with_method
 from tensorlens.records.model import Call, Diagnostic, Label

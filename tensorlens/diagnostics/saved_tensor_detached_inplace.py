@@ -31,7 +31,7 @@ loss.backward()
 
 from __future__ import annotations
 
-from tensorlens.analysis.overtaken import left_graph
+from tensorlens.analysis.changed_after_use import left_graph
 from tensorlens.diagnostics.overtaken import overtaken_before_backward
 
 find = overtaken_before_backward(

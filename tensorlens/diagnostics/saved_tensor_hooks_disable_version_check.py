@@ -36,8 +36,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tensorlens.analysis.contexts import region
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.regions import region
 from tensorlens.diagnostics.leftovers import backward_of, saving_call
 from tensorlens.diagnostics.proof import proof_notes
 from tensorlens.diagnostics.wording import count_text, finding, fix, named, op_text

@@ -35,8 +35,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tensorlens.analysis.contexts import region
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.regions import region
 from tensorlens.diagnostics.wording import finding, fix, op_text, severity_of
 from tensorlens.records.model import Diagnostic
 

@@ -37,7 +37,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.names import callers
+from tensorlens.analysis.naming.names import callers
 from tensorlens.diagnostics.wording import count_text, finding, fix, named, op_text, severity_of, source_text
 from tensorlens.records.model import Access, Backward, Call, Diagnostic, Failure, Fix, Label, SavedTensor, Write
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import ancestry
-from tensorlens.analysis.names import place_of
+from tensorlens.analysis.naming.names import place_of
 from tensorlens.diagnostics.leftovers import backward_of
 from tensorlens.diagnostics.wording import count_text, finding, fix, named, op_text
 from tensorlens.records.model import Backward, Call, Diagnostic, Fix

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tensorlens.analysis.discarded import is_discarded
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import Cut
-from tensorlens.analysis.replaced import replaced_parameters
-from tensorlens.analysis.starved import Starved, lost, starved, ways
-from tensorlens.analysis.training import DATA_SET, Training, training_of
+from tensorlens.analysis.training.discarded_outputs import is_discarded
+from tensorlens.analysis.training.parameters_without_gradient import Starved, lost, starved, ways
+from tensorlens.analysis.training.replaced_parameters import replaced_parameters
+from tensorlens.analysis.training.timeline import DATA_SET, Training, training_of
 from tensorlens.diagnostics import custom_function_none_gradient
 from tensorlens.diagnostics.bookkeeping import born, optimizer_label, optimizer_name, several
 from tensorlens.diagnostics.cuts import cut_fixes, cut_labels, cut_reason

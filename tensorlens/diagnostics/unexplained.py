@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.names import shape_text
+from tensorlens.analysis.naming.names import shape_text
 from tensorlens.diagnostics.refusals import labels_of, of_failure
 from tensorlens.diagnostics.wording import finding, named, op_text
 from tensorlens.records.error_messages import entry

@@ -37,10 +37,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.names import place_of
-from tensorlens.analysis.starved import changed_since
-from tensorlens.analysis.syntax import plain_name
-from tensorlens.analysis.training import Training, training_of
+from tensorlens.analysis.naming.names import place_of
+from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.training.parameters_without_gradient import changed_since
+from tensorlens.analysis.training.timeline import Training, training_of
 from tensorlens.diagnostics.bookkeeping import born, several
 from tensorlens.diagnostics.wording import finding, fix, op_text
 from tensorlens.records.model import Call, Diagnostic

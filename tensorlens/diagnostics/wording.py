@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterable
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.rounds import run_of
+from tensorlens.analysis.run_numbers import run_of
 from tensorlens.records.model import Backward, Call, Diagnostic, Edit, Failure, Fix, Label, Severity
 from tensorlens.records.source import one_line, text_of
 

@@ -36,9 +36,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.dropped import Dropped, dropped
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.training import Moment, Training, cleared_at, training_of
+from tensorlens.analysis.training.cleared_gradients import Dropped, dropped
+from tensorlens.analysis.training.timeline import Moment, Training, cleared_at, training_of
 from tensorlens.diagnostics.bookkeeping import optimizer_name, several
 from tensorlens.diagnostics.wording import finding, fix, op_text
 from tensorlens.records.model import Diagnostic

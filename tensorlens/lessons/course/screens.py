@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from tensorlens.analysis.phrases import Fact
+from tensorlens.analysis.story.phrases import Fact
 from tensorlens.lessons.course.questions import DONT_KNOW, Question
 from tensorlens.lessons.course.steps import Step, TensorState
 from tensorlens.records.claim import Claim

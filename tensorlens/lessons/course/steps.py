@@ -8,9 +8,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from tensorlens.analysis.names import Names, names_of
-from tensorlens.analysis.phrases import Fact
-from tensorlens.analysis.story import Section, story
+from tensorlens.analysis.naming.names import Names, names_of
+from tensorlens.analysis.story.phrases import Fact
+from tensorlens.analysis.story.story import Section, story
 from tensorlens.lessons.course.skipped_statements import passed_by, raised_in
 from tensorlens.records import claim_syntax
 from tensorlens.records.claim import Claim

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from tensorlens.analysis.names import Names, shape_text
+from tensorlens.analysis.naming.names import Names, shape_text
 from tensorlens.records.model import Diagnostic, Edit, Failure, Fix, Label, Trace
 from tensorlens.records.source import lines_of, one_line, shown_path
 from tensorlens.render.layout import Line, paragraph

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from math import isfinite
 from typing import Any
 
-from tensorlens.analysis.names import Names, names_of
-from tensorlens.analysis.tables import last_states
+from tensorlens.analysis.naming.names import Names, names_of
+from tensorlens.analysis.story.tensor_table import last_states
 from tensorlens.records.claim import Claim
 from tensorlens.records.model import (
     Backward,

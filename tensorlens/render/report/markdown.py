@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tensorlens.analysis.names import Names, names_of
-from tensorlens.analysis.story import Section, story
-from tensorlens.analysis.tables import tensor_table
+from tensorlens.analysis.naming.names import Names, names_of
+from tensorlens.analysis.story.story import Section, story
+from tensorlens.analysis.story.tensor_table import tensor_table
 from tensorlens.records.model import Diagnostic, Report, Trace
 from tensorlens.render.layout import to_text
 from tensorlens.render.markdown_text import code, escaped, fenced, marked

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tensorlens.analysis.phrases import Fact
-from tensorlens.analysis.story import Row, Section
+from tensorlens.analysis.story.phrases import Fact
+from tensorlens.analysis.story.story import Row, Section
 from tensorlens.records.model import Trace
 from tensorlens.records.source import lines_of, shown_path, width
 from tensorlens.render.layout import Line, line_width, paragraph

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tensorlens.analysis.names import Names, names_of
-from tensorlens.analysis.story import story
-from tensorlens.analysis.tables import TensorRow, TensorTable, tensor_table
+from tensorlens.analysis.naming.names import Names, names_of
+from tensorlens.analysis.story.story import story
+from tensorlens.analysis.story.tensor_table import TensorRow, TensorTable, tensor_table
 from tensorlens.records.claim import Claim, condition_text
 from tensorlens.records.model import Diagnostic, Report, Trace
 from tensorlens.records.source import tree_of

@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import ancestry, reaches
-from tensorlens.analysis.names import place_of
+from tensorlens.analysis.naming.names import place_of
 from tensorlens.records.model import Backward, Call
 
 FEWEST = 3  # steps whose graphs are alive at once

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from tensorlens.analysis.names import Names
+from tensorlens.analysis.naming.names import Names
 from tensorlens.records.model import Backward, Call, Event, State, Trace
 
 MAX_ROWS = 24

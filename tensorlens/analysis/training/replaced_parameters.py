@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from tensorlens.analysis.lineage import ancestry
-from tensorlens.analysis.training import Training
+from tensorlens.analysis.training.timeline import Training
 from tensorlens.records.observations import Step
 
 MAX_COPY = 8  # calls between a parameter and its copy

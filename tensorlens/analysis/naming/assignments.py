@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.line_parts import span_of
-from tensorlens.analysis.syntax import plain_name
+from tensorlens.analysis.naming.line_parts import span_of
+from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.records.model import Span
 from tensorlens.records.source import column_of, line_at, tree_of
 

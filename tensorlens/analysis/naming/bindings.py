@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from tensorlens.analysis.syntax import Syntax
+from tensorlens.analysis.naming.syntax import Syntax
 from tensorlens.records.model import Trace
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-from tensorlens.analysis.line_parts import LineParts, span_of
+from tensorlens.analysis.naming.line_parts import LineParts, span_of
 from tensorlens.records.model import Site, Span
 from tensorlens.records.source import column_of, line_at, tree_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tensorlens.analysis.ledger import Ledger
+from tensorlens.analysis.story.running_state import Ledger
 from tensorlens.records.model import Access, Backward, Call, State, Trace
 
 MANY = 3

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 
-from tensorlens.analysis.names import Names, place_of
-from tensorlens.analysis.phrases import TOLD, Fact, Phrases, failure_fact
-from tensorlens.analysis.runs import Runs
+from tensorlens.analysis.naming.names import Names, place_of
+from tensorlens.analysis.story.line_runs import Runs
+from tensorlens.analysis.story.phrases import TOLD, Fact, Phrases, failure_fact
 from tensorlens.records.model import Backward, Call, Change, Event, Gap, GradMode, Region, Trace
 from tensorlens.records.source import line_at
 

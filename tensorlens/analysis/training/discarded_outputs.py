@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tensorlens.analysis.facts import Facts
 from tensorlens.analysis.lineage import ancestry
-from tensorlens.analysis.starved import Starved
+from tensorlens.analysis.training.parameters_without_gradient import Starved
 from tensorlens.records.model import Backward, Call, Site
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tensorlens.analysis.gradient_changes import gradient_kind, gradient_text
-from tensorlens.analysis.ledger import Ledger
-from tensorlens.analysis.names import Names, place_of
-from tensorlens.analysis.origins import MANY, Visit, listed, origin
+from tensorlens.analysis.naming.names import Names, place_of
+from tensorlens.analysis.story.gradient_changes import gradient_kind, gradient_text
+from tensorlens.analysis.story.origins import MANY, Visit, listed, origin
+from tensorlens.analysis.story.running_state import Ledger
 from tensorlens.records.model import (
     Backward,
     Call,

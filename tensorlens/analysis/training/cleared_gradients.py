@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tensorlens.analysis.training import Moment, Training
+from tensorlens.analysis.training.timeline import Moment, Training
 from tensorlens.records.model import Backward, Call
 
 FEWEST = 2  # updates

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.names import shape_text
+from tensorlens.analysis.naming.names import shape_text
 from tensorlens.records.callbacks import Function, Registration, Run
 from tensorlens.records.model import Backward, Call
 

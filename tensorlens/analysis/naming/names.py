@@ -13,10 +13,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cache
 
-from tensorlens.analysis.bindings import names_at_end, names_of_modules
-from tensorlens.analysis.memory import owners_of_gradients, storage_numbers
-from tensorlens.analysis.stored import Scope, Stored, visits_of
-from tensorlens.analysis.syntax import Syntax, plain_name
+from tensorlens.analysis.naming.bindings import names_at_end, names_of_modules
+from tensorlens.analysis.naming.storage_numbers import owners_of_gradients, storage_numbers
+from tensorlens.analysis.naming.stored_values import Scope, Stored, visits_of
+from tensorlens.analysis.naming.syntax import Syntax, plain_name
 from tensorlens.records.model import Access, Call, Change, Event, Failure, Region, Site, Tensor, Trace
 from tensorlens.records.source import one_line, text_of
 

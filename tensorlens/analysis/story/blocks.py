@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tensorlens.analysis.line_parts import span_of
+from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.records.model import Site, Span
 from tensorlens.records.source import tree_of
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from tensorlens.analysis.facts import ENTERING, LEAVING, Facts
 from tensorlens.analysis.lineage import MAX_CALLS, Cut, ancestry
-from tensorlens.analysis.training import DATA_SET, Training
+from tensorlens.analysis.training.timeline import DATA_SET, Training
 from tensorlens.records.model import Access, Backward, Call
 from tensorlens.records.observations import Step
 

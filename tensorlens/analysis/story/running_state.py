@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from tensorlens.analysis.names import Names
+from tensorlens.analysis.naming.names import Names
 from tensorlens.records.model import Backward, Call, Event, State, Trace
 
 _PARTIAL_WRITES = ("__setitem__", "index_", "masked_", "scatter_", "put_", "fill_diagonal_")

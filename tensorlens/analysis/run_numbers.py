@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tensorlens.analysis.facts import Facts
-from tensorlens.analysis.names import callers
+from tensorlens.analysis.naming.names import callers
 from tensorlens.records.model import Backward, Call
 
 
