@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from warm import Ran, Warm
 
-from tensorlens.diagnostics import diagnose, pages
+from tensorlens.diagnostics import diagnose, manual
 from tensorlens.errors import UsageError
 from tensorlens.lessons.bundled import lessons
 from tensorlens.records import error_messages
@@ -17,18 +17,18 @@ from tensorlens.records.error_messages import classify
 from tensorlens.records.model import Notice, Trace
 from tensorlens.render.manual import _ROLES, index, page_markdown, page_text
 
-CODES = pages.codes_with_page()
+CODES = manual.codes_with_page()
 ROLES = frozenset(_ROLES)  # those that can be put in words
 
 
 def page_for(wanted: str, width: int = 80) -> str:
     """What `tensorlens errors` prints for a code or a pasted message."""
-    return page_text(pages.look_up(wanted), width)
+    return page_text(manual.look_up(wanted), width)
 
 
 def fence(code: str, heading: str) -> str:
     """The one runnable example below a heading of a page."""
-    text = pages.page(code)
+    text = manual.page(code)
     assert text is not None
     below = re.findall(rf"^## {heading}\n\n```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     assert len(below) == 1, f"{code} has {len(below)} examples below {heading}"
@@ -83,10 +83,10 @@ def written(folder: Path, text: str) -> Path:
 
 @pytest.mark.parametrize("code", CODES)
 def test_form(code: str) -> None:
-    text = pages.page(code)
+    text = manual.page(code)
     assert text is not None
     assert re.findall("^## (.*)$", text, re.MULTILINE) == ["Fails", "Fixed"]
-    assert pages.first_sentence(text).endswith(".")
+    assert manual.first_sentence(text).endswith(".")
     roles = marked(fence(code, "Fails"))
     assert roles
     assert roles.keys() <= ROLES
@@ -152,11 +152,11 @@ def test_links_name_existing_things() -> None:
 
 
 def test_the_short_list_is_what_is_met_every_day() -> None:
-    assert sorted(pages.MOST_OFTEN) == sorted(entry.code for entry in error_messages.entries() if entry.tier == 1)
+    assert sorted(manual.MOST_OFTEN) == sorted(entry.code for entry in error_messages.entries() if entry.tier == 1)
     lines = index().splitlines()
     listed = [line.split()[1] for line in lines if line.startswith(("  error ", "  warning ", "  silent "))]
     assert lines[0].startswith("Met every day")
-    assert tuple(listed) == pages.MOST_OFTEN
+    assert tuple(listed) == manual.MOST_OFTEN
     assert len(lines) < len(index(everything=True).splitlines()) / 3
 
 
@@ -221,7 +221,7 @@ def test_unknown_is_one_line(wanted: str, answer: str) -> None:
 
 @pytest.mark.parametrize("code", CODES)
 def test_a_page_is_shown_without_marks_for_programs(code: str) -> None:
-    for shown in (page_for(code), page_markdown(pages.look_up(code))):
+    for shown in (page_for(code), page_markdown(manual.look_up(code))):
         assert not re.search(r"_here\b", shown)
     text = page_for(code)
     assert "```" not in text
@@ -235,7 +235,7 @@ def test_a_page_is_shown_without_marks_for_programs(code: str) -> None:
 def test_a_mistake_that_raises_nothing_does_not_fail() -> None:
     assert "\nGoes wrong\n" in page_for("detach-shares-memory")
     assert "\nWarns\n" in page_for("nonleaf-grad-access")
-    assert "## Goes wrong" in page_markdown(pages.look_up("detach-shares-memory"))
+    assert "## Goes wrong" in page_markdown(manual.look_up("detach-shares-memory"))
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_an_older_wording_finds_its_page(message: str, code: str) -> None:
 
 def test_what_an_older_wording_means_today_is_shown_too() -> None:
     message = "a leaf Variable that requires grad has been used in an in-place operation."
-    codes = [entry.code for entry in pages.look_up(message).entries]
+    codes = [entry.code for entry in manual.look_up(message).entries]
     assert codes == ["leaf-modified-inplace", "leaf-marked-dirty-in-custom-function"]
     assert classify(message) == "leaf-marked-dirty-in-custom-function"
 
@@ -285,12 +285,12 @@ Traceback (most recent call last):
     ],
 )
 def test_a_traceback_is_looked_up_by_its_last_line(last: str, code: str) -> None:
-    assert [entry.code for entry in pages.look_up(TRACEBACK + last + "\n").entries] == [code]
+    assert [entry.code for entry in manual.look_up(TRACEBACK + last + "\n").entries] == [code]
 
 
 def test_the_last_line_of_an_unknown_traceback_is_quoted() -> None:
     with pytest.raises(UsageError, match=r"^no page for this message: KeyError: 'lr' \("):
-        pages.look_up(TRACEBACK + "KeyError: 'lr'\n")
+        manual.look_up(TRACEBACK + "KeyError: 'lr'\n")
 
 
 @pytest.mark.parametrize(
@@ -313,4 +313,4 @@ def test_other_errors_are_said_to_be_others(message: str, kind: str) -> None:
 
 def test_no_message_of_autograd_is_taken_for_another() -> None:
     specific = [entry for entry in error_messages.entries() if entry.message and not entry.generic]
-    assert [entry.code for entry in specific if not pages.look_up(entry.message).entries] == []
+    assert [entry.code for entry in specific if not manual.look_up(entry.message).entries] == []

@@ -45,7 +45,7 @@ def list_lessons(output: Output) -> int:
 
 def show_errors(wanted: str, output: Output, everything: bool = False) -> int:
     """`errors`, `errors --all`, `errors CODE`, `errors "message"`, `errors - < log`."""
-    from tensorlens.diagnostics import pages
+    from tensorlens.diagnostics import manual
     from tensorlens.render.lists import render_index, render_pages
 
     width = output.prose_width
@@ -55,7 +55,7 @@ def show_errors(wanted: str, output: Output, everything: bool = False) -> int:
     text = sys.stdin.buffer.read().decode(errors="replace") if wanted == "-" else wanted
     if not text.strip():
         raise UsageError("errors of what? Standard input holds no message")
-    output.write(render_pages(pages.look_up(text), output.form, width))
+    output.write(render_pages(manual.look_up(text), output.form, width))
     return 0
 
 

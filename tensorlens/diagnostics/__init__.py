@@ -42,7 +42,8 @@ def diagnose(trace: Trace) -> tuple[Diagnostic, ...]:
 def load() -> None:
     """Import what every run needs."""
     from tensorlens.analysis import facts  # noqa: F401
-    from tensorlens.diagnostics import gradient_differs_from_reference, unexplained  # noqa: F401
+    from tensorlens.diagnostics.numerics import gradient_differs_from_reference
+    from tensorlens.diagnostics.shared import unexplained  # noqa: F401
 
     for code in _unannounced():
         _module(code)
@@ -65,7 +66,7 @@ def _findings(module: ModuleType, facts: Facts) -> list[Diagnostic]:
 
 def _unexplained(facts: Facts, explained: set[str]) -> Iterator[Diagnostic]:
     """The exception that ended the script, told honestly, where no finding explains it."""
-    from tensorlens.diagnostics.unexplained import find_unexplained
+    from tensorlens.diagnostics.shared.unexplained import find_unexplained
 
     number = facts.trace.script.failure
     if number is not None and not explained & _kinds(facts.trace.failures[number].message):
@@ -74,15 +75,15 @@ def _unexplained(facts: Facts, explained: set[str]) -> Iterator[Diagnostic]:
 
 def _proven(facts: Facts, found: list[Diagnostic]) -> Iterator[Diagnostic]:
     """A gradient that a second run proves wrong, where no finding says so."""
-    from tensorlens.diagnostics.gradient_differs_from_reference import find_unfound
-    from tensorlens.diagnostics.proof import PROVEN
+    from tensorlens.diagnostics.numerics.gradient_differs_from_reference import find_unfound
+    from tensorlens.diagnostics.shared.proof import PROVEN
 
     if not any(note.startswith(PROVEN) for diagnostic in found for note in diagnostic.notes):
         yield from find_unfound(facts)
 
 
 def _weighed(diagnostic: Diagnostic) -> Diagnostic:
-    from tensorlens.diagnostics.proof import weighed
+    from tensorlens.diagnostics.shared.proof import weighed
 
     return weighed(diagnostic)
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from tensorlens.diagnostics import pages
-from tensorlens.diagnostics.pages import Answer
+from tensorlens.diagnostics import manual
+from tensorlens.diagnostics.manual import Answer
 from tensorlens.records.error_messages import Entry, entries
 from tensorlens.render.manual import index, markdown_body, page_markdown, page_text
 from tensorlens.render.safe_text import written
@@ -49,7 +49,7 @@ def render_index(form: str, width: int, everything: bool = False) -> str:
     if form == "json":
         return _json("errors", [_record(entry) for entry in entries()])
     if form == "markdown":
-        rows = [(f"`{entry.code}`", entry.kind, pages.summary(entry.code)) for entry in entries()]
+        rows = [(f"`{entry.code}`", entry.kind, manual.summary(entry.code)) for entry in entries()]
         return _table(("Code", "Kind", "What happened"), rows)
     return index(width, everything)
 
@@ -71,7 +71,7 @@ def _record(entry: Entry) -> dict[str, object]:
         "tier": entry.tier,
         "raises": entry.raises,
         "message": entry.message,
-        "summary": pages.summary(entry.code),
+        "summary": manual.summary(entry.code),
     }
 
 

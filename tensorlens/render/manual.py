@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import textwrap
 
-from tensorlens.diagnostics import pages
-from tensorlens.diagnostics.pages import Answer
+from tensorlens.diagnostics import manual
+from tensorlens.diagnostics.manual import Answer
 from tensorlens.records.error_messages import Entry, entries
 
 WIDTH = 80
@@ -47,7 +47,7 @@ _ROLES = {
 
 def index(width: int = WIDTH, everything: bool = False) -> str:
     """The codes that are met every day, or all of them, with what each means."""
-    ranked = sorted(pages.MOST_OFTEN, key=pages.MOST_OFTEN.index)
+    ranked = sorted(manual.MOST_OFTEN, key=manual.MOST_OFTEN.index)
     lines: list[str] = []
     for tier, heading in _TIERS.items():
         if tier > 1 and not everything:
@@ -63,7 +63,7 @@ def index(width: int = WIDTH, everything: bool = False) -> str:
 
 
 def _listed(entry: Entry, width: int) -> list[str]:
-    text = pages.summary(entry.code) or (f'"{entry.message}"' if entry.message else "")
+    text = manual.summary(entry.code) or (f'"{entry.message}"' if entry.message else "")
     lines = textwrap.wrap(text, width - len(_INDENT), break_long_words=False)
     return [f"  {entry.kind:<8} {entry.code}", *(_INDENT + line for line in lines)]
 
@@ -84,7 +84,7 @@ def markdown_body(entry: Entry) -> str:
     """A page below its title, as Markdown: PyTorch's words, the page, what else to read."""
     said = [f"> {entry.message}"] if entry.message else []
     see = ["## See also", "\n".join(f"- `tensorlens {text}`" for text in see_also(entry))]
-    text = _spoken(pages.body(entry)).replace("## Fails", f"## {_FAILS[entry.kind]}")
+    text = _spoken(manual.body(entry)).replace("## Fails", f"## {_FAILS[entry.kind]}")
     return "\n\n".join([*said, text, *see]) + "\n"
 
 
@@ -100,7 +100,7 @@ def _titled(entry: Entry, width: int) -> str:
     if entry.message:
         quoted = textwrap.wrap(entry.message, width - 4, break_long_words=False, break_on_hyphens=False)
         said = "PyTorch says:\n\n" + "".join(f"    {line}\n" for line in quoted) + "\n"
-    text = _wrapped(_plain(pages.body(entry), entry, width), width)
+    text = _wrapped(_plain(manual.body(entry), entry, width), width)
     return f"{header}\n{'-' * len(header)}\n\n{said}{text}\n\n{_see_text(entry)}"
 
 

@@ -1,0 +1,85 @@
+"""Gradients that were asked for by name, with `autograd.grad` or `inputs=`, and that the graph can't give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.missing_gradient import path_to
+from tensorlens.diagnostics.shared.graph_cuts import cut_fixes
+from tensorlens.diagnostics.shared.wording import finding, fix, named, severity_of
+from tensorlens.records.model import Backward, Call, Diagnostic, Failure, Fix, Label
+
+
+def find_asked(facts: Facts, code: str, title: str, why: str) -> Iterator[Diagnostic]:
+    """Failures of `code`: which tensor can't be given a gradient, and what the output was computed by."""
+    for failure in facts.failures(code):
+        event = facts.event(failure.index)
+        asked = event.inputs if isinstance(event, Backward) else ()
+        roots = [access.tensor for access in failure.inputs if access.tensor not in asked]
+        root = roots[0] if roots else None
+        number = _wanted(facts, failure, root, asked, code)
+        names = {"name": named(facts, number, failure.index), "root": named(facts, root, failure.index)}
+        yield finding(
+            code,
+            severity_of(failure),
+            title.format(**names),
+            why.format(**names),
+            _labels(facts, failure, root, number),
+            fixes=tuple(_fixes(facts, failure, root, number)),
+            evidence=dict(names),
+        )
+
+
+def _wanted(facts: Facts, failure: Failure, root: int | None, asked: tuple[int, ...], code: str) -> int | None:
+    """The first of the tensors asked for that the root can't lead to."""
+    if code == "input-does-not-require-grad":
+        return next((n for n in asked if not facts.requires_grad(n, failure.index)), None)
+    if root is None:
+        return None
+    used = {
+        (access.tensor, access.version) for _, call in ancestry(facts, root, failure.index) for access in call.inputs
+    }
+    for number in asked:
+        cut, _ = path_to(facts, root, number, failure.index)
+        state = facts.state(number, failure.index)
+        if cut is not None or (number, None if state is None else state.version) not in used:
+            return number
+    return asked[0] if len(asked) == 1 else None
+
+
+def _labels(facts: Facts, failure: Failure, root: int | None, number: int | None) -> Iterator[Label | None]:
+    name, output = named(facts, number, failure.index), named(facts, root, failure.index)
+    yield facts.label("needed_here", failure.site, f"the gradient of {name} is asked for")
+    if number is not None:
+        producers = facts.producers(number, failure.index)
+        made = producers[0] if producers else facts.first_use(number)
+        yield facts.label("leaf_made_here", None if made is None else made.site, f"{name} is made here")
+    built = None if root is None else _built(facts, root, failure)
+    if built is not None:
+        yield facts.label("graph_built_here", built.site, f"{output} is computed here")
+
+
+def _built(facts: Facts, root: int, failure: Failure) -> Call | None:
+    """The last recorded operation behind the root, before the failing line where there is one."""
+    span = facts.span(failure.site)
+    recorded = [
+        c for _, c in ancestry(facts, root, failure.index) if c.nodes[1] > c.nodes[0] or c.op == "autograd.grad"
+    ]
+    for call in recorded:
+        where = facts.span(call.site)
+        if span is not None and where is not None and where.line != span.line:
+            return call
+    return recorded[0] if recorded else None
+
+
+def _fixes(facts: Facts, failure: Failure, root: int | None, number: int | None) -> Iterator[Fix]:
+    cut = None if root is None or number is None else path_to(facts, root, number, failure.index)[0]
+    if cut is not None:
+        yield from cut_fixes(facts, cut)
+    elif number is not None and not facts.requires_grad(number, failure.index):
+        yield fix(f"let it require grad before the forward pass: `{facts.name(number)}.requires_grad_()`")
+    else:
+        yield fix("ask for the tensor object that the forward pass used, not a copy or a later value of the name")
+        yield fix("if a missing path is meant, pass `allow_unused=True` and expect None")

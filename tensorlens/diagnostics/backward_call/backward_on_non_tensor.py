@@ -1,0 +1,109 @@
+"""`backward` was called on something that is not a tensor: a Python number, a NumPy scalar, None, a tuple or a list.
+
+Only a tensor knows the operations that it came from. `.item()`, `float()` and `.numpy()` hand out the bare value; with
+it the way back to the parameters is gone, so there is nothing that backward could be run on. A function that forgot its
+`return` gives None; a model that returns its loss together with something else gives a tuple; `sum()` of an empty list
+gives the number 0.
+
+## Fails
+
+```python
+import torch
+
+weight = torch.tensor([1.0, -2.0], requires_grad=True)
+total = weight.square().mean().item()  # value_made_here
+total.backward()  # needed_here
+```
+
+## Fixed
+
+```python
+import torch
+
+weight = torch.tensor([1.0, -2.0], requires_grad=True)
+total = weight.square().mean()
+total.backward()
+print(total.item())
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import LEAVING, Facts
+from tensorlens.analysis.naming.assignments import Assigned, assigned_before, receiver
+from tensorlens.diagnostics.shared.wording import finding, fix, op_text, severity_of
+from tensorlens.records.model import Call, Diagnostic, Failure, Fix, Label
+
+CODE = "backward-on-non-tensor"
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    for failure in facts.failures(CODE):
+        if failure.op is None:
+            yield explain(facts, failure)
+
+
+def explain(facts: Facts, failure: Failure) -> Diagnostic:
+    """What the object is instead of a tensor, and the line that made it one."""
+    kind = failure.message.split("'")[1] if "'" in failure.message else "an object"
+    span = facts.span(failure.site)
+    node = None if span is None else receiver(facts.trace.sources.get(span.file, ""), span)
+    name = f"`{node}`" if node else "the object"
+    left = _left_torch(facts, failure)
+    made = None if span is None else assigned_before(facts.trace.sources.get(span.file, ""), span)
+    return finding(
+        CODE,
+        severity_of(failure),
+        f"backward was called on {name}, which is not a tensor but {_article(kind)}",
+        _why(kind, left),
+        [
+            facts.label("needed_here", failure.site, f"`backward` is looked up on {_article(kind)}"),
+            *_made(facts, failure, made, left),
+        ],
+        fixes=_fixes(kind, left),
+        evidence={"type": kind},
+    )
+
+
+def _article(kind: str) -> str:
+    return "`None`" if kind == "NoneType" else f"a `{kind}`"
+
+
+def _left_torch(facts: Facts, failure: Failure) -> Call | None:
+    """The last call before the failure that turned a tensor into plain numbers."""
+    return next((c for c in reversed(facts.calls) if c.index < failure.index and c.op in LEAVING), None)
+
+
+def _made(facts: Facts, failure: Failure, made: Assigned | None, left: Call | None) -> Iterator[Label | None]:
+    if made is not None:
+        leaves = left is not None and (where := facts.span(left.site)) is not None and where.line == made.span.line
+        text = (
+            f"{op_text(left.op)} gives a plain number"
+            if leaves and left is not None
+            else f"`{made.name}` is bound here"
+        )
+        yield Label("value_made_here", made.span, text)
+        return
+    last = next((c for c in reversed(facts.calls) if c.index < failure.index), None)
+    if last is not None:
+        yield facts.label("value_made_here", last.site, "the last tensor computed before: it was not handed back")
+
+
+def _why(kind: str, left: Call | None) -> str:
+    if kind == "NoneType":
+        return "the function that was to return the loss returned nothing"
+    if left is not None and kind not in ("tuple", "list", "dict"):
+        return "a Python number or NumPy value carries no graph, so there is nothing to differentiate"
+    return "only a tensor has a graph to go back through"
+
+
+def _fixes(kind: str, left: Call | None) -> tuple[Fix, ...]:
+    if kind == "NoneType":
+        return (fix("return the loss at the end of the function"),)
+    if kind in ("tuple", "list"):
+        return (fix("add the losses to one tensor and call backward on the sum"),)
+    if left is not None:
+        return (fix(f"keep the tensor for backward, and use {op_text(left.op)} only for what is printed or logged"),)
+    return (fix("start from a tensor: `sum()` of nothing is the number 0"),)

@@ -1,0 +1,70 @@
+"""A tensor that is a single number was indexed.
+
+In very old code a loss had one dimension and its value was read as `loss.data[0]`. Today a loss has none: there is no
+first element to take, and the value is read with `item()`.
+
+## Fails
+
+```python
+import torch
+
+weight = torch.tensor([1.0, 2.0], requires_grad=True)
+loss = weight.square().sum()  # value_made_here
+print(loss.data[0])  # rejected_here
+```
+
+## Fixed
+
+```python
+import torch
+
+weight = torch.tensor([1.0, 2.0], requires_grad=True)
+loss = weight.square().sum()
+print(loss.item())
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text, severity_of, with_method
+from tensorlens.records.model import Call, Diagnostic
+
+CODE = "index-zero-dim-loss"
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    for failure in facts.failures(CODE):
+        number = failure.inputs[0].tensor if failure.inputs else None
+        if number is None or facts.tensor(number).shape:
+            continue
+        made = _computed(facts, number, failure.index)
+        name = named(facts, number, failure.index)
+        what = named(facts, made.outputs[0].tensor) if made is not None and made.outputs else name
+        yield finding(
+            CODE,
+            severity_of(failure),
+            f"{name} is a single number, and it was indexed",
+            "its shape is `[]`: it has no dimension whose first element could be taken",
+            [
+                facts.label("rejected_here", failure.site, "there is nothing to index"),
+                None
+                if made is None
+                else facts.label("value_made_here", made.site, f"{op_text(made.op)} makes {what} a single number"),
+            ],
+            fixes=(fix(f"read the number with `item()`: {with_method(what, 'item()')}"),),
+            evidence={"tensor": name},
+        )
+
+
+def _computed(facts: Facts, number: int, before: int) -> Call | None:
+    """The call that made the value, past `.data` and `detach()`, which only give it another name."""
+    made = next(iter(facts.producers(number, before)), None) or facts.first_use(number)
+    while made is not None and len(made.inputs) == 1:
+        source = made.inputs[0].tensor
+        if source == number or facts.tensor(source).storage != facts.tensor(number).storage:
+            break
+        number, made = source, next(iter(facts.producers(source, made.index)), None) or facts.first_use(source)
+    return made

@@ -1,0 +1,130 @@
+"""A tensor that a checkpoint saved in its second run was changed in place before backward used it.
+
+A checkpoint keeps nothing of the forward pass. In backward it runs the function again and hands what it saves there to
+the derivative formulas, without the check of its version that autograd makes elsewhere. If a line of the function, or a
+hook of a module in it, changes such a tensor in place after it was saved, the formulas compute with the changed values.
+
+## Fails
+
+```python
+import torch
+from torch.utils.checkpoint import checkpoint
+
+weight = torch.tensor([2.0, 3.0], requires_grad=True)
+
+
+def block(value):
+    hidden = value * 1
+    result = hidden * hidden  # saved_here
+    hidden.mul_(0.5)  # modified_here
+    return result * hidden
+
+
+result = checkpoint(block, weight, use_reentrant=False)  # called_here
+result.sum().backward()  # needed_here
+print(weight.grad)  # observed_here
+```
+
+## Fixed
+
+```python
+import torch
+from torch.utils.checkpoint import checkpoint
+
+weight = torch.tensor([2.0, 3.0], requires_grad=True)
+
+
+def block(value):
+    hidden = value * 1
+    result = hidden * hidden
+    return result * (hidden * 0.5)
+
+
+result = checkpoint(block, weight, use_reentrant=False)
+result.sum().backward()
+print(weight.grad)
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.contexts import run_again_at
+from tensorlens.analysis.facts import Facts
+from tensorlens.diagnostics.shared.proof import proof_notes
+from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of, saving_call
+from tensorlens.diagnostics.shared.wording import count_text, finding, fix, named, op_text, with_method
+from tensorlens.records.model import Backward, Call, Diagnostic, Fix, Write
+from tensorlens.records.observations import RECOMPUTED, Stale
+
+CODE = "checkpoint-disables-version-check"
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    told: set[tuple[int | None, int]] = set()
+    for stale in facts.trace.inspection.stale:
+        if stale.slot != RECOMPUTED:
+            continue
+        backward, by = backward_of(facts, stale.index), saving_call(facts, stale)
+        if backward is None or backward.failed or by is None:
+            continue
+        change = _change(facts, stale, by)
+        place = (None if change is None else change[0].site, backward.site)
+        if place not in told:
+            told.add(place)
+            yield _tell(facts, stale, backward, by, change)
+
+
+def _tell(
+    facts: Facts, stale: Stale, backward: Backward, by: Call, change: tuple[Call | Backward, Write] | None
+) -> Diagnostic:
+    name = _name(facts, stale, by, change)
+    then, now = stale.versions
+    checkpoint = run_again_at(facts, by.index)
+    values = f"{stale.before} became {stale.after}" if stale.before else f"it holds {stale.after} now"
+    changed = None
+    if change is not None:
+        event, write = change
+        text = f"{op_text(event.op)} changes it in place: version {write.before} -> {write.after}"
+        changed = facts.label("modified_here", event.site, text)
+    return finding(
+        CODE,
+        "warning",
+        f"{name} was changed in place after {op_text(by.op)} saved it in the second run of a checkpoint",
+        f"what a checkpoint saves has no version check: saved at version {then}, used at version {now}, {values}, so "
+        f"the gradient of {op_text(by.op)} is computed from changed values",
+        [
+            changed,
+            facts.label("saved_here", by.site, f"{op_text(by.op)} saves {name}{count_text(facts, by)}"),
+            None if checkpoint is None else facts.label("called_here", checkpoint.site, "the checkpoint"),
+            facts.label("needed_here", backward.site, "backward runs it again and computes with the changed values"),
+        ],
+        notes=(*(() if changed else ("which line changed it was not seen",)), *proof_notes(facts, backward)),
+        fixes=(_cure(change, name),),
+        evidence={"saved_version": then, "found_version": now, "before": stale.before, "after": stale.after},
+    )
+
+
+def _name(facts: Facts, stale: Stale, by: Call, change: tuple[Call | Backward, Write] | None) -> str:
+    """What the line that saves the tensor calls it, where it is a line of the checkpoint; else the line that writes."""
+    site = by.site
+    in_pass = any(one.site == site for one in facts.backwards)
+    if in_pass and change is not None:
+        return named(facts, change[1].tensor, change[0].index)
+    return named(facts, stale.tensor, by.index)
+
+
+def _cure(change: tuple[Call | Backward, Write] | None, name: str) -> Fix:
+    op = "" if change is None else change[0].op
+    if op.endswith("_") and not op.endswith("__"):
+        return fix(f"use {op_text(op[:-1])} instead of {op_text(op)}, and compute with the new tensor that it makes")
+    return fix(f"change a copy, and compute with that: {with_method(name, 'clone()')}")
+
+
+def _change(facts: Facts, stale: Stale, by: Call) -> tuple[Call | Backward, Write] | None:
+    """The first change after the tensor was saved."""
+    for event, write in facts.writes(facts.tensor(stale.tensor or 0).counter):
+        if by.index <= event.index < stale.index and write.after > stale.versions[0]:
+            return event, write
+    return None

@@ -1,0 +1,83 @@
+"""When a checkpointed region was run again for backward, nothing in its result required grad.
+
+A checkpoint of the old kind says that its result requires grad if an input does, without looking inside. In backward
+the region runs again, with recording, and there it turns out that a `detach()` or a `no_grad` in it cuts everything.
+
+## Fails
+
+```python
+import torch
+from torch.utils.checkpoint import checkpoint
+
+
+def block(value):
+    return value.detach() + 1  # graph_cut_here
+
+
+weight = torch.tensor([1.0, 2.0], requires_grad=True)
+result = checkpoint(block, weight, use_reentrant=True)  # called_here
+result.sum().backward()  # needed_here
+```
+
+## Fixed
+
+```python
+import torch
+from torch.utils.checkpoint import checkpoint
+
+
+def block(value):
+    return value + 1
+
+
+weight = torch.tensor([1.0, 2.0], requires_grad=True)
+result = checkpoint(block, weight, use_reentrant=True)
+result.sum().backward()
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.contexts import failed_backward, recomputed
+from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.lineage import find_cut
+from tensorlens.diagnostics.shared.graph_cuts import cut_fixes, cut_labels, cut_reason
+from tensorlens.diagnostics.shared.wording import finding, fix, severity_of
+from tensorlens.records.model import Diagnostic, Failure
+
+CODE = "checkpoint-output-without-grad"
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    for failure in facts.failures(CODE):
+        yield explain(facts, failure)
+
+
+def explain(facts: Facts, failure: Failure) -> Diagnostic:
+    """Where the second run of the checkpointed function lost the history of its result."""
+    result = _result(facts, failure)
+    cut = None if result is None else find_cut(facts, result, failure.index)
+    checkpoint = recomputed(facts, failure)
+    labels = [label for label in cut_labels(facts, cut) if label is not None and label.role != "leaf_made_here"]
+    if checkpoint is not None:
+        text = "the checkpoint said that its result requires grad: an input does"
+        labels += filter(None, [facts.label("called_here", checkpoint.site, text)])
+    return finding(
+        CODE,
+        severity_of(failure),
+        "nothing that the checkpointed function returns requires grad",
+        "no line was found where its history was lost" if cut is None else cut_reason(facts, cut),
+        [*labels, facts.label("needed_here", failure.site, "backward runs the function again, with recording")],
+        fixes=(*cut_fixes(facts, cut), fix("or call the function without a checkpoint: there is nothing to save")),
+        evidence={"cut": None if cut is None else cut.call.op},
+    )
+
+
+def _result(facts: Facts, failure: Failure) -> int | None:
+    """The tensor that the function computed last."""
+    backward = failed_backward(facts, failure)
+    start = failure.index if backward is None else backward.started
+    inside = [call for call in facts.calls if start <= call.index < failure.index and call.outputs]
+    return inside[-1].outputs[0].tensor if inside else None

@@ -1,0 +1,100 @@
+"""The `backward` of a custom function returned integers, and the fractions of the gradient were lost.
+
+PyTorch converts what `backward` returns to the data type of the input. Integers are converted as well, but what was cut
+off on the way to them does not come back.
+
+## Fails
+
+```python
+import torch
+
+
+class Half(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, value):
+        return value / 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return (gradient / 2).int()  # returned_here
+
+
+weight = torch.tensor([1.0, 2.0], requires_grad=True)
+Half.apply(weight).sum().backward()  # needed_here
+print(weight.grad)  # observed_here
+```
+
+## Fixed
+
+```python
+import torch
+
+
+class Half(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, value):
+        return value / 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient / 2
+
+
+weight = torch.tensor([1.0, 2.0], requires_grad=True)
+Half.apply(weight).sum().backward()
+print(weight.grad)
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.diagnostics.shared.custom_function_runs import backward_runs
+from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
+from tensorlens.diagnostics.shared.wording import finding, fix, op_text
+from tensorlens.records.callbacks import Run
+from tensorlens.records.model import Call, Diagnostic, Tensor
+
+CODE = "custom-function-integer-gradient-truncated"
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    told: set[int | None] = set()
+    for run, call in backward_runs(facts):
+        for value in run.values:
+            made = None if value.tensor is None else _rounding(facts, value.tensor)
+            if made is not None and run.returned not in told:
+                told.add(run.returned)
+                yield _tell(facts, run, call, made)
+
+
+def _rounding(facts: Facts, number: int) -> Call | None:
+    """The call that turned a gradient of fractions into this integer tensor."""
+    made = facts.maker(number)
+    if made is None or not _whole(facts.tensor(number)):
+        return None
+    return made if any(not _whole(facts.tensor(access.tensor)) for access in made.inputs) else None
+
+
+def _whole(tensor: Tensor) -> bool:
+    return tensor.dtype.startswith(("int", "uint", "bool"))
+
+
+def _tell(facts: Facts, run: Run, call: Call, made: Call) -> Diagnostic:
+    function = call.op.removesuffix(".apply")
+    dtype = facts.tensor(made.outputs[0].tensor).dtype
+    backward = backward_of(facts, run.index)
+    return finding(
+        CODE,
+        "warning",
+        f"`{function}.backward` returns a gradient of type {dtype}: its fractions are lost",
+        f"{op_text(made.op)} cuts the gradient to whole numbers, and PyTorch turns them back without a word",
+        [
+            facts.label("returned_here", run.returned, f"the gradient is {dtype} here"),
+            None if backward is None else facts.label("needed_here", backward.site, "backward passes it on"),
+        ],
+        fixes=(fix(f"return the gradient as it is, without {op_text(made.op)}"),),
+        evidence={"function": function, "dtype": dtype, "op": made.op},
+    )

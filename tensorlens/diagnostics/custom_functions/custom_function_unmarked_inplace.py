@@ -1,0 +1,131 @@
+"""A custom function changed its input in place and did not say so.
+
+Inside `forward` nothing is recorded. If an input is changed there without `mark_dirty`, the caller's tensor has new
+values and the history of the old ones, and its gradient is that of the old ones.
+
+## Fails
+
+```python
+import torch
+
+
+class Grow(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, value):
+        value.mul_(3)  # modified_here
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 3
+
+
+weight = torch.tensor([1.0, 2.0], requires_grad=True)
+hidden = weight * 1
+grown = Grow.apply(hidden)  # called_here
+hidden.sum().backward()  # needed_here
+print(hidden, weight.grad)  # observed_here
+```
+
+## Fixed
+
+```python
+import torch
+
+
+class Grow(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, value):
+        return value * 3
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 3
+
+
+weight = torch.tensor([1.0, 2.0], requires_grad=True)
+hidden = weight * 1
+grown = Grow.apply(hidden)
+grown.sum().backward()
+print(grown, weight.grad)
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.lineage import reaches
+from tensorlens.diagnostics.shared.proof import BEYOND_COPIES
+from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text
+from tensorlens.records.model import Backward, Call, Diagnostic, Write
+
+CODE = "custom-function-unmarked-inplace"
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    told: set[int] = set()
+    for call in facts.calls:
+        if not call.op.endswith(".apply") or call.site in told:
+            continue
+        for write in call.writes:
+            backward = _unnoticed(facts, call, write)
+            if backward is not None and call.site not in told:
+                told.add(call.site)
+                yield _tell(facts, call, write, backward)
+
+
+def _unnoticed(facts: Facts, call: Call, write: Write) -> Backward | None:
+    """The backward pass through a later use of an input that `forward` changed and whose history stayed the old one."""
+    before, after = facts.state(write.tensor, call.index - 1), facts.state(write.tensor, call.index)
+    if before is None or after is None or before.is_leaf or not before.requires_grad or before.node != after.node:
+        return None
+    for backward in facts.backwards:
+        if backward.index < call.index or backward.failed:
+            continue
+        if any(root.tensor == write.tensor for root in backward.roots):
+            return backward
+        for use in facts.calls:
+            if call.index < use.index < backward.index and any(a.tensor == write.tensor for a in use.inputs):
+                if reaches(facts, backward, use):
+                    return backward
+    return None
+
+
+def _tell(facts: Facts, call: Call, write: Write, backward: Backward) -> Diagnostic:
+    name = named(facts, write.tensor, call.index)
+    function = call.op.removesuffix(".apply")
+    state = facts.state(write.tensor, call.index)
+    node = "" if state is None or state.grad_fn is None else f" still that of `{state.grad_fn}`"
+    inner = _inner(facts, call, write)
+    return finding(
+        CODE,
+        "warning",
+        f"`{function}.forward` changed its input {name} in place and did not say so",
+        f"{name} holds other values after the call, version {write.before} -> {write.after}, but its history is{node}: "
+        "what is computed from it afterwards gets the gradient of the old values",
+        [
+            facts.label("modified_here", (inner or call).site, f"{op_text((inner or call).op)} changes the input"),
+            facts.label("called_here", call.site, f"`{function}` is called with {name}"),
+            facts.label("needed_here", backward.site, f"the gradient through {name} leaves the change out"),
+        ],
+        notes=(BEYOND_COPIES,),
+        fixes=(
+            fix("change a copy in `forward`, made with `clone()`"),
+            fix("or call `ctx.mark_dirty()` on the input and return it"),
+        ),
+        evidence={"function": function, "before": write.before, "after": write.after},
+    )
+
+
+def _inner(facts: Facts, call: Call, write: Write) -> Call | None:
+    """The call inside `forward` that made the change."""
+    counter = facts.tensor(write.tensor).counter
+    found = [
+        inner
+        for inner in facts.calls
+        if inner.index < call.index and call.nodes[0] <= inner.nodes[0] and inner.mode != "grad"
+        and any(facts.tensor(w.tensor).counter == counter and w.before >= write.before for w in inner.writes)
+    ]  # fmt: skip
+    return found[0] if found else None

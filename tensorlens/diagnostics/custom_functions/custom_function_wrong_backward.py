@@ -1,0 +1,108 @@
+"""The `backward` of a custom function is not the derivative of its `forward`.
+
+PyTorch takes what `backward` returns for the gradient. A forgotten factor or a wrong sign gives wrong gradients in each
+step, and only a comparison with differences of the values brings it to light, as `torch.autograd.gradcheck` and
+`explain --reference` make it. Where another derivative is meant, as of a rounding or a reversed gradient, nothing is
+said.
+
+## Fails
+
+```python
+import torch
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, value):
+        ctx.save_for_backward(value)
+        return value * value
+
+    @staticmethod
+    def backward(ctx, gradient):
+        (value,) = ctx.saved_tensors
+        return value * gradient  # returned_here
+
+
+weight = torch.tensor([2.0, 3.0], requires_grad=True)
+Square.apply(weight).sum().backward()  # needed_here
+print(weight.grad)  # observed_here
+```
+
+## Fixed
+
+```python
+import torch
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, value):
+        ctx.save_for_backward(value)
+        return value * value
+
+    @staticmethod
+    def backward(ctx, gradient):
+        (value,) = ctx.saved_tensors
+        return 2 * value * gradient
+
+
+weight = torch.tensor([2.0, 3.0], requires_grad=True)
+Square.apply(weight).sum().backward()
+print(weight.grad)
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.diagnostics.shared.custom_function_runs import backward_runs
+from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
+from tensorlens.diagnostics.shared.wording import finding, fix
+from tensorlens.records.callbacks import Run
+from tensorlens.records.model import Diagnostic
+from tensorlens.records.observations import Formula
+
+CODE = "custom-function-wrong-backward"
+_SUMS = {
+    "ones": "the outputs",
+    "random": "the outputs, each times a random weight",
+    "given": "the outputs, each times the gradient that came to it, which `backward` does not look at",
+}
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    wrong = {f"{formula.function}.apply": formula for formula in facts.trace.inspection.formulas}
+    for run, call in backward_runs(facts) if wrong else ():
+        formula = wrong.pop(call.op, None)
+        if formula is not None:
+            yield _tell(facts, run, formula)
+
+
+def _tell(facts: Facts, run: Run, formula: Formula) -> Diagnostic:
+    name, backward = f"`{formula.argument}`", backward_of(facts, run.index)
+    got, right = _text(formula.backward), _text(formula.differences)
+    return finding(
+        CODE,
+        "warning",
+        f"`{formula.function}.backward` gives {name} {got} where its `forward` changes by {right}",
+        f"these are gradients of the sum of {_SUMS[formula.weights]}, at values of {name} that the program gave it: "
+        "PyTorch takes what `backward` returns for the derivative",
+        [
+            facts.label("returned_here", run.returned, f"not the derivative by {name}"),
+            None if backward is None else facts.label("needed_here", backward.site, "backward uses it"),
+        ],
+        notes=("measured by central differences: `forward` was called again with moved inputs in the second run",),
+        fixes=(fix(f"compare with `torch.autograd.gradcheck({formula.function}.apply, inputs)` in float64"),),
+        evidence={
+            "function": formula.function,
+            "backward": list(formula.backward),
+            "forward": list(formula.differences),
+        },
+    )
+
+
+def _text(values: tuple[float, ...]) -> str:
+    shown = [f"{value:.5g}" for value in values]
+    return shown[0] if len(shown) == 1 else f"[{', '.join(shown)}]"

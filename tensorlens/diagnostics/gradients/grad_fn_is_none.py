@@ -1,0 +1,64 @@
+"""The program walked along `grad_fn` and came to a tensor that has none.
+
+A leaf and a tensor without history have no node that made them: their `grad_fn` is None. Code that walks the graph has
+to stop there, or the history was lost at an earlier line.
+
+## Fails
+
+```python
+import torch
+
+weight = torch.tensor([1.0, 2.0], requires_grad=True)
+hidden = (weight * 2).detach()  # graph_cut_here
+print(hidden.grad_fn.next_functions)  # needed_here
+```
+
+## Fixed
+
+```python
+import torch
+
+weight = torch.tensor([1.0, 2.0], requires_grad=True)
+hidden = weight * 2
+print(hidden.grad_fn.next_functions)
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.lineage import find_cut
+from tensorlens.analysis.missing_gradient import GRAD_FN_READ, last_read
+from tensorlens.diagnostics.shared.graph_cuts import cut_fixes, cut_labels, cut_reason
+from tensorlens.diagnostics.shared.wording import finding, fix, named, severity_of, with_method
+from tensorlens.records.model import Diagnostic
+
+CODE = "grad-fn-is-none"
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    for failure in facts.failures(CODE):
+        read = last_read(facts, failure, GRAD_FN_READ)
+        state = None if read is None else facts.state(read.inputs[0].tensor, read.index)
+        if read is None or state is None or state.grad_fn is not None:
+            continue
+        name = named(facts, state.tensor, read.index)
+        cut = None if state.requires_grad else find_cut(facts, state.tensor, read.index)
+        made = facts.first_use(state.tensor)
+        why = f"{name} is a leaf: no operation made it" if cut is None else cut_reason(facts, cut)
+        labels = [
+            facts.label("needed_here", failure.site, f"the `grad_fn` of {name} is None"),
+            *cut_labels(facts, cut),
+            None if cut or made is None else facts.label("leaf_made_here", made.site, f"{name} is made here"),
+        ]
+        yield finding(
+            CODE,
+            severity_of(failure),
+            f"{name} has no `grad_fn`: no recorded operation made it",
+            why,
+            [label for label in labels if label is None or cut is None or label.role != "leaf_made_here"],
+            fixes=tuple(cut_fixes(facts, cut)) or (fix(f"stop where {with_method(name, 'grad_fn')} is None"),),
+            evidence={"tensor": name},
+        )

@@ -1,0 +1,124 @@
+"""The `.grad` of a tensor that is not a leaf was read.
+
+Backward stores gradients only in leaves: the tensors that were created to require grad, such as parameters. What is
+computed from them passes gradients on and keeps none: `.grad` is None there before backward, and after it too, unless
+`retain_grad()` was called. A tensor that was a leaf under the same name may have been replaced by a result:
+`w = w - lr * w.grad` or `w = w.to(...)`. Then `retain_grad()` is no cure: write the update in place, under `no_grad`,
+so that `w` stays the leaf; convert first, and let the converted tensor require grad.
+
+## Fails
+
+```python
+import torch
+
+weight = torch.tensor([1.0, 2.0], requires_grad=True)
+hidden = weight * 3  # nonleaf_made_here
+hidden.sum().backward()
+print(hidden.grad)  # observed_here
+```
+
+## Fixed
+
+```python
+import torch
+
+weight = torch.tensor([1.0, 2.0], requires_grad=True)
+hidden = weight * 3
+hidden.retain_grad()
+hidden.sum().backward()
+print(hidden.grad)
+```
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.lineage import born_as_leaf, leaves_above
+from tensorlens.analysis.naming.syntax import OPERATORS, plain_name
+from tensorlens.diagnostics.shared.rejected import refusals, tell
+from tensorlens.diagnostics.shared.roles.tensors import Refusal
+from tensorlens.records.model import Call, Diagnostic
+
+_CODE = "nonleaf-grad-access"
+_ROLES = ("observed_here", "nonleaf_made_here")
+_TITLE = "`.grad` of {nonleaf} was read, which is not a leaf"
+
+
+@dataclass(frozen=True, slots=True)
+class _Rebound:
+    """The assignment that took a name from a leaf and gave it to a result, and the line that had made the leaf."""
+
+    name: str
+    made: Call
+    line: int
+    leaf_line: int
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    for refusal in filter(Refusal.stands_alone, refusals(facts, _CODE)):
+        number = refusal.first(refusal.is_nonleaf)
+        rebound = None if number is None else _rebound(facts, number, refusal.index)
+        yield tell(refusal, _CODE, _ROLES, _COMPUTED if rebound is None else _words(facts, rebound))
+
+
+_COMPUTED = (
+    _TITLE,
+    "backward keeps gradients only in leaves; {nonleaf} is computed, so its gradient is passed on and not kept",
+    (
+        "to keep it, call {nonleaf}`.retain_grad()` before backward",
+        "if a parameter was meant, read the leaf's `.grad`: an assignment may have replaced the leaf by a result",
+    ),
+)
+
+
+def _rebound(facts: Facts, number: int, at: int) -> _Rebound | None:
+    """Finds the line that gave a computed tensor the name of the leaf that it was computed from."""
+    made = next(iter(facts.producers(number, at)), None)
+    name = None if made is None else facts.names.given(number, made.index)
+    place = None if made is None else facts.span(made.site)
+    if made is None or place is None or name not in facts.trace.sites[made.site].targets:
+        return None
+    for leaf in leaves_above(facts, number, at):
+        born = born_as_leaf(facts, leaf, at)
+        site = None if born is None else facts.trace.sites[born.site]
+        if born is not None and site is not None and facts.names.given(leaf, born.index) == name in site.targets:
+            return _Rebound(name, made, place.line, site.span.line)
+    return None
+
+
+def _words(facts: Facts, rebound: _Rebound) -> tuple[str, str, tuple[str, ...]]:
+    """Why and help where the name was a leaf's: `retain_grad()` would keep the gradient of the wrong tensor."""
+    name, line = _escaped(rebound.name), rebound.line
+    why = (
+        f"line {line} gave the name `{name}`, which was a leaf's (made on line {rebound.leaf_line}), to a result; "
+        "backward keeps gradients only in leaves"
+    )
+    update = _in_place(facts, rebound)
+    if update:
+        return _TITLE, why, (f"update the leaf in place: `with torch.no_grad(): {_escaped(update)}`",)
+    return (
+        _TITLE,
+        why,
+        (
+            f"give the result on line {line} another name, so that `{name}` stays the leaf",
+            f"or, to train the result itself, make it the leaf: `.detach().requires_grad_()` at the end of line {line}",
+        ),
+    )
+
+
+def _in_place(facts: Facts, rebound: _Rebound) -> str:
+    """`w -= 0.1 * w.grad` for `w = w - 0.1 * w.grad`; "" where the assignment is no update by a gradient."""
+    node = facts.names.syntax.node(facts.trace.sites[rebound.made.site].span)
+    if not isinstance(node, ast.BinOp) or plain_name(node.left) != rebound.name:
+        return ""
+    reads = any(isinstance(part, ast.Attribute) and part.attr == "grad" for part in ast.walk(node.right))
+    return f"{rebound.name} {OPERATORS[type(node.op)]}= {ast.unparse(node.right)}" if reads else ""
+
+
+def _escaped(text: str) -> str:
+    """Text of the script in a template with fields."""
+    return text.replace("{", "{{").replace("}", "}}")

@@ -1,0 +1,104 @@
+"""A hook changed the gradient in place that it was given, and other parts of the graph got the changed one.
+
+Autograd does not copy a gradient for each of its receivers: the two inputs of a sum are given the same tensor. A hook
+that wants another gradient returns a new one.
+
+## Fails
+
+```python
+import torch
+
+first = torch.ones(2, requires_grad=True)
+second = torch.ones(2, requires_grad=True)
+
+
+def enlarge(gradient):
+    gradient.mul_(10)  # modified_here
+
+
+first.register_hook(enlarge)  # hook_registered_here
+(first + second).backward(torch.ones(2))  # needed_here
+print(second.grad)  # observed_here
+```
+
+## Fixed
+
+```python
+import torch
+
+first = torch.ones(2, requires_grad=True)
+second = torch.ones(2, requires_grad=True)
+
+
+def enlarge(gradient):
+    return gradient * 10
+
+
+first.register_hook(enlarge)
+(first + second).backward(torch.ones(2))
+print(second.grad)
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.diagnostics.shared.proof import proof_notes
+from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
+from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text
+from tensorlens.records.callbacks import Run
+from tensorlens.records.model import Backward, Call, Diagnostic
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    """Only a second run, in which each hook has a gradient of its own, tells a change of others from one that is
+    meant."""
+    told: set[int] = set()
+    stale = {backward_of(facts, found.index) for found in facts.trace.inspection.stale}
+    for run in facts.trace.callbacks.runs:
+        backward = backward_of(facts, run.index)
+        if run.registration in told or backward is None or backward in stale:
+            continue
+        write, others = _write(facts, run, backward), _spoiled(facts, run, backward)
+        if write is not None and others:
+            told.add(run.registration)
+            yield _tell(facts, run, backward, write, others)
+
+
+def _write(facts: Facts, run: Run, backward: Backward) -> Call | None:
+    """The change in place, in a tensor hook, of the gradient that it was given."""
+    if facts.trace.callbacks.registrations[run.registration].kind != "tensor hook":
+        return None
+    inside = (call for call in facts.calls if backward.started <= call.index < run.index)
+    return next((call for call in inside if any(write.tensor in run.given for write in call.writes)), None)
+
+
+def _spoiled(facts: Facts, run: Run, backward: Backward) -> list[int]:
+    """The tensors, other than the hook's own, whose gradients of the pass are others in the second run."""
+    reference = facts.trace.reference
+    target = facts.trace.callbacks.registrations[run.registration].target
+    differences = () if reference is None else reference.differences
+    return [d.tensor for d in differences if d.backward == backward.index and d.tensor != target]
+
+
+def _tell(facts: Facts, run: Run, backward: Backward, write: Call, others: list[int]) -> Diagnostic:
+    registration = facts.trace.callbacks.registrations[run.registration]
+    name = facts.trace.callbacks.functions[registration.function].name
+    target = "its tensor" if registration.target is None else named(facts, registration.target)
+    other = named(facts, others[0], backward.index)
+    return finding(
+        "hook-mutates-shared-gradient",
+        "warning",
+        f"the hook `{name}` of {target} changed the gradient of {other} as well",
+        f"autograd hands one gradient to several receivers; {op_text(write.op)} changes it in place for all of them",
+        [
+            facts.label("modified_here", write.site, f"{op_text(write.op)} writes into the gradient that it was given"),
+            facts.label("hook_registered_here", registration.site, f"`{name}` is registered on {target}"),
+            facts.label("needed_here", backward.site, f"{other} gets the changed gradient"),
+        ],
+        notes=proof_notes(facts, backward, others),
+        fixes=(fix("return a new gradient from the hook instead of changing the one that it was given"),),
+        evidence={"tensors": [facts.name(number) for number in others]},
+    )

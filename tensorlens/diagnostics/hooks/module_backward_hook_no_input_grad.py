@@ -1,0 +1,95 @@
+"""A full backward hook fired for a module none of whose inputs require grad.
+
+Such a hook is given the gradients of the module's inputs and is called when they are ready. If the inputs are plain
+data, as in the first layer of a network, there are no such gradients: the hook gets None for them and is called as soon
+as the gradients of the outputs are there, before those of the parameters.
+
+## Fails
+
+```python
+import torch
+
+layer = torch.nn.Linear(2, 1)
+layer.register_full_backward_hook(lambda module, inputs, outputs: None)  # hook_registered_here
+batch = torch.rand(3, 2)  # value_made_here
+layer(batch).sum().backward()  # needed_here
+```
+
+## Fixed
+
+```python
+import torch
+
+layer = torch.nn.Linear(2, 1)
+layer.register_full_backward_hook(lambda module, inputs, outputs: None)
+batch = torch.rand(3, 2, requires_grad=True)
+layer(batch).sum().backward()
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.lineage import ancestry
+from tensorlens.diagnostics.shared.rejected import refusals
+from tensorlens.diagnostics.shared.rejected_call import Refusal
+from tensorlens.diagnostics.shared.roles.hooks import registered_and_running
+from tensorlens.diagnostics.shared.wording import finding, fix, named
+from tensorlens.records.model import Backward, Diagnostic, Label
+
+CODE = "module-backward-hook-no-input-grad"
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    for refusal in refusals(facts, CODE):
+        number = _module_input(facts, refusal.index)
+        name = named(facts, number, refusal.index)
+        yield finding(
+            CODE,
+            "warning",
+            f"a full backward hook is called without gradients for the module's input: {name} does not require grad",
+            "the hook waits for the gradients of the module's inputs; where there are none it gets `None` for them, and"
+            " is called before those of the parameters are there",
+            _labels(facts, refusal, number),
+            fixes=(
+                fix("if the hook only looks at the gradients of the outputs, nothing need be done"),
+                fix(f"if it needs those of the input, let {name} require grad before the forward pass"),
+            ),
+            evidence={"input": name},
+        )
+
+
+def _labels(facts: Facts, refusal: Refusal, number: int | None) -> Iterator[Label | None]:
+    yield facts.label("needed_here", refusal.site, "the hook is called in this backward pass")
+    hook = registered_and_running(refusal)
+    if hook is not None:
+        yield facts.label("hook_registered_here", hook.site, hook.text)
+    made = None if number is None else next(iter(facts.producers(number, refusal.index)), None)
+    made = made or (None if number is None else facts.first_use(number))
+    if made is not None:
+        text = f"{named(facts, number, refusal.index)} is made here and does not require grad"
+        yield facts.label("value_made_here", made.site, text)
+
+
+def _module_input(facts: Facts, at: int) -> int | None:
+    """What the module was called on: the nearest first input above its hook that does not require grad."""
+    backward = next((b for b in facts.backwards if b.started <= at <= b.index), None)
+    for hook in _hooks(facts, backward):
+        for _, call in ancestry(facts, hook, at):
+            if call.inputs and not facts.requires_grad(call.inputs[0].tensor, call.index):
+                return call.inputs[0].tensor
+    return None
+
+
+def _hooks(facts: Facts, backward: Backward | None) -> Iterator[int]:
+    """The results of modules with full backward hooks that this pass goes through."""
+    for root in () if backward is None else backward.roots:
+        for _, call in ancestry(facts, root.tensor, root_index(backward)):
+            if call.op == "BackwardHookFunction.apply" and call.inputs:
+                yield call.inputs[0].tensor
+
+
+def root_index(backward: Backward | None) -> int:
+    return 0 if backward is None else backward.started

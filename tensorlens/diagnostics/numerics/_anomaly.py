@@ -1,0 +1,96 @@
+"""What anomaly mode's findings share: the call whose backward failed, the value that it was given, and the mode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.contexts import failed_backward, region
+from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.lineage import leaf_above
+from tensorlens.diagnostics.shared.rejected import refusals
+from tensorlens.diagnostics.shared.wording import finding, fix, named, node_text
+from tensorlens.records.model import Call, Diagnostic, Failure, Label
+
+
+def find_announced(facts: Facts, code: str, why: str, help_: str) -> Iterator[Diagnostic]:
+    """Warnings of anomaly mode before an error in backward. Where the error ended the script it is told itself; these
+    are for those that were caught."""
+    for refusal in refusals(facts, code):
+        failure = next((f for f in facts.trace.failures if f.index >= refusal.index and f.op), None)
+        if failure is None or not failure.caught:
+            continue
+        call = failing_call(facts, failure)
+        node = node_text(failure.saved[0].node) if failure.saved else "the operation"
+        yield finding(
+            code,
+            "warning",
+            f"backward failed in {node} while anomaly mode was on",
+            why,
+            [
+                facts.label("needed_here", failure.site, f"backward fails here: {_first_line(failure)}"),
+                None if call is None else facts.label("graph_built_here", call.site, f"{node} is recorded here"),
+                mode_label(facts, failure.index),
+            ],
+            fixes=(fix(help_),),
+            evidence={"message": failure.message},
+        )
+
+
+def failing_call(facts: Facts, failure: Failure) -> Call | None:
+    """The call that recorded the node whose backward failed."""
+    return facts.call_of_node(failure.saved[0].sequence, failure.index) if failure.saved else None
+
+
+def mode_label(facts: Facts, at: int) -> Label | None:
+    """Where anomaly mode was entered."""
+    entered = region(facts, at, "detect_anomaly")
+    return None if entered is None else facts.label("mode_entered_here", entered.site, "anomaly mode begins here")
+
+
+def value_label(facts: Facts, failure: Failure, call: Call | None) -> Label | None:
+    """What the failing operation was given: the tensor that it saved with odd values, else the input whose gradient
+    failed; one that the same line made leads to the leaf above it. A custom function's own last line made the value."""
+    last = _last_of_backward(facts, failure)
+    if last is not None:
+        return facts.label("value_made_here", last.site, "the last that the custom function computed")
+    if call is None:
+        return None
+    for number in _given(facts, failure, call):
+        made = next(iter(facts.producers(number, call.index)), None) or facts.first_use(number)
+        site = None if made is None else made.site
+        if not facts.same_line(site, call.site):
+            return facts.label("value_made_here", site, _value_text(facts, failure, call, number))
+    leaf = next((leaf for a in call.inputs if (leaf := leaf_above(facts, a.tensor, call.index)) is not None), None)
+    use = None if leaf is None else facts.first_use(leaf)
+    text = f"{named(facts, leaf)} is made here; the failing line computes from it what the operation is given"
+    return None if use is None else facts.label("value_made_here", use.site, text)
+
+
+def _given(facts: Facts, failure: Failure, call: Call) -> list[int]:
+    """The inputs of the failing call, the likeliest culprit first."""
+    odd = {saved.storage for saved in failure.saved[1:]}
+    position = int(failure.saved[0].slot.rpartition(" ")[2])
+    numbers = [access.tensor for access in call.inputs]
+    first = [number for number in numbers if facts.storage_of(number, call.index) in odd]
+    return list(dict.fromkeys([*first, *numbers[position : position + 1], *numbers]))
+
+
+def _value_text(facts: Facts, failure: Failure, call: Call, number: int) -> str:
+    storage = facts.storage_of(number, call.index)
+    held = next((saved.message for saved in failure.saved[1:] if saved.storage == storage), "")
+    name = named(facts, number, call.index)
+    return f"{name} is made here: {held}" if held else f"{name} is made here"
+
+
+def _last_of_backward(facts: Facts, failure: Failure) -> Call | None:
+    """The last call that the failing custom function made in its own `backward`."""
+    backward = failed_backward(facts, failure)
+    built = failing_call(facts, failure)
+    if backward is None or built is None or not built.op.endswith(".apply"):
+        return None
+    inside = [call for call in facts.calls if backward.started <= call.index < failure.index]
+    return inside[-1] if inside else None
+
+
+def _first_line(failure: Failure) -> str:
+    return failure.message.strip().partition("\n")[0][:80]

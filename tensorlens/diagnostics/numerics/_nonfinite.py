@@ -1,0 +1,104 @@
+"""How a gradient that is infinite or NaN is told: which operation has no finite derivative, and at which value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.naming.names import place_of
+from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
+from tensorlens.diagnostics.shared.wording import count_text, finding, fix, named, op_text
+from tensorlens.records.model import Backward, Call, Diagnostic, Fix
+from tensorlens.records.observations import Singular
+
+UNSELECTED = "nan-gradient-from-unselected-branch"
+BOUNDARY = "infinite-or-nan-gradient-at-boundary"
+
+
+def find_singular(facts: Facts, code: str) -> Iterator[Diagnostic]:
+    """One finding for each line whose operation spoiled a gradient first."""
+    told: set[int] = set()
+    for node in facts.trace.inspection.singular:
+        backward, call = backward_of(facts, node.index), facts.call_of_node(node.sequence, node.index)
+        if backward is None or call is None or call.site in told:
+            continue
+        told.add(call.site)
+        if (UNSELECTED if _is_unselected(node) else BOUNDARY) == code:
+            yield _tell(facts, code, node, call, backward)
+
+
+def _is_unselected(node: Singular) -> bool:
+    """Zero times infinity is NaN: what was not selected got a gradient of zero."""
+    return bool(node.selected) and "nan" in node.gradient
+
+
+def _tell(facts: Facts, code: str, node: Singular, call: Call, backward: Backward) -> Diagnostic:
+    value, made = _value(facts, call)
+    name = "its input" if value is None else named(facts, value, call.index)
+    leaf = named(facts, node.leaf, backward.index)
+    select = _selection(facts, node)
+    count = f"{node.infinite} of {node.total} elements" if node.total > 1 else "the value"
+    return finding(
+        code,
+        "warning",
+        f"the gradient of {leaf} is {node.gradient} because of {op_text(call.op)}",
+        f"the loss is finite, but `{node.node}` has no finite derivative at {count} of {name}: "
+        + _why(code, node, select),
+        [
+            facts.label("graph_built_here", call.site, f"the derivative here is not finite{count_text(facts, call)}"),
+            None if made is None else facts.label("value_made_here", made.site, f"{name} is made here"),
+            facts.label("needed_here", backward.site, f"backward gives {leaf} {node.gradient}"),
+        ],
+        notes=tuple(_line_note(facts, select)),
+        fixes=tuple(_fixes(code, call, name, select)),
+        evidence={"node": node.node, "not_finite": node.infinite, "elements": node.total, "gradient": node.gradient},
+    )  # fmt: skip
+
+
+def _why(code: str, node: Singular, select: Call | None) -> str:
+    if code == UNSELECTED:
+        by = "a selection" if select is None else op_text(select.op)
+        return f"{by} leaves those values out, so the gradient that comes back for them is zero, and 0 * inf is NaN"
+    if "nan" in node.gradient:
+        return "from there back to the leaves it turns into NaN"
+    return "what comes back is multiplied by it"
+
+
+def _value(facts: Facts, call: Call) -> tuple[int | None, Call | None]:
+    """The tensor that the operation read, and the call on another line that made its value."""
+    state = next((s for s in call.states if s.requires_grad), None)
+    inputs = [a.tensor for a in call.inputs if facts.requires_grad(a.tensor, call.index)]
+    number = inputs[-1] if inputs and state is not None else None
+    line = place_of(facts.trace.sites[call.site])
+    if number is None:
+        return None, None
+    made = next(iter(facts.producers(number, call.index)), None) or facts.first_use(number)
+    if made is not None and place_of(facts.trace.sites[made.site]) != line:
+        return number, made
+    for _, above in ancestry(facts, number, call.index):
+        for access in above.inputs:
+            made = next(iter(facts.producers(access.tensor, above.index)), None)
+            if made is not None and place_of(facts.trace.sites[made.site]) != line:
+                return access.tensor, made
+    return number, None
+
+
+def _selection(facts: Facts, node: Singular) -> Call | None:
+    return facts.call_of_node(node.selected[0], node.index) if node.selected else None
+
+
+def _line_note(facts: Facts, select: Call | None) -> Iterator[str]:
+    span = None if select is None else facts.span(select.site)
+    if select is not None and span is not None:
+        yield f"{op_text(select.op)} on line {span.line} selects among the results, which is too late for the gradient"
+
+
+def _fixes(code: str, call: Call, name: str, select: Call | None) -> Iterator[Fix]:
+    operation = op_text(call.op)
+    if code == UNSELECTED:
+        yield fix(f"put harmless values into {name} before {operation}, where they are to be left out")
+    else:
+        yield fix(f"keep {name} away from that value: add a small number before {operation}, or `clamp()` it")
+        if call.op.endswith(("sqrt", "pow")):
+            yield fix("for a norm, `torch.linalg.vector_norm()` has the gradient zero at zero")

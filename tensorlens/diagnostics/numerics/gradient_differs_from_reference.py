@@ -1,0 +1,84 @@
+"""A gradient is another when autograd keeps copies of what it saves: something was changed before backward used it.
+
+Told by `explain --reference`, which runs the program a second time with copies, for gradients that no other finding
+explains. Memory can be written by what torch never sees: a C extension, `ctypes`, another process. Autograd then
+computes with the new values and raises nothing.
+
+## Fails
+
+```python
+import ctypes
+
+import torch
+
+weight = torch.tensor([2.0, 3.0], requires_grad=True)  # leaf_made_here
+scaled = weight * 1.0
+loss = (scaled * scaled).sum()
+ctypes.memset(scaled.data_ptr(), 0, 8)
+loss.backward()  # needed_here
+print(weight.grad)
+```
+
+## Fixed
+
+```python
+import ctypes
+
+import torch
+
+weight = torch.tensor([2.0, 3.0], requires_grad=True)
+scaled = weight * 1.0
+loss = (scaled * scaled).sum()
+copy = scaled.detach().clone()
+ctypes.memset(copy.data_ptr(), 0, 8)
+loss.backward()
+print(weight.grad)
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.diagnostics.shared.proof import difference_text, proof_notes
+from tensorlens.diagnostics.shared.wording import finding, fix, named
+from tensorlens.records.model import Backward, Diagnostic, Label
+from tensorlens.records.reference import Reference
+
+CODE = "gradient-differs-from-reference"
+
+
+def find_unfound(facts: Facts) -> Iterator[Diagnostic]:
+    """The wrong gradients of a run for which no detector has an explanation."""
+    reference = facts.trace.reference
+    if reference is None or not reference.differences:
+        return
+    backward = facts.event(reference.differences[0].backward)
+    if isinstance(backward, Backward):
+        yield _tell(facts, reference, backward)
+
+
+def _tell(facts: Facts, reference: Reference, backward: Backward) -> Diagnostic:
+    worst = max(reference.differences, key=lambda difference: difference.relative)
+    return finding(
+        CODE,
+        "warning",
+        difference_text(facts, worst),
+        "a second run in which autograd kept copies of what it saves has another gradient: something that this pass "
+        "needed was changed after it was saved, and no version moved",
+        [
+            facts.label("needed_here", backward.site, "backward computes with changed values"),
+            *_leaves(facts, reference),
+        ],
+        notes=proof_notes(facts, backward) if len(reference.differences) > 1 else (),
+        fixes=(fix("look for what writes to the memory of a tensor between the forward pass and this line"),),
+        evidence={"largest": worst.largest, "relative": worst.relative, "tensors": len(reference.differences)},
+    )
+
+
+def _leaves(facts: Facts, reference: Reference) -> Iterator[Label | None]:
+    for difference in reference.differences[:3]:
+        made = facts.first_use(difference.tensor)
+        name = named(facts, difference.tensor, difference.backward)
+        yield facts.label("leaf_made_here", None if made is None else made.site, f"{name} gets a wrong gradient")

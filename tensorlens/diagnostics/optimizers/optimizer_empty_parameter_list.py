@@ -1,0 +1,100 @@
+"""An optimizer was made without any parameter to optimize.
+
+A module finds its parameters in attributes that are a `Parameter` or a `Module`. Layers in a plain list or dictionary,
+and plain tensors, are not among them. Other causes are a filter that leaves nothing and a generator such as
+`model.parameters()` that was already used up by an earlier loop.
+
+## Fails
+
+```python
+import torch
+
+
+class Stack(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = [torch.nn.Linear(3, 3) for _ in range(2)]  # value_made_here
+
+
+optimizer = torch.optim.SGD(Stack().parameters(), lr=0.1)  # optimizer_made_here
+```
+
+## Fixed
+
+```python
+import torch
+
+
+class Stack(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(3, 3) for _ in range(2))
+
+
+optimizer = torch.optim.SGD(Stack().parameters(), lr=0.1)
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.diagnostics.shared.wording import finding, fix, op_text, severity_of
+from tensorlens.records.model import Diagnostic, Failure, Fix, Label
+
+CODE = "optimizer-empty-parameter-list"
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    for failure in facts.failures(CODE):
+        yield explain(facts, failure)
+
+
+def explain(facts: Facts, failure: Failure) -> Diagnostic:
+    """Why nothing was left: an iterator that was used up, tensors that `parameters()` does not find, an empty list."""
+    spent = any(value.type == "exhausted generator" for value in failure.values)
+    hidden = len(failure.inputs)
+    why = "none of the tensors that it was given, or that its iterator yielded, is a parameter"
+    if spent:
+        why = "a generator yields its items once, and this one had come to its end before the optimizer asked it"
+    elif hidden:
+        why = (
+            f"the module holds {hidden} {'tensor' if hidden == 1 else 'tensors'} to train where `parameters()` does not"
+            " look: it finds a `Parameter` or a `Module` in an attribute, not what is in a list or a plain tensor"
+        )
+    return finding(
+        CODE,
+        severity_of(failure),
+        f"{op_text(failure.op or 'optim.Optimizer')} was given no parameters",
+        why,
+        [facts.label("optimizer_made_here", failure.site, "no parameters arrive here"), *_made(facts, failure, spent)],
+        fixes=tuple(_fixes(spent, hidden)),
+        evidence={"exhausted": spent, "unregistered": hidden},
+    )
+
+
+def _made(facts: Facts, failure: Failure, spent: bool) -> Iterator[Label | None]:
+    named = [value for value in failure.values if value.name]
+    if spent:
+        generator = next((value for value in named if value.type == "generator"), None)
+        if generator is not None:
+            text = f"`{generator.name}` is used up here"
+            yield facts.label("value_made_here", generator.site if generator.used is None else generator.used, text)
+        return
+    for access in failure.inputs:
+        use = facts.first_use(access.tensor)
+        text = "made here, and not registered as a parameter of the module"
+        yield facts.label("value_made_here", None if use is None else use.site, text)
+    if not failure.inputs:
+        for value in named[:1]:  # the optimizer takes its parameters first
+            yield facts.label("value_made_here", value.site, f"`{value.name}` is made here: a {value.type}")
+
+
+def _fixes(spent: bool, hidden: int) -> Iterator[Fix]:
+    if spent:
+        yield fix("call `parameters()` again for the optimizer, or keep the parameters in a list: `list(...)`")
+    elif hidden:
+        yield fix("keep layers in `torch.nn.ModuleList` or `ModuleDict`, and tensors to train as `torch.nn.Parameter`")
+    else:
+        yield fix("look at what is left of the parameters before the optimizer: a filter may leave none")

@@ -1,0 +1,75 @@
+"""A module was given new parameters after the optimizer had been made, and the optimizer updates the old ones.
+
+An optimizer keeps the parameter objects that it was given. A layer that is replaced, or a parameter that is assigned
+anew, is another object: it gets gradients and is never updated, while the old one, which nothing uses any more, still
+is.
+
+## Fails
+
+```python
+import torch
+
+model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)  # optimizer_made_here
+model[1] = torch.nn.Linear(2, 3)  # replaced_here
+before = model[1].weight.detach().clone()
+model(torch.ones(1, 2)).sum().backward()
+optimizer.step()  # needed_here
+print(torch.equal(before, model[1].weight))  # observed_here
+```
+
+## Fixed
+
+```python
+import torch
+
+model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))
+model[1] = torch.nn.Linear(2, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+before = model[1].weight.detach().clone()
+model(torch.ones(1, 2)).sum().backward()
+optimizer.step()
+print(torch.equal(before, model[1].weight))
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.training.replaced_parameters import Replaced, replaced_parameters
+from tensorlens.analysis.training.timeline import Training, training_of
+from tensorlens.diagnostics.shared.optimizers import optimizer_label, optimizer_name, several
+from tensorlens.diagnostics.shared.wording import finding, fix
+from tensorlens.records.model import Diagnostic
+from tensorlens.records.observations import Step
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    training = training_of(facts)
+    groups: dict[tuple[int | None, int | None], tuple[Step, list[Replaced]]] = {}
+    for replaced, step in replaced_parameters(training):
+        groups.setdefault((replaced.site, step.site), (step, []))[1].append(replaced)
+    for step, group in groups.values():
+        yield _tell(training, step, group)
+
+
+def _tell(training: Training, step: Step, group: list[Replaced]) -> Diagnostic:
+    facts, first = training.facts, group[0]
+    name = several(facts, sorted({replaced.new for replaced in group}))
+    optimizer = optimizer_name(training, step)
+    done = "a copy is made here" if first.copied else "replaced here"
+    return finding(
+        "optimizer-holds-replaced-parameter",
+        "warning",
+        f"`{optimizer}` does not train {name}: it holds what was there before",
+        "an optimizer keeps the parameter objects that it was given; the new ones get gradients and are never changed",
+        [
+            facts.label("replaced_here", first.site, f"{done}: {name} from here on, not known to `{optimizer}`"),
+            optimizer_label(training, step),
+            facts.label("needed_here", step.site, "the old parameters get no gradient, the new ones no step"),
+        ],
+        fixes=(fix(f"make `{optimizer}` after this, from the parameters that are then there"),),
+        evidence={"parameters": sorted({facts.name(replaced.new) for replaced in group})},
+    )

@@ -1,0 +1,135 @@
+"""The gradients were reset between backward and the optimizer's step, so the step had nothing to work with.
+
+Each round of training has three parts, in this order: reset the gradients, compute them, use them. A reset after
+backward throws away what was just computed; the step then finds None or zeros and changes nothing. No error is raised,
+because a parameter without a gradient is normal: a frozen layer has none. Where the gradients of several passes are to
+add up, a reset before each of them throws away all but the last.
+
+## Fails
+
+```python
+import torch
+
+weight = torch.tensor([1.0, 1.0], requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=0.1)
+weight.square().sum().backward()  # needed_here
+optimizer.zero_grad()  # cleared_here
+optimizer.step()  # rejected_here
+print(weight)  # observed_here
+```
+
+## Fixed
+
+```python
+import torch
+
+weight = torch.tensor([1.0, 1.0], requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=0.1)
+optimizer.zero_grad()
+weight.square().sum().backward()
+optimizer.step()
+print(weight)
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.training.cleared_gradients import Dropped, dropped
+from tensorlens.analysis.training.timeline import Moment, Training, cleared_at, training_of
+from tensorlens.diagnostics.shared.optimizers import optimizer_name, several
+from tensorlens.diagnostics.shared.wording import finding, fix, op_text
+from tensorlens.records.model import Diagnostic
+from tensorlens.records.observations import Step
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    training = training_of(facts)
+    told: set[tuple[int | None, int | None]] = set()
+    for step in training.steps:
+        lost = _lost(training, step)
+        if lost:
+            filled, cleared = lost[0][1:]
+            place = (filled.event.site, cleared.event.site)
+            if place not in told:
+                told.add(place)
+                yield _tell(training, step, lost)
+    if not told:
+        yield from _partly(training)
+
+
+def _partly(training: Training) -> Iterator[Diagnostic]:
+    """Updates that used the last of several gradients, the others of the same line having been cleared."""
+    groups: dict[tuple[int | None, int | None], list[Dropped]] = {}
+    for leaf in training.moments:
+        found = dropped(training, leaf)
+        if found is not None and isinstance(found.used.event, Step):
+            groups.setdefault((found.filled.event.site, found.cleared.event.site), []).append(found)
+    for group in groups.values():
+        yield _tell_partly(training, group)
+
+
+def _lost(training: Training, step: Step) -> list[tuple[int, Moment, Moment]]:
+    """(parameter, what filled its gradient, what cleared it) where a step found nothing but cleared gradients, and no
+    update had used them before."""
+    found = []
+    for position, number in enumerate(step.parameters):
+        cleared = cleared_at(training, step, position)
+        if cleared is None and step.gradients[position] is not None:
+            return []
+        if not training.facts.requires_grad(number, step.index - 1):
+            continue  # frozen, its gradient is in nobody's way
+        filled = None if cleared is None else training.last(number, cleared.index, "fill")
+        if cleared is not None and filled is not None:
+            used = training.last(number, cleared.index, "update")
+            if used is None or used.index < filled.index:
+                found.append((number, filled, cleared))
+    return found
+
+
+def _tell(training: Training, step: Step, lost: list[tuple[int, Moment, Moment]]) -> Diagnostic:
+    facts = training.facts
+    number, filled, cleared = lost[0]
+    name = several(facts, [entry[0] for entry in lost])
+    optimizer = optimizer_name(training, step)
+    state = "None" if step.gradients[step.parameters.index(number)] is None else "zero"
+    return finding(
+        "zero-grad-after-backward",
+        "warning",
+        f"the gradient of {name} was cleared before `{optimizer}.step()` could use it",
+        f"all {len(step.parameters)} gradients that the step looked for were cleared after backward had computed them"
+        if len(step.parameters) > 1
+        else "the step found no gradient: it was cleared after backward had computed it",
+        [
+            facts.label("cleared_here", cleared.event.site, f"cleared here: {state} from now on"),
+            facts.label("needed_here", filled.event.site, f"{op_text(filled.event.op)} computes the gradient"),
+            facts.label("rejected_here", step.site, "this step has no gradient to work with"),
+        ],
+        fixes=(fix(f"clear the gradients before backward, or after `{optimizer}.step()`"),),
+        evidence={"parameters": [facts.name(entry[0]) for entry in lost]},
+    )
+
+
+def _tell_partly(training: Training, group: list[Dropped]) -> Diagnostic:
+    facts, first = training.facts, group[0]
+    step = first.used.event
+    assert isinstance(step, Step)
+    optimizer = optimizer_name(training, step)
+    name = several(facts, [found.leaf for found in group])
+    passes = "a backward pass" if first.count == 1 else f"{first.count} backward passes"
+    return finding(
+        "zero-grad-after-backward",
+        "warning",
+        f"the gradients of {passes} before each `{optimizer}.step()` were cleared: it used the last one alone",
+        f"the same line computed them, and nothing had used those of {name} when they were cleared; "
+        f"so it was before {first.updates} steps",
+        [
+            facts.label("cleared_here", first.cleared.event.site, "cleared here, unused"),
+            facts.label("needed_here", first.filled.event.site, f"{op_text(first.filled.event.op)} computes them"),
+            facts.label("rejected_here", step.site, "this step has the gradient of the last pass"),
+        ],
+        fixes=(fix(f"clear the gradients once for each `{optimizer}.step()`, after it"),),
+        evidence={"parameters": [facts.name(found.leaf) for found in group], "passes": first.count},
+    )

@@ -1,0 +1,74 @@
+"""Hooks for saved tensors were used where they are not allowed.
+
+Offloading to the CPU, compression of activations and checkpoints of the new kind all work by such hooks. A transform of
+`torch.func` does not support them inside, and a library may have switched them off.
+
+## Fails
+
+```python
+import torch
+
+
+def energy(value):
+    with torch.autograd.graph.save_on_cpu():  # rejected_here
+        return value.cos().sum()
+
+
+torch.func.grad(energy)(torch.ones(2))  # mode_entered_here
+```
+
+## Fixed
+
+```python
+import torch
+
+
+def energy(value):
+    return value.cos().sum()
+
+
+torch.func.grad(energy)(torch.ones(2))
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.contexts import region
+from tensorlens.analysis.facts import Facts
+from tensorlens.diagnostics.shared.wording import finding, fix, op_text, severity_of
+from tensorlens.records.model import Diagnostic
+
+CODE = "saved-tensor-hooks-disabled"
+FORBIDDING = (
+    "disable_saved_tensors_hooks",
+    *(f"func.{name}" for name in ("grad", "vjp", "jacrev", "hessian")),
+)
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    for failure in facts.failures(CODE):
+        mode = region(facts, failure.index, *FORBIDDING)
+        if mode is None or failure.op is None or not failure.op.startswith("autograd.graph."):
+            continue
+        checkpoint = "checkpoint" in failure.op
+        hooks = "a checkpoint with `use_reentrant=False`" if checkpoint else op_text(failure.op)
+        within = f"`{mode.name}`"
+        yield finding(
+            CODE,
+            severity_of(failure),
+            f"{hooks} was entered inside {within}, where hooks on saved tensors are refused",
+            "a hook sees what autograd saves for one backward pass; here the saved tensors are not its own to see",
+            [
+                facts.label("rejected_here", failure.site, f"{hooks} is refused"),
+                facts.label("mode_entered_here", mode.site, f"{within} begins here"),
+            ],
+            fixes=(
+                fix(f"enter the hooks around {within}, not inside it"),
+                fix("call the function without a checkpoint there")
+                if checkpoint
+                else fix("a checkpoint with `use_reentrant=False` uses such hooks too, and is refused as well"),
+            ),
+            evidence={"op": failure.op, "mode": mode.name},
+        )

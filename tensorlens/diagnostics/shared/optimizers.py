@@ -1,0 +1,49 @@
+"""Shared words of the findings about parameters, gradients and optimizers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.naming.assignments import assigned_to
+from tensorlens.analysis.training.timeline import Training
+from tensorlens.diagnostics.shared.wording import named
+from tensorlens.records.model import Call, Label
+from tensorlens.records.observations import Step
+
+
+def several(facts: Facts, numbers: Sequence[int], at: int | None = None) -> str:
+    """ "`a`", "`a` and `b`", "`a` and 3 more": the tensors that one mistake has to do with."""
+    names = list(dict.fromkeys(named(facts, number, at) for number in numbers))
+    if len(names) <= 2:
+        return " and ".join(names)
+    return f"{names[0]} and {len(names) - 1} more"
+
+
+def optimizer_name(training: Training, step: Step) -> str:
+    """What the script calls an optimizer, else its class."""
+    made = training.made(step)
+    return step.op.removesuffix(".step") if made is None else made_name(training.facts, made)
+
+
+def made_name(facts: Facts, made: Call) -> str:
+    """What the script calls what a call made, else its class."""
+    site = facts.trace.sites[made.site]
+    name = site.targets[0] if site.targets else assigned_to(facts.trace.sources.get(site.span.file, ""), site.span)
+    return name or made.op.rpartition(".")[2]
+
+
+def optimizer_label(training: Training, step: Step) -> Label | None:
+    """The line that made the optimizer."""
+    made = training.made(step)
+    if made is None:
+        return None
+    count = len({access.tensor for access in made.inputs})
+    what = "1 parameter" if count == 1 else f"{count} parameters"
+    return training.facts.label("optimizer_made_here", made.site, f"`{made.op}` is given {what} here")
+
+
+def born(facts: Facts, number: int) -> int | None:
+    """The site of the line that made a leaf, or where it was first met."""
+    use = facts.first_use(number)
+    return None if use is None else use.site

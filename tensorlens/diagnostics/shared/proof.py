@@ -1,0 +1,69 @@
+"""What `--reference` makes of a finding: the gradients of a second run, with copies kept of what autograd saves, beside
+those of the first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from math import isfinite
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.diagnostics.shared.wording import named
+from tensorlens.records.model import Backward, Diagnostic
+from tensorlens.records.reference import Difference
+
+BEYOND_COPIES = (
+    "unproven: `--reference` keeps copies of what autograd saves, and those don't tell what a change that was never "
+    "recorded should count for"
+)
+UNPROVEN = "unproven: run with `--reference` to compare the gradients with those of a second run that keeps copies"
+PROVEN = "proven: "
+NOT_CONFIRMED = "not confirmed: a second run with copies of what autograd saved has the same gradients in this pass"
+ENOUGH = 4  # gradients that a note tells of
+
+
+def proof_notes(facts: Facts, backward: Backward | None, tensors: Iterable[int] = ()) -> tuple[str, ...]:
+    """Notes for a finding which says that the gradients of a pass are wrong: proven with the right values, not
+    confirmed, or unproven and why. `tensors` are the leaves that it blames; none means all that the pass reaches."""
+    reference, wanted = facts.trace.reference, frozenset(tensors)
+    if reference is None:
+        return (UNPROVEN,)
+    if backward is None:
+        return ()
+    if backward.index not in reference.compared:
+        return (f"unproven: {reference.reason or 'the second run does not tell of this pass'}",)
+    found = [d for d in reference.differences if d.backward == backward.index and (not wanted or d.tensor in wanted)]
+    if not found:
+        return (NOT_CONFIRMED,)
+    notes = [f"{PROVEN}{difference_text(facts, difference)}" for difference in found[:ENOUGH]]
+    if len(found) > ENOUGH:
+        notes.append(f"{len(found) - ENOUGH} more gradients of this pass differ from those of the second run")
+    return tuple(notes)
+
+
+def weighed(diagnostic: Diagnostic) -> Diagnostic:
+    """A finding as it is after the second run: without harm to any gradient it is no warning."""
+    harmless = diagnostic.severity == "warning" and NOT_CONFIRMED in diagnostic.notes
+    return replace(diagnostic, severity="note") if harmless else diagnostic
+
+
+def difference_text(facts: Facts, difference: Difference) -> str:
+    """The gradient as it is and as it should be, and how far the two are apart."""
+    name = named(facts, difference.tensor, difference.backward)
+    got, right = values_text(difference, difference.got), values_text(difference, difference.right)
+    if not difference.right:
+        return f"the gradient of {name} is {got} and should be None"
+    if not difference.got:
+        return f"the gradient of {name} is None and should be {right}"
+    relative = f", {100 * difference.relative:.3g} % of its largest value" if isfinite(difference.relative) else ""
+    return f"the gradient of {name} is {got} and should be {right}: off by up to {difference.largest:.4g}{relative}"
+
+
+def values_text(difference: Difference, values: tuple[float, ...]) -> str:
+    """The values shown of a gradient; dots stand for those before and after them."""
+    shown = [f"{value:.6g}" for value in values]
+    if difference.start:
+        shown.insert(0, "...")
+    if difference.start + len(values) < difference.values:
+        shown.append("...")
+    return f"[{', '.join(shown)}]"

@@ -1,0 +1,66 @@
+"""A failing call or a warning, and the places that explain it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.diagnostics.shared.wording import named
+from tensorlens.records.failure_context import Value
+from tensorlens.records.model import Access, Failure, Severity
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A failing call or a warning, seen the same way."""
+
+    facts: Facts
+    index: int
+    site: int | None
+    op: str
+    message: str
+    inputs: tuple[Access, ...]
+    severity: Severity
+    raised: int | None = None  # the user's line inside the call that raised: in a hook, in a `backward`
+    failure: Failure | None = None  # None: a warning
+    values: tuple[Value, ...] = ()  # the plain values that the refused expression reads
+
+    def first(self, wanted: Callable[[int], bool]) -> int | None:
+        """The first of the call's tensors for which `wanted` holds."""
+        return next((a.tensor for a in self.inputs if wanted(a.tensor)), None)
+
+    def is_leaf(self, number: int) -> bool:
+        state = self.facts.state(number, self.index)
+        return state is not None and state.requires_grad and state.is_leaf
+
+    def is_nonleaf(self, number: int) -> bool:
+        state = self.facts.state(number, self.index)
+        return state is not None and state.requires_grad and not state.is_leaf
+
+    def is_view(self, number: int) -> bool:
+        return self.facts.tensor(number).base is not None
+
+    def is_backward(self) -> bool:
+        return self.op in ("Tensor.backward", "autograd.backward", "autograd.grad")
+
+    def is_inplace(self) -> bool:
+        """A method that changes its first tensor, or an item assignment, by how torch names it."""
+        name = self.op.rpartition(".")[2]
+        return (name.endswith("_") and not name.endswith("__")) or name == "__setitem__" or name.startswith("__i")
+
+    def stands_alone(self) -> bool:
+        """Whether a warning is more than a part of a call that went on to fail."""
+        return not any(f.site == self.site and f.index == self.index + 1 for f in self.facts.trace.failures)
+
+    def name(self, number: int | None) -> str:
+        return named(self.facts, number, self.index)
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """The tensor that plays a role, and the site of the line where it came to play it."""
+
+    tensor: int | None
+    site: int | None
+    text: str

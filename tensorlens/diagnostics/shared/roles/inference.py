@@ -1,0 +1,35 @@
+"""What inference mode made: tensors without a version, and gradients of them."""
+
+from __future__ import annotations
+
+from tensorlens.analysis.lineage import ancestry, leaves_above
+from tensorlens.diagnostics.shared.rejected_call import Refusal
+from tensorlens.records.model import Backward
+
+
+def made_in_inference(refusal: Refusal) -> int | None:
+    """The tensor among the call's, or one above them, that inference mode made. A tensor that has a version can only
+    share the memory of one."""
+    facts = refusal.facts
+    for access in refusal.inputs:
+        chain = [access.tensor, *(number for number, _ in ancestry(facts, access.tensor, refusal.index))]
+        for number in dict.fromkeys(chain):
+            made = facts.maker(number)
+            same = facts.tensor(number).storage == facts.tensor(access.tensor).storage
+            if made is not None and made.mode == "inference" and (access.version is None or same):
+                return number
+    return None
+
+
+def gradient_in_inference(refusal: Refusal) -> tuple[int, Backward] | None:
+    """For a refused backward pass: a leaf whose gradient an earlier pass made in inference mode, and that pass."""
+    facts = refusal.facts
+    leaves = {leaf for access in refusal.inputs for leaf in leaves_above(facts, access.tensor, refusal.index)}
+    for backward in reversed(facts.backwards):
+        switch = facts.mode_switch(backward.index)
+        if backward.index >= refusal.index or switch is None or switch.mode != "inference":
+            continue
+        for gradient in backward.gradients:
+            if gradient.tensor in leaves and gradient.before is None:
+                return gradient.tensor, backward
+    return None

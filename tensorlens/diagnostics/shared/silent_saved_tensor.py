@@ -1,0 +1,157 @@
+"""How a backward pass that used changed values is told: where they were saved, what changed them, what needed them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.diagnostics.shared.proof import proof_notes
+from tensorlens.diagnostics.shared.wording import count_text, finding, fix, named, op_text, with_method
+from tensorlens.records.model import Backward, Call, Diagnostic, Fix, Label
+from tensorlens.records.observations import Overwrite, Stale
+
+Place = tuple[int | None, str]  # a site, and what happened there
+
+
+def backward_of(facts: Facts, index: int) -> Backward | None:
+    """The backward pass in which, or before whose first event, something was noticed."""
+    return next((b for b in facts.backwards if b.started <= index <= b.index), None)
+
+
+def saving_call(facts: Facts, stale: Stale) -> Call | None:
+    """The call whose node kept the tensor; of a `ctx` attribute, what happened to it is told by `attribute_site`."""
+    return facts.call_of_node(stale.sequence, stale.index)
+
+
+def tensor_name(facts: Facts, stale: Stale, by: Call | None) -> str:
+    if stale.tensor is None and by is not None and by.outputs and stale.slot.startswith(("result", "output")):
+        return named(facts, by.outputs[0].tensor, by.index)
+    return named(facts, stale.tensor, None if by is None else by.index)
+
+
+def grouped(facts: Facts, wanted: list[Stale]) -> Iterator[tuple[Backward, list[Stale]]]:
+    """One group for each change and backward pass: one mistake gives one finding."""
+    groups: dict[tuple[int, int | None], tuple[Backward, list[Stale]]] = {}
+    for stale in wanted:
+        backward = backward_of(facts, stale.index)
+        if backward is not None and not backward.failed:
+            groups.setdefault((backward.site, _where(facts, stale)), (backward, []))[1].append(stale)
+    yield from groups.values()
+
+
+def _where(facts: Facts, stale: Stale) -> int | None:
+    """The line of the change: a loop over the parameters is one mistake."""
+    if stale.overwrite is None:
+        return None
+    sites = facts.trace.inspection.overwrites[stale.overwrite].sites
+    return sites[0] if sites else None
+
+
+def values_text(stale: Stale) -> str:
+    if stale.before:
+        return f"saved as {stale.before}, used as {stale.after}"
+    return f"used as {stale.after}"
+
+
+def way_text(overwrite: Overwrite) -> str:
+    """Why no version moved, by the way that the change took."""
+    way = overwrite.way.rpartition(".")[2] if not overwrite.way.endswith(("__get__", "__set__")) else overwrite.way
+    if overwrite.way == "Tensor.data.__get__":
+        return "`.data` has a version counter of its own"
+    if overwrite.way == "Tensor.data.__set__":
+        return "assigning `.data` puts other memory under the tensor and leaves its version as it is"
+    if way in ("numpy", "__array__", "from_numpy", "as_tensor", "asarray"):
+        return "a NumPy array shares this memory, and its writes move no version"
+    if way.startswith("_fused"):
+        return "a fused optimizer writes without moving versions"
+    if way == "batch_norm":
+        return f"in `train()` mode {op_text(overwrite.way)} moves its running statistics on, and not their version"
+    if way in ("__dlpack__", "to_dlpack", "from_dlpack"):
+        return "DLPack shares this memory, and writes through it move no version"
+    if way == "set_":
+        return "`set_()` made an alias with a version counter of its own"
+    if way in ("untyped_storage", "storage"):
+        return "a write to the storage moves no version"
+    return f"{op_text(overwrite.way)} shares this memory, and writes through it move no version"
+
+
+def find_overwritten(facts: Facts, code: str) -> Iterator[Diagnostic]:
+    """Saved tensors whose memory was changed past their version and that a backward pass then used."""
+    wanted = [s for s in facts.trace.inspection.stale if s.overwrite is not None]
+    for backward, group in grouped(facts, wanted):
+        yield _tell_overwritten(facts, code, backward, group)
+
+
+def _tell_overwritten(facts: Facts, code: str, backward: Backward, group: list[Stale]) -> Diagnostic:
+    stale = group[0]
+    overwrite = facts.trace.inspection.overwrites[stale.overwrite or 0]
+    by = saving_call(facts, stale)
+    name = tensor_name(facts, stale, by)
+    others = sorted({s.node for s in group[1:]} - {stale.node})
+    more = f" (so do {', '.join(f'`{n}`' for n in others)})" if others else ""
+    return finding(
+        code,
+        "warning",
+        f"{name} was changed after autograd saved it, and its version did not move",
+        f"`{stale.node}` computes its gradient from {name}{more}, {values_text(stale)}: "
+        f"{way_text(overwrite)}, so the version check passes and the gradient is wrong",
+        [*_changed(facts, overwrite), *_opened(facts, overwrite), *_saved(facts, group), _needed(facts, backward)],
+        notes=(*_several(facts, overwrite), *proof_notes(facts, backward)),
+        fixes=tuple(_fixes(facts, overwrite, name)),
+        evidence={
+            "node": stale.node, "slot": stale.slot, "way": overwrite.way, "before": stale.before,
+            "after": stale.after, "saved": len(group),
+        },
+    )  # fmt: skip
+
+
+def _changed(facts: Facts, overwrite: Overwrite) -> Iterator[Label | None]:
+    for site in overwrite.sites:
+        text = (
+            "the memory is changed here"
+            if len(overwrite.sites) == 1
+            else "the memory is changed here, or on a line like this"
+        )
+        yield facts.label("modified_here", site, text)
+
+
+def _several(facts: Facts, overwrite: Overwrite) -> Iterator[str]:
+    if len(overwrite.sites) > 1:
+        yield "the change lies between two torch calls, and each of the lines marked could have made it"
+
+
+def _opened(facts: Facts, overwrite: Overwrite) -> Iterator[Label | None]:
+    lines = {span.line for site in overwrite.sites if (span := facts.span(site)) is not None}
+    span = facts.span(overwrite.opened)
+    if span is not None and span.line not in lines:
+        yield facts.label("shared_here", overwrite.opened, f"{op_text(overwrite.way)} opens a way past the version")
+
+
+def _saved(facts: Facts, group: list[Stale]) -> Iterator[Label | None]:
+    seen: set[int] = set()
+    for stale in group:
+        call = saving_call(facts, stale)
+        if call is not None and call.site not in seen:
+            seen.add(call.site)
+            text = f"`{stale.node}` saved {tensor_name(facts, stale, call)} here{count_text(facts, call)}"
+            yield facts.label("saved_here", call.site, text)
+
+
+def _needed(facts: Facts, backward: Backward) -> Label | None:
+    return facts.label("needed_here", backward.site, "backward uses what is there now")
+
+
+def _fixes(facts: Facts, overwrite: Overwrite, name: str) -> Iterator[Fix]:
+    if overwrite.way == "Tensor.data.__set__":
+        yield fix(f"assign after backward, or copy into it under `no_grad`: autograd then notices that {name} changed")
+    elif overwrite.way == "Tensor.data.__get__":
+        yield fix("move the change after the backward pass")
+        yield fix("write under `torch.no_grad()` instead of through `.data`: autograd then raises where this is wrong")
+    elif overwrite.way.endswith(".batch_norm"):
+        yield fix("call backward for the pass in `eval()` mode before the next one in `train()` mode")
+        yield fix("or run both passes in the same mode")
+    elif "_fused" in overwrite.way:
+        yield fix("call `step()` after the last backward that needs the old parameters")
+    else:
+        copy = with_method(name, "clone()")
+        yield fix(f"change the memory after backward, or let autograd have its own copy: {copy}")

@@ -1,0 +1,77 @@
+"""What can be said of an exception that no finding explains: what failed, where, with which tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.naming.names import shape_text
+from tensorlens.diagnostics.shared.rejected import labels_of, of_failure
+from tensorlens.diagnostics.shared.wording import finding, named, op_text
+from tensorlens.records.error_messages import entry
+from tensorlens.records.model import Diagnostic, Failure, Label
+
+MAX_TENSORS = 4
+WORDS = {
+    "returned_here": "the return statement that handed back the wrong value",
+    "function_defined_here": "where the function involved is defined",
+    "hook_registered_here": "where the hook was registered",
+    "state_changed_here": "what changed between the forward pass and its repetition",
+    "mode_entered_here": "where the special mode was entered",
+    "value_made_here": "where the offending value was made",
+    "graph_built_here": "which operation recorded the part of the graph in question",
+    "leaf_made_here": "which leaf is meant",
+    "called_here": "which call of the function is meant",
+}
+
+
+def find_unexplained(facts: Facts, failure: Failure) -> Iterator[Diagnostic]:
+    """The failure itself, the tensors that went into it, and where each of them came from."""
+    first_line = failure.message.strip().splitlines()[0] if failure.message.strip() else ""
+    title = f"{failure.type}: {first_line}" if first_line else failure.type
+    known = entry(failure.kind)
+    if known is not None and not known.generic and known.roles:
+        yield _by_roles(facts, failure, known.roles, title)
+        return
+    by = f"raised by {op_text(failure.op)}" if failure.op else "raised by Python code"
+    labels = [facts.label("rejected_here", failure.site, by), *inputs_of(facts, failure)]
+    yield finding(
+        "uncaught-exception",
+        "error",
+        title,
+        "",
+        labels,
+        notes=() if failure.site is not None else ("it was raised outside the script's own files",),
+        evidence={"type": failure.type, "message": failure.message, "op": failure.op},
+    )
+
+
+def _by_roles(facts: Facts, failure: Failure, roles: tuple[str, ...], title: str) -> Diagnostic:
+    """A known error without a finder of its own: the lines of its roles, as far as the facts of the call give them."""
+    refusal = of_failure(facts, failure)
+    labels, _ = labels_of(refusal, roles)
+    missing = sorted({role for role in roles if role not in {label.role for label in labels if label is not None}})
+    return finding(
+        failure.kind,
+        refusal.severity,
+        title,
+        f"raised by {op_text(failure.op)}" if failure.op else "raised by Python code",
+        labels or [facts.label("rejected_here", failure.site, "raised here")],
+        notes=tuple(f"not established by this run: {WORDS.get(role, role)}" for role in missing),
+        evidence={"type": failure.type, "message": failure.message, "op": failure.op},
+    )
+
+
+def inputs_of(facts: Facts, failure: Failure) -> list[Label | None]:
+    """A label where each of the failing call's tensors was made, saying what it is."""
+    labels: list[Label | None] = []
+    for access in failure.inputs[:MAX_TENSORS]:
+        tensor = facts.tensor(access.tensor)
+        use = facts.maker(access.tensor)
+        if use is None or use.site == failure.site:
+            continue
+        state = facts.state(access.tensor, failure.index)
+        grad = ", requires grad" if state is not None and state.requires_grad else ""
+        text = f"{named(facts, access.tensor, failure.index)} is made here: {shape_text(tensor)} {tensor.dtype}{grad}"
+        labels.append(facts.label("value_made_here", use.site, text))
+    return labels

@@ -1,0 +1,122 @@
+"""Losses and other results that a program keeps, step after step, with the graphs that they were computed in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.naming.assignments import kept_at, put_into
+from tensorlens.analysis.training.retained_graphs import FEWEST, Kept, kept
+from tensorlens.diagnostics.shared.wording import finding, fix, named, with_method
+from tensorlens.records.model import Call, Diagnostic, Label, Site
+
+MAX_CALLERS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Holder:
+    """A container that was there when the run ended, with what was kept in it."""
+
+    name: str
+    calls: tuple[Call, ...]  # that made what it holds
+
+
+def find_kept(facts: Facts, code: str) -> Iterator[Diagnostic]:
+    for group in kept(facts):
+        holder = _holder(facts, group)
+        if holder is not None:
+            yield _tell_held(facts, code, group, holder)
+        elif not group.in_gradient:
+            yield _tell(facts, code, group)
+
+
+def _tell(facts: Facts, code: str, group: Kept) -> Diagnostic:
+    call = group.calls[-1]
+    name = named(facts, call.outputs[0].tensor, call.index)
+    return finding(
+        code,
+        "warning",
+        f"{name} of {group.alive} earlier steps was alive at once, each with its graph",
+        _why(group),
+        [_kept(facts, call.site, name), facts.label("graph_built_here", call.site, f"the graph of {name} ends here")],
+        fixes=(fix(_cure(name)),),
+        evidence={"rounds": group.alive, "tensor": name},
+    )
+
+
+def _tell_held(facts: Facts, code: str, group: Kept, holder: _Holder) -> Diagnostic:
+    call = holder.calls[-1]
+    name = named(facts, call.outputs[0].tensor)
+    return finding(
+        code,
+        "warning",
+        f"`{holder.name}` keeps the graphs of {group.alive} earlier steps alive",
+        _why(group),
+        [
+            _put(facts, call.site, holder.name),
+            facts.label("graph_built_here", call.site, f"the graph of {name} ends here"),
+        ],
+        fixes=(fix(f"put the number alone into `{holder.name}`, `.item()`, or what has no graph, `.detach()`"),),
+        evidence={"rounds": group.alive, "tensor": name},
+    )
+
+
+def _why(group: Kept) -> str:
+    what = "the backward pass that needed it is over" if group.passed else "no backward pass goes through it"
+    return (
+        f"a tensor keeps the graph that it was computed in for as long as it lives, though {what}: "
+        "memory grows with every step"
+    )
+
+
+def _holder(facts: Facts, group: Kept) -> _Holder | None:
+    """The container that most of it was found in at the end."""
+    names = [facts.names.given(call.outputs[0].tensor) or "" for call in group.calls]
+    found = Counter(outer for name in names for outer in _containers(name))
+    holder = max(found, key=lambda outer: (found[outer], len(outer)), default="")  # `log` and `log["loss"]`: the inner
+    if found[holder] < FEWEST or 2 * found[holder] < len(names):
+        return None
+    inside = (call for call, name in zip(group.calls, names, strict=True) if holder in _containers(name))
+    return _Holder(holder, tuple(inside))
+
+
+def _containers(name: str) -> list[str]:
+    """Of `log['loss'][3]`: `log` and `log['loss']`."""
+    return [name[:at] for at, character in enumerate(name) if character == "["]
+
+
+def _put(facts: Facts, made: int, holder: str) -> Label | None:
+    """The line that puts it into its container, if there is one; else the line that made it."""
+    text = f"each goes into `{holder}`, its graph with it"
+    for site in _callers(facts, made):
+        span = put_into(facts.trace.sources.get(site.span.file, ""), site.span.file, holder)
+        if span is not None:
+            return Label("shared_here", span, text)
+    return facts.label("shared_here", made, text)
+
+
+def _kept(facts: Facts, made: int, name: str) -> Label | None:
+    """The line that puts it into a container: where it was made, or where a caller got it."""
+    for site in _callers(facts, made):
+        span = kept_at(facts.trace.sources.get(site.span.file, ""), site.span, (*site.targets, name.strip("`")))
+        if span is not None:
+            return Label("shared_here", span, f"{name} is kept here, its graph with it")
+    return facts.label("shared_here", made, f"{name} is kept, its graph with it")
+
+
+def _callers(facts: Facts, made: int) -> Iterator[Site]:
+    """A site, and those that it was called from."""
+    site: int | None = made
+    for _ in range(MAX_CALLERS):
+        if site is None:
+            return
+        yield facts.trace.sites[site]
+        site = facts.trace.sites[site].caller
+
+
+def _cure(name: str) -> str:
+    return (
+        f"keep the number alone, {with_method(name, 'item()')}, or what has no graph, {with_method(name, 'detach()')}"
+    )

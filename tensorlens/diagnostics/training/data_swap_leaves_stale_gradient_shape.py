@@ -1,0 +1,84 @@
+"""A leaf was given memory of another shape through `.data` between forward and backward.
+
+The graph was recorded with the old shape, so the gradient has that one; the leaf has the new one by then. Nothing
+checks it, and the optimizer fails or broadcasts one against the other.
+
+## Fails
+
+```python
+import torch
+
+weight = torch.ones(2, requires_grad=True)
+loss = (weight * 3).sum()  # graph_built_here
+weight.data = torch.ones(3)  # modified_here
+loss.backward()  # needed_here
+print(weight.shape, weight.grad.shape)  # observed_here
+```
+
+## Fixed
+
+```python
+import torch
+
+weight = torch.ones(2, requires_grad=True)
+loss = (weight * 3).sum()
+loss.backward()
+print(weight.shape, weight.grad.shape)
+weight = torch.ones(3, requires_grad=True)
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.lineage import reaches
+from tensorlens.analysis.naming.names import shape_text
+from tensorlens.diagnostics.shared.wording import finding, fix, named
+from tensorlens.records.model import Backward, Call, Diagnostic
+
+CODE = "data-swap-leaves-stale-gradient-shape"
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    for call in facts.calls:
+        if call.op != "Tensor.data.__set__" or len(call.inputs) < 2:
+            continue
+        leaf, data = (access.tensor for access in call.inputs[:2])
+        if facts.tensor(leaf).shape == facts.tensor(data).shape:
+            continue
+        found = _filled(facts, call, leaf)
+        if found is not None:
+            yield _tell(facts, call, *found)
+
+
+def _filled(facts: Facts, call: Call, leaf: int) -> tuple[Call, Backward] | None:
+    """The use of the leaf before the change, and the backward pass through it that gave the leaf a gradient after."""
+    earlier = (use for use in facts.calls if use.index < call.index and any(not s.is_leaf for s in use.states))
+    uses = [use for use in earlier if any(access.tensor == leaf for access in use.inputs)]
+    for backward in facts.backwards:
+        if backward.started > call.index and any(g.tensor == leaf and g.after for g in backward.gradients):
+            through = next((use for use in reversed(uses) if reaches(facts, backward, use)), None)
+            if through is not None:
+                return through, backward
+    return None
+
+
+def _tell(facts: Facts, call: Call, use: Call, backward: Backward) -> Diagnostic:
+    leaf, data = (access.tensor for access in call.inputs[:2])
+    name = named(facts, leaf, call.index)
+    old, new = shape_text(facts.tensor(leaf)), shape_text(facts.tensor(data))
+    return finding(
+        CODE,
+        "warning",
+        f"{name} has the shape {new} and its gradient the shape {old}",
+        f"the graph was recorded while {name} had the shape {old}; `.data` gave it another under the graph",
+        [
+            facts.label("modified_here", call.site, f"{name} becomes {new}"),
+            facts.label("graph_built_here", use.site, f"the graph is recorded with {name} of shape {old}"),
+            facts.label("needed_here", backward.site, f"backward stores a gradient of shape {old}"),
+        ],
+        fixes=(fix("change the shape after backward, before the next forward pass, and make a new parameter for it"),),
+        evidence={"shape": new, "gradient": old},
+    )

@@ -1,0 +1,85 @@
+"""A loss that had lost its history was made to require grad, so backward ran and reached no parameter.
+
+`requires_grad_()` silences the error that backward gives for such a loss. It cannot bring the history back: the loss
+becomes a leaf, a beginning, and backward stops right there, at its own `.grad`. What has to be found is the operation
+on the way to the loss that dropped the history.
+
+## Fails
+
+```python
+import torch
+
+model = torch.nn.Linear(2, 1)  # leaf_made_here
+output = model(torch.ones(1, 2)).detach()  # graph_cut_here
+loss = output.sum().requires_grad_()  # replaced_here
+loss.backward()  # needed_here
+print(model.weight.grad)  # observed_here
+```
+
+## Fixed
+
+```python
+import torch
+
+model = torch.nn.Linear(2, 1)
+output = model(torch.ones(1, 2))
+loss = output.sum()
+loss.backward()
+print(model.weight.grad)
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.lineage import Cut, find_cut
+from tensorlens.analysis.training.timeline import training_of
+from tensorlens.diagnostics.shared.graph_cuts import cut_fixes, cut_labels, cut_reason
+from tensorlens.diagnostics.shared.wording import finding, named, op_text
+from tensorlens.records.model import Backward, Call, Diagnostic
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    told: set[int] = set()
+    for backward in facts.backwards:
+        for root in backward.roots:
+            flagged = None if backward.failed or backward.site in told else _flagged(facts, root.tensor, backward.index)
+            cut = None if flagged is None else _cut(facts, root.tensor, flagged)
+            if flagged is not None and cut is not None and cut.source is not None:
+                told.add(backward.site)
+                yield _tell(facts, backward, root.tensor, (flagged, cut))
+
+
+def _cut(facts: Facts, root: int, flagged: Call) -> Cut | None:
+    """Where the history was lost: before the flag was set, which a tensor may have been made with."""
+    return find_cut(facts, root, flagged.index + (flagged is facts.maker(root)))
+
+
+def _flagged(facts: Facts, root: int, before: int) -> Call | None:
+    """The call that made a computed value require grad as a leaf, so that its history begins with itself."""
+    state, made = facts.state(root, before - 1), facts.maker(root)
+    if state is None or not (state.requires_grad and state.is_leaf) or made is None:
+        return None
+    switched = (c for c in reversed(facts.calls) if c.index < before and any(s.tensor == root for s in c.states))
+    return next((c for c in switched if c is made or not facts.requires_grad(root, c.index - 1)), None)
+
+
+def _tell(facts: Facts, backward: Backward, root: int, found: tuple[Call, Cut]) -> Diagnostic:
+    flagged, cut = found
+    name = named(facts, root, backward.index)
+    harmless = cut.left is not None and not training_of(facts).steps
+    return finding(
+        "detached-loss-made-to-require-grad",
+        "note" if harmless else "warning",
+        f"{name} had lost its history before it was made to require grad: backward gives a gradient to it alone",
+        f"a leaf is where the graph begins, so nothing before it gets a gradient; {cut_reason(facts, cut)}",
+        [
+            facts.label("replaced_here", flagged.site, f"{op_text(flagged.op)} makes {name} a leaf that requires grad"),
+            *cut_labels(facts, cut),
+            facts.label("needed_here", backward.site, f"{op_text(backward.op)} ends where it begins"),
+        ],
+        fixes=tuple(cut_fixes(facts, cut)),
+        evidence={"loss": facts.name(root, backward.index)},
+    )

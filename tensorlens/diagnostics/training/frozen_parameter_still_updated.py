@@ -1,0 +1,146 @@
+"""A parameter was frozen by `requires_grad = False`, and the optimizer went on changing it.
+
+The flag stops new gradients. A gradient that is already stored in `.grad` stays there, and the optimizer uses whatever
+it finds; momentum and weight decay move a parameter as well. To leave a parameter alone its gradient has to go too.
+
+## Fails
+
+```python
+import torch
+
+layer = torch.nn.Linear(1, 1, bias=False)
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+layer(torch.ones(1, 1)).sum().backward()  # accumulated_here
+layer.weight.requires_grad_(False)  # flag_changed_here
+before = layer.weight.clone()
+optimizer.step()  # needed_here
+print(torch.equal(before, layer.weight))  # observed_here
+```
+
+## Fixed
+
+```python
+import torch
+
+layer = torch.nn.Linear(1, 1, bias=False)
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+layer(torch.ones(1, 1)).sum().backward()
+layer.weight.requires_grad_(False)
+layer.weight.grad = None
+before = layer.weight.clone()
+optimizer.step()
+print(torch.equal(before, layer.weight))
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.training.timeline import GRAD_SET, Moment, Training, cleared_at, training_of
+from tensorlens.diagnostics.shared.optimizers import optimizer_name, several
+from tensorlens.diagnostics.shared.wording import finding, fix, op_text
+from tensorlens.records.model import Call, Diagnostic, Label
+from tensorlens.records.observations import Step
+
+CODE = "frozen-parameter-still-updated"
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A parameter that a step changed although nothing new was to move it."""
+
+    number: int
+    filled: Moment
+    cause: Call  # what froze it, or set its gradient to zero
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    training = training_of(facts)
+    told: set[tuple[int, int | None]] = set()
+    for step in training.steps:
+        for frozen, moved in ((True, _frozen(training, step)), (False, _without_gradient(training, step))):
+            if moved and (moved[0].cause.site, step.site) not in told:
+                told.add((moved[0].cause.site, step.site))
+                yield _tell(training, step, moved, frozen)
+
+
+def _frozen(training: Training, step: Step) -> list[Moved]:
+    """The parameters that did not require grad any more and that the step changed by a gradient from before."""
+    facts, found = training.facts, []
+    for number, gradient in zip(step.parameters, step.gradients, strict=True):
+        if gradient is None or facts.requires_grad(number, step.index - 1):
+            continue
+        switch = _switched_off(facts, number, step.index)
+        filled = None if switch is None else training.last(number, switch.index, "fill", "touch")
+        touched = training.last(number, step.index, "touch")
+        if switch is None or filled is None or (touched is not None and touched.index > switch.index):
+            continue
+        if _changed_by(training, step, number):
+            found.append(Moved(number, filled, switch))
+    return found
+
+
+def _without_gradient(training: Training, step: Step) -> list[Moved]:
+    """What a step moved of which every gradient had been set to zero since an update used it: by momentum or decay."""
+    found = []
+    for position, number in enumerate(step.parameters):
+        cleared = cleared_at(training, step, position)
+        if cleared is None and step.gradients[position] is not None:
+            return []
+        if cleared is None or step.gradients[position] is None or not isinstance(cleared.event, Call):
+            continue
+        filled = training.last(number, cleared.index, "fill")
+        used = training.last(number, cleared.index, "update")
+        if filled is None or used is None or used.index < filled.index or number not in step.carried:
+            continue
+        if _changed_by(training, step, number):
+            found.append(Moved(number, filled, cleared.event))
+    return found
+
+
+def _switched_off(facts: Facts, number: int, before: int) -> Call | None:
+    calls = (c for c in reversed(facts.calls) if c.index < before and any(s.tensor == number for s in c.states))
+    return next((c for c in calls if facts.requires_grad(number, c.index - 1)), None)
+
+
+def _changed_by(training: Training, step: Step, number: int) -> bool:
+    own = range(step.index, _end(training, step))
+    moments = (m for m in training.moments.get(number, ()) if m.index in own)
+    return any(m.kind == "update" and isinstance(m.event, Call) for m in moments)
+
+
+def _end(training: Training, step: Step) -> int:
+    """The index of the first event after the step's own calls."""
+    end = step.index
+    while (call := training.facts.call(end)) is not None and call.within == step.op:
+        end += 1
+    return end
+
+
+def _tell(training: Training, step: Step, moved: list[Moved], frozen: bool) -> Diagnostic:
+    facts, first = training.facts, moved[0]
+    name = several(facts, [entry.number for entry in moved])
+    optimizer = optimizer_name(training, step)
+    if frozen:
+        them = "it" if len(moved) == 1 else "them"
+        title = f"{name} had been frozen, and `{optimizer}.step()` changed {them} all the same"
+        why = "`requires_grad` stops new gradients; the optimizer uses what is stored in `.grad`, and its own momentum"
+        cause = facts.label("flag_changed_here", first.cause.site, "requires no grad from here on; `.grad` stays")
+        cure = "set `.grad = None` when a parameter is frozen, or take it out of the optimizer"
+    else:
+        title = f"`{optimizer}.step()` changed {name} although no gradient had come since the last step"
+        why = "a gradient of zero is a gradient: momentum and weight decay still move the parameter; None is skipped"
+        cause = facts.label("cleared_here", first.cause.site, "the gradient is zero from here on, not None")
+        cure = "call `zero_grad()` with its default `set_to_none=True`, and step only after a backward pass"
+    event = first.filled.event
+    filled = "its `.grad` is set here" if event.op == GRAD_SET else f"{op_text(event.op)} filled its `.grad`"
+    labels: list[Label | None] = [
+        facts.label("needed_here", step.site, f"this step changes {name}"),
+        cause,
+        facts.label("accumulated_here", event.site, filled),
+    ]
+    evidence: dict[str, object] = {"parameters": [facts.name(entry.number) for entry in moved]}
+    return finding(CODE, "warning", title, why, labels, fixes=(fix(cure),), evidence=evidence)

@@ -1,0 +1,105 @@
+"""A module uses a parameter that it does not know of, so the optimizer was never given it.
+
+`parameters()` finds what is assigned to an attribute as a `Parameter` or a `Module`. Layers in a plain list or a
+dictionary, and tensors that only require grad, are used in the forward pass and get gradients, but the optimizer does
+not see them, `.to(device)` does not move them and `state_dict()` does not save them.
+
+## Fails
+
+```python
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = torch.nn.Linear(2, 1)
+        self.blocks = [torch.nn.Linear(2, 2)]  # leaf_made_here
+
+
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)  # optimizer_made_here
+before = net.blocks[0].weight.detach().clone()
+net.head(net.blocks[0](torch.ones(1, 2))).sum().backward()
+optimizer.step()  # needed_here
+print(torch.equal(before, net.blocks[0].weight))  # observed_here
+```
+
+## Fixed
+
+```python
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = torch.nn.Linear(2, 1)
+        self.blocks = torch.nn.ModuleList([torch.nn.Linear(2, 2)])
+
+
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+before = net.blocks[0].weight.detach().clone()
+net.head(net.blocks[0](torch.ones(1, 2))).sum().backward()
+optimizer.step()
+print(torch.equal(before, net.blocks[0].weight))
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.training.timeline import Training, training_of
+from tensorlens.diagnostics.shared.optimizers import born, optimizer_label, optimizer_name
+from tensorlens.diagnostics.shared.wording import finding, fix
+from tensorlens.records.model import Diagnostic
+from tensorlens.records.observations import Step, Unregistered
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    training = training_of(facts)
+    groups: dict[tuple[str, str], list[Unregistered]] = {}
+    for held in facts.trace.inspection.unregistered:
+        state = facts.state(held.tensor, held.index)
+        if state is not None and state.is_leaf and training.is_left_out(held.tensor):
+            groups.setdefault((held.module, _attribute(held)), []).append(held)
+    for group in groups.values():
+        step = next((s for s in training.steps if s.index >= group[0].index), None)
+        if step is not None:
+            yield _tell(training, step, group)
+
+
+def _attribute(held: Unregistered) -> str:
+    """The attribute that holds it: "hidden" of "hidden[0].weight"."""
+    return held.name.partition("[")[0]
+
+
+def _tell(training: Training, step: Step, group: list[Unregistered]) -> Diagnostic:
+    facts, first = training.facts, group[0]
+    rest = f" and {len(group) - 1} more" if len(group) > 1 else ""
+    name = f"`{first.name}`{rest}"
+    optimizer = optimizer_name(training, step)
+    plain = facts.tensor(first.tensor).type != "Parameter"
+    alone = first.name.endswith("]")  # a parameter in a container, not in a layer that is in one
+    cure = (
+        f"make it a parameter: `self.{first.name} = torch.nn.Parameter(...)`"
+        if plain
+        else f"hold what `{_attribute(first)}` holds in a `torch.nn.{'Parameter' if alone else 'Module'}List` "
+        f"or `{'Parameter' if alone else 'Module'}Dict`"
+    )
+    return finding(
+        "parameter-not-registered",
+        "warning",
+        f"no optimizer ever changes {name} of `{first.module}`, though backward computes a gradient",
+        "`parameters()` finds what is assigned as a `Parameter` or a `Module`; this stands in a plain attribute",
+        [
+            facts.label("leaf_made_here", born(facts, first.tensor), f"{name}: unknown to `parameters()`"),
+            optimizer_label(training, step),
+            facts.label("needed_here", step.site, f"`{optimizer}.step()` does not know it"),
+        ],
+        fixes=(fix(cure),),
+        evidence={"parameters": [held.name for held in group]},
+    )

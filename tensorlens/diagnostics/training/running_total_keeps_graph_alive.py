@@ -1,0 +1,239 @@
+"""A running total of losses keeps the graph of every iteration alive.
+
+Adding a loss to a total is an operation like any other: the total refers to the loss, the loss to its graph, and the
+graph to everything that was saved in it. A list of losses does the same. Memory grows with each step until it runs
+out. For a number to be shown, the value is enough.
+
+## Fails
+
+```python
+import torch
+
+weight = torch.tensor([1.0, 2.0], requires_grad=True)
+total = 0.0
+for step in range(3):
+    loss = (weight * step).exp().sum()  # graph_built_here
+    total = total + loss  # shared_here
+print(total.grad_fn)  # observed_here
+```
+
+## Fixed
+
+```python
+import torch
+
+weight = torch.tensor([1.0, 2.0], requires_grad=True)
+total = 0.0
+for step in range(3):
+    loss = (weight * step).exp().sum()
+    total = total + loss.item()
+print(total)
+```
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tensorlens.analysis.facts import LEAVING, Facts
+from tensorlens.analysis.lineage import ancestry, leaves_above, reaches
+from tensorlens.analysis.naming.names import place_of
+from tensorlens.diagnostics.shared.wording import finding, fix, named, with_method
+from tensorlens.diagnostics.training._retained_graphs import find_kept
+from tensorlens.records.model import Call, Diagnostic, Label
+
+CODE = "running-total-keeps-graph-alive"
+FEWEST = 3  # rounds that hang on one another
+_ADDING = ("add", "sub", "lerp")
+MAX_STEPS = 200  # calls followed back from one round to the one before it
+
+
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    """Calls of one line, each of which took up what the one before it had made."""
+
+    calls: tuple[Call, ...]
+    added: int | None  # what the last round added to it; None: it was computed from itself
+
+    @property
+    def last(self) -> Call:
+        return self.calls[-1]
+
+    @property
+    def carried(self) -> int:
+        return _made(self.last)[0]
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    lines = {} if _failed_in_backward(facts) else _by_line(facts)
+    chains = [chain for calls in lines.values() if (chain := _chain(facts, calls)) is not None]
+    kept = [chain for chain in chains if _outlives(facts, chain) and not _needed(facts, chain)]
+    wrong = [chain for chain in kept if _over_passes(facts, chain) or _is_repeated(facts, chain)]
+    yield from (_tell(facts, chain) for chain in wrong)
+    if not wrong:  # what a total keeps alive needs no holder of its own
+        yield from find_kept(facts, CODE)
+
+
+def _by_line(facts: Facts) -> dict[object, list[Call]]:
+    """The recorded calls that end their line's value, by line, of lines that ran often enough."""
+    found: dict[object, list[Call]] = defaultdict(list)
+    for call in facts.calls:
+        if call.mode == "grad" and any(s.requires_grad and not s.is_leaf for s in call.states) and _made(call):
+            found[place_of(facts.trace.sites[call.site])].append(call)
+    return {line: calls for line, calls in found.items() if len(calls) >= FEWEST}
+
+
+def _made(call: Call) -> list[int]:
+    return [access.tensor for access in call.outputs] or [write.tensor for write in call.writes]
+
+
+def _chain(facts: Facts, calls: list[Call]) -> _Chain | None:
+    """The last calls of a line that each hang on the one of the round before, by recorded operations."""
+    site = calls[-1].site
+    rounds = list({facts.times_run(site, call.index)[0]: call for call in calls if call.site == site}.values())
+    chain = [rounds[-1]]
+    for call in reversed(rounds[:-1]):
+        if not _carries(facts, call, chain[-1]):
+            break
+        chain.append(call)
+    if len(chain) < FEWEST:
+        return None
+    return _Chain(tuple(reversed(chain)), _added(facts, chain[0], chain[1]))
+
+
+def _carries(facts: Facts, earlier: Call, later: Call) -> bool:
+    """Whether `later` took up what `earlier` made, by the calls of its own line alone."""
+    line = place_of(facts.trace.sites[later.site])
+    waiting, seen = [(access.tensor, later.index) for access in later.inputs], 0
+    while waiting and seen < MAX_STEPS:
+        number, before = waiting.pop()
+        for call in facts.producers(number, before)[:1]:
+            seen += 1
+            if call is earlier:
+                return True
+            if call.index > earlier.index and place_of(facts.trace.sites[call.site]) == line:
+                waiting.extend((access.tensor, call.index) for access in call.inputs)
+    return False
+
+
+def _added(facts: Facts, last: Call, before: Call) -> int | None:
+    """The tensor with a history of its own, made on another line, that the last round added to what it carried on."""
+    carried, line = set(_made(before)), place_of(facts.trace.sites[last.site])
+    waiting = [last]
+    for call in waiting:
+        if call.index <= before.index:
+            continue
+        for access in call.inputs:
+            state = facts.state(access.tensor, call.index - 1)
+            if access.tensor in carried or state is None or state.is_leaf or not state.requires_grad:
+                continue
+            made = facts.producers(access.tensor, call.index)[:1]
+            if not made or place_of(facts.trace.sites[made[0].site]) != line:
+                return access.tensor
+            waiting += made
+    return None
+
+
+def _over_passes(facts: Facts, chain: _Chain) -> bool:
+    """Whether backward passes lie between the rounds: they are those of a training loop."""
+    return any(chain.calls[0].index < backward.index < chain.last.index for backward in facts.backwards)
+
+
+def _is_repeated(facts: Facts, chain: _Chain) -> bool:
+    """Whether each round computed anew from the same leaves, which a sum over different parameters does not. Where the
+    run goes backward elsewhere, it must be a total as well: a state that a net carries on is one value."""
+    rounds = list(pairwise(chain.calls[-3:]))
+    if facts.backwards and not all(_adds(call) for _, call in rounds):
+        return False
+    of_rounds = [_leaves_used(facts, call, before) for before, call in rounds]
+    return bool(set.intersection(*of_rounds))
+
+
+def _adds(call: Call) -> bool:
+    name = call.op.rpartition(".")[2].strip("_")
+    return name in _ADDING or name[1:] in _ADDING  # `__iadd__`, `__radd__`
+
+
+def _leaves_used(facts: Facts, call: Call, before: Call) -> set[int]:
+    """The leaves behind what a round took in besides what the one before had made."""
+    carried, found = set(_made(before)), set[int]()
+    waiting, seen = [(access.tensor, call.index) for access in call.inputs], 0
+    while waiting and seen < MAX_STEPS:
+        number, at = waiting.pop()
+        seen += 1
+        if number in carried:
+            continue
+        if _is_leaf(facts, number, at):
+            found.add(number)
+        elif carried.isdisjoint(tensor for tensor, _ in ancestry(facts, number, at)):
+            found.update(leaves_above(facts, number, at))
+        else:
+            made = facts.producers(number, at)[:1]
+            waiting += [(access.tensor, producer.index) for producer in made for access in producer.inputs]
+    return found
+
+
+def _is_leaf(facts: Facts, number: int, at: int) -> bool:
+    state = facts.state(number, at)
+    return state is not None and state.is_leaf and state.requires_grad
+
+
+def _outlives(facts: Facts, chain: _Chain) -> bool:
+    """Whether the last of it was kept for its value: alive when the run ended, or read as a number."""
+    number = chain.carried
+    if any(state.tensor == number and state.requires_grad for state in facts.trace.end.states):
+        return True
+    return any(
+        call.op in LEAVING and call.index > chain.last.index and any(a.tensor == number for a in call.inputs)
+        for call in facts.calls
+    )
+
+
+def _needed(facts: Facts, chain: _Chain) -> bool:
+    """Whether a backward pass went through the chain: then it was built for that."""
+    first = chain.calls[0]
+    later = [backward for backward in facts.backwards if backward.index > first.index]
+    return any(reaches(facts, backward, call) for backward in later for call in (chain.calls[1], chain.last))
+
+
+def _failed_in_backward(facts: Facts) -> bool:
+    """Whether a backward pass failed, which may have been on its way through any chain."""
+    return any(failure.op is not None and "backward" in failure.op for failure in facts.trace.failures)
+
+
+def _tell(facts: Facts, chain: _Chain) -> Diagnostic:
+    name = named(facts, chain.carried, chain.last.index)
+    rounds = len(chain.calls)
+    added = None if chain.added is None else named(facts, chain.added, chain.last.index)
+    return finding(
+        CODE,
+        "warning",
+        f"{name} keeps the graphs of {rounds} rounds alive, and no backward pass needs them",
+        f"{name} hangs on what it was in the round before"
+        + (f", and on each {added} that was added to it" if added is not None else "")
+        + ": nothing of their graphs can be freed, so memory grows with every round",
+        [
+            facts.label("shared_here", chain.last.site, f"{name} takes up its own history here, {rounds} rounds"),
+            _built(facts, chain, name, added),
+        ],
+        fixes=(fix(_cure(name, added)),),
+        evidence={"rounds": rounds, "tensor": name},
+    )
+
+
+def _built(facts: Facts, chain: _Chain, name: str, added: str | None) -> Label | None:
+    if chain.added is None or added is None:
+        return facts.label("graph_built_here", chain.last.site, "each round adds to the graph")
+    state = facts.state(chain.added, chain.last.index - 1)
+    made = facts.call_of_node(None if state is None else state.node, chain.last.index)
+    return None if made is None else facts.label("graph_built_here", made.site, f"the graph of {added} hangs on {name}")
+
+
+def _cure(name: str, added: str | None) -> str:
+    if added is None:
+        return f"cut the history between rounds, {with_method(name, 'detach()')}, or run it under `torch.no_grad()`"
+    cut = with_method(added, "detach()")
+    return f"add the number alone: {with_method(added, 'item()')}, or {cut} to stay on the device"

@@ -1,0 +1,143 @@
+"""A loop over parameters assigned the updated values to its own variable, and the parameters stayed as they were.
+
+`p = p - lr * p.grad` computes new values and lets the name `p` refer to them. The parameter itself is another object
+and is not touched, and the next round of the loop forgets the new tensor. An update has to write into the parameter.
+
+## Fails
+
+```python
+import torch
+
+model = torch.nn.Linear(1, 1, bias=False)  # leaf_made_here
+model(torch.ones(1, 1)).sum().backward()
+before = model.weight.item()
+with torch.no_grad():
+    for parameter in model.parameters():
+        parameter = parameter - 0.1 * parameter.grad  # replaced_here
+print(model.weight.item() - before)  # observed_here
+```
+
+## Fixed
+
+```python
+import torch
+
+model = torch.nn.Linear(1, 1, bias=False)
+model(torch.ones(1, 1)).sum().backward()
+before = model.weight.item()
+with torch.no_grad():
+    for parameter in model.parameters():
+        parameter -= 0.1 * parameter.grad
+print(model.weight.item() - before)
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.naming.names import place_of
+from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.training.parameters_without_gradient import changed_since
+from tensorlens.analysis.training.timeline import Training, training_of
+from tensorlens.diagnostics.shared.optimizers import born, several
+from tensorlens.diagnostics.shared.wording import finding, fix, op_text
+from tensorlens.records.model import Call, Diagnostic
+
+MAX_CALLS = 50
+
+
+def find(facts: Facts) -> Iterator[Diagnostic]:
+    training = training_of(facts)
+    used = {access.tensor for call in facts.calls for access in call.inputs}
+    used |= {root.tensor for backward in facts.backwards for root in backward.roots}
+    asked = _asked(facts)
+    lost = (training.had_gradient | set(asked)) - training.stepped
+    if not lost and not training.stepped:
+        return
+    groups: dict[int, list[tuple[int, Call]]] = {}
+    for call in facts.calls:
+        if call.writes or call.within or not call.outputs or call.outputs[0].tensor in used:
+            continue
+        number = _left_alone(training, call, asked, lost)
+        number = _not_averaged(training, call) if number is None else number
+        if number is not None:
+            groups.setdefault(call.site, []).append((number, call))
+    for group in groups.values():
+        yield _tell(facts, group)
+
+
+def _left_alone(training: Training, call: Call, asked: dict[int, int], lost: set[int]) -> int | None:
+    """The leaf, of those with a gradient that no step took up, that `call` computed a new value for from its gradient,
+    and nobody used that: the leaf stayed as it was."""
+    targets = set(training.facts.trace.sites[call.site].targets)
+    for number, names in _read(training.facts, call, lost) if targets else ():
+        if number in lost and names & targets and not training.is_updated(number):
+            if training.uses_gradient(call, number) or asked.get(number, call.index) < call.index < _last_use(
+                training.facts, number
+            ):
+                return number
+    return None
+
+
+def _asked(facts: Facts) -> dict[int, int]:
+    """The leaves whose gradients `autograd.grad` handed out, and when it did so first."""
+    found: dict[int, int] = {}
+    for backward in facts.backwards:
+        for number in backward.inputs if not backward.failed else ():
+            state = facts.state(number, backward.index)
+            if state is not None and state.is_leaf:
+                found.setdefault(number, backward.index)
+    return found
+
+
+def _last_use(facts: Facts, number: int) -> int:
+    """The last call that recorded something computed from a tensor: it was in use as it had been."""
+    uses = (c.index for c in reversed(facts.calls) if c.mode == "grad" and any(a.tensor == number for a in c.inputs))
+    return next(uses, -1)
+
+
+def _not_averaged(training: Training, call: Call) -> int | None:
+    """The parameter that `call` computed a new value for, from one that is trained, that nobody used either."""
+    facts = training.facts
+    targets = set(facts.trace.sites[call.site].targets)
+    shape = facts.tensor(call.outputs[0].tensor).shape
+    found, trained = None, False
+    for number, names in _read(facts, call, training.stepped) if targets else ():
+        if facts.tensor(number).shape == shape:
+            trained = trained or number in training.stepped
+            found = number if names & targets and number not in training.stepped else found
+    return found if trained and found is not None and not changed_since(training, found, 0) else None
+
+
+def _read(facts: Facts, call: Call, leaves: set[int]) -> Iterator[tuple[int, set[str | None]]]:
+    """The parameters and `leaves` that the line of `call` computes with, each with the names in the expression that
+    reads it."""
+    waiting, line = [call], place_of(facts.trace.sites[call.site])
+    for made in waiting:
+        site = facts.trace.sites[made.site]
+        for number in {access.tensor for access in made.inputs}:
+            before = facts.producers(number, made.index)[:1]
+            if number in leaves or facts.tensor(number).type == "Parameter":
+                yield number, {plain_name(node) for node in facts.names.syntax.operands(site, made.op)}
+            elif before and place_of(facts.trace.sites[before[0].site]) == line and len(waiting) < MAX_CALLS:
+                waiting += before
+
+
+def _tell(facts: Facts, group: list[tuple[int, Call]]) -> Diagnostic:
+    number, call = group[0]
+    target = facts.trace.sites[call.site].targets[0]
+    name = several(facts, list(dict.fromkeys(entry[0] for entry in group)))
+    return finding(
+        "update-rebinds-loop-variable",
+        "warning",
+        f"the update of {name} changed nothing: it only gave the name `{target}` to a new tensor",
+        f"an assignment binds a name; the tensor that {op_text(call.op)} made is used nowhere",
+        [
+            facts.label("replaced_here", call.site, f"`{target}` is another tensor from here on"),
+            facts.label("leaf_made_here", born(facts, number), f"{name}: never changed"),
+        ],
+        fixes=(fix(f"change it in place, under `torch.no_grad()`: `{target}.copy_(...)`"),),
+        evidence={"parameters": [facts.name(entry[0]) for entry in group]},
+    )
