@@ -54,7 +54,7 @@ wheel: $(READY)
 clean:
 	rm -rf $(VENV) dist build
 
-$(READY): pyproject.toml constraints.txt hatch_build.py tensorlens/tracer/_short.c
+$(READY): pyproject.toml constraints.txt hatch_build.py tensorlens/tracer/recording/_fast_path.c
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
 	touch $@

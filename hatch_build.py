@@ -1,4 +1,4 @@
-"""Compiles `tensorlens/tracer/_short.c` when the project is installed or a wheel of it is built.
+"""Compiles `tensorlens/tracer/recording/_fast_path.c` when the project is installed or a wheel of it is built.
 
 Where that fails, for want of a compiler or of Python's headers, the lens is installed without it and does the same in
 Python.
@@ -18,7 +18,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from setuptools import Distribution, Extension
 from setuptools.errors import BaseError, CCompilerError
 
-SOURCE = "tensorlens/tracer/_short.c"
+SOURCE = "tensorlens/tracer/recording/_fast_path.c"
 
 
 class CompiledShortWay(BuildHookInterface[Any]):
@@ -41,7 +41,7 @@ def compile_in(root: Path) -> str:
     """Compile the source next to itself; the path of the result from `root`."""
     text = (root / SOURCE).read_bytes()
     extension = Extension(
-        "tensorlens.tracer._short",
+        "tensorlens.tracer.recording._fast_path",
         [SOURCE],
         define_macros=[("SOURCE", f'"{hashlib.sha256(text).hexdigest()}"')],
     )

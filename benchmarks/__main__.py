@@ -15,7 +15,7 @@ from benchmarks.observers import available
 from benchmarks.paired import Measured, measure
 from benchmarks.scale import ROOT, long_run, sizes, start_up
 from benchmarks.workloads import WORKLOADS
-from tensorlens.tracer import compiled
+from tensorlens.tracer.recording import compiled
 
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
 COMPILED = "not compiled" if compiled.ShortWay is None else "compiled"

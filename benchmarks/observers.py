@@ -13,11 +13,11 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from tensorlens.tracer import compiled
-from tensorlens.tracer.invisible import invisible
-from tensorlens.tracer.patches import installed
-from tensorlens.tracer.recorder import Recorder
-from tensorlens.tracer.sink import Sink
+from tensorlens.tracer.patches.table import installed
+from tensorlens.tracer.patches.warnings_and_tracebacks import invisible
+from tensorlens.tracer.recording import compiled
+from tensorlens.tracer.recording.journal_writer import Sink
+from tensorlens.tracer.recording.recorder import Recorder
 
 Observer = Callable[[], AbstractContextManager[Any]]
 

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any  # noqa: E402
 
 if TYPE_CHECKING:
     from tensorlens.records.model import Diagnostic, Report, Trace
-    from tensorlens.tracer.session import Session
+    from tensorlens.session import Session
 
 __version__ = "0.1.0"
 __all__ = ["Diagnostic", "Report", "Trace", "__version__", "load", "trace"]
@@ -50,7 +50,7 @@ def trace() -> Session:
     After the block, `lens.trace()` is the `Trace`, and `lens.report()` the `Report` with its diagnostics. An exception
     goes on its way and stands in both. Blocks may be nested and repeated; afterwards torch is as it was.
     """
-    from tensorlens.tracer.session import Session
+    from tensorlens.session import Session
 
     return Session()
 

@@ -23,7 +23,7 @@ from tensorlens.lessons.starter import write_starter
 from tensorlens.records import claim_syntax
 from tensorlens.records.claim import Claim
 from tensorlens.records.source import tree_of
-from tensorlens.tracer.claims import ClaimChecker
+from tensorlens.tracer.entry.claim_checker import ClaimChecker
 
 LESSONS = [lesson.path for lesson in lessons()]
 

@@ -12,7 +12,7 @@ from tensorlens.diagnostics import diagnose
 from tensorlens.records.model import Report
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.report.terminal import to_terminal
-from tensorlens.tracer.module_tree import module_tensors, named_parts, parameters_of
+from tensorlens.tracer.isolation.module_tree import module_tensors, named_parts, parameters_of
 
 EARLY = """
 import torch

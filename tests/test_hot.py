@@ -10,7 +10,7 @@ import torch
 from daily import one_in
 from torch.testing._internal.common_methods_invocations import op_db
 
-from tensorlens.tracer.ops import SIMPLE, VIEW, way_of
+from tensorlens.tracer.recording.ops import SIMPLE, VIEW, way_of
 
 SAMPLES = 2
 KINDS = (torch.float64, torch.int64)

@@ -21,7 +21,8 @@ from tensorlens.records.invariants import check
 from tensorlens.records.model import Gap
 from tensorlens.records.reference import Reference, attach
 from tensorlens.runner.launch import RunOptions, Target, run_script
-from tensorlens.tracer import net, patches
+from tensorlens.tracer.isolation import guard
+from tensorlens.tracer.patches import table
 
 DATA = Path(__file__).parent / "data"
 PROGRAM, COMPARED, CLAIMED = DATA / "entrances.py", DATA / "compared.py", DATA / "claimed.py"
@@ -406,10 +407,10 @@ def test_every_patch_has_a_net() -> None:
     own_nets = {"backward", "OrderedDict"}  # a descriptor, a class
     bare = []
     with tensorlens.trace():
-        for owner, name, _ in patches._PATCHES:
+        for owner, name, _ in table._PATCHES:
             installed = vars(owner)[name]
             function = getattr(installed, "__func__", installed)
-            if getattr(function, "__code__", None) is not net.netted(None, _same, len).__code__:
+            if getattr(function, "__code__", None) is not guard.netted(None, _same, len).__code__:
                 bare.append(name)
     assert {name for name in bare if not name.startswith("_global_")} == own_nets
 
@@ -484,7 +485,7 @@ def test_the_original_runs_once_and_has_its_own_outcome(wrap: Callable[[Any, Any
         return [value]
 
     recorder = Recorder()
-    patched = net.netted(recorder, wrap, original)
+    patched = guard.netted(recorder, wrap, original)
     assert patched(1) == [1]
     for error in (Program(), KeyboardInterrupt(), SystemExit(3)):
         context = ValueError()
@@ -507,8 +508,8 @@ def test_ctrl_c_in_what_is_ours_is_not_caught() -> None:
 
     recorder = Recorder()
     with pytest.raises(KeyboardInterrupt):
-        net.netted(recorder, wrap, list)()
-    with pytest.raises(KeyboardInterrupt), net.Net(recorder, "a call"):
+        guard.netted(recorder, wrap, list)()
+    with pytest.raises(KeyboardInterrupt), guard.Net(recorder, "a call"):
         raise KeyboardInterrupt
     assert recorder.told == []
 
@@ -521,7 +522,7 @@ def test_nothing_is_kept_alive(wrap: Callable[[Any, Any], Any], fails: bool) -> 
             raise Program
         return tensor
 
-    patched = net.netted(Recorder(), wrap, original)
+    patched = guard.netted(Recorder(), wrap, original)
 
     def used() -> weakref.ref[torch.Tensor]:
         tensor = torch.ones(1)

@@ -1,4 +1,4 @@
-"""The nodes of a graph are named without a Python wrapper for each (`tensorlens/tracer/nodes.py`)."""
+"""The nodes of a graph are named without a Python wrapper for each (`tensorlens/tracer/recording/graph_nodes.py`)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from recording import traced
 from torch.testing._internal.common_methods_invocations import op_db
 
 from tensorlens.records.model import Call, State, Trace
-from tensorlens.tracer import compiled, nodes
-from tensorlens.tracer.recorder import Recorder
+from tensorlens.tracer.recording import compiled, graph_nodes
+from tensorlens.tracer.recording.recorder import Recorder
 
 STACK = 128 * 1024  # bytes: freeing a chain of 4,000 wrapped nodes overflows it
 CHAINS = {
@@ -89,7 +89,7 @@ def test_wrappers_do_not_grow_with_the_run(short_way: Any, monkeypatch: pytest.M
 
 
 def test_a_run_that_may_read_no_more_names_no_wrong_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nodes, "MAX_READS", 2)
+    monkeypatch.setattr(graph_nodes, "MAX_READS", 2)
 
     def program() -> None:
         x = torch.ones(3, requires_grad=True)

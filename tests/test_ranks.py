@@ -20,7 +20,7 @@ from tensorlens.records.trace_file import load
 from tensorlens.render import render
 from tensorlens.runner.launch import Target, run_script
 from tensorlens.runner.ranks import own_file, rank_in
-from tensorlens.tracer.processes import _runs_python, _words
+from tensorlens.tracer.patches.child_processes import _runs_python, _words
 
 SCHEMA = json.loads((Path(__file__).parents[1] / "docs" / "report.schema.json").read_text())
 LAUNCH = ["-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone"]

@@ -19,8 +19,8 @@ import tensorlens
 from tensorlens.analysis.contexts import changes, failed_backward, recomputed, region
 from tensorlens.analysis.facts import Facts
 from tensorlens.records.model import Change, Region, Trace
-from tensorlens.tracer import bytecode
-from tensorlens.tracer.outside import Outside
+from tensorlens.tracer.frames import bytecode
+from tensorlens.tracer.frames.captured_state import Outside
 
 
 def regions(trace: Trace) -> list[tuple[str, bool]]:

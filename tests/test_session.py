@@ -20,7 +20,7 @@ import tensorlens
 from tensorlens.journal.reader import Reader
 from tensorlens.records.invariants import check
 from tensorlens.records.model import Call
-from tensorlens.tracer.identity import CENSUS
+from tensorlens.tracer.recording.tensor_ids import CENSUS
 
 TOUCHED = (
     torch,
@@ -96,7 +96,7 @@ def test_a_long_block_keeps_no_more_than_its_last_calls(monkeypatch: pytest.Monk
             batches.extend(map(len, read))
             super().read(read)
 
-    monkeypatch.setattr("tensorlens.tracer.session.Reader", Counting)
+    monkeypatch.setattr("tensorlens.session.Reader", Counting)
     x = torch.ones(2)
     with tensorlens.trace() as lens:
         first = x.exp()

@@ -1,4 +1,4 @@
-"""The compiled short way writes the rows that the one in Python writes, call by call (`tensorlens/tracer/_short.c`)."""
+"""The compiled short way writes the rows that the one in Python writes, call by call (`tensorlens/tracer/recording/_fast_path.c`)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from torch.overrides import TorchFunctionMode
 from torch.testing._internal.common_methods_invocations import op_db
 from unchanged.operations import samples
 
-from tensorlens.tracer import compiled
-from tensorlens.tracer.recorder import Recorder
+from tensorlens.tracer.recording import compiled
+from tensorlens.tracer.recording.recorder import Recorder
 
 ShortWay = compiled.ShortWay
 pytestmark = pytest.mark.skipif(ShortWay is None, reason="not built from this source: python hatch_build.py")

@@ -10,9 +10,9 @@ import torch
 from silent import Run, expect, expect_nothing, run  # noqa: F401
 
 import tensorlens
-from tensorlens.tracer import leftovers
-from tensorlens.tracer.recorder import Recorder
-from tensorlens.tracer.watch import Memory
+from tensorlens.tracer.recording.recorder import Recorder
+from tensorlens.tracer.saved_tensors import stale
+from tensorlens.tracer.saved_tensors.watched_storage import Memory
 
 CODE = "unversioned-write-to-saved-tensor"
 
@@ -393,10 +393,10 @@ def test_without_a_way_past_the_version_nothing_is_watched_or_walked(monkeypatch
     def refuse(*args: Any) -> Any:
         raise AssertionError("a run without such a way must not come here")
 
-    monkeypatch.setattr(leftovers, "nodes_of", refuse)
-    monkeypatch.setattr("tensorlens.tracer.untracked.place_of", refuse)
-    monkeypatch.setattr("tensorlens.tracer.untracked.Watch", refuse)
-    monkeypatch.setattr("tensorlens.tracer.untracked.Untracked.concerns", refuse)
+    monkeypatch.setattr(stale, "nodes_of", refuse)
+    monkeypatch.setattr("tensorlens.tracer.saved_tensors.memory_watch.place_of", refuse)
+    monkeypatch.setattr("tensorlens.tracer.saved_tensors.memory_watch.Watch", refuse)
+    monkeypatch.setattr("tensorlens.tracer.saved_tensors.memory_watch.Untracked.concerns", refuse)
     net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
     optimizer = torch.optim.Adam(net.parameters())
     session = tensorlens.trace()

@@ -9,7 +9,7 @@ import torch
 from silent import Run, expect, expect_nothing, run  # noqa: F401
 
 import tensorlens
-from tensorlens.tracer import singular
+from tensorlens.tracer.saved_tensors import nonfinite_derivatives
 
 UNSELECTED = {
     "where, on a line of its own": """
@@ -114,7 +114,7 @@ def test_a_graph_of_harmless_operations_is_not_looked_at(monkeypatch: pytest.Mon
     def refuse(*args: Any) -> Any:
         raise AssertionError("nothing in this graph has a derivative that may not be finite")
 
-    monkeypatch.setattr(singular, "nodes_of", refuse)
+    monkeypatch.setattr(nonfinite_derivatives, "nodes_of", refuse)
     session = tensorlens.trace()
     with session:
         x = torch.ones(3, requires_grad=True)

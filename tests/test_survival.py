@@ -25,7 +25,7 @@ from tensorlens.records.model import Call, Gap
 from tensorlens.records.trace_file import loads
 from tensorlens.render import render
 from tensorlens.runner.launch import Target, run_script
-from tensorlens.tracer.sink import Sink
+from tensorlens.tracer.recording.journal_writer import Sink
 
 SOURCE = "a = f()\nout = a.sigmoid()\nc = out.detach()\nc.zero_()\nout.sum().backward()\n"
 GIGABYTES = 2

@@ -20,9 +20,9 @@ from torch import nn
 import tensorlens
 from tensorlens.records.model import Backward, Call, Gap, GradMode, Notice, Trace
 from tensorlens.render import render
-from tensorlens.tracer import ops as ops_
-from tensorlens.tracer.frames import OUTSIDE
-from tensorlens.tracer.targets import targets_of
+from tensorlens.tracer.frames.assignment_targets import targets_of
+from tensorlens.tracer.frames.call_sites import OUTSIDE
+from tensorlens.tracer.recording import ops as ops_
 
 
 def calls(trace: Trace, op: str = "") -> list[Call]:

@@ -17,7 +17,7 @@ from tensorlens.runner import python_process
 
 Verdict = Literal["holds", "holds only if", "refuted", "not reached"]
 
-_BEGIN = "from tensorlens.tracer.check import main; main()"
+_BEGIN = "from tensorlens.tracer.entry.claims_process import main; main()"
 _SECONDS = 300.0  # the lessons run for a few; what takes this long will not end
 
 

@@ -34,7 +34,7 @@ import signal
 handler = signal.getsignal(signal.SIGINT)
 if handler is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-from tensorlens.tracer.run import main
+from tensorlens.tracer.entry.script import main
 main(handler, first, path)
 """  # Ctrl-C while torch is imported ends the process without a traceback of ours
 _GRACE = 2.0  # seconds between asking a program that ran out of time to stop and killing it

@@ -1,6 +1,6 @@
 """A process that has imported torch once and forks for every script: hundreds of real runs in seconds.
 
-Each fork runs the same code as the command's child process (`tensorlens.tracer.run.main`), or the script plainly, with
+Each fork runs the same code as the command's child process (`tensorlens.tracer.entry.script.main`), or the script plainly, with
 its own standard streams, working directory and journal. Run as a program, it takes one JSON request a line.
 """
 
@@ -24,10 +24,9 @@ def serve() -> None:
     import torch
     import torch._dynamo  # noqa: F401 - the point of this process; an optimizer's first step imports dynamo
 
-    import tensorlens.tracer.claims
-    import tensorlens.tracer.copies
-    import tensorlens.tracer.run
-    import tensorlens.tracer.samples  # noqa: F401
+    import tensorlens.tracer.entry.claim_checker
+    import tensorlens.tracer.entry.script
+    import tensorlens.tracer.reference.gradient_samples  # noqa: F401
 
     _leave_libraries()
     gc.collect()  # what importing leaves behind is not what a script's own `gc.collect()` counts
@@ -72,7 +71,7 @@ def _become(request: dict[str, Any], out: int, err: int, journal: int | None) ->
     config = {"kind": "file", "name": request["script"], "argv": request["argv"], "claims": request["claims"]}
     config |= request["comparison"]
     sys.argv = ["-c", str(journal), json.dumps(config)]
-    from tensorlens.tracer.run import main
+    from tensorlens.tracer.entry.script import main
 
     names = {"main": main, "plain": _plain, "request": request}
     _finish(compile(code, "<string>", "exec"), names)

@@ -1,0 +1,142 @@
+"""Recording inside a running process: what `tensorlens.trace()` gives."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import platform
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar
+
+import torch
+
+from tensorlens import __version__
+from tensorlens.diagnostics import diagnose
+from tensorlens.journal.reader import Reader
+from tensorlens.journal.rows import NONE, OUTCOME, VERSIONS
+from tensorlens.records import model
+from tensorlens.tracer.entry.exit_state import write_end
+from tensorlens.tracer.entry.installation import Installation
+from tensorlens.tracer.isolation.guard import Net
+from tensorlens.tracer.recording.recorder import Recorder
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Session:
+    """A context manager and a decorator. Each entry records anew; `trace()` and `report()` tell of the last one."""
+
+    def __init__(self) -> None:
+        self._recorder: Recorder | None = None
+        self._installation: Installation | None = None
+        self._active = threading.Lock()
+        self._script = model.Script("<trace>", (), os.getcwd(), "ok", 0, None)
+
+    def __enter__(self) -> Session:
+        if not self._active.acquire(blocking=False):
+            raise RuntimeError("this trace() is already active; use a second one for a nested block")
+        self._begin(sys._getframe(1).f_code.co_filename)
+        return self
+
+    def _begin(self, filename: str) -> None:
+        if os.path.exists(filename):
+            self._script = model.Script(
+                os.path.basename(filename), (), os.path.dirname(os.path.abspath(filename)), "ok", 0, None
+            )
+        recorder = self._recorder = Recorder(own_files=(filename,))
+        recorder.rows.append((VERSIONS, __version__, str(torch.__version__), platform.python_version()))
+        self._reader = Reader(self._script)
+        self._reading = threading.Lock()
+        recorder.identity.after_census = functools.partial(self._read, recorder.rows)
+        self._installation = Installation(recorder)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._end(dict(sys._getframe(1).f_locals), error)
+
+    def _end(self, names: dict[str, Any], error: BaseException | None) -> None:
+        recorder, installation = self._recorder, self._installation
+        assert recorder is not None
+        assert installation is not None
+        self._recorder = self._installation = None
+        installation.take_out()
+        with Net(recorder, "the state at the end"):
+            write_end(recorder, names, None if error is None else error.__traceback__)
+        failure = NONE
+        with Net(recorder, "the exception that ended the run"):
+            failure = NONE if error is None else recorder.note_ending(error)
+        recorder.rows.append((OUTCOME, "ok", 0, NONE) if error is None else (OUTCOME, "error", 1, failure))
+        recorder.close()
+        self._read(recorder.rows, wait=True)
+        self._trace = self._reader.trace()
+        self._active.release()
+
+    def _read(self, rows: list[Any], wait: bool = False) -> None:
+        """Read what has been recorded so far, so that a long block keeps no more of it than the reader does."""
+        if self._reading.acquire(blocking=wait):  # another thread may be at it
+            try:
+                batch = rows[:]
+                del rows[: len(batch)]
+                self._reader.read([batch])
+            finally:
+                self._reading.release()
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        """`function`, recorded whenever it is called; a generator or coroutine from its first step to its last. Calls
+        that are made while one is recorded, by itself or by another thread, are not recorded anew."""
+        wrapped: Any
+        if inspect.iscoroutinefunction(function):
+
+            async def wrapped(*args: P.args, **kwargs: P.kwargs) -> Any:
+                with self._recording(function):
+                    return await function(*args, **kwargs)
+
+        elif inspect.isgeneratorfunction(function):
+
+            def wrapped(*args: P.args, **kwargs: P.kwargs) -> Any:
+                with self._recording(function):
+                    return (yield from function(*args, **kwargs))
+
+        else:
+
+            def wrapped(*args: P.args, **kwargs: P.kwargs) -> Any:
+                with self._recording(function):
+                    return function(*args, **kwargs)
+
+        traced: Callable[P, R] = functools.wraps(function)(wrapped)
+        return traced
+
+    @contextmanager
+    def _recording(self, function: Any) -> Iterator[None]:
+        if not self._active.acquire(blocking=False):
+            yield
+            return
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        self._begin("" if code is None else code.co_filename)
+        try:
+            yield
+        except BaseException as error:
+            self._end({}, error)
+            raise
+        self._end({}, None)
+
+    def trace(self) -> model.Trace:
+        """What was recorded.
+
+        Raises:
+            RuntimeError: nothing has been recorded yet, or recording is still going on.
+        """
+        if self._recorder is not None or not hasattr(self, "_trace"):
+            raise RuntimeError("there is no trace yet: leave the `with tensorlens.trace()` block first")
+        return self._trace
+
+    def report(self) -> model.Report:
+        """What was recorded, with the diagnostics that it gives rise to."""
+        return model.Report(self.trace(), diagnose(self.trace()))

@@ -1,0 +1,109 @@
+"""The program to run: its `__main__` module, its code, and the `sys.path` and `sys.argv` that plain python gives it."""
+
+from __future__ import annotations
+
+import builtins
+import importlib.machinery
+import importlib.util
+import io
+import os
+import pkgutil
+import runpy
+import sys
+import tokenize
+import types
+from collections.abc import Sequence
+from typing import Any
+
+from tensorlens.tracer.isolation.guard import Net
+from tensorlens.tracer.recording.recorder import Recorder
+
+
+class Program:
+    """A script, a directory or zip file with a `__main__`, a module, or standard input. `path` is the rest of
+    `sys.path`, less the entry that python puts before it."""
+
+    def __init__(self, config: dict[str, Any], path: Sequence[str]) -> None:
+        self.kind, self.name = config["kind"], config["name"]
+        self.wants_claims = config["claims"]
+        self.checker: Any = None
+        self.module = types.ModuleType("__main__")
+        self.module.__dict__.update(__builtins__=builtins, __annotations__={})
+        sys.modules["__main__"] = self.module
+        sys.argv[:] = [self.name, *config["argv"]]
+        self.filename = {"module": self.name, "stdin": "<stdin>"}.get(self.kind) or os.path.abspath(self.name)
+        if self.kind == "file" and pkgutil.get_importer(self.filename) is not None:
+            self.kind = "container"
+        sys.path[:] = [*self._first(), *path]
+
+    def _first(self) -> list[str]:
+        """What python puts first on `sys.path`; with -P or PYTHONSAFEPATH only what is run itself."""
+        if self.kind == "container":
+            return [self.filename]
+        if sys.flags.safe_path:
+            return []
+        if self.kind == "file":
+            return [os.path.dirname(os.path.realpath(self.name))]
+        return [os.getcwd() if self.kind == "module" else ""]
+
+    def load(self, recorder: Recorder) -> types.CodeType:
+        """The code to run; SyntaxError and ImportError are the program's own."""
+        details: Any = runpy
+        if self.kind == "container":
+            return self._load_module(*details._get_main_module_details())
+        if self.kind == "module":
+            code = self._load_module(*details._get_module_details(self.name))
+            sys.argv[0] = self.filename
+            return code
+        return self._load_text(recorder)
+
+    def _load_text(self, recorder: Recorder) -> types.CodeType:
+        if self.kind == "stdin":
+            source = sys.stdin.buffer.read()
+        else:
+            with open(self.filename, "rb") as file:
+                source = file.read()
+            compiled = source.startswith(importlib.util.MAGIC_NUMBER)
+            self.module.__dict__.update(__file__=self.filename, __cached__=None)
+            kind = importlib.machinery.SourcelessFileLoader if compiled else importlib.machinery.SourceFileLoader
+            self.module.__loader__ = loader = kind("__main__", self.filename)
+            if compiled:
+                code = loader.get_code("__main__")
+                assert code is not None
+                return code
+        text = _decoded(source)
+        recorder.sites.remember(self.filename, text)
+        code = compile(source, self.filename, "exec", dont_inherit=True)
+        if self.wants_claims:
+            with Net(recorder, "its claims"):
+                code = self._checked(source, text, recorder)
+        assert isinstance(code, types.CodeType)
+        return code
+
+    def _checked(self, source: bytes, text: str, recorder: Recorder) -> types.CodeType:
+        """The code with its claims checked on the way."""
+        from tensorlens.records import claim_syntax
+        from tensorlens.tracer.entry.claim_checker import ClaimChecker
+
+        checker = ClaimChecker(claim_syntax.parse(text), recorder.quiet)
+        code = checker.instrument(source, self.filename)
+        self.checker = checker
+        return code
+
+    def _load_module(self, _: str, spec: Any, code: types.CodeType) -> types.CodeType:
+        """The code of a module that runpy has found, whose names `__main__` takes."""
+        self.filename = spec.origin
+        self.module.__dict__.update(
+            __spec__=spec, __package__=spec.parent, __file__=spec.origin, __cached__=spec.cached
+        )
+        self.module.__loader__ = spec.loader
+        return code
+
+
+def _decoded(source: bytes) -> str:
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
+    except SyntaxError:
+        encoding = "utf-8"
+    text = source.decode(encoding, "replace")
+    return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -1,0 +1,185 @@
+"""The child process: runs a script, a module or standard input as `__main__`, traced, as plain python would.
+
+How the program ends is left to the interpreter: an exception is raised on from here with our frames taken out, so the
+traceback, the exit status and the order of `atexit` and threads are python's own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import json
+import os
+import random
+import signal
+import sys
+from collections.abc import Collection, Sequence
+from contextlib import ExitStack, suppress
+from typing import Any
+
+import torch
+
+import tensorlens
+from tensorlens.journal.rows import CLAIM, NONE, OUTCOME, VERSIONS
+from tensorlens.tracer.entry.exit_state import write_end
+from tensorlens.tracer.entry.main_module import Program
+from tensorlens.tracer.isolation.guard import Net
+from tensorlens.tracer.isolation.script_modules import SHADOWED, make_way
+from tensorlens.tracer.patches.table import installed
+from tensorlens.tracer.patches.warnings_and_tracebacks import hide, invisible, strip
+from tensorlens.tracer.recording.journal_writer import Sink
+from tensorlens.tracer.recording.recorder import Recorder
+
+FORKED = "a process was forked: what runs in it is not traced"
+
+
+def main(interrupts: Any = None, first: Collection[str] | None = None, path: Sequence[str] | None = None) -> None:
+    """`python -c ... FD CONFIG`: FD takes the journal, CONFIG is JSON with kind, name, argv and claims. `interrupts`
+    handles Ctrl-C from here on; `first` are the modules that python itself has imported, `path` is the program's
+    `sys.path` less the entry that python puts before it."""
+    hide(sys._getframe(1).f_code)
+    gc.freeze()  # torch's own objects are no garbage: looking through them is most of what a process's end takes
+    descriptor, config = int(sys.argv[1]), json.loads(sys.argv[2])
+    program = Program(config, sys.path[1:] if path is None else path)
+    recorder = Recorder(own_files=(program.filename,))
+    sink = Sink(recorder.rows, descriptor, config.get("live", False), config.get("spare"))
+    recorder.rows.append((VERSIONS, tensorlens.__version__, str(torch.__version__), sys.version.split()[0]))
+    stack = ExitStack()
+    atexit.register(_close, stack, sink)
+    recorder.leaving = lambda status: _leave(recorder, sink, status)
+    os.register_at_fork(
+        after_in_child=lambda: _after_fork(recorder, sink),
+        after_in_parent=lambda: _note_fork(recorder),
+    )
+    error = None
+    try:
+        if interrupts is not None:
+            signal.signal(signal.SIGINT, interrupts)
+        code = program.load(recorder)
+        stack.enter_context(invisible(recorder))
+        stack.enter_context(installed(recorder))
+        if config.get("seed") is not None:
+            _prepare_comparison(recorder, config, stack)
+        with Net(recorder, "what lies beside the program"):
+            for name, where in () if first is None else make_way(first):
+                recorder.gap(SHADOWED.format(f"`{name}`", where))
+        stack.enter_context(recorder)
+        exec(code, program.module.__dict__)
+    except BaseException as raised:
+        error = raised
+    with suppress(Exception):  # of a program that has spoilt what we need: the command is told no outcome
+        _write_outcome(recorder, program, error)
+        sink.flush()
+    if error is not None:
+        _let_python_show(error)
+        raise error
+
+
+def _prepare_comparison(recorder: Recorder, config: dict[str, Any], stack: ExitStack) -> None:
+    """Of `--reference`: both runs start from the same random state, which a plain run would draw for itself."""
+    from tensorlens.tracer.reference.gradient_samples import Comparison, Samples
+
+    with Net(Comparison(recorder.rows), "its beginning"):
+        recorder.samples = Samples(recorder)
+        _seed(config)
+        if config["copies"]:
+            from tensorlens.tracer.reference.saved_copies import copying
+
+            stack.enter_context(copying(recorder))
+
+
+def _seed(config: dict[str, Any]) -> None:
+    if config["hash_seed"]:  # ours; the program's own environment has none
+        os.environ.pop("PYTHONHASHSEED", None)
+    random.seed(config["seed"])
+    torch.default_generator.manual_seed(config["seed"])
+    with suppress(ImportError):
+        import numpy
+
+        numpy.random.seed(config["seed"])
+
+
+def _write_outcome(recorder: Recorder, program: Program, error: BaseException | None) -> None:
+    recorder.paused = True
+    outcome, exit_code, failure = "ok", 0, NONE
+    if isinstance(error, SystemExit):
+        outcome, exit_code = "exit", _exit_code(error)
+    elif error is not None:
+        outcome, exit_code = ("interrupted", 130) if isinstance(error, KeyboardInterrupt) else ("error", 1)
+        with Net(recorder, "the exception that ended the run"):
+            failure = recorder.note_ending(error)
+    traceback = None if error is None else error.__traceback__
+    with Net(recorder, "the state at the end"):
+        write_end(recorder, program.module.__dict__, traceback)
+    with Net(recorder, "a claim"):
+        for claim in () if program.checker is None else program.checker.results():
+            recorder.rows.append((CLAIM, *(getattr(claim, name) for name in claim.__slots__)))
+    recorder.rows.append((OUTCOME, outcome, exit_code, failure))
+    recorder.paused = False
+
+
+def _exit_code(error: SystemExit) -> int:
+    if error.code is None:
+        return 0
+    return error.code & 0xFF if isinstance(error.code, int) else 1
+
+
+def _let_python_show(error: BaseException) -> None:
+    """The interpreter is about to show `error`; what it shows starts at the program's first frame."""
+    show = getattr(sys, "excepthook", None)
+
+    def shown(kind: Any, value: Any, traceback: Any) -> None:
+        with suppress(Exception):  # it is shown with our frames, then
+            strip(value)
+        sys.last_traceback = value.__traceback__
+        if show is None:  # as python does where there is none
+            del sys.excepthook
+            print("sys.excepthook is missing", file=sys.stderr)
+            sys.__excepthook__(kind, value, value.__traceback__)
+            return
+        sys.excepthook = show
+        try:
+            show(kind, value, value.__traceback__)
+        except SystemExit:
+            raise
+        except BaseException as failed:
+            _show_failed_hook(failed, value)
+
+    sys.excepthook = shown
+
+
+def _show_failed_hook(failed: BaseException, value: BaseException) -> None:
+    """What python shows when the program's `sys.excepthook` raises."""
+    first = failed.__traceback__
+    failed.__traceback__ = None if first is None else first.tb_next
+    for title, error in (("Error in sys.excepthook:\n", failed), ("\nOriginal exception was:\n", value)):
+        if sys.stderr is not None:
+            sys.stderr.write(title)
+        sys.__excepthook__(type(error), error, error.__traceback__)
+
+
+def _leave(recorder: Recorder, sink: Sink, status: int) -> None:
+    recorder.rows.append((OUTCOME, "exit", status, NONE))
+    try:
+        sink.flush()
+    except KeyboardInterrupt:  # the program is leaving already
+        sink.flush()
+
+
+def _after_fork(recorder: Recorder, sink: Sink) -> None:
+    """A forked child runs untraced: the journal belongs to its parent."""
+    recorder.paused = True
+    sink.abandon()
+
+
+def _note_fork(recorder: Recorder) -> None:
+    if not recorder.paused:
+        with Net(recorder, "a fork"):
+            recorder.gap(FORKED, sys._getframe(1))
+
+
+def _close(stack: ExitStack, sink: Sink) -> None:
+    """The last `atexit` callback: the program's own threads and callbacks have run."""
+    with suppress(Exception):  # the process is at its end
+        stack.close()
+    sink.close()

@@ -1,0 +1,301 @@
+"""From the running frame to a site: the innermost line of the user's own code.
+
+On the hot path a site is two dictionary look-ups (`code object -> offset -> id`). Text, columns and the names that
+the value goes to are read from the bytecode once, when a site is first met.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import sysconfig
+import tokenize
+from contextlib import suppress
+from importlib.util import decode_source
+from pathlib import Path
+from types import CodeType, FrameType, TracebackType
+from typing import Any
+from zipimport import zipimporter
+
+from tensorlens.journal.rows import SITE, SOURCE
+from tensorlens.records.source import lines_of
+from tensorlens.tracer.frames.assignment_targets import targets_of
+from tensorlens.tracer.frames.local_tensors import Sightings
+from tensorlens.tracer.isolation.hidden_frames import is_ours
+
+NOWHERE = -1
+OUTSIDE = "<outside the script>"
+DECORATOR = -2  # in place of an offset: the decorator's line of a function, not an instruction in it
+DEFINITION = -3  # likewise: the line of its `def`
+CLASS = -4  # likewise: the line of the class around it
+
+
+def _library_folders() -> tuple[str, ...]:
+    import torch
+
+    paths = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    return tuple(sorted({str(Path(p).resolve()) for p in paths if p} | {str(Path(torch.__file__).resolve().parent)}))
+
+
+def frame_at(depth: int) -> FrameType | None:
+    """The frame so many calls out from here; None where no Python code called: at exit, in a thread of torch's own."""
+    try:
+        return sys._getframe(depth + 1)
+    except ValueError:
+        return None
+
+
+Offsets = dict[int, int] | None
+MAX_KEPT = 20_000  # code objects: a program that compiles one at every turn of a loop is not held in memory for it
+
+
+class Sites:
+    """The table of sites. `rows` receives a SITE row for each new one, and a SOURCE row for each new file."""
+
+    def __init__(self, rows: list[Any], own_files: tuple[str, ...] = ()) -> None:
+        self._rows = rows
+        self._own = set(own_files)
+        self._libraries = _library_folders()
+        self._codes: dict[CodeType, Offsets] = {}
+        self.by_id: dict[int, Offsets] = {}  # by the code's `id`: its hash is slow
+        self._kept: list[CodeType] = []  # so that no other code object is given such an id
+        self.sightings = Sightings(rows)
+        self._is_user: dict[str, bool] = {}  # by file name
+        self._sources: dict[str, str] = {}
+        self._count = 0
+        self._stored_to: tuple[str, ...] = ()  # the targets of the newest site
+        self._outside = NOWHERE
+
+    def of(self, frame: FrameType | None) -> int:
+        """The site of the innermost user frame from `frame` outwards, or `NOWHERE`."""
+        codes = self.by_id
+        while frame is not None:
+            code = frame.f_code
+            try:
+                offsets = codes[id(code)]
+            except KeyError:
+                offsets = self.offsets(code)
+            if offsets is not None:
+                site = offsets.get(frame.f_lasti)
+                if site is None:
+                    inner = _called(frame)
+                    site = self._new(code, frame.f_lasti, frame.f_back, self._through(inner))
+                    self.sightings.come_to(frame, inner, site, self._stored_to)
+                return site
+            frame = frame.f_back
+        return NOWHERE
+
+    def offsets(self, code: CodeType) -> Offsets:
+        """Where in a code object of the user's the sites lie, `{offset: site}`; None for a library's. From then on in
+        `by_id` as well, but for so many code objects that it might run into memory."""
+        try:
+            return self.by_id[id(code)]
+        except KeyError:
+            pass
+        if code not in self._codes:
+            self._codes[code] = {} if self.is_user(code.co_filename) else None
+        if len(self._kept) < MAX_KEPT:
+            self._kept.append(code)
+            self.by_id[id(code)] = self._codes[code]
+        return self._codes[code]
+
+    def known(self, frame: FrameType | None) -> int:
+        """`of`, with one site that stands for all calls that no user code made: those of a library's own threads."""
+        site = self.of(frame)
+        if site == NOWHERE:
+            if self._outside == NOWHERE:
+                self._outside = self._write(OUTSIDE, "<module>", (1, 1, 0, 0))
+            return self._outside
+        return site
+
+    def frame(self, frame: FrameType | None) -> FrameType | None:
+        """The innermost user frame from `frame` outwards."""
+        while frame is not None and not self.is_user(frame.f_code.co_filename):
+            frame = frame.f_back
+        return frame
+
+    def stack(self, frame: FrameType | None) -> tuple[int, ...]:
+        """The sites of all user frames, the outermost first."""
+        found = []
+        while (frame := self.frame(frame)) is not None:
+            found.append(self.of(frame))
+            frame = frame.f_back
+        return tuple(reversed(found))
+
+    def traceback_stack(self, traceback: TracebackType | None) -> tuple[int, ...]:
+        """The sites of the user's frames in a traceback, the outermost first."""
+        found: list[int] = []
+        while traceback is not None:
+            code = traceback.tb_frame.f_code
+            offsets = self.offsets(code)
+            if offsets is not None:
+                site = offsets.get(traceback.tb_lasti)
+                caller = traceback.tb_frame.f_back
+                found.append(self._new(code, traceback.tb_lasti, caller) if site is None else site)
+            traceback = traceback.tb_next
+        return tuple(found)
+
+    def decorator(self, code: CodeType, caller: FrameType | None) -> int:
+        """The site of the decorator line above a user function."""
+        site = (self.offsets(code) or {}).get(DECORATOR)
+        return self._new(code, DECORATOR, caller) if site is None else site
+
+    def at(self, code: CodeType, offset: int, caller: FrameType | None) -> int:
+        """The site of one instruction of a user's code object, whether it has called torch or not."""
+        site = (self.offsets(code) or {}).get(offset)
+        return self._new(code, offset, caller) if site is None else site
+
+    def definition(self, code: CodeType) -> int:
+        """The site of the `def` line of a user function, or of the body of a lambda."""
+        if code.co_name == "<lambda>":
+            return self._placed(code, DEFINITION, _extent(code))
+        lines = self._lines(code)
+        number = code.co_firstlineno  # that of the first decorator
+        while number < len(lines) and not lines[number - 1].lstrip().startswith(("def ", "async def ")):
+            number += 1
+        return self._placed(code, DEFINITION, _line(lines, number))
+
+    def class_above(self, method: CodeType, name: str) -> int:
+        """The site of the `class` line of the class that a method is defined in."""
+        lines = self._lines(method)
+        for number in range(min(method.co_firstlineno, len(lines)), 0, -1):
+            if _CLASS.match(lines[number - 1]) and _CLASS.match(lines[number - 1])[1] == name:  # type: ignore[index]
+                return self._placed(method, CLASS, _line(lines, number))
+        return self.definition(method)
+
+    def returning(self, code: CodeType, offset: int) -> int:
+        """The site of an instruction that returns."""
+        position = _position(code, offset)
+        return self._placed(code, offset, position if position[3] else _extent(code))
+
+    def _placed(self, code: CodeType, key: int, position: tuple[int, int, int, int]) -> int:
+        """The site of `position` in a user function, known by `key` from now on."""
+        offsets = self._writable(code)
+        if key not in offsets:
+            self.remember(code.co_filename)
+            offsets[key] = self._write(code.co_filename, code.co_qualname, position)
+        return offsets[key]
+
+    def _writable(self, code: CodeType) -> dict[int, int]:
+        offsets = self.offsets(code)
+        if offsets is None:  # asked for by name, though a library's
+            offsets = self._codes[code] = self.by_id[id(code)] = {}
+            self._kept.append(code)
+        return offsets
+
+    def _lines(self, code: CodeType) -> tuple[str, ...]:
+        self.remember(code.co_filename)
+        return lines_of(self._sources[code.co_filename])
+
+    def of_syntax_error(self, error: SyntaxError) -> int:
+        """A site for what the parser pointed at."""
+        line, column = error.lineno or 1, max((error.offset or 1) - 1, 0)
+        end_line, end_column = error.end_lineno or line, max((error.end_offset or 0) - 1, column + 1)
+        self.remember(str(error.filename))
+        return self._write(str(error.filename), "<module>", (line, end_line, column, end_column))
+
+    def is_user(self, filename: str) -> bool:
+        """Whether a file is the user's: not of the interpreter, of an installed package, or ours."""
+        known = self._is_user.get(filename)
+        if known is None:
+            known = self._is_user[filename] = self._is_of_user(filename)
+        return known
+
+    def _is_of_user(self, filename: str) -> bool:
+        if filename in self._own:
+            return True
+        if filename.startswith("<") or any(folder in filename for folder in _PACKAGES):
+            return False
+        return not (is_ours(filename) or filename.startswith(self._libraries))
+
+    def _through(self, inner: CodeType | None) -> str:
+        """The function that a line called, where it is no function of torch's that a mode sees: a method of a module,
+        of another object or of a library, which may bear the name of one of torch's."""
+        name = "" if inner is None else inner.co_qualname
+        if inner is None or name.startswith("Tensor.") or name == "Module._wrapped_call_impl":
+            return ""
+        torchs = f"{os.sep}torch{os.sep}" in inner.co_filename and not self.is_user(inner.co_filename)
+        return "" if torchs and "." not in name.replace(".<locals>.", "") else name
+
+    def _new(self, code: CodeType, offset: int, caller: FrameType | None, through: str = "") -> int:
+        parent = self.of(caller)
+        self.remember(code.co_filename)
+        position, targets = (
+            (self._first_line(code), ()) if offset == DECORATOR else (_position(code, offset), targets_of(code, offset))
+        )
+        site = self._write(code.co_filename, code.co_qualname, position, (targets, parent, through))
+        self._writable(code)[offset] = site
+        self._stored_to = targets
+        return site
+
+    def _write(self, file: str, function: str, position: Any, more: Any = ((), NOWHERE, "")) -> int:
+        """A new site. Its row comes before anything can name it, wherever a Ctrl-C falls."""
+        site = self._count
+        self._rows.append((SITE, site, file, function, position, *more))
+        self._count = site + 1
+        return site
+
+    def remember(self, filename: str, text: str | None = None) -> None:
+        """Keep the source text of a file as it is now: it may change or vanish while the program runs."""
+        if filename not in self._sources:
+            if text is None:
+                try:
+                    with tokenize.open(filename) as file:
+                        text = file.read()
+                except (OSError, SyntaxError, UnicodeDecodeError):
+                    text = _archived(filename)
+            self._rows.append((SOURCE, filename, text))
+            self._sources[filename] = text
+
+    def _first_line(self, code: CodeType) -> tuple[int, int, int, int]:
+        return _line(self._lines(code), code.co_firstlineno)
+
+
+def _called(frame: FrameType) -> CodeType | None:
+    """The code of the user's or a library's that a running frame called; None where it called torch itself."""
+    inner: FrameType | None = sys._getframe(1)
+    while inner is not None and inner.f_back is not frame:
+        inner = inner.f_back
+    return None if inner is None or is_ours(inner.f_code.co_filename) else inner.f_code
+
+
+def _archived(filename: str) -> str:
+    """The source text of a module in a zip file that the program imports from; "" where there is none."""
+    for folder, importer in list(sys.path_importer_cache.items()):
+        if filename.startswith(f"{folder}{os.sep}") and isinstance(importer, zipimporter):
+            with suppress(OSError, SyntaxError, UnicodeDecodeError):
+                return decode_source(importer.get_data(filename))
+    return ""
+
+
+_PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+
+
+_CLASS = re.compile(r"\s*class\s+(\w+)")
+
+
+def _line(lines: tuple[str, ...], number: int) -> tuple[int, int, int, int]:
+    """All of a line but its indentation and a comment after it."""
+    text = lines[number - 1].partition("  #")[0].rstrip() if number <= len(lines) else ""
+    indent = len(text) - len(text.lstrip())
+    return number, number, indent, len(text.encode())
+
+
+def _extent(code: CodeType) -> tuple[int, int, int, int]:
+    """What a lambda's instructions cover together: its body."""
+    known = [p for p in code.co_positions() if None not in p and p[3]]
+    if not known:
+        return code.co_firstlineno, code.co_firstlineno, 0, 0
+    first = min((p[0], p[2]) for p in known)
+    last = max((p[1], p[3]) for p in known)
+    return first[0], last[0], first[1], last[1]  # type: ignore[return-value]
+
+
+def _position(code: CodeType, offset: int) -> tuple[int, int, int, int]:
+    """(first line, last line, first column, last column) of the instruction, columns in UTF-8 bytes."""
+    for index, (line, end_line, column, end_column) in enumerate(code.co_positions()):
+        if index == offset // 2:
+            first = line or code.co_firstlineno
+            return first, end_line or first, column or 0, end_column or 0
+    return code.co_firstlineno, code.co_firstlineno, 0, 0

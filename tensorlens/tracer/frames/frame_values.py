@@ -1,0 +1,122 @@
+"""Where plain Python and NumPy values in a failing expression came from.
+
+Read once, when an exception ends the run: its frames are still there, with the values of their names.
+"""
+
+from __future__ import annotations
+
+from types import CodeType, FrameType, ModuleType, TracebackType
+from typing import Any
+
+import torch
+from torch.utils._contextlib import _DecoratorContextManager
+
+from tensorlens.tracer.frames import bytecode
+from tensorlens.tracer.frames.call_sites import NOWHERE, Sites
+
+_MAX_OUTWARDS = 20
+_HOMES = ("builtins", "numpy", "collections", "itertools")
+Row = tuple[str, str, int, int]  # name, type, site of the binding, site of the last reading before
+
+
+def plain_values(sites: Sites, traceback: TracebackType | None) -> tuple[Row, ...]:
+    """The named plain values that the failing expression of the user's innermost frame reads."""
+    innermost = None
+    while traceback is not None:
+        if sites.is_user(traceback.tb_frame.f_code.co_filename):
+            innermost = traceback
+        traceback = traceback.tb_next
+    return () if innermost is None else values_read(sites, innermost.tb_frame, innermost.tb_lasti)
+
+
+def values_read(sites: Sites, frame: FrameType, offset: int) -> tuple[Row, ...]:
+    """The named plain values that the expression at `offset` in a user's frame reads."""
+    found: list[Row] = []
+    manager = _class_entered(frame, offset)
+    if manager:
+        return ((manager, "type", NOWHERE, NOWHERE),)
+    for name, read in bytecode.names_read_by(frame.f_code, offset).items():
+        value = _value(frame, name)
+        if is_plain(value):
+            site, used = _origin(sites, frame, (name, value, read))
+            found.append((name, type(value).__name__, site, used))
+    return tuple(found)
+
+
+def tensors_read(sites: Sites, traceback: TracebackType | None) -> list[torch.Tensor]:
+    """The named tensors of the failing expression, where a function of torch's that was not seen raised in the user's
+    own line: `torch.jit` runs the program out of sight."""
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    if traceback is None or not sites.is_user(traceback.tb_frame.f_code.co_filename):
+        return []
+    frame = traceback.tb_frame
+    values = [_value(frame, name) for name in bytecode.names_read_by(frame.f_code, traceback.tb_lasti)]
+    return [value for value in values if isinstance(value, torch.Tensor)]
+
+
+def _class_entered(frame: FrameType, offset: int) -> str:
+    """The context manager of torch whose class, and not an instance of it, a `with` statement was given; "" else."""
+    value = bytecode.entered(frame, offset)
+    if isinstance(value, type) and issubclass(value, _DecoratorContextManager):
+        return value.__name__
+    return ""
+
+
+def is_plain(value: object) -> bool:
+    """Data that torch did not make: numbers, strings, containers, iterators, arrays."""
+    home = type(value).__module__.partition(".")[0]
+    return (home in _HOMES or isinstance(value, tuple)) and not callable(value) and not isinstance(value, ModuleType)
+
+
+def _value(frame: FrameType, name: str) -> Any:
+    """What a name means in a frame; a callable, which is never plain, where it means nothing."""
+    for names in (frame.f_locals, frame.f_globals):
+        if name in names:
+            return names[name]
+    return _value
+
+
+def _origin(sites: Sites, frame: FrameType, reading: tuple[str, Any, int]) -> tuple[int, int]:
+    """The sites at which the value was bound to its name, and at which the name was read last before `reading`.
+
+    A parameter got its value from the call in the frame outside; a global or an outer variable from that frame's own
+    code. Which name it is there, the object itself says.
+    """
+    name, value, before = reading
+    current: FrameType | None = frame
+    for _ in range(_MAX_OUTWARDS):
+        if current is None:
+            break
+        site = _bound_in(sites, current, name, before)
+        if site != NOWHERE:
+            used = bytecode.last_read(current.f_code, name, before)
+            return site, NOWHERE if used is None else sites.at(current.f_code, used, current.f_back)
+        outer = sites.frame(current.f_back)
+        if outer is None:
+            break
+        name, before = _same_outside(outer, name, value, _is_parameter(current.f_code, name))
+        if not name:
+            return sites.of(outer), NOWHERE  # it has no name there: the call wrote it out
+        current = outer
+    return NOWHERE, NOWHERE
+
+
+def _bound_in(sites: Sites, frame: FrameType, name: str, before: int) -> int:
+    offset = bytecode.binding(frame.f_code, name, before)
+    return NOWHERE if offset is None else sites.at(frame.f_code, offset, frame.f_back)
+
+
+def _is_parameter(code: CodeType, name: str) -> bool:
+    count = code.co_argcount + code.co_kwonlyargcount
+    return name in code.co_varnames[: count + bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)]
+
+
+def _same_outside(outer: FrameType, name: str, value: Any, parameter: bool) -> tuple[str, int]:
+    """The name of `value` in the frame outside and where its reading stands; "" where a parameter has none."""
+    if not parameter:
+        return name, outer.f_lasti
+    for other, offset in bytecode.names_read_by(outer.f_code, outer.f_lasti).items():
+        if _value(outer, other) is value:
+            return other, offset
+    return "", outer.f_lasti

@@ -1,0 +1,224 @@
+"""Torch functions that the mode sees and that need more than being recorded: switches, sharing, hand-overs.
+
+Importing this module fills `ops.SPECIAL`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.nn.parameter import is_lazy
+
+from tensorlens.journal.rows import MODE, NONE
+from tensorlens.tracer.frames.call_sites import frame_at
+from tensorlens.tracer.isolation.guard import Net
+from tensorlens.tracer.isolation.muted_dispatch import Unheard, hears
+from tensorlens.tracer.isolation.torch_originals import data_ptr, detach, equal, untyped_storage
+from tensorlens.tracer.recording import ops
+from tensorlens.tracer.recording.recorder import Recorder, gather
+from tensorlens.tracer.recording.tensor_ids import PLAIN
+
+
+def note_mode(recorder: Recorder, frame: Any, cause: str, entering: bool) -> None:
+    """Write a MODE row for a switch of gradient recording that the user's own code made, not torch's inside."""
+    site, decorator = switch_site(recorder, frame)
+    if site != NONE:
+        mode = 2 if torch.is_inference_mode_enabled() else (0 if torch.is_grad_enabled() else 1)
+        recorder.rows.append((MODE, site, mode, cause, entering, decorator))
+
+
+def switch_site(recorder: Recorder, frame: Any, through: tuple[str, ...] = ("grad_mode.py",)) -> tuple[int, bool]:
+    """Where the user's code switched: its own line, or the decorator above the function that torch is wrapping.
+    `through`: the files of torch's that such a switch goes through."""
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        if recorder.sites.is_user(filename):
+            return recorder.sites.of(frame), False
+        if filename.endswith("_contextlib.py"):
+            function = frame.f_locals.get("func")
+            code = getattr(function, "__code__", None)
+            if code is not None and recorder.sites.is_user(code.co_filename):
+                return recorder.sites.decorator(code, frame.f_back), True
+        elif not filename.endswith((*through, "contextlib.py")):
+            return NONE, False
+        frame = frame.f_back
+    return NONE, False
+
+
+def _set_grad_enabled(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """`no_grad`, `enable_grad` and `set_grad_enabled` all arrive here; which one, the frame that called says."""
+    result = func(*args, **kwargs)
+    with Net(recorder, "a switch of gradient recording", frame_at(2)):
+        _note_switch(recorder, frame_at(2))
+    return result
+
+
+def _note_switch(recorder: Recorder, frame: Any) -> None:
+    cause, _, method = frame.f_code.co_qualname.rpartition(".")
+    if method == "__init__" and cause == "set_grad_enabled" and frame.f_back is not None:
+        inner, _, inner_method = frame.f_back.f_code.co_qualname.rpartition(".")
+        if frame.f_back.f_code.co_filename == frame.f_code.co_filename:
+            frame, cause, method = frame.f_back, inner, inner_method
+    note_mode(recorder, frame, cause or "set_grad_enabled", method != "__exit__")
+
+
+def _sharing(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """An array or capsule on the tensor's memory leaves torch's sight: writes through it are not seen."""
+    frame = frame_at(2)
+    result = recorder.call(func, args, kwargs, frame)
+    recorder.gap(ops.SHARED_WITH_NUMPY, frame)
+    with Net(recorder, "shared memory", frame):
+        if args and isinstance(args[0], torch.Tensor):
+            recorder.untracked.open(args[0], ops.name_of(func), frame, True, _array(result))
+    return result
+
+
+def _array(value: Any) -> Any:
+    """`value` if it is an array; a capsule says nothing of the arrays that will be made from it."""
+    return value if type(value).__name__ == "ndarray" else None
+
+
+def _from_array(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """`as_tensor` and `asarray` put a tensor on an array's memory where they can."""
+    frame = frame_at(2)
+    result = recorder.call(func, args, kwargs, frame)
+    source: Any = args[0] if args else None
+    with Net(recorder, "shared memory", frame):
+        shares = type(source).__name__ == "ndarray" and result.device.type == "cpu"
+        if shares and source.__array_interface__["data"][0] == data_ptr(result):
+            recorder.gap(ops.SHARED_WITH_NUMPY, frame)
+            recorder.untracked.open(result, ops.name_of(func), frame, True, source)
+    return result
+
+
+def _data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """`.data`: an alias whose version counter is its own."""
+    frame = frame_at(2)
+    tensor: Any = args[0]
+    identity = recorder.identity
+    known = type(tensor) in PLAIN and not recorder.detours and identity.of(tensor) is not None
+    if not known or identity.entry(tensor)[3] == NONE or not untyped_storage(tensor).data_ptr():
+        result = recorder.call(func, args, kwargs, frame)
+    else:
+        result = func(*args, **kwargs)
+        with Net(recorder, "an alias", frame):
+            recorder.note_alias(ops.name_of(func), tensor, result, frame)
+    with Net(recorder, "shared memory", frame):
+        recorder.untracked.open(result, ops.name_of(func), frame, False, tensor)
+    return result
+
+
+def _assign_data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """`.data = ...`: other memory under the nodes that saved the tensor, no version moves."""
+    frame = frame_at(2)
+    before = None
+    with Net(recorder, "what was there", frame), torch._C.DisableTorchFunctionSubclass(), Unheard():
+        if not (is_lazy(args[0]) or hears(args[0])):  # a lazy one refuses every question
+            before = detach(args[0])
+    result = recorder.call(func, args, kwargs, frame)
+    if before is None:
+        return result
+    with Net(recorder, "other memory", frame), torch._C.DisableTorchFunctionSubclass(), Unheard():
+        if torch._C._autograd._get_sequence_nr() and _differ(before, args[0]):
+            recorder.untracked.moved(before, args[0], ops.name_of(func), frame)
+    return result
+
+
+def _differ(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors have other values; those too large or too far away to be compared count as different."""
+    if one.shape != other.shape or one.dtype != other.dtype or one.device.type != "cpu":
+        return True
+    try:
+        return data_ptr(one) != data_ptr(other) and not equal(one, detach(other))
+    except (RuntimeError, NotImplementedError):  # tensors without plain memory
+        return True
+
+
+def _storage(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """A storage that the user's own line asks for can be written past every version counter."""
+    frame = frame_at(2)
+    result = func(*args, **kwargs)
+    with Net(recorder, "shared memory", frame):
+        if frame is not None and recorder.sites.is_user(frame.f_code.co_filename):
+            recorder.untracked.open(args[0], ops.name_of(func), frame, True)
+    return result
+
+
+def _fused(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """The kernels of fused optimizers write their arguments and move no version: seen as a call, told as a gap."""
+    frame = frame_at(2)
+    result = recorder.call(func, args, kwargs, frame)
+    recorder.gap(ops.FUSED, frame)
+    with Net(recorder, "a fused step", frame):
+        for parameter in args[0] if args else kwargs.get("params", ()):
+            recorder.untracked.written(parameter, ops.name_of(func), frame)
+    return result
+
+
+def _normalise(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """Running statistics are saved as they are in `eval()` mode, and moved in `train()` mode without their version."""
+    frame = frame_at(2)
+    result = recorder.call(func, args, kwargs, frame)
+    with Net(recorder, "running statistics", frame):
+        _note_statistics(recorder, func, args, kwargs, frame, result)
+    return result
+
+
+def _note_statistics(recorder: Recorder, func: Any, args: Any, kwargs: Any, frame: Any, result: Any) -> None:
+    mean, variance, training, momentum = (
+        args[position] if position < len(args) else kwargs.get(name, default)
+        for position, name, default in (
+            (1, "running_mean", None), (2, "running_var", None), (5, "training", False), (6, "momentum", 0.1),
+        )
+    )  # fmt: skip
+    if isinstance(mean, torch.Tensor) and isinstance(variance, torch.Tensor):
+        if not training:
+            recorder.untracked.keep_statistics(result, mean, variance)
+        elif momentum:
+            recorder.untracked.move_statistics(ops.name_of(func), frame, mean, variance)
+
+
+def _backward(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """`Tensor.backward` is recorded where it reaches the engine; here only what is refused before that."""
+    frame = frame_at(2)
+    try:
+        return func(*args, **kwargs)
+    except BaseException as error:
+        with Net(recorder, "an exception", frame):
+            roots: list[torch.Tensor] = []
+            gather((args, kwargs), roots)
+            for root in roots:
+                recorder.training.call_backward(root)
+            recorder.fail(error, func, recorder.accesses(roots), frame)
+        raise
+
+
+def _user_reads(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """`.grad` and `.grad_fn` read by the user's own line are part of the story; read by an optimizer they are not."""
+    frame = frame_at(2)
+    read_by_user = False
+    with Net(recorder, "a read", frame):
+        read_by_user = frame is not None and recorder.sites.is_user(frame.f_code.co_filename)
+    return recorder.call(func, args, kwargs, frame) if read_by_user else func(*args, **kwargs)
+
+
+ops.SPECIAL.update(
+    {
+        torch._C._set_grad_enabled: _set_grad_enabled,
+        torch.Tensor.backward: _backward,
+        torch.Tensor.numpy: _sharing,
+        torch.Tensor.__array__: _sharing,
+        torch.Tensor.__dlpack__: _sharing,
+        torch.as_tensor: _from_array,
+        torch.asarray: _from_array,
+        torch.Tensor.untyped_storage: _storage,
+        torch.Tensor.storage: _storage,
+        ops.getter("data"): _data,
+        ops.setter("data"): _assign_data,
+        torch.nn.functional.batch_norm: _normalise,
+        ops.getter("grad"): _user_reads,
+        ops.getter("grad_fn"): _user_reads,
+        **{getattr(torch, name): _fused for name in dir(torch) if name.startswith("_fused_") and name.endswith("_")},
+    }
+)

@@ -1,0 +1,76 @@
+"""Writes the rows of exceptions on their way to the user: those of torch calls, and the one that ends the run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch.utils.checkpoint
+
+from tensorlens.journal.rows import ARGUMENTS, FAILURE, NONE, VALUES
+from tensorlens.tracer.frames.failing_call import named_arguments, refused_call
+from tensorlens.tracer.frames.frame_values import plain_values, tensors_read
+from tensorlens.tracer.isolation.guard import safe_text
+from tensorlens.tracer.recording import ops
+from tensorlens.tracer.recording.dispatch_mode import Hot
+from tensorlens.tracer.recording.tensor_text import token_of
+
+MAX_FAILURES = 200
+_STOP = torch.utils.checkpoint._StopRecomputationError  # how a recomputation ends early: no failure
+
+
+class Failures(Hot):
+    """What `Recorder` builds on: each exception is written once. `failures` counts the FAILURE rows."""
+
+    def __init__(self, own_files: tuple[str, ...] = ()) -> None:
+        super().__init__(own_files)
+        self.failures = 0
+        self.last_failure: tuple[int, object] = (0, None)  # (id, token) of the exception noted last
+
+    def trouble(self, what: str, error: Exception, frame: Any = None) -> None:
+        raise NotImplementedError
+
+    def accesses(self, tensors: list[torch.Tensor]) -> list[int]:
+        raise NotImplementedError
+
+    def fail(self, error: BaseException, called: Any, inputs: Any, frame: Any, saved: tuple[Any, ...] = ()) -> None:
+        """Write a FAILURE row for an exception on its way to the user, once. `called`, or its name, raised it."""
+        try:
+            if not self._has_noted(error) and self.failures < MAX_FAILURES and not isinstance(error, _STOP):
+                op = called if isinstance(called, str) else ops.name_of(called)
+                self._write_failure(error, op, tuple(inputs), frame, saved)
+        except Exception as trouble:  # ours, never the user's
+            self.trouble("an exception", trouble, frame)
+
+    def _write_failure(self, error: BaseException, op: str, inputs: Any, frame: Any, saved: tuple[Any, ...]) -> None:
+        stack = self.sites.stack(frame)
+        inside = self.sites.traceback_stack(error.__traceback__)  # user code that the call ran: a hook, a `backward`
+        site = stack[-1] if stack else NONE
+        row = (FAILURE, type(error).__name__, safe_text(error), op, inputs, saved, (*stack, *inside), site)
+        self.rows.append(row)
+        self.failures += 1
+        self.last_failure = (id(error), token_of(error))
+
+    def note_ending(self, error: BaseException) -> int:
+        """The number of the FAILURE row of the exception that ends the run, written now if no torch call raised it."""
+        if not self._has_noted(error):
+            stack = self.sites.traceback_stack(error.__traceback__)
+            if isinstance(error, SyntaxError) and error.filename and self.sites.is_user(error.filename):
+                stack = (*stack, self.sites.of_syntax_error(error))
+            site = stack[-1] if stack else NONE
+            op, tensors = refused_call(self.sites, error.__traceback__)
+            if not tensors and type(error) is RuntimeError:
+                tensors = tensors_read(self.sites, error.__traceback__)
+            inputs = tuple(self.accesses(tensors))
+            self.rows.append((FAILURE, type(error).__name__, safe_text(error), op, inputs, (), stack, site))
+            self.last_failure = (id(error), token_of(error))
+            self.failures += 1
+        arguments = [(name, self.identity.meet(t)) for name, t in named_arguments(self.sites, error.__traceback__)]
+        if arguments:
+            self.rows.append((ARGUMENTS, self.failures - 1, tuple(arguments)))
+        values = plain_values(self.sites, error.__traceback__)
+        if values:
+            self.rows.append((VALUES, self.failures - 1, values))
+        return self.failures - 1
+
+    def _has_noted(self, error: BaseException) -> bool:
+        return id(error) == self.last_failure[0] and token_of(error) is self.last_failure[1]

@@ -1,0 +1,212 @@
+"""Ids for tensors, storages and version counters that are never reused, without keeping anything alive.
+
+An address is reused once its owner is freed, so every entry carries a weak reference: PyTorch keeps the Python object
+of a tensor for as long as the C++ one lives, hence a live reference means the same object. A storage bears the number
+of the first tensor that was met on it; which one lies at an address, the tensors met there that still live tell.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import torch
+
+from tensorlens.journal.rows import ALIVE, NONE, STORAGE, TENSOR
+from tensorlens.tracer.isolation.torch_originals import untyped_storage
+
+SWEEP = 1024  # new tensors, at the least, between two sweeps: few entries stay near the processor
+CENSUS = 32_768  # likewise between two counts of those that are alive
+PLAIN = {torch.Tensor, torch.nn.Parameter}
+_texts: dict[Any, str] = {}  # dtypes and devices as the trace names them
+
+Entry = tuple["weakref.ref[torch.Tensor]", int, int, int]  # the tensor, its id, its counter, its storage
+
+
+class Identity:
+    """Gives tensors their ids. `rows` receives a TENSOR or STORAGE row for each new one."""
+
+    def __init__(self, rows: list[Any]) -> None:
+        self._rows = rows
+        self.after_census: Callable[[], object] | None = None  # a good moment to read the rows so far
+        self.known: dict[int, Entry] = {}  # by `id(tensor)`
+        self.blocks: dict[int, Entry] = {}  # by the address of a storage: the tensor met there last
+        self._sharers: dict[int, list[weakref.ref[torch.Tensor]]] = {}  # storage -> others on it that are no views
+        self.numbers = count()
+        self.due = SWEEP  # the id at which to sweep next
+        self._count_due = CENSUS
+
+    def of(self, tensor: torch.Tensor) -> int | None:
+        """The id of a known tensor, or None."""
+        entry = self.known.get(id(tensor))
+        return entry[1] if entry is not None and entry[0]() is tensor else None
+
+    def meet(self, tensor: torch.Tensor, source: Entry | None = None) -> int:
+        """The id of `tensor`, given on first sight. `source`: see `add`."""
+        found = self.of(tensor)
+        return self.add(tensor, source)[1] if found is None else found
+
+    def add_alias(self, tensor: torch.Tensor, storage: int) -> Entry:
+        """Give an unknown tensor its id that lies on a known storage, with a version counter of its own."""
+        number = next(self.numbers)
+        entry = self.known[id(tensor)] = (weakref.ref(tensor), number, number, storage)
+        self._settle(untyped_storage(tensor).data_ptr(), entry)
+        self._write(tensor, entry, NONE)
+        return entry
+
+    def add(self, tensor: torch.Tensor, source: Entry | None = None) -> Entry:
+        """Give an unknown tensor its id. `source` is a tensor whose memory and version counter it shares without being
+        its view, as after `detach()`."""
+        base = tensor._base
+        shared = source if base is None else self.entry(base)
+        number = next(self.numbers)
+        address, block, nbytes = (0, 0, 0) if base is not None else _memory(tensor)
+        if shared is not None:
+            counter, storage = shared[2:]
+        else:
+            counter, storage = number, self._storage(address, block, nbytes, number)
+        entry = self.known[id(tensor)] = (weakref.ref(tensor), number, counter, storage)
+        if address:
+            self._settle(address, entry)
+        self._write(tensor, entry, NONE if base is None or shared is None else shared[1])
+        return entry
+
+    def _write(self, tensor: torch.Tensor, entry: Entry, base: int) -> None:
+        """Write the TENSOR row of a new tensor."""
+        _, number, counter, storage = entry
+        dtype, device = text_of(tensor.dtype), text_of(tensor.device)
+        kind = type(tensor).__name__
+        self._rows.append((TENSOR, number, storage, counter, shape_of(tensor), dtype, device, kind, base))
+        if number >= self.due:
+            self.sweep(number)
+
+    def entry(self, tensor: torch.Tensor) -> Entry:
+        """What is known of a tensor, which is given its id on first sight."""
+        entry = self.known.get(id(tensor))
+        return entry if entry is not None and entry[0]() is tensor else self.add(tensor)
+
+    def moved(self, tensor: torch.Tensor) -> None:
+        """Note where a tensor lies after `.data = ...`, `set_` or the like moved it."""
+        entry, base = self.entry(tensor), tensor._base
+        address, block, nbytes = _memory(tensor)
+        if base is None and address:
+            storage = self._storage(address, block, nbytes, NONE)
+            moved = self.known[id(tensor)] = (*entry[:3], storage)
+            self._settle(address, moved)
+
+    def saved_storage(self, tensor: torch.Tensor) -> int:
+        """The id of the storage of what a graph saved. The graph has held that storage, so the tensor met last at its
+        address was met on it, whether that tensor is still alive or not."""
+        entry = self.blocks.get(_memory(tensor)[0])
+        return NONE if entry is None else entry[3]
+
+    def _storage(self, address: int, block: int, nbytes: int, number: int) -> int:
+        """The storage at an address, or NONE for a tensor without one. A new one bears `number`, if given."""
+        if not block:
+            return NONE
+        entry = self.blocks.get(address) if address else None
+        if entry is not None:
+            for ref in (entry[0], *self._sharers.get(entry[3], ())):
+                holder = ref()
+                if holder is not None and _memory(holder)[1] == block:
+                    return entry[3]
+        if number == NONE:
+            number = next(self.numbers)
+        self._rows.append((STORAGE, number, nbytes))
+        return number
+
+    def _settle(self, address: int, entry: Entry) -> None:
+        """Note that a tensor lies at the address of its storage, next to those that lie there already."""
+        before = self.blocks.get(address)
+        if before is not None and before[3] == entry[3]:
+            sharers = self._sharers.setdefault(entry[3], [])
+            sharers[:] = [ref for ref in (*sharers, before[0]) if ref() is not None]
+        self.blocks[address] = entry
+
+    def counters_at(self, address: int) -> set[int]:
+        """The version counters of the living tensors on the storage at an address."""
+        latest = self.blocks.get(address)
+        refs = () if latest is None else (latest[0], *self._sharers.get(latest[3], ()))
+        holders = [tensor for ref in refs if (tensor := ref()) is not None]
+        return {self.entry(tensor)[2] for tensor in holders}
+
+    def live(self) -> list[tuple[int, torch.Tensor]]:
+        """Every known tensor that is still alive, by id."""
+        entries = list(self.known.values())
+        pairs = [(entry[1], tensor) for entry in entries if (tensor := entry[0]()) is not None]
+        return sorted(pairs, key=lambda pair: pair[0])
+
+    def sweep(self, number: int) -> None:
+        """Forget the tensors that are dead, and now and then say which are alive, so that the reader may forget the
+        others too. `number` is the id given last."""
+        dead = [address for address, entry in list(self.known.items()) if entry[0]() is None]
+        for address in dead:
+            entry = self.known.get(address)
+            if entry is not None and entry[0]() is None:
+                del self.known[address]
+        self.due = number + max(SWEEP, len(self.known))
+        if number < self._count_due:
+            return
+        self._count_due = number + CENSUS
+        for storage, refs in list(self._sharers.items()):
+            if not any(ref() is not None for ref in refs):
+                self._sharers.pop(storage, None)
+        self._rows.append((ALIVE, tuple(entry[1] for entry in list(self.known.values()))))
+        if self.after_census is not None:
+            self.after_census()
+
+    def step_aside(self, *tensors: torch.Tensor) -> list[Entry | None]:
+        """Drop the weak references to `tensors` (`swap_tensors` refuses tensors that have any); see `resume`."""
+        entries = [self.known.pop(id(tensor), None) for tensor in tensors]
+        refs = {id(entry[0]) for entry in entries if entry is not None}
+        for address in [address for address, entry in self.blocks.items() if id(entry[0]) in refs]:
+            del self.blocks[address]
+        for sharers in self._sharers.values():
+            sharers[:] = [ref for ref in sharers if id(ref) not in refs]
+        return [entry and (None, *entry[1:]) for entry in entries]  # type: ignore[misc]
+
+    def resume(self, tensors: tuple[torch.Tensor, ...], entries: list[Entry | None]) -> None:
+        for tensor, entry in zip(tensors, entries, strict=True):
+            if entry is not None:
+                again = self.known[id(tensor)] = (weakref.ref(tensor), *entry[1:])
+                address = _memory(tensor)[0]
+                if address:
+                    self._settle(address, again)
+
+
+def _memory(tensor: torch.Tensor) -> tuple[int, int, int]:
+    """(address, identity, bytes) of the storage; the address is 0 where it has no memory, all are 0 where the tensor
+    has no storage. That of a tensor of `torch.func.functionalize` is not asked for: torch takes the tensor for a view
+    from then on."""
+    if torch._is_functional_tensor(tensor):
+        return 0, 0, 0
+    try:
+        storage = untyped_storage(tensor)
+        return 0 if is_fake(tensor) else storage.data_ptr(), storage._cdata, storage.nbytes()
+    except (RuntimeError, NotImplementedError, AttributeError, ValueError):
+        return 0, 0, 0
+
+
+def is_fake(tensor: torch.Tensor) -> bool:
+    """Whether a tensor has no memory, as in the traces that torch makes itself: asking for its address may warn."""
+    kind = type(tensor)
+    return tensor.is_meta if kind in PLAIN else kind.__module__ == "torch._subclasses.fake_tensor"
+
+
+def shape_of(tensor: torch.Tensor) -> tuple[int, ...]:
+    """The sizes; none for a tensor that has no shape yet (a lazy module's parameter) or only a symbolic one."""
+    try:
+        shape = tuple(tensor.shape)
+        return shape if type(tensor) in PLAIN else tuple(map(int, shape))
+    except (RuntimeError, TypeError, ValueError, AttributeError):  # AttributeError: a nested tensor's symbolic size
+        return ()
+
+
+def text_of(value: Any) -> str:
+    """ "float32" for `torch.float32`, "cpu" for a device."""
+    text = _texts.get(value)
+    if text is None:
+        text = _texts[value] = str(value).removeprefix("torch.")
+    return text

@@ -1,0 +1,186 @@
+"""The user's own functions that autograd calls back: where each is defined, and where it hands back its value.
+
+What a hook is made of (a `partial`, a bound method, a decorated function) is looked through, without running any of it,
+to the code that the user wrote.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import CodeType, FrameType, FunctionType, MethodType
+from typing import Any
+
+from tensorlens.journal.rows import CALLBACK, NONE
+from tensorlens.tracer.frames.call_sites import Sites
+from tensorlens.tracer.isolation.stack_room import is_short
+
+MAX_LAYERS = 8
+ANY_NUMBER = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A user function: its number in the trace, and its code, the outermost layer of decoration first."""
+
+    number: int
+    layers: tuple[CodeType, ...]
+    returns: tuple[tuple[CodeType, int], ...]  # (code, offset) of every instruction that hands back a value
+
+
+class Functions:
+    """The table of user functions. `rows` receives a CALLBACK row for each new one."""
+
+    def __init__(self, rows: list[Any], sites: Sites) -> None:
+        self._rows = rows
+        self._sites = sites
+        self._known: dict[tuple[CodeType, ...], Function] = {}
+        self._foreign: dict[str, Function] = {}
+        self._count = 0
+
+    def of(self, called: Any) -> Function | None:
+        """The user function behind a callable; None where no code of the user's is in it."""
+        layers = tuple(code for code in _layers(called) if self._sites.is_user(code.co_filename))
+        if not layers:
+            return None
+        return self._known.get(layers) or self._new(called, layers)
+
+    def foreign(self, called: Any) -> Function:
+        """A callable that is not the user's, but that the user's own line handed to autograd: `torch.sum`."""
+        name = getattr(called, "__name__", None) or type(called).__name__
+        known = self._foreign.get(name)
+        if known is None:
+            known = self._foreign[name] = Function(self._count, (), ())
+            self._add(name, NONE, (), (0, ANY_NUMBER))
+        return known
+
+    def of_class(self, kind: type) -> int | None:
+        """The number of a user's class, told as a function of its name; None for a library's class."""
+        own = [code for value in vars(kind).values() for code in _layers(value)]
+        codes = tuple(code for code in own if self._sites.is_user(code.co_filename))
+        if not codes:
+            return None
+        known = self._known.get((*codes, _CLASS))
+        if known is None:
+            site = self._sites.class_above(codes[0], kind.__name__)
+            known = self._known[*codes, _CLASS] = Function(self._count, (), ())
+            self._add(kind.__name__, site, (), (0, ANY_NUMBER))
+        return known.number
+
+    def site(self, returned: tuple[CodeType, int] | None) -> int:
+        """The site of an instruction that hands back a value."""
+        return NONE if returned is None else self._sites.returning(*returned)
+
+    def _new(self, called: Any, layers: tuple[CodeType, ...]) -> Function:
+        inner = layers[-1]
+        returns = tuple((code, offset) for code in layers for offset in _returns(code))
+        known = self._known[layers] = Function(self._count, layers, returns)
+        sites = tuple(self.site((code, offset)) for code, offset in returns if code is inner)
+        name = inner.co_qualname.rpartition("<locals>.")[2]
+        self._add(name, self._sites.definition(inner), sites, _accepts(called))
+        return known
+
+    def _add(self, name: str, defined: int, returns: tuple[int, ...], accepts: tuple[int, int]) -> None:
+        self._rows.append((CALLBACK, "functions", self._count, name, defined, returns, *accepts))
+        self._count += 1
+
+
+_CLASS = compile("", "<class>", "exec")  # tells the key of a class from that of its only method
+
+
+def _layers(called: Any) -> Iterator[CodeType]:
+    """The code objects that calling `called` runs, from the outside in: through partials, methods and decorators."""
+    for _ in range(MAX_LAYERS):
+        if isinstance(called, functools.partial):
+            called = called.func
+        elif isinstance(called, MethodType | staticmethod | classmethod):
+            called = called.__func__
+        elif isinstance(called, FunctionType):
+            yield called.__code__
+            called = called.__dict__.get("__wrapped__")
+        elif called is None or isinstance(called, type):
+            return
+        else:
+            inner = getattr(called, "__dict__", {}).get("__wrapped__")
+            called = getattr(type(called), "__call__", None) if inner is None else inner  # noqa: B004
+
+
+def _returns(code: CodeType) -> list[int]:
+    """The offsets of the instructions that hand back a value, other than the None at the end of every function; of
+    those that hand back None, where there are no others."""
+    values: list[int] = []
+    nothing: list[int] = []
+    before: dis.Instruction | None = None
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "RETURN_VALUE":
+            bare = before is not None and before.opname == "LOAD_CONST" and before.argval is None
+            (nothing if bare else values).append(instruction.offset)
+        elif instruction.opname == "RETURN_CONST":  # Python 3.12
+            (nothing if instruction.argval is None else values).append(instruction.offset)
+        before = instruction
+    return values or nothing
+
+
+def _accepts(called: Any) -> tuple[int, int]:
+    """How many positional arguments a callable takes, at least and at most (`ANY_NUMBER`: no limit)."""
+    given, named = 0, 0
+    for _ in range(MAX_LAYERS):
+        if isinstance(called, functools.partial):
+            given += len(called.args)
+            named += len(called.keywords)
+            called = called.func
+        elif isinstance(called, MethodType):
+            given += 1
+            called = called.__func__
+        elif isinstance(called, staticmethod):
+            called = called.__func__
+        elif isinstance(called, FunctionType):
+            code = called.__code__
+            most = ANY_NUMBER if code.co_flags & 0x04 else max(code.co_argcount - given - named, 0)
+            return max(code.co_argcount - len(called.__defaults__ or ()) - given - named, 0), most
+        else:
+            called = getattr(type(called), "__call__", None)  # noqa: B004
+            given += 1
+    return 0, ANY_NUMBER
+
+
+class Watch:
+    """From before a call to its end: `place` tells which instruction of `function` handed back its result.
+
+    With one such instruction in its code there is nothing to look for; with several a profile function watches them
+    return, unless the program has one of its own.
+    """
+
+    __slots__ = ("_function", "_profile", "_seen")
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+        self._seen: dict[CodeType, tuple[int, Any]] = {}
+        self._profile: Any = None
+
+    def begin(self) -> None:
+        if len(self._function.returns) < 2 or sys.getprofile() is not None or is_short():
+            return
+        layers, seen = self._function.layers, self._seen
+
+        def profile(frame: FrameType, event: str, value: Any) -> None:
+            if event == "return" and frame.f_code in layers:
+                seen[frame.f_code] = (frame.f_lasti, value)
+
+        self._profile = profile
+        sys.setprofile(profile)
+
+    def end(self) -> None:
+        if self._profile is not None and sys.getprofile() is self._profile:  # the program may have set its own
+            sys.setprofile(None)
+
+    def place(self, result: Any) -> tuple[CodeType, int] | None:
+        if self._profile is None:
+            return self._function.returns[0] if len(self._function.returns) == 1 else None
+        for code in reversed(self._function.layers):  # the innermost that handed back the very object
+            if code in self._seen and self._seen[code][1] is result:
+                return code, self._seen[code][0]
+        return None

@@ -1,0 +1,133 @@
+"""What `--reference` compares of a run: values of the roots, leaves and gradients of each backward pass.
+
+Small tensors are kept whole, of larger ones evenly spread values and two sums over all. A run without `--reference`
+has none of this. Sampling draws no random number, moves no version and keeps no tensor.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from tensorlens.journal.rows import PASS, UNCOMPARED
+from tensorlens.records import reference
+from tensorlens.tracer.isolation.guard import Net, safe_text
+from tensorlens.tracer.isolation.muted_dispatch import hears
+from tensorlens.tracer.isolation.torch_originals import (
+    absolute,
+    arange,
+    cat,
+    detach,
+    is_complex,
+    numel,
+    reshape,
+    stack,
+    to,
+    tolist,
+    total,
+    view_as_real,
+)
+from tensorlens.tracer.recording.recorder import Recorder
+
+WHOLE = 4096  # values of a gradient or root that are kept; of a leaf, FEW
+FEW = 64
+BUDGET = 4_000_000  # values kept of a run; beyond, FEW of each tensor
+PASSES = 1000  # passes of a run that are compared
+
+Sample = tuple[tuple[int, ...], str, bytes]  # shape, dtype, values as doubles
+Ended = Callable[[Any, list[torch.Tensor], bool], None]
+
+
+class Comparison:
+    """What the nets below the parts of `--reference` tell of an error of ours: it is no gap in what was recorded."""
+
+    def __init__(self, rows: list[Any], checks: str = reference.PASSES) -> None:
+        self._rows = rows
+        self._checks = checks
+
+    def trouble(self, what: str, error: Exception, _frame: Any = None) -> None:
+        why = f"the check itself failed at {what} ({type(error).__name__}: {safe_text(error)})"
+        self._rows.append((UNCOMPARED, self._checks, why))
+
+
+class Samples:
+    """Writes a PASS row after each backward pass."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._net = Net(Comparison(recorder.rows), "the values of a backward pass")
+        self._left = BUDGET
+        self._passes = 0
+        self._numbers: dict[int, int] = {}  # tensor id -> place among all that had a gradient, the same in both runs
+
+    def start(self, roots: list[torch.Tensor]) -> Ended:
+        """Sample what a pass starts from; the function returned is called when it has ended."""
+        if self._passes >= PASSES:
+            return _unsampled
+        self._passes += 1
+        with self._net, self._recorder.quiet(), torch.no_grad():
+            begins = tuple(self._sample(root, WHOLE) for root in roots)
+            leaves = {number: self._sample(leaf, FEW) for number, leaf in self._leaves()}
+            return self._end(begins, leaves)
+        return _unsampled
+
+    def _end(self, begins: tuple[Sample | None, ...], leaves: dict[int, Sample | None]) -> Ended:
+        def end(result: Any, asked: list[torch.Tensor], failed: bool) -> None:
+            with self._net, self._recorder.quiet(), torch.no_grad():
+                self._recorder.rows.append((PASS, begins, self._gradients(leaves, result, asked), failed))
+
+        return end
+
+    def _leaves(self) -> list[tuple[int, torch.Tensor]]:
+        alive = [(number, ref()) for number, ref in list(self._recorder.leaves.items())]
+        return [(number, tensor) for number, tensor in alive if tensor is not None]
+
+    def _gradients(self, leaves: Any, result: Any, asked: list[torch.Tensor]) -> tuple[Any, ...]:
+        """(place, tensor id, its values before the pass, its gradient) of each leaf that has one, and of what
+        `autograd.grad` returned."""
+        found = []
+        for number, tensor in self._leaves():
+            gradient = tensor.grad if tensor.is_leaf or tensor.retains_grad else None
+            if gradient is not None:
+                place = self._numbers.setdefault(number, len(self._numbers))
+                found.append((place, number, leaves.get(number), self._sample(gradient, WHOLE)))
+        if isinstance(result, tuple):  # of `autograd.grad`; places below zero are its own
+            for position, (tensor, gradient) in enumerate(zip(asked, result, strict=False), start=1):
+                if isinstance(gradient, torch.Tensor):
+                    number = self._recorder.identity.meet(tensor)
+                    found.append((-position, number, leaves.get(number), self._sample(gradient, WHOLE)))
+        return tuple(found)
+
+    def _sample(self, tensor: torch.Tensor, most: int) -> Sample | None:
+        """The values of a tensor; None for one whose values can't be read."""
+        if hears(tensor):
+            return None
+        most = most if self._left > 0 else FEW
+        try:
+            values = _values(detach(tensor), most)
+        except (RuntimeError, NotImplementedError, TypeError):
+            return None
+        self._left -= len(values)
+        return tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), array("d", values).tobytes()
+
+
+def _unsampled(result: Any, asked: list[torch.Tensor], failed: bool) -> None:
+    """What is called at the end of a pass that is not compared."""
+
+
+def _values(tensor: torch.Tensor, most: int) -> list[float]:
+    if tensor.layout is not torch.strided:
+        tensor = tensor.to_dense()
+    if is_complex(tensor):
+        tensor = view_as_real(tensor.resolve_conj())
+    flat = reshape(tensor, (-1,))
+    if numel(flat) <= most:
+        values: list[float] = tolist(to(flat, "cpu", torch.float64))
+        return values
+    places = arange(most, device=flat.device) * numel(flat) // most
+    sums = stack([total(flat, dtype=torch.float64), total(absolute(flat), dtype=torch.float64)])
+    picked: list[float] = tolist(cat([to(flat[places], torch.float64), sums]))
+    return picked
