@@ -27,11 +27,12 @@ if _is_command() and not sys.flags.safe_path:
 from pathlib import Path  # noqa: E402
 from typing import TYPE_CHECKING, Any  # noqa: E402
 
+from tensorlens.records.version import __version__  # noqa: E402
+
 if TYPE_CHECKING:
     from tensorlens.records.model import Diagnostic, Report, Trace
     from tensorlens.session import Session
 
-__version__ = "0.1.0"
 __all__ = ["Diagnostic", "Report", "Trace", "__version__", "load", "trace"]
 
 

@@ -15,11 +15,11 @@ from typing import Any, ParamSpec, TypeVar
 
 import torch
 
-from tensorlens import __version__
 from tensorlens.diagnostics import diagnose
 from tensorlens.journal.reader import Reader
 from tensorlens.journal.rows import NONE, OUTCOME, VERSIONS
 from tensorlens.records import model
+from tensorlens.records.version import __version__
 from tensorlens.tracer.entry.exit_state import write_end
 from tensorlens.tracer.entry.installation import Installation
 from tensorlens.tracer.isolation.guard import Net

@@ -427,7 +427,11 @@ def test_interrupted(tmp_path: Path) -> None:
     assert stderr.splitlines()[-1] == "KeyboardInterrupt"
 
 
-BUG = "import tensorlens.lessons.course.curriculum as course\ncourse.course = None\nfrom tensorlens.cli.app import main; main()"
+BUG = """
+import tensorlens.lessons.course.curriculum as course
+course.course = None
+from tensorlens.cli.app import main; main()
+"""
 
 
 def test_a_bug_of_ours_says_so() -> None:

@@ -207,12 +207,12 @@ def test_a_quiz_gives_nothing_away_and_knows_the_answers(
     assert not [text for text in ["#:", *comments, LESSONS[name].teaches[:40]] if text in before]
     assert "saved: " not in before
     talk = re.split(r"^\d+ of \d+  ", before, flags=re.MULTILINE)[1:]
-    assert len(conversation) == len(asked)
-    for said, question, following in zip(conversation, asked, asked[1:], strict=False):
+    assert len(talk) == len(asked)
+    for said, question, following in zip(talk, asked, asked[1:], strict=False):
         assert "seen: " not in said or question.last != following.last
     for number, question in enumerate(asked):
         ending = question.kind == "ending" and STATEMENTS.get(question.claim.id or "")
-        assert not ending or ending not in " ".join("".join(conversation[:number]).split())
+        assert not ending or ending not in " ".join("".join(talk[:number]).split())
 
 
 def test_a_quiz_counts_and_says_what_to_read(traced: Traced, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,5 @@
-"""The compiled short way writes the rows that the one in Python writes, call by call (`tensorlens/tracer/recording/_fast_path.c`)."""
+"""The compiled short way writes the rows that the one in Python writes, call by call
+(`tensorlens/tracer/recording/_fast_path.c`)."""
 
 from __future__ import annotations
 
@@ -233,7 +234,7 @@ def attempt(functions: list[Any], made: list[Any]) -> None:
 
 def test_one_that_was_built_from_another_source_is_not_used() -> None:
     code = (
-        "from tensorlens.tracer import _short; _short.SOURCE = 'another'\n"
+        "from tensorlens.tracer.recording import _fast_path; _fast_path.SOURCE = 'another'\n"
         "from tensorlens.tracer import compiled; print(compiled.ShortWay)"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tensorlens import __version__
 from tensorlens.cli.output import Output, print_out
 from tensorlens.errors import TensorLensError, UsageError
+from tensorlens.records.version import __version__
 
 if TYPE_CHECKING:
     from tensorlens.cli.report import Told

@@ -17,13 +17,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from tensorlens import __version__
 from tensorlens.compare import probe_process
 from tensorlens.compare.comparison_records import Comparison, Operand
 from tensorlens.compare.comparison_rows import rows_of
 from tensorlens.compare.probe.probes import PROBES, Probe
 from tensorlens.compare.summary import summarize
 from tensorlens.errors import UsageError
+from tensorlens.records.version import __version__
 
 __all__ = ["Comparison", "ProbeOptions", "compare", "list_probes"]
 

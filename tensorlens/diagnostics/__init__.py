@@ -42,7 +42,7 @@ def diagnose(trace: Trace) -> tuple[Diagnostic, ...]:
 def load() -> None:
     """Import what every run needs."""
     from tensorlens.analysis import facts  # noqa: F401
-    from tensorlens.diagnostics.numerics import gradient_differs_from_reference
+    from tensorlens.diagnostics.numerics import gradient_differs_from_reference  # noqa: F401
     from tensorlens.diagnostics.shared import unexplained  # noqa: F401
 
     for code in _unannounced():

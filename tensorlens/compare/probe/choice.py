@@ -160,9 +160,8 @@ def _failing(found: Unresolved) -> Resolved:
     if found.advice and operand.call.endswith(("()", "(x)")) and isinstance(error, TypeError):
         raise UsageError(f"no arguments found for {operand.operand}: {found.advice}")
     if isinstance(error, operands.MISTAKES):
-        raise UsageError(
-            f'can\'t run "{measured_text.one_line(operand.call)}": {measured_text.raised(error).error}{operands.nearest(error)}'
-        )
+        call, said = measured_text.one_line(operand.call), measured_text.raised(error).error
+        raise UsageError(f'can\'t run "{call}": {said}{operands.nearest(error)}')
     return found.first
 
 

@@ -19,8 +19,8 @@ from typing import Any
 
 import torch
 
-import tensorlens
 from tensorlens.journal.rows import CLAIM, NONE, OUTCOME, VERSIONS
+from tensorlens.records.version import __version__
 from tensorlens.tracer.entry.exit_state import write_end
 from tensorlens.tracer.entry.main_module import Program
 from tensorlens.tracer.isolation.guard import Net
@@ -43,7 +43,7 @@ def main(interrupts: Any = None, first: Collection[str] | None = None, path: Seq
     program = Program(config, sys.path[1:] if path is None else path)
     recorder = Recorder(own_files=(program.filename,))
     sink = Sink(recorder.rows, descriptor, config.get("live", False), config.get("spare"))
-    recorder.rows.append((VERSIONS, tensorlens.__version__, str(torch.__version__), sys.version.split()[0]))
+    recorder.rows.append((VERSIONS, __version__, str(torch.__version__), sys.version.split()[0]))
     stack = ExitStack()
     atexit.register(_close, stack, sink)
     recorder.leaving = lambda status: _leave(recorder, sink, status)

@@ -166,8 +166,8 @@ def _optimizer(recorder: Recorder, original: Any) -> Any:
         except BaseException as error:
             given: list[torch.Tensor] = []
             with torch._C.DisableTorchFunction():
-                gather(params if module is None else list(unregistered(module)), gradcheck_and_functional)
-                inputs = recorder.accesses(gradcheck_and_functional)
+                gather(params if module is None else list(unregistered(module)), given)
+                inputs = recorder.accesses(given)
             recorder.fail(error, name, inputs, frame)
             if spent:
                 recorder.rows.append((VALUES, recorder.failures - 1, (("", SPENT, NONE, NONE),)))

@@ -26,7 +26,7 @@ from tensorlens.tracer.recording.recorder import Recorder
 _OVERRIDES = torch.overrides.__file__
 _REACH = 4  # frames between a torch function and the handler that it leads to, at the most
 _started_by: list[CodeType] = []  # what the process runs that we start: `python -c`, without a file of ours
-_FILTER = ("always", None, Warning, re.compile(r"tensorlens\.tracer\."), 0)
+_FILTER = ("always", None, Warning, re.compile(r"tensorlens\.(tracer\.|session)"), 0)
 
 
 def hide(code: CodeType) -> None:

@@ -787,10 +787,10 @@ static PyTypeObject ShortWayType = {
     .tp_traverse = traverse, /* no tp_clear: the recorder's dict breaks the cycle */
 };
 
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "_short", .m_size = -1};
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "_fast_path", .m_size = -1};
 
 PyMODINIT_FUNC
-PyInit__short(void)
+PyInit__fast_path(void)
 {
     struct {
         PyObject **place;

@@ -1,4 +1,4 @@
-"""The short way of `hot.py`, compiled (`_short.c`), where there was a compiler when the lens was installed.
+"""The short way of `hot.py`, compiled (`_fast_path.c`), where there was a compiler when the lens was installed.
 
 `TENSORLENS_PURE_PYTHON=1` does without it.
 """
@@ -21,7 +21,7 @@ ShortWay: Any = None
 
 def _is_current(built: Any) -> bool:
     """Whether it was built from the source that lies beside it: a checkout may have moved on since."""
-    source = Path(__file__).with_name("_short.c")
+    source = Path(__file__).with_name("_fast_path.c")
     return not source.exists() or hashlib.sha256(source.read_bytes()).hexdigest() == built.SOURCE
 
 

@@ -1,8 +1,8 @@
 """The path that every op takes: the mode's `__torch_function__`, and the short way through it.
 
 What never varies from one run of a line to the next (site, op, shape, dtype, grad_fn's name, ...) is written once, as a
-PLAN row; a call is then a run of ints in `rows` (`tensorlens.journal.rows` says which). Nothing else is kept of a call, so
-the garbage collector has nothing to walk. Two kinds of calls go this way:
+PLAN row; a call is then a run of ints in `rows` (`tensorlens.journal.rows` says which). Nothing else is kept of a
+call, so the garbage collector has nothing to walk. Two kinds of calls go this way:
 
 - a *simple* one, or a *view*: a kernel of torch's C++ side that has a derivative of its own and returns one new tensor,
   always on memory of its own, or always a view of its first argument (`ops.way_of`). Its types of arguments fix its

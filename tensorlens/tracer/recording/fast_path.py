@@ -1,5 +1,5 @@
-"""The `__torch_function__` of a recorder in Python: what every call goes through where `_short.c` is not compiled, or
-does not take it. `hot` says what a call on the fast path is, and holds its tables.
+"""The `__torch_function__` of a recorder in Python: what every call goes through where `_fast_path.c` is not compiled
+or does not take it. `hot` says what a call on the fast path is, and holds its tables.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The long way of a torch call, for whatever `hot` has no short way for, and what else becomes a row.
 
-Rows are plain tuples of ints and strings (`tensorlens.journal.rows` says which and turns them into a `Trace`); nothing in
-them keeps a tensor, a gradient or a node alive. What the mode can't see has its ways in in `patches.py`.
+Rows are plain tuples of ints and strings (`tensorlens.journal.rows` says which and turns them into a `Trace`); nothing
+in them keeps a tensor, a gradient or a node alive. What the mode can't see has its ways in in `patches.py`.
 """
 
 from __future__ import annotations
