@@ -1,7 +1,8 @@
 """A process that has imported torch once and forks for every script: hundreds of real runs in seconds.
 
 Each fork runs the same code as the child process of the command (`tensorlens.tracer.entry.script.main`), or the script
-plainly, with its own standard streams, working directory and journal. Run as a program, it takes one JSON request a line.
+plainly, with its own standard streams, working directory and journal. Run as a program, it reads one JSON request a
+line.
 """
 
 from __future__ import annotations
