@@ -20,13 +20,13 @@ test: $(READY)
 
 unchanged: $(READY)  # all of PyTorch's sample inputs, every program: an hour; `make trust` writes the counts down
 	rm -f tests/unchanged/counts.txt
-	UNCHANGED_COUNTS=tests/unchanged/counts.txt $(BIN)/python -m pytest -n 2 -m 'complete or not complete' tests/test_unchanged.py tests/test_hot.py tests/test_short.py tests/test_programs.py
+	UNCHANGED_COUNTS=tests/unchanged/counts.txt $(BIN)/python -m pytest -n 2 -m 'complete or not complete' tests/tracer/test_unchanged.py tests/tracer/test_fast_path.py tests/tracer/test_compiled_fast_path.py tests/diagnostics/test_programs.py
 
 fuzz: $(READY)  # thousands of programs, trace files, journals and texts, and every way to go wrong
-	$(BIN)/python -m pytest -n 2 -m complete tests/test_fuzzing.py tests/test_forged.py tests/test_net.py tests/test_survival.py tests/test_endings.py tests/test_live.py tests/test_runner.py tests/test_cli.py
+	$(BIN)/python -m pytest -n 2 -m complete tests/test_fuzzing.py tests/records/test_forged_files.py tests/tracer/test_guard.py tests/runner/test_survival.py tests/runner/test_endings.py tests/runner/test_live.py tests/runner/test_runner.py tests/cli/test_cli.py
 
 trust: $(READY)  # docs/trust.md: what was tried, with the outcome
-	$(BIN)/python tests/trust.py
+	PYTHONPATH=tests:tests/records:tests/runner:tests/tracer $(BIN)/python -m tools.trust_page
 
 check: $(READY)
 	$(BIN)/ruff check
@@ -35,17 +35,17 @@ check: $(READY)
 	$(BIN)/lint-imports --no-logo
 
 catalogue: $(READY)
-	PYTHONPATH=tests $(BIN)/python -m catalogue
+	PYTHONPATH=tests $(BIN)/python -m tools.catalogue_page
 
 course: $(READY)  # docs/course.md: the transcripts
-	$(BIN)/python tests/course_docs.py
+	PYTHONPATH=tests $(BIN)/python -m tools.course_page
 
 bench: $(READY)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[bench]'
 	$(BIN)/python -m benchmarks
 
 hardest: $(READY)
-	PYTHONPATH=tests $(BIN)/python -m hardest
+	PYTHONPATH=tests $(BIN)/python -m tools.hardest_page
 
 wheel: $(READY)
 	rm -rf dist

@@ -132,7 +132,7 @@ def _starts() -> list[str]:
 def _score() -> list[str]:
     """What the lens still explains at this cost."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests")))}
-    run = [sys.executable, "-m", "catalogue"]
+    run = [sys.executable, "-m", "tools.catalogue_page"]
     table = subprocess.run(run, cwd=ROOT, env=environment, capture_output=True, text=True, check=False).stdout
     return [
         "## What it explains at this cost",

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from warm import Warm
+from support.warm import Warm
 
 # The tests run side by side on all cores: there, threads of torch's own wait for each other, in all that is run here.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -17,8 +17,9 @@ from fuzzing.texts import command_lines, said_by, sources
 from fuzzing.verdict import obeyed, wrong_with, wrong_with_report
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from support.folders import PROGRAMS
+from support.warm import Warm, comparable
 from test_unchanged import reasons
-from warm import Warm, comparable
 
 from tensorlens.errors import TraceFileError
 from tensorlens.journal.reader import Reader
@@ -82,7 +83,7 @@ def test_a_made_program_is_what_it_is_without_the_lens(
 
 @pytest.fixture(scope="module")
 def saved(warm: Warm) -> Corpus:
-    folder = Path(__file__).parent / "programs"
+    folder = PROGRAMS
     return Corpus(trace_file.dumps(warm.traced(folder / f"{name}.py")[1]) for name in SAVED)
 
 
@@ -114,7 +115,7 @@ def test_a_damaged_trace_file_is_refused_in_one_line_or_can_be_shown(
 @pytest.fixture(scope="module")
 def journal(warm: Warm) -> bytes:
     """The journal of a real run, written in many small batches as that of a long one is."""
-    whole = warm.journal(Path(__file__).parent / "programs" / f"{SAVED[1]}.py")
+    whole = warm.journal(PROGRAMS / f"{SAVED[1]}.py")
     items = [item for batch in batches_of(whole) for item in batch]
     starts = [position for position, item in enumerate(items) if isinstance(item, tuple)][::ROWS]
     return b"".join(pack(items[start:stop]) for start, stop in zip(starts, [*starts[1:], len(items)], strict=True))

@@ -15,7 +15,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-from warm import Warm
+from support.warm import Warm
 
 from tensorlens.diagnostics import diagnose
 from tensorlens.records.error_messages import Entry, entry

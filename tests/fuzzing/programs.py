@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import textwrap
-from pathlib import Path
 
 from hypothesis import strategies as st
+from support.folders import DATA
 
 from fuzzing.statements import BLOCKS, STATEMENTS
 
-PRELUDE = (Path(__file__).parent.parent / "data" / "prelude.py").read_text(encoding="utf-8")
+PRELUDE = (DATA / "prelude.py").read_text(encoding="utf-8")
 HOSTILE = (
     "plain",
     "\x1b[2J\x1b]0;title\x07",

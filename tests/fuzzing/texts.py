@@ -9,7 +9,7 @@ from dataclasses import replace
 from unittest import mock
 
 from hypothesis import strategies as st
-from traces import FILE, written_alias
+from support.traces import FILE, written_alias
 
 from fuzzing.programs import HOSTILE
 from tensorlens.cli.app import called

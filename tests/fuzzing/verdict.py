@@ -6,10 +6,10 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator
-from pathlib import Path
 
 import jsonschema
 from rich.cells import cell_len
+from support.folders import DOCS
 
 from tensorlens.diagnostics import diagnose
 from tensorlens.records import trace_file
@@ -17,7 +17,7 @@ from tensorlens.records.invariants import check
 from tensorlens.records.model import Report, Trace
 from tensorlens.render import RenderOptions, render
 
-_SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "report.schema.json").read_text(encoding="utf-8"))
+_SCHEMA = json.loads((DOCS / "report.schema.json").read_text(encoding="utf-8"))
 _VALIDATOR = jsonschema.Draft202012Validator(_SCHEMA)
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 WIDTHS = (60, 80, 120)

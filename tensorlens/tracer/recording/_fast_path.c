@@ -5,7 +5,7 @@
    way in Python), after it to `Hot.finish_compiled`.
 
    Only Python's C API is used, and torch only through its Python attributes: a build works with any release of torch.
-   A lens that was installed without a compiler does without this file. `tests/test_short.py` holds the two side by
+   A lens that was installed without a compiler does without this file. `tests/tracer/test_compiled_fast_path.py` holds the two side by
    side. Functions return -1, or NULL, with an exception set. */
 
 #define PY_SSIZE_T_CLEAN

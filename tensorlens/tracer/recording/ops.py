@@ -155,7 +155,8 @@ def _every_kernel(func: Any, check: Callable[[Any], bool]) -> bool:
     tensor first, returns one tensor, and has a derivative of its own, not one composed of other functions.
 
     Read from the schemas and the dispatcher. Whether the kernel returns a new tensor at version 0 or a view is known
-    then, and its grad_fn follows from the types of the arguments. `tests/test_hot.py` checks it with all of `op_db`.
+    then, and its grad_fn follows from the types of the arguments. `tests/tracer/test_fast_path.py` checks it with all
+    of `op_db`.
     """
     name = func.__name__.strip("_") if func.__name__.startswith("__") else func.__name__
     schemas = [

@@ -1,0 +1,121 @@
+"""Help that was followed: the program with the change made runs to its end, and nothing is wrong with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.warm import Warm
+
+from tensorlens.diagnostics import diagnose
+
+Change = tuple[str, str]  # the text that the help is about, what it becomes
+
+SCALED = """\
+x = torch.ones(3, requires_grad=True)
+y = torch.sigmoid(x)
+y *= 2
+y.sum().backward()
+"""
+MASKED = """\
+scores = torch.zeros(4, requires_grad=True)
+attention = torch.softmax(scores, dim=0)
+attention[0] = 0.0
+(attention * torch.arange(4.0)).sum().backward()
+"""
+SLICED = """\
+x = torch.ones(4, requires_grad=True)
+y = torch.sqrt(x * 4)
+head = y[:2]
+head.mul_(10)
+y.sum().backward()
+"""
+CLEARED = """\
+x = torch.ones(3, requires_grad=True)
+w = torch.rand(3)
+loss = (x * w).sum()
+w.zero_()
+loss.backward()
+"""
+RECURRENT = """\
+w = torch.ones(3, requires_grad=True)
+h = torch.zeros(4, 3)
+for t in range(1, 4):
+    h[t] = torch.tanh(h[t - 1] * w)
+h[3].sum().backward()
+"""
+THROUGH_A_FUNCTION = RECURRENT.replace("for t", "def cell(h, w): return torch.tanh(h * w)\nfor t").replace(
+    "torch.tanh(h[t - 1] * w)\nh[3]", "cell(h[t - 1], w)\nh[3]"
+)
+CLAMPED = """\
+image = torch.rand(4, requires_grad=True)
+loss = (image**2).sum()
+with torch.no_grad(): image.clamp_(0, 1)
+loss.backward()
+"""
+GAN = """\
+made, judge = torch.nn.Linear(2, 3), torch.nn.Linear(3, 1)
+step_judge = torch.optim.SGD(judge.parameters(), lr=0.1)
+fake = made(torch.ones(4, 2)).tanh()
+loss = judge(fake).mean()
+loss.backward()
+step_judge.step()
+made.zero_grad()
+(-judge(fake).mean()).backward()
+"""
+HEADS = """\
+trunk, left, right = torch.nn.Linear(3, 4), torch.nn.Linear(4, 1), torch.nn.Linear(4, 1)
+opt = torch.optim.SGD(trunk.parameters(), lr=0.1)
+h = trunk(torch.ones(5, 3)).tanh()
+one, other = left(h).mean(), (right(h) ** 2).mean()
+one.backward()
+opt.step()
+other.backward()
+"""
+BY_HAND = """\
+w = torch.ones(3, requires_grad=True)
+for step in range(2):
+    loss = (w**2).sum()
+    loss.backward()
+    with torch.no_grad():
+        w = w - 0.1 * w.grad
+"""
+
+CASES = [
+    (SCALED, "make a new tensor: `y = y * ...` in place of `y *= ...`", [("y *= 2", "y = y * 2")]),
+    (MASKED, "change a copy: `attention = attention.clone()` before this line",
+     [("attention[0]", "attention = attention.clone()\nattention[0]")]),
+    (SLICED, "change a copy: `y = y.clone()` before the view of it is taken", [("head =", "y = y.clone()\nhead =")]),
+    (CLEARED, "change a copy: `w = w.clone()` before this line", [("w.zero_()", "w = w.clone()\nw.zero_()")]),
+    (RECURRENT, "save a copy: `h[t - 1]` as `.clone()`", [("h[t - 1]", "h[t - 1].clone()")]),
+    (THROUGH_A_FUNCTION, "save a copy: `h` as `.clone()`", [("tanh(h * w)", "tanh(h.clone() * w)")]),
+    (CLAMPED, "move `image.clamp_(0, 1)` after `loss.backward()`: until then the forward pass needs `image` as it was",
+     [("with torch.no_grad(): image.clamp_(0, 1)\n", ""),
+      ("loss.backward()\n", "loss.backward()\nwith torch.no_grad(): image.clamp_(0, 1)\n")]),
+    (GAN, "if `loss.backward()` is not to train what made `fake`, detach it for that pass: `.detach()` on line 5",
+     [("loss = judge(fake)", "loss = judge(fake.detach())")]),
+    (HEADS, ("keep the graph for the later pass: `retain_graph=True` at `one.backward()`, and call `opt.step()` after "
+             "the last of the passes"),
+     [("one.backward()\nopt.step()", "one.backward(retain_graph=True)"),
+      ("other.backward()\n", "other.backward()\nopt.step()\n")]),
+    (BY_HAND, "update `w` in place inside `no_grad` (`-=`, `copy_()`): it stays the leaf that it was",
+     [("w = w - 0.1 * w.grad", "w -= 0.1 * w.grad\n        w.grad = None")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("program", "help_text", "changes"), CASES, ids=[case[1][:40] for case in CASES])
+def test_followed_it_mends_the_program(
+    program: str, help_text: str, changes: list[Change], warm: Warm, tmp_path: Path
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("import torch\n" + program, encoding="utf-8")
+    ran, trace = warm.traced(script)
+    assert ran.returncode == 1
+    assert help_text in [fix.title for diagnostic in diagnose(trace) for fix in diagnostic.fixes]
+    for before, after in changes:
+        assert before in program
+        program = program.replace(before, after)
+    script.write_text("import torch\n" + program, encoding="utf-8")
+    ran, trace = warm.traced(script)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert [found for found in diagnose(trace) if found.severity in ("error", "warning")] == []

@@ -1,0 +1,316 @@
+"""The manual pages, held to what they say: each failing example is found, on the marked lines; each cure runs clean."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+from support.warm import Ran, Warm
+
+from tensorlens.diagnostics import diagnose, manual
+from tensorlens.errors import UsageError
+from tensorlens.lessons.bundled import lessons
+from tensorlens.records import error_messages
+from tensorlens.records.error_messages import classify
+from tensorlens.records.model import Notice, Trace
+from tensorlens.render.manual import _ROLES, index, page_markdown, page_text
+
+CODES = manual.codes_with_page()
+ROLES = frozenset(_ROLES)  # those that can be put in words
+
+
+def page_for(wanted: str, width: int = 80) -> str:
+    """What `tensorlens errors` prints for a code or a pasted message."""
+    return page_text(manual.look_up(wanted), width)
+
+
+def fence(code: str, heading: str) -> str:
+    """The one runnable example below a heading of a page."""
+    text = manual.page(code)
+    assert text is not None
+    below = re.findall(rf"^## {heading}\n\n```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    assert len(below) == 1, f"{code} has {len(below)} examples below {heading}"
+    return str(below[0])
+
+
+def marked(example: str) -> dict[str, set[int]]:
+    """Role -> the lines whose trailing comment names it."""
+    lines: dict[str, set[int]] = {}
+    for number, line in enumerate(example.splitlines(), 1):
+        comment = line.rpartition("  # ")[2] if "  # " in line else ""
+        for role in re.findall(r"\b\w+_here\b", comment):
+            lines.setdefault(role, set()).add(number)
+    return lines
+
+
+def has_finder(code: str) -> bool:
+    return hasattr(importlib.import_module(f"tensorlens.diagnostics.{code.replace('-', '_')}"), "find")
+
+
+def told_by_torch(trace: Trace) -> set[str]:
+    """The codes of all that PyTorch said in a run."""
+    notices = [event.message for event in trace.events if isinstance(event, Notice)]
+    return {failure.kind for failure in trace.failures} | {classify(message) for message in notices}
+
+
+def said_by_torch(ran: Ran, trace: Trace) -> list[str]:
+    """The messages of a run, and what it wrote to standard error, each on one line."""
+    notices = [event.message for event in trace.events if isinstance(event, Notice)]
+    texts = [*(failure.message for failure in trace.failures), *notices, ran.stderr]
+    return [" ".join(text.split()) for text in texts]
+
+
+def said_alike(quoted: str, text: str) -> bool:
+    """Whether a page's quotation of PyTorch occurs in a message; memory addresses differ from run to run."""
+    pieces = re.split(r"0x\.\.\.|(?: \.\.\.)$", quoted)
+    return re.search("0x[0-9a-f]+".join(map(re.escape, filter(None, pieces))), text) is not None
+
+
+def lines_told(trace: Trace, code: str) -> set[int]:
+    """The lines of the script at which PyTorch said it."""
+    sites = [failure.site for failure in trace.failures if failure.kind == code]
+    sites += [event.site for event in trace.events if isinstance(event, Notice) and classify(event.message) == code]
+    return {trace.sites[site].span.line for site in sites if site is not None}
+
+
+def written(folder: Path, text: str) -> Path:
+    script = folder / "example.py"
+    script.write_text(text, encoding="utf-8")
+    return script
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_form(code: str) -> None:
+    text = manual.page(code)
+    assert text is not None
+    assert re.findall("^## (.*)$", text, re.MULTILINE) == ["Fails", "Fixed"]
+    assert manual.first_sentence(text).endswith(".")
+    roles = marked(fence(code, "Fails"))
+    assert roles
+    assert roles.keys() <= ROLES
+    assert not marked(fence(code, "Fixed"))
+    assert max(map(len, text.splitlines())) <= 120
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_failing_example(code: str, warm: Warm, tmp_path: Path) -> None:
+    example = fence(code, "Fails")
+    ran, trace = warm.traced(written(tmp_path, example))
+    entry = error_messages.entry(code)
+    assert entry is not None
+    if entry.kind == "silent":
+        assert ran.returncode == 0, ran.stderr
+    else:
+        assert code in told_by_torch(trace) | set(error_messages.find(ran.stderr)), ran.stderr
+        assert any(said_alike(entry.message, text) for text in said_by_torch(ran, trace)), entry.message
+        assert lines_told(trace, code) & set[int]().union(*marked(example).values())
+    if not has_finder(code):
+        return
+    found = [finding for finding in diagnose(trace) if finding.severity != "note"]
+    if not found:  # a failure that the example catches is a note
+        found = list(diagnose(trace))
+    if not found and entry.kind == "silent":  # some show in a second run only
+        found = list(diagnose(warm.compared(tmp_path / "example.py")[1]))
+    assert [finding.code for finding in found] == [code]
+    lines: dict[str, set[int]] = {}
+    for label in found[0].labels:
+        lines.setdefault(label.role, set()).add(label.span.line)
+    expected = marked(example)
+    if entry.kind == "silent":
+        expected.pop("observed_here", None)  # for the reader: nothing happens there
+    assert expected.keys() <= lines.keys()
+    assert lines == {role: expected.get(role) for role in lines}
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_fixed_example(code: str, warm: Warm, tmp_path: Path) -> None:
+    ran, trace = warm.traced(written(tmp_path, fence(code, "Fixed")))
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert [finding.code for finding in diagnose(trace) if finding.severity != "note"] == []
+
+
+def test_pytorch_is_quoted_as_it_speaks() -> None:
+    for entry in error_messages.entries():
+        assert bool(entry.message) == (entry.kind != "silent"), entry.code
+        if entry.message:
+            assert entry.code in error_messages.find(entry.message), entry.code
+
+
+def test_links_name_existing_things() -> None:
+    names = {lesson.name for lesson in lessons()}
+    codes = {entry.code for entry in error_messages.entries()}
+    for entry in error_messages.entries():
+        assert entry.see or entry.tier > 1, entry.code
+        for link in entry.see:
+            command, *words = link.split()
+            assert command in ("run", "errors", "compare"), link
+            assert command != "run" or words[0] in names, link
+            assert command != "errors" or (words[0] in codes and words[0] != entry.code), link
+            assert command != "compare" or len(words) >= 2, link
+
+
+def test_the_short_list_is_what_is_met_every_day() -> None:
+    assert sorted(manual.MOST_OFTEN) == sorted(entry.code for entry in error_messages.entries() if entry.tier == 1)
+    lines = index().splitlines()
+    listed = [line.split()[1] for line in lines if line.startswith(("  error ", "  warning ", "  silent "))]
+    assert lines[0].startswith("Met every day")
+    assert tuple(listed) == manual.MOST_OFTEN
+    assert len(lines) < len(index(everything=True).splitlines()) / 3
+
+
+def test_every_day_is_covered() -> None:
+    missing = [entry.code for entry in error_messages.entries() if entry.tier == 1 and entry.code not in CODES]
+    assert missing == []
+
+
+def test_every_finding_is_in_the_index() -> None:
+    lines = index(everything=True).splitlines()
+    listed = [line.split()[1] for line in lines if line.startswith(("  error ", "  warning ", "  silent "))]
+    assert sorted(listed) == sorted(entry.code for entry in error_messages.entries())
+
+
+def test_page_of_a_code() -> None:
+    page = page_for("leaf-modified-inplace")
+    assert page.startswith("leaf-modified-inplace (error, RuntimeError)\n")
+    said = "    a leaf Variable that requires grad is being used in an in-place operation."
+    assert page.index(said) < page.index("A leaf that requires grad was changed") < page.index("\nFails\n")
+    assert "    # the leaf is made here\n    weight = torch.tensor([1.0, 2.0], requires_grad=True)\n" in page
+    assert "    weight.mul_(0.5)  # refused here\n" in page
+    assert "    tensorlens run init-leaf " in page
+    assert "    tensorlens explain your_script.py " in page
+    assert page_for("error[leaf_modified_inplace]:") == page
+
+
+@pytest.mark.parametrize(
+    "before", ["", "RuntimeError: ", 'Traceback (most recent call last):\n  File "a.py", line 3\nE: ']
+)
+def test_page_of_a_message(before: str) -> None:
+    message = "a leaf Variable that requires grad is being used in an in-place operation."
+    assert page_for(before + message) == page_for("leaf-modified-inplace")
+
+
+def test_a_code_without_a_page_says_what_is_known() -> None:
+    bare = next(entry for entry in error_messages.entries() if entry.code not in CODES and entry.patterns)
+    page = page_for(bare.code)
+    assert "No page is written" in page
+    assert bare.patterns[0] in page
+
+
+def test_a_message_with_several_pages_shows_the_specific_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    codes = ["leaf-modified-inplace", "nonleaf-grad-access"]
+    monkeypatch.setattr(error_messages, "find", lambda text: codes)
+    page = page_for("something that both say")
+    assert page.index("leaf-modified-inplace (") < page.index("nonleaf-grad-access (")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "answer"),
+    [
+        ("leaf-modified", "did you mean leaf-modified-inplace"),
+        ("qqqqqq", "tensorlens errors lists the codes"),
+        ("what has\ngone wrong", "no page for this message: what has gone wrong"),
+    ],
+)
+def test_unknown_is_one_line(wanted: str, answer: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(answer)) as error:
+        page_for(wanted)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_page_is_shown_without_marks_for_programs(code: str) -> None:
+    for shown in (page_for(code), page_markdown(manual.look_up(code))):
+        assert not re.search(r"_here\b", shown)
+    text = page_for(code)
+    assert "```" not in text
+    assert "##" not in text
+    own = set(fence(code, "Fails").splitlines()) | set(fence(code, "Fixed").splitlines())
+    example = {line.rpartition("  # ")[0].strip() or line.strip() for line in own}
+    prose = [line for line in text.splitlines() if not any(line.strip().startswith(each) for each in example if each)]
+    assert [line for line in prose if len(line) > 80 and "https://" not in line] == []
+
+
+def test_a_mistake_that_raises_nothing_does_not_fail() -> None:
+    assert "\nGoes wrong\n" in page_for("detach-shares-memory")
+    assert "\nWarns\n" in page_for("nonleaf-grad-access")
+    assert "## Goes wrong" in page_markdown(manual.look_up("detach-shares-memory"))
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ("element 0 of variables does not require grad and does not have a grad_fn", "element-does-not-require-grad"),
+        ("there are no graph nodes that require computing gradients", "element-does-not-require-grad"),
+        ("a leaf Variable that requires grad has been used in an in-place operation.", "leaf-modified-inplace"),
+        ("Can't call numpy() on Variable that requires grad.", "numpy-on-requires-grad"),
+        ("Using a target size (torch.Size([4])) that is different to the input size (torch.Size([4, 1])).",
+         "broadcast-in-loss"),
+    ],
+)  # fmt: skip
+def test_an_older_wording_finds_its_page(message: str, code: str) -> None:
+    assert page_for(message).startswith(f"{code} (")
+    assert page_for(f"RuntimeError: {message}").startswith(f"{code} (")
+
+
+def test_what_an_older_wording_means_today_is_shown_too() -> None:
+    message = "a leaf Variable that requires grad has been used in an in-place operation."
+    codes = [entry.code for entry in manual.look_up(message).entries]
+    assert codes == ["leaf-modified-inplace", "leaf-marked-dirty-in-custom-function"]
+    assert classify(message) == "leaf-marked-dirty-in-custom-function"
+
+
+TRACEBACK = """\
+train.py:9: UserWarning: The .grad attribute of a Tensor that is not a leaf Tensor is being accessed.
+Traceback (most recent call last):
+  File "train.py", line 12, in <module>
+    loss.backward()
+ValueError: first
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "train.py", line 14, in <module>
+    raise RuntimeError("grad can be implicitly created only for scalar outputs")
+"""
+
+
+@pytest.mark.parametrize(
+    ("last", "code"),
+    [
+        ("RuntimeError: Trying to backward through the graph a second time", "backward-through-freed-graph"),
+        ("[rank0]: RuntimeError: can't optimize a non-leaf Tensor", "optimize-nonleaf"),
+        ("ValueError: can't optimize\n  a non-leaf Tensor", "optimize-nonleaf"),
+    ],
+)
+def test_a_traceback_is_looked_up_by_its_last_line(last: str, code: str) -> None:
+    assert [entry.code for entry in manual.look_up(TRACEBACK + last + "\n").entries] == [code]
+
+
+def test_the_last_line_of_an_unknown_traceback_is_quoted() -> None:
+    with pytest.raises(UsageError, match=r"^no page for this message: KeyError: 'lr' \("):
+        manual.look_up(TRACEBACK + "KeyError: 'lr'\n")
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("RuntimeError: mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)", "a shape error"),
+        ("RuntimeError: The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 0",
+         "a shape error"),
+        ("RuntimeError: expected scalar type Float but found Double", "a dtype error"),
+        ("RuntimeError: Expected all tensors to be on the same device", "a device error"),
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", "a lack of memory"),
+    ],
+)  # fmt: skip
+def test_other_errors_are_said_to_be_others(message: str, kind: str) -> None:
+    for text in (message, TRACEBACK + message):
+        shown = page_for(text)
+        assert shown.startswith(f"This is not an autograd error: it is {kind}.\n")
+        assert message[:50] in shown
+
+
+def test_no_message_of_autograd_is_taken_for_another() -> None:
+    specific = [entry for entry in error_messages.entries() if entry.message and not entry.generic]
+    assert [entry.code for entry in specific if not manual.look_up(entry.message).entries] == []

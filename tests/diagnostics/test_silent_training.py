@@ -1,0 +1,622 @@
+"""Mistakes in the bookkeeping of training: found with their lines where the run shows harm, else left alone."""
+
+from __future__ import annotations
+
+import pytest
+from support.silent import Run, expect, expect_nothing, run  # noqa: F401
+
+from tensorlens.diagnostics import diagnose
+
+HARM = {
+    ("gradient-accumulates-without-zero-grad", "a loop that zeroes another optimizer"): """
+        import torch
+        net, other = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.Adam(net.parameters())
+        wrong = torch.optim.Adam(other.parameters())
+        for _ in range(2):
+            wrong.zero_grad()
+            loss = net(torch.ones(1, 2)).sum()
+            loss.backward()  # accumulated_here
+            torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+            optimizer.step()  # needed_here
+        """,
+    ("gradient-accumulates-without-zero-grad", "updates by hand"): """
+        import torch
+        w = torch.ones(2, requires_grad=True)
+        for _ in range(3):
+            (w * w).sum().backward()  # accumulated_here
+            with torch.no_grad():
+                w -= 0.1 * w.grad  # needed_here
+        """,
+    ("zero-grad-after-backward", "a helper that clears in place"): """
+        import torch
+        net = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+        def reset(module):
+            for p in module.parameters():
+                p.grad.zero_()  # cleared_here
+
+        for _ in range(2):
+            net(torch.ones(1, 2)).sum().backward()  # needed_here
+            reset(net)
+            optimizer.step()  # rejected_here
+        """,
+    ("zero-grad-after-backward", "a step before backward"): """
+        import torch
+        net = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()  # cleared_here
+            loss = net(torch.ones(1, 2)).sum()
+            optimizer.step()  # rejected_here
+            loss.backward()  # needed_here
+        """,
+    ("backward-not-called", "behind a condition"): """
+        import torch
+        net = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.Adam(net.parameters())
+        for step in range(3):
+            loss = net(torch.ones(1, 2)).sum()  # graph_built_here
+            if step > 5:
+                loss.backward()
+            optimizer.step()  # rejected_here
+        """,
+    ("backward-not-called", "for another network"): """
+        import torch
+        old, net = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.Adam(old.parameters())  # optimizer_made_here
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.ones(1, 2)).sum().backward()  # needed_here
+            optimizer.step()  # rejected_here
+        """,
+    ("zero-grad-after-backward", "parts of a batch"): """
+        import torch
+        net = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for part in range(6):
+            optimizer.zero_grad()  # cleared_here
+            (net(torch.ones(1, 2)).square().sum() / 3).backward()  # needed_here
+            if part % 3 == 2:
+                optimizer.step()  # rejected_here
+        """,
+    ("optimizer-step-not-called", "one of two, behind a condition"): """
+        import torch
+        net, other = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.Adam(net.parameters())  # optimizer_made_here
+        second = torch.optim.SGD(other.parameters(), lr=0.1)
+        for step in range(4):
+            loss = net(torch.ones(1, 2)).sum() + other(torch.ones(1, 2)).sum()
+            loss.backward()  # needed_here
+            torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+            if step > 5:
+                optimizer.step()
+            second.step()
+            optimizer.zero_grad()  # cleared_here
+            second.zero_grad()
+        """,
+    ("detached-loss-made-to-require-grad", "a loss made anew from its number"): """
+        import torch
+        net = torch.nn.Linear(2, 1)  # leaf_made_here
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            value = net(torch.ones(1, 2)).sum().item()  # graph_cut_here
+            loss = torch.tensor(value, requires_grad=True)  # replaced_here
+            loss.backward()  # needed_here
+            optimizer.step()
+        """,
+    ("branch-detached", "an encoder whose code is made anew"): """
+        import torch
+        encoder, decoder = torch.nn.Linear(3, 2), torch.nn.Linear(2, 3)  # leaf_made_here
+        optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()])  # optimizer_made_here
+        x = torch.ones(4, 3)
+        for _ in range(2):
+            code = encoder(x)
+            code = torch.stack([row.detach() for row in code])  # graph_cut_here
+            loss = (decoder(code) - x).pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()  # needed_here
+            optimizer.step()
+        """,
+    ("branch-detached", "required too late"): """
+        import torch
+        net = torch.nn.Linear(2, 2)
+        shift = torch.zeros(2)  # leaf_made_here
+        hidden = net(torch.ones(1, 2)) + shift  # graph_cut_here
+        shift.requires_grad_()
+        optimizer = torch.optim.SGD([*net.parameters(), shift], lr=0.1)  # optimizer_made_here
+        hidden.sum().backward()  # needed_here
+        optimizer.step()
+        """,
+    ("parameter-built-from-nonleaf", "a network that makes weights"): """
+        import torch
+        hyper = torch.nn.Linear(1, 2)  # leaf_made_here
+        layer = torch.nn.Linear(2, 1, bias=False)
+        layer.weight = torch.nn.Parameter(hyper(torch.ones(1, 1)))  # graph_cut_here
+        optimizer = torch.optim.SGD([*hyper.parameters(), *layer.parameters()], lr=0.1)  # optimizer_made_here
+        layer(torch.ones(1, 2)).sum().backward()  # needed_here
+        optimizer.step()
+        """,
+    ("optimizer-holds-replaced-parameter", "a head for another task"): """
+        import torch
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.trunk = torch.nn.Linear(2, 2)
+                self.head = torch.nn.Linear(2, 1)
+
+            def forward(self, x):
+                return self.head(self.trunk(x))
+
+        def widen(net):
+            new = torch.nn.Linear(2, 5)
+            net.head = new  # replaced_here
+
+        net = Net()
+        optimizer = torch.optim.Adam(net.parameters())  # optimizer_made_here
+        widen(net)
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.ones(1, 2)).sum().backward()
+            optimizer.step()  # needed_here
+            net.zero_grad()
+        """,
+    ("parameter-not-registered", "layers in a dictionary"): """
+        import torch
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.shared = torch.nn.Linear(2, 2)
+                self.heads = {"a": torch.nn.Linear(2, 1)}  # leaf_made_here
+
+            def forward(self, x):
+                return self.heads["a"](self.shared(x))
+
+        net = Net()
+        optimizer = torch.optim.Adam(net.parameters())  # optimizer_made_here
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.ones(1, 2)).sum().backward()
+            optimizer.step()  # needed_here
+        """,
+    ("frozen-parameter-still-updated", "by momentum in a group"): """
+        import torch
+        a, b = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD([*a.parameters(), *b.parameters()], lr=0.1, momentum=0.9)
+        x = torch.ones(1, 2)
+        b(a(x)).sum().backward()  # accumulated_here
+        optimizer.step()
+        for p in a.parameters():
+            p.requires_grad = False  # flag_changed_here
+        optimizer.zero_grad(set_to_none=False)
+        b(a(x)).sum().backward()
+        optimizer.step()  # needed_here
+        """,
+    ("frozen-parameter-still-updated", "by weight decay, with a gradient set by hand"): """
+        import torch
+        a, b = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.AdamW([*a.parameters(), *b.parameters()], lr=0.1, weight_decay=0.5)
+        for p in a.parameters():
+            p.grad = torch.zeros_like(p)  # accumulated_here
+            p.requires_grad_(False)  # flag_changed_here
+        b(a(torch.ones(1, 2))).sum().backward()
+        optimizer.step()  # needed_here
+        """,
+    ("branch-detached", "through a constant to NumPy and back"): """
+        import torch
+        encoder, decoder = torch.nn.Linear(4, 4), torch.nn.Linear(2, 1)  # leaf_made_here
+        optimizer = torch.optim.SGD([*encoder.parameters(), *decoder.parameters()], lr=0.1)  # optimizer_made_here
+        for step in range(2):
+            code = torch.relu(encoder(torch.ones(3, 4)))
+            array = code.detach().numpy()  # graph_cut_here
+            pooled = (array[:, :2] + array[:, 2:]) / 2
+            loss = decoder(torch.from_numpy(pooled)).square().sum()
+            loss.backward()  # needed_here
+            optimizer.step()
+            optimizer.zero_grad()
+        """,
+    ("branch-detached", "its values logged, and not in the loss"): """
+        import torch
+        trunk, head = torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)  # leaf_made_here
+        optimizer = torch.optim.SGD([*trunk.parameters(), *head.parameters()], lr=0.1)  # optimizer_made_here
+        for step in range(2):
+            h = trunk(torch.ones(3, 4))
+            extra = head(h).sigmoid()  # graph_cut_here
+            print(extra.detach().numpy().mean())
+            h.square().sum().backward()  # needed_here
+            optimizer.step()
+            optimizer.zero_grad()
+        """,
+    ("detached-loss-made-to-require-grad", "a loss made under no_grad"): """
+        import torch
+        net = torch.nn.Linear(2, 1)  # leaf_made_here
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        with torch.no_grad():  # grad_mode_off_here
+            loss = net(torch.ones(1, 2)).sum()  # graph_cut_here
+        loss.requires_grad = True  # replaced_here
+        loss.backward()  # needed_here
+        """,
+    ("update-rebinds-loop-variable", "a missing underscore"): """
+        import torch
+        params = [torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)]  # leaf_made_here
+        (params[0] * params[1]).sum().backward()
+        with torch.no_grad():
+            for p in params:
+                p = p.sub(0.1 * p.grad)  # replaced_here
+        """,
+    ("update-rebinds-loop-variable", "an update of a detached tensor"): """
+        import torch
+        w, b = torch.ones(2, requires_grad=True), torch.ones(1, requires_grad=True)  # leaf_made_here
+        for step in range(2):
+            (w * b).sum().backward()
+            for p in (w, b):
+                p = p.detach() - 0.1 * p.grad  # replaced_here
+            w.grad = b.grad = None
+        """,
+    ("update-rebinds-loop-variable", "gradients that were asked for"): """
+        import torch
+        params = dict(w=torch.ones(2, requires_grad=True), b=torch.ones(1, requires_grad=True))  # leaf_made_here
+        for step in range(2):
+            loss = (params["w"] * params["b"]).sum()
+            for p, g in zip(params.values(), torch.autograd.grad(loss, list(params.values()))):
+                p = p - 0.1 * g  # replaced_here
+        """,
+    ("update-rebinds-loop-variable", "an average that goes nowhere"): """
+        import copy, torch
+        student = torch.nn.Linear(2, 1)
+        teacher = copy.deepcopy(student)  # leaf_made_here
+        optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
+        for step in range(2):
+            loss = (student(torch.ones(1, 2)) - teacher(torch.ones(1, 2)).detach() - 1).square().sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            for t, s in zip(teacher.parameters(), student.parameters()):
+                t = t * 0.9 + s * 0.1  # replaced_here
+        """,
+    ("branch-detached", "values that leave torch"): """
+        import torch
+        policy, value = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)  # leaf_made_here
+        optimizer = torch.optim.SGD([*policy.parameters(), *value.parameters()], lr=0.1)  # optimizer_made_here
+        for step in range(2):
+            baseline = value(torch.ones(1, 2)).item()  # graph_cut_here
+            loss = (policy(torch.ones(1, 2)) - baseline).square().sum()
+            optimizer.zero_grad()
+            loss.backward()  # needed_here
+            optimizer.step()
+        """,
+    ("branch-detached", "a loss that is not added"): """
+        import torch
+        main, other = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)  # leaf_made_here
+        optimizer = torch.optim.SGD([*main.parameters(), *other.parameters()], lr=0.1)  # optimizer_made_here
+        for step in range(2):
+            extra = other(torch.ones(1, 2)).square().sum()  # graph_cut_here
+            loss = main(torch.ones(1, 2)).square().sum()
+            optimizer.zero_grad()
+            loss.backward()  # needed_here
+            optimizer.step()
+        """,
+}
+
+HARMLESS = {
+    "a network run for what a hook takes, assigned to an underscore": """
+        import torch
+        from torch import nn
+        torch.manual_seed(0)
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.trunk, self.head = nn.Linear(4, 4), nn.Linear(4, 2)
+            def forward(self, x):
+                return self.head(self.trunk(x).tanh())
+        net, taken = Net(), []
+        net.trunk.register_forward_hook(lambda module, args, output: taken.append(output))
+        optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
+        for step in range(2):
+            x = torch.randn(8, 4)
+            _ = net(x)
+            loss = taken.pop().square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """,
+    "a network run for what a hook takes, a statement of its own": """
+        import torch
+        from torch import nn
+        torch.manual_seed(0)
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.trunk, self.head = nn.Linear(4, 4), nn.Linear(4, 2)
+            def forward(self, x):
+                return self.head(self.trunk(x).tanh())
+        net, taken = Net(), []
+        net.trunk.register_forward_hook(lambda module, args, output: taken.append(output))
+        optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
+        for step in range(2):
+            x = torch.randn(8, 4)
+            net(x)
+            loss = taken.pop().square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """,
+    "a network run for what a hook takes, assigned to a name that nothing reads": """
+        import torch
+        from torch import nn
+        torch.manual_seed(0)
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.trunk, self.head = nn.Linear(4, 4), nn.Linear(4, 2)
+            def forward(self, x):
+                return self.head(self.trunk(x).tanh())
+        net, taken = Net(), []
+        net.trunk.register_forward_hook(lambda module, args, output: taken.append(output))
+        optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
+        for step in range(2):
+            x = torch.randn(8, 4)
+            result = net(x)
+            loss = taken.pop().square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """,
+    "an average that is loaded": """
+        import copy, torch
+        student = torch.nn.Linear(2, 1)
+        teacher = copy.deepcopy(student)
+        optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
+        for step in range(2):
+            optimizer.zero_grad()
+            (student(torch.ones(1, 2)) - teacher(torch.ones(1, 2)).detach() - 1).square().sum().backward()
+            optimizer.step()
+            average = {}
+            for (name, t), s in zip(teacher.named_parameters(), student.parameters()):
+                t = t * 0.9 + s * 0.1
+                average[name] = t
+            teacher.load_state_dict(average)
+        """,
+    "a gradient thrown away on purpose": """
+        import torch
+        net = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for step in range(3):
+            optimizer.zero_grad()
+            net(torch.ones(1, 2)).sum().backward()
+            if step == 1:
+                optimizer.zero_grad()
+                continue
+            optimizer.step()
+        """,
+    "a learning-rate schedule without training": """
+        import torch
+        optimizer = torch.optim.SGD(torch.nn.Linear(2, 1).parameters(), lr=0.1)
+        schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
+        for _ in range(3):
+            optimizer.step()
+            schedule.step()
+        """,
+    "only the head is trained": """
+        import torch
+        trunk, head = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            head(trunk(torch.ones(1, 2))).sum().backward()
+            optimizer.step()
+        """,
+    "gradients that decay": """
+        import torch
+        w = torch.ones(2, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        for _ in range(3):
+            (w * w).sum().backward()
+            optimizer.step()
+            w.grad.mul_(0.5)
+        """,
+    "a teacher hidden in a list": """
+        import torch
+
+        class Student(torch.nn.Module):
+            def __init__(self, teacher):
+                super().__init__()
+                self.layer = torch.nn.Linear(2, 2)
+                self.teacher = [teacher]
+
+            def forward(self, x):
+                with torch.no_grad():
+                    goal = self.teacher[0](x)
+                return (self.layer(x) - goal).pow(2).mean()
+
+        student = Student(torch.nn.Linear(2, 2))
+        optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            student(torch.ones(1, 2)).backward()
+            optimizer.step()
+        """,
+    "steps that are looked at and not taken": """
+        import torch
+        w = torch.ones(2, requires_grad=True)
+        for rate in (0.1, 0.2):
+            (g,) = torch.autograd.grad((w * w).sum(), [w])
+            tried = w - rate * g
+            print((tried * tried).sum().item())
+        """,
+    "adapted weights whose last step nothing uses": """
+        import torch
+        w = torch.ones(2, requires_grad=True)
+        fast = w
+        for step in range(2):
+            (g,) = torch.autograd.grad((fast * fast).sum(), [fast], create_graph=True)
+            fast = fast - 0.1 * g
+        """,
+    "a rest of a batch that is left out": """
+        import torch
+        net = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for epoch in range(3):
+            optimizer.zero_grad()
+            for part in range(8):
+                (net(torch.ones(1, 2)).square().sum() / 3).backward()
+                if part % 3 == 2:
+                    optimizer.step()
+                    optimizer.zero_grad()
+        """,
+    "one helper for two losses": """
+        import torch
+        maker, critic = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+        first = torch.optim.SGD(maker.parameters(), lr=0.1)
+        second = torch.optim.SGD(critic.parameters(), lr=0.1)
+
+        def improve(loss, optimizer):
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+        for step in range(4):
+            made = maker(torch.ones(1, 2))
+            improve(critic(made).sum(), first)
+            improve((critic(made.detach()) - critic(torch.ones(1, 2))).sum(), second)
+        """,
+    "the gradient of each task, kept": """
+        import torch
+        net = torch.nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for step in range(3):
+            kept = []
+            for loss in net(torch.ones(1, 2)).square().unbind(1):
+                optimizer.zero_grad()
+                loss.sum().backward(retain_graph=True)
+                kept.append([p.grad.clone() for p in net.parameters()])
+            for p, *parts in zip(net.parameters(), *kept):
+                p.grad = torch.stack(parts).mean(0)
+            optimizer.step()
+        """,
+    "a line search": """
+        import torch
+        net = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.LBFGS(net.parameters(), max_iter=6, line_search_fn="strong_wolfe")
+
+        def closure():
+            optimizer.zero_grad()
+            loss = (net(torch.tensor([[1.0, 2.0], [0.5, -1.0]])) - 1).pow(4).sum()
+            loss.backward()
+            return loss
+
+        for _ in range(3):
+            optimizer.step(closure)
+        """,
+    "gradients that are looked at": """
+        import torch
+        net = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for sample in torch.eye(2).repeat(3, 1):
+            optimizer.zero_grad()
+            net(sample).square().sum().backward()
+            print(sum(p.grad.norm().item() for p in net.parameters()) >= 0)
+        """,
+    "an optimizer that only clears": """
+        import torch
+        w = torch.ones(2, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        for _ in range(4):
+            optimizer.zero_grad()
+            w.square().sum().backward()
+            with torch.no_grad():
+                w -= 0.1 * w.grad.sign()
+        """,
+    "an optimizer inside another": """
+        import torch
+
+        class Twice(torch.optim.Optimizer):
+            def __init__(self, inner):
+                super().__init__(inner.param_groups, {})
+                self.inner = inner
+
+            def move(self):
+                self.inner.step()
+                self.inner.step()
+
+        w = torch.ones(2, requires_grad=True)
+        optimizer = Twice(torch.optim.SGD([w], lr=0.1))
+        for _ in range(4):
+            optimizer.zero_grad()
+            w.square().sum().backward()
+            optimizer.move()
+        """,
+    "backward handed on as a function": """
+        import torch
+        w = torch.ones(2, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        for _ in range(2):
+            go = (w * w).sum().backward
+            optimizer.zero_grad()
+            go()
+            optimizer.step()
+        """,
+}
+
+
+@pytest.mark.parametrize(("code", "text"), [(code, text) for (code, _), text in HARM.items()], ids=map(" ".join, HARM))
+def test_harm_is_found(code: str, text: str, run: Run) -> None:  # noqa: F811
+    expect(run, code, text)
+
+
+@pytest.mark.parametrize("text", HARMLESS.values(), ids=HARMLESS)
+def test_what_may_be_meant_is_left_alone(text: str, run: Run) -> None:  # noqa: F811
+    expect_nothing(run, text)
+
+
+def test_what_was_computed_without_a_record_is_told_once(run: Run) -> None:  # noqa: F811
+    _, trace = run(
+        """
+        import torch
+        encoder, head = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.Adam([*encoder.parameters(), *head.parameters()])
+        for step in range(2):
+            with torch.no_grad():
+                code = encoder(torch.ones(1, 2))
+            optimizer.zero_grad()
+            head(code).square().sum().backward()
+            optimizer.step()
+        """
+    )
+    (found,) = diagnose(trace)
+    assert (found.code, found.severity) == ("branch-detached", "warning")
+
+
+def test_a_parameter_that_nothing_was_computed_from_is_a_note(run: Run) -> None:  # noqa: F811
+    trace = expect_nothing(
+        run,
+        """
+        import torch
+        used, unused = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.Adam([*used.parameters(), *unused.parameters()])
+        for step in range(2):
+            optimizer.zero_grad()
+            used(torch.ones(1, 2)).square().sum().backward()
+            optimizer.step()
+        """,
+    )
+    (note,) = diagnose(trace)
+    assert (note.code, note.severity) == ("branch-detached", "note")
+    assert note.title == "no gradient ever came to `unused.weight` and `unused.bias`: nothing was computed from it"
+    assert {(label.role, label.span.line) for label in note.labels} == {
+        ("leaf_made_here", 2),
+        ("optimizer_made_here", 3),
+        ("needed_here", 7),
+    }
+
+
+def test_what_a_network_returns_and_nobody_adds_to_the_loss_is_found_where_it_is_read(run: Run) -> None:  # noqa: F811
+    text = next(text for name, text in HARMLESS.items() if name.endswith("assigned to a name that nothing reads"))
+    _, trace = run(text.replace("optimizer.step()", "optimizer.step(); print(result.shape)"))
+    assert [(d.code, d.severity) for d in diagnose(trace)] == [("branch-detached", "warning")]
+    _, trace = run(text)
+    assert [(d.code, d.severity) for d in diagnose(trace)] == [("branch-detached", "note")]

@@ -1,0 +1,11 @@
+"""Where the tests find the files that they read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+TESTS = Path(__file__).parent.parent
+ROOT = TESTS.parent
+DOCS = ROOT / "docs"
+PROGRAMS = TESTS / "programs"
+DATA = TESTS / "data"

@@ -1,0 +1,64 @@
+"""Programs as text, for the detectors of silent mistakes: what is found in them, and on which lines."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from support.warm import Ran, Warm
+from tensorlens.diagnostics import diagnose
+from tensorlens.records.invariants import check
+from tensorlens.records.model import Diagnostic, Trace
+
+Run = Callable[[str], tuple[Ran, Trace]]
+Lines = dict[str, list[int]]
+
+
+@pytest.fixture(scope="module")
+def run(warm: Warm, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Runs a program under the lens, and plainly as well: it must do the same."""
+    folder = tmp_path_factory.mktemp("programs")
+
+    def traced(text: str) -> tuple[Ran, Trace]:
+        script = Path(folder) / "program.py"
+        script.write_text(textwrap.dedent(text).lstrip("\n"))
+        ran, trace = warm.traced(script)
+        assert ran == warm.plain(script)
+        assert check(trace) == []
+        return ran, trace
+
+    return traced
+
+
+def warnings(trace: Trace) -> list[Diagnostic]:
+    return [diagnostic for diagnostic in diagnose(trace) if diagnostic.severity == "warning"]
+
+
+def expect(run: Run, code: str, text: str) -> Diagnostic:
+    """The one warning of a program, which must be `code` on exactly the lines whose comments name its roles."""
+    ran, trace = run(text)
+    assert ran.returncode == 0, ran.stderr
+    (found,) = warnings(trace)
+    assert found.code == code
+    marked: Lines = {}
+    for number, line in enumerate(textwrap.dedent(text).lstrip("\n").splitlines(), start=1):
+        match = re.search(r"# (\w+_here(?:, \w+_here)*)$", line)
+        for role in match[1].split(", ") if match else ():
+            marked.setdefault(role, []).append(number)
+    labelled: Lines = {}
+    for label in found.labels:
+        labelled.setdefault(label.role, []).append(label.span.line)
+    assert {role: sorted(set(lines)) for role, lines in labelled.items()} == marked
+    return found
+
+
+def expect_nothing(run: Run, text: str) -> Trace:
+    """The trace of a program that does no harm and is left in peace."""
+    ran, trace = run(text)
+    assert ran.returncode == 0, ran.stderr
+    assert warnings(trace) == []
+    return trace

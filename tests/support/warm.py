@@ -1,0 +1,105 @@
+"""Real runs of scripts, in forks of one process that has imported torch already (see `support/zygote.py`)."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from tensorlens.journal.reader import Reader
+from tensorlens.journal.rows import unpack
+from tensorlens.records.model import Script, Trace
+from tensorlens.records.reference import attach
+
+_ZYGOTE = Path(__file__).with_name("zygote.py")
+_FRAME = r'  File "[^"]*zygote\.py"'
+_VARYING = re.compile(
+    r"(?<=0x)[0-9a-f]+"
+    r"|Previous line repeated \d+ more times"  # a few less: frames of the lens are on the stack too
+    rf'|  File "<string>", line 1, in <module>\n(?={_FRAME})|{_FRAME}.*\n.*\n'  # what runs the script here
+)
+
+
+@dataclass(frozen=True)
+class Ran:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def comparable(ran: Ran) -> tuple[int, str, str]:
+    """What a run came to, less what differs from run to run."""
+    return ran.returncode, _VARYING.sub("", ran.stdout), _VARYING.sub("", ran.stderr)
+
+
+class Warm:
+    """A context manager: the process is started on entering and ended on leaving."""
+
+    def __enter__(self) -> Warm:
+        command = [sys.executable, str(_ZYGOTE)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(10)
+        self._process.stdout.close()
+
+    def plain(self, script: Path) -> Ran:
+        """The script as plain python runs it."""
+        return self._ask(script, None)
+
+    def traced(self, script: Path) -> tuple[Ran, Trace]:
+        """The script under the tracer, its claims checked."""
+        ran, reader = self.read(script, {})
+        return ran, reader.trace()
+
+    def compared(self, script: Path) -> tuple[Ran, Trace]:
+        """The script under the tracer with `--reference`."""
+        (ran, first), (_, second) = self.twice(script)
+        attach(first, second)
+        return ran, first.trace()
+
+    def twice(self, script: Path) -> tuple[tuple[Ran, Reader], tuple[Ran, Reader]]:
+        """The two runs of `--reference`."""
+        config: dict[str, object] = {"seed": 7, "hash_seed": False}
+        return self.read(script, config | {"copies": False}), self.read(script, config | {"copies": True})
+
+    def journal(self, script: Path) -> bytes:
+        """What the tracer writes while the script runs."""
+        with tempfile.NamedTemporaryFile(prefix="journal-") as journal:
+            self._ask(script, journal.name)
+            return journal.read()
+
+    def read(self, script: Path, comparison: dict[str, object]) -> tuple[Ran, Reader]:
+        """The script under the tracer as the configuration of `--reference` says."""
+        with tempfile.NamedTemporaryFile(prefix="journal-") as journal:
+            ran = self._ask(script, journal.name, comparison)
+            reader = Reader(Script(str(script), (), str(script.parent), "killed", None, None))
+            reader.read(unpack(journal))
+        return ran, reader
+
+    def _ask(self, script: Path, journal: str | None, comparison: dict[str, object] | None = None) -> Ran:
+        request = {
+            "script": str(script),
+            "argv": [],
+            "cwd": str(script.parent),
+            "lens": journal is not None,
+            "claims": journal is not None,
+            "journal": journal,
+            "comparison": comparison or {},
+        }
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        return Ran(**json.loads(self._process.stdout.readline()))

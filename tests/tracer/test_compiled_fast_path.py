@@ -1,0 +1,375 @@
+"""The compiled short way writes the rows that the one in Python writes, call by call
+(`tensorlens/tracer/recording/_fast_path.c`)."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+import torch
+from support.daily import one_in
+from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
+from torch.testing._internal.common_methods_invocations import op_db
+from unchanged.operations import samples
+
+from tensorlens.tracer.recording import compiled
+from tensorlens.tracer.recording.recorder import Recorder
+
+ShortWay = compiled.ShortWay
+pytestmark = pytest.mark.skipif(ShortWay is None, reason="not built from this source: python hatch_build.py")
+
+EVERYDAY = 60  # one operation of so many is tried every day, the others by `make unchanged`
+
+
+def rows_of(program: Callable[[], object], short_way: Any, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What is recorded of a program, in a thread of its own: there the sequence numbers start anew."""
+    rows: list[Any] = []
+    raised: list[BaseException] = []
+    monkeypatch.setattr(compiled, "ShortWay", short_way)
+
+    def run() -> None:
+        torch.manual_seed(0)
+        recorder = Recorder((__file__,))
+        try:
+            with recorder:
+                program()
+        except BaseException as error:  # pytest would not see it in another thread
+            raised.append(error)
+        recorder.close()
+        rows.extend(recorder.rows)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if raised:
+        raise raised[0]
+    return rows
+
+
+def assert_same_rows(program: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = rows_of(program, None, monkeypatch)
+    assert expected
+    assert rows_of(program, ShortWay, monkeypatch) == expected
+
+
+# --- programs -------------------------------------------------------------------------------------------------------
+
+
+def arithmetic() -> None:
+    x, y = torch.ones(4, requires_grad=True), torch.arange(4)
+    for _ in range(3):
+        z = ((x * 2).sin() - y) / 3
+        z.sum().backward()
+    y.float().exp()
+
+
+def writes() -> None:
+    x = torch.ones(2, 3, requires_grad=True)
+    for _ in range(3):
+        y = x * 2
+        y.add_(1).mul_(y)
+        y[0] = 5
+        y[0].zero_()
+        y.t().relu_()
+        torch.add(x, 1, out=torch.empty(2, 3).requires_grad_(False)) if not x.requires_grad else None
+
+
+def views() -> None:
+    x = torch.arange(6.0).requires_grad_()
+    for _ in range(3):
+        a = x.view(2, 3)
+        a.t()[0].unsqueeze(-1).expand(2, 4)
+        a.detach().view(-1)
+        (x * 1).view(3, 2).transpose(0, 1).add_(1)
+        torch.empty(0).view(0, 1)
+
+
+def lists_and_names() -> None:
+    x, y = torch.ones(2), torch.ones(2, requires_grad=True)
+    for _ in range(3):
+        torch.cat([x, y])
+        torch.stack((x, y), dim=0)
+        torch.sum(input=y, dim=0)
+        torch.where(x > 0, y, x)
+        torch.einsum("i,i->", x, y)
+        x.split(1)
+        torch.max(y, dim=0)
+        torch.cat([torch.ones(1) for _ in range(40)])
+        torch.nested.nested_tensor([x, x])
+
+
+def functions_of_the_network_kind() -> None:
+    model = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.ReLU(inplace=True))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        F.mse_loss(model(torch.randn(2, 1, 4, 4)), torch.zeros(2, 2, 2, 2)).backward()
+        optimizer.step()
+
+
+def modes() -> None:
+    x = torch.ones(3, requires_grad=True)
+    for _ in range(3):
+        with torch.no_grad():
+            x.exp()
+            x.mul_(1)
+        with torch.inference_mode():
+            y = x * 2
+            y.view(3, 1).add_(1)
+            torch.zeros(2)
+        with torch.enable_grad():
+            x.log().sqrt()
+        torch.where(x > 5, x / 0, x)
+        x.bool().any().item()
+        x.tolist() if not x.requires_grad else x.detach().tolist()
+
+
+def refusals() -> None:
+    x = torch.ones(3, requires_grad=True)
+    for _ in range(3):
+        for attempt in (lambda: x.add_(1), lambda: x.view(2, 2), lambda: x.matmul(torch.ones(4)), x.numpy):
+            with pytest.raises((RuntimeError, ValueError)):
+                attempt()
+        with pytest.raises(TypeError):
+            torch.add(x, "one")  # type: ignore[call-overload]
+
+
+class Scaled(torch.Tensor):
+    """A subclass that does nothing of its own."""
+
+
+class Passing(TorchFunctionMode):
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+def subclasses_and_other_modes() -> None:
+    x, y = torch.ones(2).as_subclass(Scaled), torch.ones(2, requires_grad=True)
+    for _ in range(3):
+        (x * 2).sin()
+        (x * y).add_(y)
+        with Passing():
+            (y * 2).cos()
+
+
+def what_is_kept_in_odd_places() -> None:
+    x = torch.ones(4, requires_grad=True)
+    kept = []
+    for n in range(2_000):
+        y = x * n
+        if n % 7 == 0:
+            kept.append(y)
+    torch.autograd.grad(sum(kept).sum(), x)  # type: ignore[union-attr]
+
+
+def sparse_complex_quantized() -> None:
+    x = torch.eye(3).to_sparse().requires_grad_()
+    c = torch.ones(2, dtype=torch.complex64, requires_grad=True)
+    q = torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8)
+    for _ in range(3):
+        torch.sparse.sum(x * 2)
+        c.conj().real.view(2, 1)
+        q.dequantize() + 1
+        torch.empty(2, device="meta") * 2
+
+
+PROGRAMS = [
+    arithmetic,
+    writes,
+    views,
+    lists_and_names,
+    functions_of_the_network_kind,
+    modes,
+    refusals,
+    subclasses_and_other_modes,
+    what_is_kept_in_odd_places,
+    sparse_complex_quantized,
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_programs_leave_the_same_rows(program: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert_same_rows(program, monkeypatch)
+
+
+SAMPLED = one_in(EVERYDAY, op_db)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("op", SAMPLED, ids=lambda op: f"{op.name}-{op.variant_test_name}")
+def test_operations_leave_the_same_rows(op: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    dtype = next((dtype for dtype in (torch.float64, torch.int64) if dtype in op.supported_dtypes("cpu")), None)
+    if dtype is None:
+        pytest.skip("no dtype of those that are tried")
+    functions = [f for f in (op.op, op.method_variant, op.inplace_variant) if f is not None]
+
+    def program(short_way: Any) -> list[Any]:
+        made = samples(op, dtype, 3)
+        return rows_of(lambda: attempt(functions, made), short_way, monkeypatch)
+
+    program(None)  # some functions do more the first time
+    assert program(ShortWay) == program(None)
+
+
+def attempt(functions: list[Any], made: list[Any]) -> None:
+    for sample in made:
+        for function in functions:
+            for _ in range(3):  # from the second time on there is a plan
+                with suppress(Exception):
+                    function(sample.input, *sample.args, **sample.kwargs)
+
+
+# --- the object itself ----------------------------------------------------------------------------------------------
+
+
+def test_one_that_was_built_from_another_source_is_not_used() -> None:
+    code = (
+        "from tensorlens.tracer.recording import _fast_path; _fast_path.SOURCE = 'another'\n"
+        "from tensorlens.tracer import compiled; print(compiled.ShortWay)"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert ended.stdout == "None\n"
+
+
+def test_it_leaves_no_cycle_and_no_recorder_behind() -> None:
+    recorder = Recorder()
+    with recorder:
+        torch.ones(2).exp()
+    recorder.close()
+    gone = weakref.ref(recorder)
+    del recorder
+    gc.collect()
+    assert gone() is None
+
+
+def test_no_reference_is_lost_or_kept() -> None:
+    recorder = Recorder((__file__,))
+    x, y = torch.ones(3, requires_grad=True), torch.ones(3)
+    several = [x, y]
+    watched = (x, y, several, torch.Tensor.mul, torch.Tensor, None, True)
+
+    def calls() -> None:
+        for _ in range(200):
+            (x * y).view(3, 1)
+            torch.cat(several, dim=0)
+            F.linear(x, torch.ones(3, 3))
+            y.add_(1)
+            with pytest.raises(RuntimeError):
+                x.add_(1)
+
+    with recorder:
+        calls()
+        recorder.rows.clear()
+        gc.collect()
+        before = [sys.getrefcount(value) for value in watched]
+        calls()
+        recorder.rows.clear()
+        gc.collect()
+        after = [sys.getrefcount(value) for value in watched]
+    recorder.close()
+    assert all(abs(now - then) < 50 for now, then in zip(after, before, strict=True)), (before, after)
+
+
+def test_an_exception_of_ours_in_noting_a_refusal_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C may come while an exception is being noted."""
+
+    def interrupted(self: Any, *args: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Recorder, "refuse", interrupted)
+    recorder = Recorder()
+    x = torch.ones(1, requires_grad=True)
+    with recorder:
+        (x * 2).add_(1)  # from now on `add_` is known
+        with pytest.raises(KeyboardInterrupt):
+            x.add_(1)
+    recorder.close()
+
+
+class Answering(TorchFunctionMode):
+    """A mode that the recorder is put on top of: it is asked what the recorder asks."""
+
+    def __init__(self, question: str, answer: Callable[[], object]) -> None:
+        super().__init__()
+        self.question = getattr(torch.Tensor, question).__get__
+        self.answer = answer
+        self.active = False
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if self.active and func == self.question:
+            return self.answer()
+        return func(*args, **(kwargs or {}))
+
+
+def computed_under(mode: Answering) -> list[Any]:
+    """What calls of every kind come to when `mode` answers, the plans being there already and not yet."""
+    recorder, results = Recorder((__file__,)), []
+    with mode, recorder:
+        x, y = torch.ones(2, requires_grad=True), torch.zeros(2)
+        for mode.active in (False, True, False, True):
+            results += [x * 2, y.add_(1), y.view(2, 1), (x * 1).view(2, 1), (x * 3).mul_(2), torch.cat([x, y])]
+            results += [F.relu(x), torch.add(input=x, other=y), x.sum(dim=0)]
+        mode.active = False
+    recorder.close()
+    assert recorder.rows
+    return [tensor.tolist() for tensor in results]
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+ANSWERS: list[Callable[[], object]] = [lambda: None, lambda: "x", lambda: 2**100, lambda: -1, object, lambda: int("no")]
+QUESTIONS = ["_version", "_base", "requires_grad", "is_leaf", "retains_grad", "shape", "dtype", "device"]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_strange_answer_changes_nothing_for_the_program(question: str) -> None:
+    usual = computed_under(Answering(question, object))
+    for answer in ANSWERS:
+        assert computed_under(Answering(question, answer)) == usual
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_an_interrupted_question_interrupts_the_program(question: str) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        computed_under(Answering(question, interrupt))
+
+
+def test_a_list_may_be_emptied_while_it_is_read() -> None:
+    items: list[torch.Tensor] = []
+
+    def empty() -> int:
+        items.clear()
+        return 0
+
+    mode, recorder = Answering("_version", empty), Recorder((__file__,))
+    with mode, recorder:
+        for mode.active in (False, True) * 50:
+            items[:] = [torch.ones(1000) * n for n in range(3)]  # nothing else holds them
+            with suppress(ValueError):  # there is nothing to put together
+                torch.cat(items)
+        mode.active = False
+    recorder.close()
+    assert not items
+
+
+def test_the_lens_does_without_it() -> None:
+    code = (
+        "from tensorlens.tracer import compiled, recorder\n"
+        "print(compiled.ShortWay, type(recorder.Recorder().__torch_function__))"
+    )
+    environment = os.environ | {"TENSORLENS_PURE_PYTHON": "1"}
+    run = [sys.executable, "-c", code]
+    ended = subprocess.run(run, env=environment, capture_output=True, text=True, check=True, timeout=120)
+    assert ended.stdout == "None <class 'method'>\n"

@@ -1,0 +1,76 @@
+"""What the short way takes for granted of functions (`ops.way_of`), checked with PyTorch's own sample inputs."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+import pytest
+import torch
+from support.daily import one_in
+from torch.testing._internal.common_methods_invocations import op_db
+
+from tensorlens.tracer.recording.ops import SIMPLE, VIEW, way_of
+
+SAMPLES = 2
+KINDS = (torch.float64, torch.int64)
+
+
+def functions(op: Any) -> list[Any]:
+    found = [op.op, getattr(torch.Tensor, op.name, None), *op.aliases]
+    return [function for function in found if callable(function) and way_of(function) in (SIMPLE, VIEW)]
+
+
+def samples(op: Any) -> list[tuple[torch.Tensor, tuple[Any, ...], dict[str, Any]]]:
+    found = []
+    for dtype in KINDS:
+        if dtype in op.supported_dtypes("cpu"):
+            grad = op.supports_autograd and dtype is not torch.int64
+            taken = islice(op.sample_inputs("cpu", dtype, requires_grad=grad), SAMPLES)
+            found += [(sample.input, sample.args, sample.kwargs) for sample in taken]
+            if not op.supports_autograd and dtype is not torch.int64:  # their node, if there is one, only raises
+                found = [(_requiring_grad(value), args, kwargs) for value, args, kwargs in found]
+    return [sample for sample in found if type(sample[0]) is torch.Tensor]
+
+
+def _requiring_grad(value: Any) -> Any:
+    return value.detach().requires_grad_() if type(value) is torch.Tensor else value
+
+
+SHORT = [op for op in op_db if functions(op)]
+EVERYDAY = 8  # one of so many is checked every day, the others by `make unchanged`
+CASES = one_in(EVERYDAY, SHORT)
+
+
+def test_many_functions_go_the_short_way() -> None:
+    ways = [way_of(function) for op in SHORT for function in functions(op)]
+    assert ways.count(SIMPLE) > 200
+    assert ways.count(VIEW) > 10
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("op", CASES, ids=lambda op: f"{op.name}-{op.variant_test_name}")
+def test_what_the_short_way_does_not_ask_is_so(op: Any) -> None:
+    for function in functions(op):
+        for tensor, args, kwargs in samples(op):
+            first = torch._C._autograd._get_sequence_nr()
+            try:
+                result = function(tensor, *args, **kwargs)
+            except (RuntimeError, TypeError, NotImplementedError):  # some inputs are for the other overloads
+                continue
+            drawn = torch._C._autograd._get_sequence_nr() - first
+            if type(result) is not torch.Tensor or result.layout is not torch.strided:
+                continue
+            assert result.requires_grad == bool(drawn)
+            if drawn == 1:
+                assert result.grad_fn is not None
+                assert result.grad_fn._sequence_nr() == first
+            if way_of(function) == VIEW:
+                assert result._base is (tensor if tensor._base is None else tensor._base)
+                assert result._version == tensor._version
+            else:
+                assert result._base is None
+                assert result._version == 0
+                given = [value for value in (tensor, *args) if isinstance(value, torch.Tensor)]
+                storages = {value.untyped_storage().data_ptr() for value in given if value.numel()}
+                assert not result.numel() or result.untyped_storage().data_ptr() not in storages

@@ -1,0 +1,539 @@
+"""An error of ours reaches no program: the report has a gap instead."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from support.daily import one_in
+from support.folders import DATA
+from support.warm import Warm
+
+import tensorlens
+from tensorlens.records.invariants import check
+from tensorlens.records.model import Gap
+from tensorlens.records.reference import Reference, attach
+from tensorlens.runner.launch import RunOptions, Target, run_script
+from tensorlens.tracer.isolation import guard
+from tensorlens.tracer.patches import table
+
+PROGRAM, COMPARED, CLAIMED = DATA / "entrances.py", DATA / "compared.py", DATA / "claimed.py"
+BROKEN = """\
+import importlib
+owner = importlib.import_module("tensorlens.tracer." + {module!r})
+*parts, name = {name!r}.split(".")
+for part in parts:
+    owner = getattr(owner, part)
+
+
+def broken(*args, **kwargs):
+    raise LookupError("ours")
+
+
+setattr(owner, name, broken)
+"""
+"""What a program starts with in which something of ours doesn't work; without the lens it is in nobody's way."""
+
+INNER = """
+    autopsy.nodes_of
+    backward._changes backward._gradients backward.autopsy backward.note_leftovers backward.singular_nodes
+    callbacks.Callbacks.add callbacks.Callbacks.applied callbacks.Callbacks.module callbacks.Callbacks.of_method
+    callbacks.Callbacks.register callbacks.Callbacks.run callbacks.Callbacks.watch callbacks._versions
+    callbacks.Run callbacks.Watch
+    frames.Sites.known frames.Sites.stack
+    functions.Functions.of
+    guards.Guards.add guards.Guards.is_any_changed
+    handlers._array handlers._differ handlers._note_statistics handlers._note_switch handlers.note_mode
+    hot.Hot.find_plan hot.Hot.met hot.Hot.ordinary
+    identity.Identity.add identity.Identity.meet identity.Identity.moved
+    invisible._note invisible._put_filter_first
+    leftovers.Attributes.note
+    module_hooks._note_hooked module_hooks._watched_list
+    ops.way_of
+    outside.Outside._add_function outside.Outside.differences
+    owners.Assignments.note
+    packed.version_of
+    patches.note_mode
+    recomputed._sample
+    recorder.Recorder._record recorder.Recorder._write_failure recorder.Recorder.accesses
+    recorder.Recorder.note_alias recorder.Recorder.note_ending recorder.Recorder.state
+    recorder.gather
+    regions._Repeated.noted regions._note regions._transform_called
+    run.write_end
+    steps.Steps.begin steps.Steps.dropped steps.Steps.end
+    storages.caller
+    training.Training._note_step training.Training._write_step training.Training.call_backward
+    training.Training.name_backward training.Training._mark
+    transforms.caller
+    untracked.Untracked.look untracked.Untracked.open
+    unseen.gather
+""".split()
+LONG_WAY_LEFT = ("hot.Hot.find_plan", "hot.Hot.ordinary")  # what fails there is recorded all the same
+IN_SIGHT = ("invisible._calling_frame", "invisible._level", "invisible._without_ours")
+"""Without these our own frames are seen."""
+REFERENCE = """
+    copies._Copies._packed copies._Copies.begin copies._Copies.copy
+    copies._own
+    formulas.Formulas._is_users formulas.Formulas.check formulas.Formulas.keep formulas._is_ordinary
+    formulas._Application.take
+    samples.Samples._gradients samples.Samples._leaves samples.Samples._sample samples._values
+""".split()
+"""What only a run for `--reference` calls."""
+CLAIMS = """
+    claims.ClaimChecker._checked claims.ClaimChecker._evaluate claims._exception_claim claims._unchanged
+""".split()
+EVERYDAY = 8  # one of so many is tried every day
+
+
+def reasons(trace: Any) -> list[str]:
+    return [event.reason for event in trace.events if isinstance(event, Gap)]
+
+
+def broken(folder: Path, inner: str, program: Path = PROGRAM) -> Path:
+    module, _, name = inner.partition(".")
+    script = folder / "program.py"
+    script.write_text(BROKEN.format(module=module, name=name) + program.read_text("utf-8"), "utf-8")
+    return script
+
+
+@pytest.mark.parametrize("inner", one_in(EVERYDAY, INNER))
+def test_a_program_is_as_it_is_where_something_of_ours_fails(inner: str, warm: Warm, tmp_path: Path) -> None:
+    script = broken(tmp_path, inner)
+    ran, trace = warm.traced(script)
+    assert ran == warm.plain(script)
+    assert trace.script.outcome == "error"
+    assert check(trace) == []
+    told = any("could not be recorded (LookupError: ours)" in reason for reason in reasons(trace))
+    assert told == (inner not in LONG_WAY_LEFT)
+
+
+@pytest.mark.complete
+@pytest.mark.parametrize("inner", IN_SIGHT)
+def test_a_program_goes_on_where_our_frames_are_seen(inner: str, warm: Warm, tmp_path: Path) -> None:
+    script = broken(tmp_path, inner)
+    ran, trace = warm.traced(script)
+    plain = warm.plain(script)
+    assert (ran.returncode, ran.stdout.count("given"), trace.script.outcome) == (plain.returncode, 3, "error")
+    assert "ours" not in ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize("inner", one_in(EVERYDAY, REFERENCE))
+def test_both_runs_of_a_comparison_are_as_they_are_where_something_of_ours_fails(
+    inner: str, warm: Warm, tmp_path: Path
+) -> None:
+    script = broken(tmp_path, inner, COMPARED)
+    (ran, first), (again, second) = warm.twice(script)
+    assert ran == again == warm.plain(script)
+    attach(first, second)
+    trace = first.trace()
+    assert check(trace) == []
+    assert trace.reference is not None
+    assert trace.reference.differences == ()
+    told = [trace.reference.reason, *reasons(trace)]
+    assert [text for text in told if "the check itself failed" in text and text.endswith("(LookupError: ours)")]
+    assert bool(trace.reference.reason) == (not inner.startswith("formulas."))
+
+
+@pytest.mark.parametrize("copies", [False, True])
+def test_a_program_is_as_it_is_where_a_comparison_cannot_begin(copies: bool, warm: Warm, tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text("print(1)")
+    ran, reader = warm.read(script, {"seed": "no number", "hash_seed": False, "copies": copies})
+    assert ran == warm.plain(script)
+    attach(reader, reader)
+    assert str(reader.reference.reason if reader.reference else "").startswith(
+        "the check itself failed at its beginning (RuntimeError: "
+    )
+
+
+def test_a_comparison_that_fails_in_the_command_leaves_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*args: Any) -> None:
+        raise LookupError("ours")
+
+    script = tmp_path / "program.py"
+    script.write_text("print(1)")
+    monkeypatch.setattr("tensorlens.records.reference.compare", fails)
+    trace = run_script(Target("file", str(script)), RunOptions(reference=True))
+    assert trace.script.outcome == "ok"
+    assert trace.reference == Reference(reason="the check itself failed (LookupError: ours)")
+
+
+@pytest.mark.parametrize("inner", one_in(EVERYDAY, CLAIMS))
+def test_a_script_is_as_it_is_where_its_claims_cannot_be_checked(inner: str, warm: Warm, tmp_path: Path) -> None:
+    script = broken(tmp_path, inner, CLAIMED)
+    ran, trace = warm.traced(script)
+    assert ran == warm.plain(script)
+    assert check(trace) == []
+    failed = [claim.error for claim in trace.claims if not claim.as_expected]
+    assert set(failed) == {"LookupError: ours, in the checker itself"}
+
+
+NESTED = """
+import sys
+import torch
+
+
+class Nested(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, depth):
+        ctx.depth = depth
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        if ctx.depth < 70:  # from the 60th on torch uses other threads
+            with torch.enable_grad():
+                x = torch.ones(1, requires_grad=True)
+                loss = Nested.apply(x, ctx.depth + 1).sum()
+            {passes}
+            return gradient + x.grad, None
+        print("deep enough")
+        return gradient, None
+
+
+def watch(frame, event, value):
+    pass
+
+
+def hook(gradient):
+    sys.setprofile(watch)
+    if gradient.numel() == 1:
+        return gradient * 2
+    return gradient
+
+
+x = torch.ones(1, requires_grad=True)
+Nested.apply(x, 0).sum().backward()
+print(x.grad)
+x.register_hook(hook)
+x.sum().backward()
+print(sys.getprofile() is watch)
+"""
+
+
+@pytest.mark.parametrize("passes", ["(x.grad,) = torch.autograd.grad(loss, x)", "loss.backward()"])
+def test_backward_passes_inside_each_other_find_room_on_the_stack(passes: str, warm: Warm, tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(NESTED.format(passes=passes), "utf-8")
+    ran, trace = warm.traced(script)
+    assert "deep enough" in ran.stdout
+    assert ran == warm.plain(script)
+    assert check(trace) == []
+
+
+UNHASHABLE = """
+import torch
+from torch.overrides import handle_torch_function, has_torch_function
+
+
+class Own(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        print("own", type(function).__name__)
+        with torch._C.DisableTorchFunctionSubclass():
+            return function(*args, **(kwargs or {}))
+
+
+class Api:
+    __hash__ = None
+
+    def __call__(self, x):
+        if has_torch_function((x,)):
+            return handle_torch_function(self, (x,), x)
+        print("called", x)
+        if len(x) == 3:
+            raise KeyError("the program's own")
+        return x * 2
+
+
+class Refused(Api):
+    def __hash__(self):
+        raise OSError("no hash")
+
+
+for api in (Api(), Refused()):
+    for x in (torch.ones(2), torch.ones(3), torch.ones(2).as_subclass(Own)):
+        try:
+            print(api(x))
+        except Exception as error:
+            print(repr(error), repr(error.__context__))
+"""
+
+
+def test_a_callable_without_a_hash_is_called(warm: Warm, tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(UNHASHABLE, "utf-8")
+    ran, trace = warm.traced(script)
+    assert ran == warm.plain(script)
+    expected = ("a call could not be recorded (TypeError: unhashable type: 'Api')", "(OSError: no hash)")
+    assert all(any(text in reason for reason in reasons(trace)) for text in expected)
+    assert check(trace) == []
+
+
+SIGNALS = """
+import functools
+import signal
+import torch
+
+
+class Late(Exception):
+    pass
+
+
+class Handler:
+    def handle(self, number, frame):
+        late(number, frame)
+
+
+def late(number, frame):
+    global raised
+    raised += 1
+    raise Late
+
+
+def step():
+    y = (x * 2).sum()
+    y.backward()
+    x.grad = None
+    x.detach().numpy()
+    torch.nn.Parameter(x.detach())
+    list(torch.ones(3))
+
+
+def attempt():
+    global caught
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.0005 + (turn % 37) * 0.0001)
+        before = raised
+        while raised == before:
+            step()
+    except Late:
+        caught += 1
+
+
+x = torch.ones(2, requires_grad=True)
+step()
+raised = caught = 0
+handlers = (late, lambda *given: late(*given), Handler().handle, functools.partial(late))
+for turn in range(200):
+    signal.signal(signal.SIGALRM, handlers[turn % len(handlers)])
+    attempt()
+print(raised - caught)
+"""
+HOOKLESS = """
+import sys
+import torch
+
+del sys.excepthook
+torch.ones(2, requires_grad=True).add_(1)
+"""
+SPOILT = """
+import builtins
+
+
+def isinstance(*args):
+    raise OSError
+
+
+builtins.isinstance = isinstance
+1 / 0
+"""
+
+
+def test_what_a_signal_handler_raises_in_the_midst_of_ours_is_the_programs(warm: Warm, tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(SIGNALS, "utf-8")
+    ran, trace = warm.traced(script)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "0\n", "")
+    assert not any("Late" in reason for reason in reasons(trace))
+
+
+@pytest.mark.parametrize("program", [HOOKLESS, SPOILT], ids=["without an exception hook", "spoilt"])
+def test_how_a_program_ends_is_shown_without_a_frame_of_ours(program: str, tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(program, "utf-8")
+    plain, traced = (
+        subprocess.run([sys.executable, *command, str(script)], capture_output=True, text=True, check=False)
+        for command in ([], ["-m", "tensorlens", "explain", "-o", str(tmp_path / "trace.json")])
+    )
+    assert plain.stderr == traced.stderr
+    assert "Traceback" in plain.stderr
+
+
+LIFETIMES = """
+import weakref
+import torch
+
+for make in (lambda: torch.ones(2, requires_grad=True), lambda: torch.ones(2) * 2, lambda: torch.ones(2).split(1)[0]):
+    x = make()
+    seen = weakref.ref(x)
+    del x
+    print(seen() is None)
+with torch.inference_mode():
+    x = torch.ones(2) + 1
+    seen = weakref.ref(x)
+    del x
+    print(seen() is None)
+"""
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_an_error_that_is_passed_over_keeps_nothing_alive(compiled: bool, tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(LIFETIMES, "utf-8")
+    environment = {**os.environ, "TENSORLENS_PURE_PYTHON": "" if compiled else "1"}
+    command = [sys.executable, "-m", "tensorlens", "explain", "-o", str(tmp_path / "trace.json"), str(script)]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (ran.stdout, ran.stderr) == ("True\n" * 4, "")
+
+
+def test_a_program_of_every_entrance_leaves_no_gap_of_ours(warm: Warm) -> None:
+    ran, trace = warm.traced(PROGRAM)
+    assert ran == warm.plain(PROGRAM)
+    assert not any("could not be" in reason for reason in reasons(trace))
+
+
+def test_every_patch_has_a_net() -> None:
+    own_nets = {"backward", "OrderedDict"}  # a descriptor, a class
+    bare = []
+    with tensorlens.trace():
+        for owner, name, _ in table._PATCHES:
+            installed = vars(owner)[name]
+            function = getattr(installed, "__func__", installed)
+            if getattr(function, "__code__", None) is not guard.netted(None, _same, len).__code__:
+                bare.append(name)
+    assert {name for name in bare if not name.startswith("_global_")} == own_nets
+
+
+def _same(recorder: Any, original: Any) -> Any:
+    def recording(*args: Any, **kwargs: Any) -> Any:
+        return original(*args, **kwargs)
+
+    return recording
+
+
+class Recorder:
+    """What a net asks of one."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def trouble(self, what: str, error: Exception, frame: Any = None) -> None:
+        self.told.append(f"{what}: {error}")
+
+
+class Program(Exception):
+    pass
+
+
+def fails_before(recorder: Any, original: Any) -> Any:
+    def recording(*args: Any) -> Any:
+        raise LookupError("ours")
+
+    return recording
+
+
+def fails_after(recorder: Any, original: Any) -> Any:
+    def recording(*args: Any) -> Any:
+        original(*args)
+        raise LookupError("ours")
+
+    return recording
+
+
+def fails_at_its_failure(recorder: Any, original: Any) -> Any:
+    def recording(*args: Any) -> Any:
+        try:
+            return original(*args)
+        except BaseException:
+            raise LookupError("ours") from None
+
+    return recording
+
+
+def fails_in_the_end(recorder: Any, original: Any) -> Any:
+    def recording(*args: Any) -> Any:
+        try:
+            return original(*args)
+        finally:
+            raise LookupError("ours")
+
+    return recording
+
+
+FAILING = (fails_before, fails_after, fails_at_its_failure, fails_in_the_end)
+
+
+@pytest.mark.parametrize("wrap", [_same, *FAILING])
+def test_the_original_runs_once_and_has_its_own_outcome(wrap: Callable[[Any, Any], Any]) -> None:
+    ran = []
+
+    def original(value: Any) -> Any:
+        ran.append(value)
+        if isinstance(value, BaseException):
+            raise value
+        return [value]
+
+    recorder = Recorder()
+    patched = guard.netted(recorder, wrap, original)
+    assert patched(1) == [1]
+    for error in (Program(), KeyboardInterrupt(), SystemExit(3)):
+        context = ValueError()
+        error.__context__ = context
+        with pytest.raises(type(error)) as caught:
+            patched(error)
+        assert caught.value is error
+        assert error.__context__ is context
+    assert len(ran) == 4
+    expected: dict[Any, int] = {_same: 0, fails_before: 4, fails_after: 1, fails_at_its_failure: 3, fails_in_the_end: 4}
+    assert len(recorder.told) == expected[wrap]
+
+
+def test_ctrl_c_in_what_is_ours_is_not_caught() -> None:
+    def wrap(recorder: Any, original: Any) -> Any:
+        def recording() -> None:
+            raise KeyboardInterrupt
+
+        return recording
+
+    recorder = Recorder()
+    with pytest.raises(KeyboardInterrupt):
+        guard.netted(recorder, wrap, list)()
+    with pytest.raises(KeyboardInterrupt), guard.Net(recorder, "a call"):
+        raise KeyboardInterrupt
+    assert recorder.told == []
+
+
+@pytest.mark.parametrize("wrap", [_same, *FAILING])
+@pytest.mark.parametrize("fails", [False, True])
+def test_nothing_is_kept_alive(wrap: Callable[[Any, Any], Any], fails: bool) -> None:
+    def original(tensor: Any) -> Any:
+        if fails:
+            raise Program
+        return tensor
+
+    patched = guard.netted(Recorder(), wrap, original)
+
+    def used() -> weakref.ref[torch.Tensor]:
+        tensor = torch.ones(1)
+        try:
+            patched(tensor)
+        except Program:
+            pass
+        return weakref.ref(tensor)
+
+    gc.disable()
+    try:
+        assert used()() is None
+    finally:
+        gc.enable()

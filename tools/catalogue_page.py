@@ -1,0 +1,86 @@
+"""`make catalogue`: score every script, print the table, write docs/catalogue.md, and record what is newly right."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from catalogue.scoring import RIGHT, SCRIPTS, Score, reasons, recorded, score
+from support.folders import DOCS
+from support.warm import Warm
+
+PROCESSES = 2
+DOCUMENT = DOCS / "catalogue.md"
+_HEAD = """# What is explained down to the marked lines
+
+Written by `make catalogue`. Each script under `tests/catalogue/scripts` brings about one entry of the catalogue by one
+mechanism, with the lines that play a part in the cause marked. It counts as right if the lens gives the entry's code
+and a label for every marked part, on marked lines only. What is right is recorded in `tests/catalogue/right.txt`; a
+script that is no longer right fails the tests. Silent entries are those that raise nothing; `docs/silent.md` says which
+of them the lens warns of, and which it tells as a fact.
+"""
+
+
+def main() -> int:
+    scores = _all()
+    before, now = recorded(), {result.stem for result in scores if result.right}
+    text = "\n".join((_HEAD, *_summary(scores), "", *_entries(scores), "", *_misses(scores), ""))
+    DOCUMENT.write_text(text)
+    print("\n".join(_summary(scores)))
+    lost = sorted(before - now)
+    RIGHT.write_text("\n".join(sorted(before | now)) + "\n")
+    if lost:
+        print("no longer right:", *lost, file=sys.stderr)
+    return 1 if lost else 0
+
+
+def _all() -> list[Score]:
+    def run(scripts: list[Path]) -> list[Score]:
+        with Warm() as warm:
+            return [score(script, warm) for script in scripts]
+
+    with ThreadPoolExecutor(PROCESSES) as pool:
+        parts = pool.map(run, [SCRIPTS[n::PROCESSES] for n in range(PROCESSES)])
+        return sorted((result for part in parts for result in part), key=lambda result: result.stem)
+
+
+def _summary(scores: list[Score]) -> list[str]:
+    groups: dict[tuple[str, int], list[Score]] = defaultdict(list)
+    for result in scores:
+        groups[result.entry.kind, result.entry.tier].append(result)
+    lines = ["| kind | tier | scripts | right | of 100 |", "|---|---|---|---|---|"]
+    for (kind, tier), results in sorted(groups.items()):
+        right = sum(result.right for result in results)
+        lines.append(f"| {kind} | {tier} | {len(results)} | {right} | {100 * right / len(results):.0f} |")
+    return lines
+
+
+def _entries(scores: list[Score]) -> Iterable[str]:
+    """One line an entry: its mechanisms, those that are not right set in bold."""
+    groups: dict[str, list[Score]] = defaultdict(list)
+    for result in scores:
+        groups[result.entry.code].append(result)
+    yield "| code | kind | tier | right | mechanisms (**not right**) |"
+    yield "|---|---|---|---|---|"
+    for code, results in sorted(groups.items(), key=lambda group: (group[1][0].entry.tier, group[0])):
+        known = results[0].entry
+        names = ((r.mechanism or "-") if r.right else f"**{r.mechanism or code}**" for r in results)
+        right = sum(result.right for result in results)
+        yield f"| `{code}` | {known.kind} | {known.tier} | {right}/{len(results)} | {', '.join(names)} |"
+
+
+def _misses(scores: list[Score]) -> Iterable[str]:
+    known = reasons()
+    yield "## Not right, and why"
+    yield ""
+    for result in scores:
+        if not result.right:
+            what = f"no label, or a wrong one: {', '.join(result.missing)}" if result.found else "the code is not given"
+            yield f"- `{result.stem}`: {what}. {known.get(result.stem, 'Not yet.')}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,142 @@
+"""`make hardest`: docs/hardest.md, what PyTorch, its anomaly mode and the lens say of the same runs.
+
+Every line of the document is made from a run: of the program alone, with anomaly detection on, and under the lens.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from support.folders import DOCS, PROGRAMS
+from support.warm import Warm
+
+from tensorlens.diagnostics import diagnose
+from tensorlens.records.model import Diagnostic, Trace
+from tensorlens.render.layout import to_text
+from tensorlens.render.report.findings import finding
+
+DOCUMENT = DOCS / "hardest.md"
+COMPARED = [
+    PROGRAMS / "failing" / f"{name}.py"
+    for name in (
+        "siamese_running_scale",
+        "best_model_with_cached_activation",
+        "gan_generator_after_critic_step",
+        "kernel_symmetrised_through_view",
+        "rnn_states_in_one_buffer",
+        "tied_table_normalised_once",
+        "baseline_average_keeps_history",
+        "monitor_eats_the_graph",
+        "gradient_of_one_task_for_all",
+        "decorator_drops_gradient",
+    )
+]
+_HEAD = """# Ten hard errors, side by side
+
+Written by `make hardest` from runs of programs under `tests/programs/failing`: alone, with
+`torch.autograd.set_detect_anomaly(True)`, and under `tensorlens explain`. Of the tracebacks the frames in the program's
+own files are kept; comments that mark lines for the tests are left out. The tables list the program's lines that each
+of the three names; for the lens, the part that the line played."""
+_FRAME = re.compile(r'^  File "(?P<file>[^"]+)", line (?P<line>\d+), in .+\n(?P<source>(?:    .*\n)*)', re.M)
+_MARK = re.compile(r"\s+#(?: role: .+| ?[role: ]*…)$", re.M)  # whole, or cut off where a snippet ends
+_ANOMALY = """import runpy, sys, torch
+torch.autograd.set_detect_anomaly(True)
+sys.path[0] = {folder!r}
+runpy.run_path({program!r}, run_name="__main__")
+"""
+_WIDTH = 100
+
+Place = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One program, as the three tell of it."""
+
+    program: Path
+    alone: str  # standard error
+    anomaly: str
+    trace: Trace
+    diagnostic: Diagnostic
+
+    def facts(self) -> list[str]:
+        """The heading and the table: what must not be out of date."""
+        title = f"## `{self.program.stem}`: {self.diagnostic.code}"
+        return [title, "", "| line | PyTorch | anomaly mode adds | TensorLens |", "|---|---|---|---|", *self._rows()]
+
+    def _rows(self) -> Iterator[str]:
+        alone = set(places(self.alone, self.program))
+        added = set(places(self.anomaly, self.program)) - alone
+        parts: dict[Place, list[str]] = {}
+        for label in self.diagnostic.labels:
+            parts.setdefault((Path(label.span.file).name, label.span.line), []).append(label.role)
+        for place in sorted(alone | added | set(parts)):
+            roles = ", ".join(f"`{role}`" for role in dict.fromkeys(parts.get(place, ())))
+            cells = ("yes" if place in alone else "", "yes" if place in added else "", roles)
+            yield f"| {source(self.program, place)} | {' | '.join(cells)} |"
+
+
+def compared(program: Path, warm: Warm) -> Compared:
+    alone = warm.plain(program).stderr
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder, "anomaly.py")
+        script.write_text(_ANOMALY.format(folder=str(program.parent), program=str(program)))
+        anomaly = warm.plain(script).stderr
+    _, trace = warm.traced(program)
+    diagnostic = next(found for found in diagnose(trace) if found.severity == "error")
+    return Compared(program, alone, anomaly, trace, diagnostic)
+
+
+def places(stderr: str, program: Path) -> list[Place]:
+    """The lines of the program's own files that a traceback names."""
+    frames = ((Path(match["file"]), int(match["line"])) for match in _FRAME.finditer(stderr))
+    return [(file.name, line) for file, line in frames if file.parent == program.parent]
+
+
+def source(program: Path, place: Place) -> str:
+    file, line = place
+    text = program.with_name(file).read_text().splitlines()[line - 1]
+    where = str(line) if file == program.name else f"{file}:{line}"
+    return f"{where} `{_MARK.sub('', text).strip()}`".replace("|", "\\|")
+
+
+def own(stderr: str, program: Path) -> str:
+    """Standard error without the frames of libraries, its paths shortened to names."""
+
+    def frame(match: re.Match[str]) -> str:
+        return match[0] if Path(match["file"]).parent == program.parent else ""
+
+    return _MARK.sub("", _FRAME.sub(frame, stderr)).replace(f"{program.parent}/", "").rstrip()
+
+
+def forward(stderr: str, program: Path) -> str:
+    """What anomaly mode writes before the traceback: its warning."""
+    warning = stderr.partition("Traceback (most recent call last):")[0]
+    lines = own(warning, program).splitlines()
+    return "\n".join(line.rpartition("UserWarning: ")[2] for line in lines if " internally at " not in line
+                     and "run_backward" not in line)  # fmt: skip
+
+
+def document() -> str:
+    with Warm() as warm:
+        return "\n".join((_HEAD, "", *(line for program in COMPARED for line in _section(compared(program, warm)))))
+
+
+def _section(result: Compared) -> Iterator[str]:
+    lens = to_text(finding(result.diagnostic, result.trace, _WIDTH), color=False)
+    yield from result.facts()
+    yield from ("", "PyTorch says:", "", "```text", own(result.alone, result.program), "```", "")
+    added = forward(result.anomaly, result.program)
+    if added:
+        yield from ("Anomaly mode adds:", "", "```text", added, "```", "")
+    else:
+        yield from ("Anomaly mode adds nothing.", "")
+    yield from ("TensorLens says:", "", "```text", _MARK.sub("", lens).rstrip(), "```", "")
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(document())

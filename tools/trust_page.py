@@ -1,0 +1,278 @@
+"""`make trust`: runs the programs of `programs/unchanged` and `programs/endings`, and odd sources, plainly and under
+the lens, and writes docs/trust.md."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from fuzzing import EVERYDAY, HOLDS, THOROUGH
+from support.endings import CALLS, ENDINGS, Came, gaps, read, told, try_out
+from support.folders import DOCS
+from support.forged_trace import EDITS
+from support.odd_sources import SOURCES
+from support.warm import Warm, comparable
+from test_forged_files import JOURNALS
+from test_guard import CLAIMS, INNER, REFERENCE
+from test_starting import HOSTILE
+from test_survival import GIGABYTES
+from test_unchanged import SCRIPTS
+from unchanged import counts
+from unchanged.checks import MOST_TENSORS
+from unchanged.groups import FEW, GROUPS, SOME
+
+from tensorlens.journal.rows import BROKEN
+from tensorlens.records.model import Trace
+
+PAGE = DOCS / "trust.md"
+HEAD = """# What was tried, to see that the lens changes nothing
+
+## Programs
+
+Written by `make trust`, which runs each program plainly and under the lens and compares standard output, standard
+error and exit status.
+
+| Group | Programs | Unchanged | Which |
+| --- | --- | --- | --- |
+"""
+WRONG = f"""
+## Programs that go wrong
+
+Each calls torch {CALLS} times, then goes wrong, or is stopped (`tests/programs/endings`). "Unchanged" are those whose
+output, error output and exit status under `tensorlens explain` are what they are under `python`; crashes come a second
+after the last of the calls.
+
+| Group | Programs | Unchanged | Calls in the report |
+| --- | --- | --- | --- |
+"""
+TOLD = """
+What the reports said of them:
+
+| The script | Programs | Which |
+| --- | --- | --- |
+"""
+ODD = """
+## Odd sources
+
+| What the report says: the script | Sources | Unchanged | Which |
+| --- | --- | --- | --- |
+"""
+SAMPLES = f"""
+## PyTorch's own tests, as far as its wheel carries them
+
+What `make unchanged` got through: where not all was tried, it was stopped before its end. It runs what PyTorch's own
+tests are made of, plainly and under the lens, and compares values bit by bit, strides, versions, storage sharing,
+gradients, warnings, exceptions with their text, and the state of the random generator. Operations go forward and
+backward in float64, float32, complex128 and int64: as functions on all sample inputs, in every other way that they can
+be called on {SOME} of them in each dtype. Modules go forward, backward, and backward through the backward, in training
+and evaluation; optimizers in each implementation (loop, foreach, fused, differentiable) through steps and a round trip
+of their state. Of the cases of `test_nn.py` and the checks (float64, {FEW} samples of each operation, with no more than
+{MOST_TENSORS} tensors) the end is compared: passed, or the same error with the same text. "Undetermined" are those that
+plain runs already give different values for (`torch.empty`): all but the values is compared.
+
+| What | How many | Samples | Undetermined | Differences |
+| --- | --- | --- | --- | --- |
+"""
+ELSEWHERE = """
+## The tests of other projects
+
+Each test was run plainly and inside `tensorlens.trace()`, by `python -m pytest -p under_lens --lens --outcomes FILE`
+(`tests/support/under_lens.py`), and the outcomes were compared test by test.
+
+| Project | Tests | Outcomes that differ |
+| --- | --- | --- |
+"""
+SUITES = (
+    ("einops 0.8.2 (`torch.compile` left out)", 63, 0),
+    ("entmax 1.0 (less `test_losses.py`)", 66, 0),
+    ("linear_operator 0.6.1 (functions, utilities, four operators)", 948, 0),
+    ("gpytorch 1.15.2 (two kernels, means, optimizers)", 146, 0),
+)
+"""Done once, by hand: other projects' sources are not fetched by a test."""
+REAL = """
+## Programs and libraries of others
+
+Each was run plainly and under `tensorlens explain`, shortened to seconds, on synthetic data, the random state seeded.
+"The same" are those with the same exit status and output (but for times, addresses and process numbers), and, bit for
+bit, the same parameters of every optimizer and random states at exit. One warning was wrong; it is no longer made.
+
+| Group | Programs | The same | Which |
+| --- | --- | --- | --- |
+"""
+EXAMPLES = (
+    "fx invert, profiling and rewriter, GCN, GAT, hogwild (differs: two processes race, in plain runs too), MNIST RNN, "
+    "regression, super resolution, per-sample gradients and Jacobians"
+)
+REPOSITORIES = (
+    "attention-is-all-you-need, jcjohnson's examples, makemore, Muon, nlp-tutorial, normalizing flows, pygcn, "
+    "minimalRL (ACER, DQN, PPO with LSTM, SAC), SAM, SIREN, yunjey's tutorial"
+)
+LIBRARIES = (
+    "catalyst, denoising-diffusion, deepxde, entmax, fvcore, geoopt, ignite, kornia, neuraloperator, nflows, "
+    "normflows, pytorch-metric-learning, pytorch-optimizer, segmentation-models, spandrel, torch-ema, torchcde, "
+    "torchjd, torchmetrics, torchsde, x-transformers, zuko"
+)
+OTHERS = (
+    ("pytorch/examples and tutorials", 11, 10, EXAMPLES),
+    ("small repositories", 28, 28, REPOSITORIES),
+    ("libraries", 22, 22, LIBRARIES),
+)
+"""Likewise done once, by hand."""
+FUZZED = """
+## Made by hypothesis
+
+| What | Every day | `make fuzz` | What must hold |
+| --- | --- | --- | --- |
+"""
+EXTREMES = """
+## Made to go wrong
+
+| What | How many | What must hold |
+| --- | --- | --- |
+"""
+LIMITS = """
+## Known limits
+
+What the reports of the programs above say that they don't know:
+
+| Gap | Programs | Which |
+| --- | --- | --- |
+"""
+DAMAGED = (BROKEN, "one that writes into its journal (`tests/runner/test_survival.py`)")
+UNSAID = """
+Of what follows no gap tells. What a program can see of the lens all the same: the function mode on torch's stack
+(`torch.overrides._get_current_function_mode()`), one more entry in `warnings.filters`, the functions that stand in for
+the patched ones (they have the names and signatures of the originals), that what `import torch` made is out of the
+garbage collector's sight (`gc.get_freeze_count()`; collections come at other moments), a deeper stack (by some ten
+frames for each backward pass that runs inside another; `sys.getrecursionlimit()` is higher by as much while it runs;
+a few calls less fit into the recursion limit outside of such passes; `faulthandler` shows these frames, and the thread
+that writes the journal), `Tensor.dim_order(ambiguity_check=...)` (PyTorch drops the argument under any function mode
+and takes it for False), and the time that recording takes.
+What runs inside `torch._C.DisableTorchFunction()`, or in C++ that calls no Python, is not recorded.
+A process that is killed loses what it recorded in its last second, at the most; its report says that it covers what was
+recorded until then. Where the command is killed at the same moment as the program, with the live line on screen, the
+terminal scrolls all but its last row until `reset`.
+"""
+
+
+Table = tuple[str, list[str]]
+
+
+class Named:
+    """Names in groups, with how many of them were unchanged."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, list[str]] = defaultdict(list)
+        self._unchanged: dict[str, int] = defaultdict(int)
+
+    def add(self, group: str, name: str, same: bool = True) -> None:
+        self._names[group].append(name.replace("_", " ") + ("" if same else " (differs)"))
+        self._unchanged[group] += same
+
+    def rows(self, unchanged: bool = True) -> Iterator[str]:
+        for group, names in self._names.items():
+            same = f" {self._unchanged[group]} |" if unchanged else ""
+            yield f"| {group} | {len(names)} |{same} {', '.join(names)} |"
+
+    def total(self) -> str:
+        return f"| all | {sum(map(len, self._names.values()))} | {sum(self._unchanged.values())} | |"
+
+
+def main() -> None:
+    limits = Named()
+    with Warm() as warm:
+        tables = [(HEAD, _unchanged(warm, limits))]
+        odd = (ODD, _odd(warm))
+    tables += [*_gone_wrong(limits), odd, (SAMPLES, list(_compared()))]
+    limits.add(*DAMAGED)
+    suites = [f"| {name} | {tests:,} | {differ} |" for name, tests, differ in SUITES]
+    others = [f"| {name} | {programs} | {same} | {which} |" for name, programs, same, which in OTHERS]
+    fuzzed = [f"| {kind} | {EVERYDAY[kind]} | {THOROUGH[kind]:,} | {held} |" for kind, held in HOLDS.items()]
+    extremes = [f"| {what} | {count:,} | {held} |" for what, count, held in _made_to_go_wrong()]
+    tables += [
+        (REAL, others),
+        (ELSEWHERE, suites),
+        (FUZZED, fuzzed),
+        (EXTREMES, extremes),
+        (LIMITS, list(limits.rows(False))),
+    ]
+    PAGE.write_text("".join(head + "\n".join(rows) + "\n" for head, rows in tables) + UNSAID, "utf-8")
+
+
+def _unchanged(warm: Warm, limits: Named) -> list[str]:
+    groups = Named()
+    for script in SCRIPTS:
+        plain, (under_lens, trace) = warm.plain(script), warm.traced(script)
+        groups.add(script.parent.name, script.stem, comparable(plain) == comparable(under_lens))
+        _note_gaps(limits, trace, script.stem)
+    return [*groups.rows(), groups.total()]
+
+
+def _note_gaps(limits: Named, trace: Trace, name: str) -> None:
+    for reason in dict.fromkeys(gaps(trace)):
+        limits.add(reason, name)
+
+
+def _gone_wrong(limits: Named) -> list[Table]:
+    """Two tables: the groups, and what their reports said."""
+    with ThreadPoolExecutor(4) as pool:
+        came = list(pool.map(_try_out, ENDINGS))
+    groups: dict[str, list[Came]] = defaultdict(list)
+    ends = Named()
+    for path, one in zip(ENDINGS, came, strict=True):
+        name = f"{path.parent.name}: {path.stem}"
+        groups[path.parent.name].append(one)
+        ends.add(told(one.trace), name, one.is_unchanged)
+        _note_gaps(limits, one.trace, name)
+    rows = [_group(name, members) for name, members in [*groups.items(), ("all", came)]]
+    return [(WRONG, rows), (TOLD, sorted(ends.rows(False)))]
+
+
+def _try_out(path: Path) -> Came:
+    with TemporaryDirectory() as folder:
+        return try_out(read(path), Path(folder))
+
+
+def _group(name: str, members: list[Came]) -> str:
+    unchanged, recorded = sum(one.is_unchanged for one in members), sum(one.recorded for one in members)
+    return f"| {name} | {len(members)} | {unchanged} | {recorded:,} of {CALLS * len(members):,} |"
+
+
+def _odd(warm: Warm) -> list[str]:
+    groups = Named()
+    with TemporaryDirectory() as folder:
+        script = Path(folder) / "odd.py"
+        for name, source in SOURCES.items():
+            script.write_bytes(source)
+            plain, (under_lens, trace) = warm.plain(script), warm.traced(script)
+            groups.add(told(trace), name, comparable(plain) == comparable(under_lens))
+    return [*groups.rows(), groups.total()]
+
+
+def _made_to_go_wrong() -> Iterator[tuple[str, int, str]]:
+    """What tests do to the lens: (what, how many, what they hold it to)."""
+    told = "the program's output, exceptions and exit status are the plain run's, and the report has a gap"
+    yield "functions of the lens that fail whenever they are called", len(INNER + REFERENCE + CLAIMS), told
+    told = "where rows make no sense together the report says that the journal was damaged; 1.5 GB are enough"
+    yield "journals with wrong numbers, in circles, ahead, in another order", JOURNALS, told
+    told = "refused in one line, or shown in every form; 1.5 GB are enough"
+    yield "trace files with gigantic numbers, ids in circles, chains and lines without end", len(EDITS), told
+    told = "none of them is imported by `explain`, `compare` and `claims`"
+    yield "modules in the current directory with the names of python's own and of packages", len(HOSTILE), told
+    told = "the same bytes, and no more memory in either process than a short run takes"
+    yield "gigabytes that a program prints", GIGABYTES, told
+
+
+def _compared() -> Iterator[str]:
+    """A row for each database: how much of it the last run of `make unchanged` got through."""
+    done = counts.kept(counts.KEPT.read_text("utf-8")) if counts.KEPT.exists() else {}
+    for group in GROUPS:
+        tried, samples, random, wrong = done.get(group.name, (0, 0, 0, 0))
+        yield f"| {group.name} | {tried} of {len(group.database())} | {samples:,} | {random:,} | {wrong:,} |"
+
+
+if __name__ == "__main__":
+    main()
