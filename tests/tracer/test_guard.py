@@ -43,52 +43,60 @@ setattr(owner, name, broken)
 """What a program starts with in which something of ours doesn't work; without the lens it is in nobody's way."""
 
 INNER = """
-    autopsy.nodes_of
-    backward._changes backward._gradients backward.autopsy backward.note_leftovers backward.singular_nodes
-    callbacks.Callbacks.add callbacks.Callbacks.applied callbacks.Callbacks.module callbacks.Callbacks.of_method
-    callbacks.Callbacks.register callbacks.Callbacks.run callbacks.Callbacks.watch callbacks._versions
-    callbacks.Run callbacks.Watch
-    frames.Sites.known frames.Sites.stack
-    functions.Functions.of
-    guards.Guards.add guards.Guards.is_any_changed
-    handlers._array handlers._differ handlers._note_statistics handlers._note_switch handlers.note_mode
-    hot.Hot.find_plan hot.Hot.met hot.Hot.ordinary
-    identity.Identity.add identity.Identity.meet identity.Identity.moved
-    invisible._note invisible._put_filter_first
-    leftovers.Attributes.note
-    module_hooks._note_hooked module_hooks._watched_list
-    ops.way_of
-    outside.Outside._add_function outside.Outside.differences
-    owners.Assignments.note
-    packed.version_of
-    patches.note_mode
-    recomputed._sample
-    recorder.Recorder._record recorder.Recorder._write_failure recorder.Recorder.accesses
-    recorder.Recorder.note_alias recorder.Recorder.note_ending recorder.Recorder.state
-    recorder.gather
-    regions._Repeated.noted regions._note regions._transform_called
-    run.write_end
-    steps.Steps.begin steps.Steps.dropped steps.Steps.end
-    storages.caller
-    training.Training._note_step training.Training._write_step training.Training.call_backward
-    training.Training.name_backward training.Training._mark
-    transforms.caller
-    untracked.Untracked.look untracked.Untracked.open
-    unseen.gather
+    saved_tensors.graph.nodes_of
+    patches.backward._changes patches.backward._gradients patches.backward.autopsy patches.backward.note_leftovers
+    patches.backward.singular_nodes
+    recording.user_callbacks.Callbacks.add recording.user_callbacks.Callbacks.applied
+    recording.user_callbacks.Callbacks.module recording.user_callbacks.Callbacks.of_method
+    recording.user_callbacks.Callbacks.register recording.user_callbacks.Callbacks.run
+    recording.user_callbacks.Callbacks.watch recording.user_callbacks._versions recording.user_callbacks.Run
+    recording.user_callbacks.Watch
+    frames.call_sites.Sites.known frames.call_sites.Sites.stack
+    recording.user_functions.Functions.of
+    saved_tensors.array_guards.Guards.add saved_tensors.array_guards.Guards.is_any_changed
+    patches.torch_functions._array patches.torch_functions._differ patches.torch_functions._note_statistics
+    patches.torch_functions._note_switch patches.torch_functions.note_mode
+    recording.dispatch_mode.Hot.find_plan recording.dispatch_mode.Hot.met recording.dispatch_mode.Hot.ordinary
+    recording.tensor_ids.Identity.add recording.tensor_ids.Identity.meet recording.tensor_ids.Identity.moved
+    patches.warnings_and_tracebacks._note patches.warnings_and_tracebacks._put_filter_first
+    saved_tensors.stale.Attributes.note
+    patches.module_hooks._note_hooked patches.module_hooks._watched_list
+    recording.ops.way_of
+    frames.captured_state.Outside._add_function frames.captured_state.Outside.differences
+    patches.module_attributes.Assignments.note
+    saved_tensors.packed.version_of
+    patches.table.note_mode
+    patches.checkpoint_recompute._sample
+    recording.recorder.Recorder._record recording.recorder.Recorder._write_failure
+    recording.recorder.Recorder.accesses recording.recorder.Recorder.note_alias
+    recording.recorder.Recorder.note_ending recording.recorder.Recorder.state recording.recorder.gather
+    patches.contexts._Repeated.noted patches.contexts._note patches.contexts._transform_called
+    entry.script.write_end
+    patches.optimizer_step.Steps.begin patches.optimizer_step.Steps.dropped patches.optimizer_step.Steps.end
+    patches.storage_writes.caller
+    patches.optimizer_state.Training._note_step patches.optimizer_state.Training._write_step
+    patches.optimizer_state.Training.call_backward patches.optimizer_state.Training.name_backward
+    patches.optimizer_state.Training._mark
+    patches.functorch.caller
+    saved_tensors.memory_watch.Untracked.look saved_tensors.memory_watch.Untracked.open
+    patches.record_call.gather
 """.split()
-LONG_WAY_LEFT = ("hot.Hot.find_plan", "hot.Hot.ordinary")  # what fails there is recorded all the same
-IN_SIGHT = ("invisible._calling_frame", "invisible._level", "invisible._without_ours")
+LONG_WAY_LEFT = ("recording.dispatch_mode.Hot.find_plan", "recording.dispatch_mode.Hot.ordinary")  # what fails there is recorded all the same
+IN_SIGHT = ("patches.warnings_and_tracebacks._calling_frame", "patches.warnings_and_tracebacks._level", "patches.warnings_and_tracebacks._without_ours")
 """Without these our own frames are seen."""
 REFERENCE = """
-    copies._Copies._packed copies._Copies.begin copies._Copies.copy
-    copies._own
-    formulas.Formulas._is_users formulas.Formulas.check formulas.Formulas.keep formulas._is_ordinary
-    formulas._Application.take
-    samples.Samples._gradients samples.Samples._leaves samples.Samples._sample samples._values
+    reference.saved_copies._Copies._packed reference.saved_copies._Copies.begin reference.saved_copies._Copies.copy
+    reference.saved_copies._own
+    reference.backward_check.Formulas._is_users reference.backward_check.Formulas.check
+    reference.backward_check.Formulas.keep reference.backward_check._is_ordinary
+    reference.backward_check._Application.take
+    reference.gradient_samples.Samples._gradients reference.gradient_samples.Samples._leaves
+    reference.gradient_samples.Samples._sample reference.gradient_samples._values
 """.split()
 """What only a run for `--reference` calls."""
 CLAIMS = """
-    claims.ClaimChecker._checked claims.ClaimChecker._evaluate claims._exception_claim claims._unchanged
+    entry.claim_checker.ClaimChecker._checked entry.claim_checker.ClaimChecker._evaluate
+    entry.claim_checker._exception_claim entry.claim_checker._unchanged
 """.split()
 EVERYDAY = 8  # one of so many is tried every day
 
@@ -98,9 +106,9 @@ def reasons(trace: Any) -> list[str]:
 
 
 def broken(folder: Path, inner: str, program: Path = PROGRAM) -> Path:
-    module, _, name = inner.partition(".")
+    room, module, name = inner.split(".", 2)
     script = folder / "program.py"
-    script.write_text(BROKEN.format(module=module, name=name) + program.read_text("utf-8"), "utf-8")
+    script.write_text(BROKEN.format(module=f"{room}.{module}", name=name) + program.read_text("utf-8"), "utf-8")
     return script
 
 
