@@ -14,9 +14,9 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from tensorlens.tracer.patches.table import installed
-from tensorlens.tracer.patches.warnings_and_tracebacks import invisible
+from tensorlens.tracer.patches.warnings_and_tracebacks import warnings_and_tracebacks_cleaned
 from tensorlens.tracer.recording import compiled
-from tensorlens.tracer.recording.journal_writer import Sink
+from tensorlens.tracer.recording.journal_writer import JournalWriter
 from tensorlens.tracer.recording.recorder import Recorder
 
 Observer = Callable[[], AbstractContextManager[Any]]
@@ -34,9 +34,9 @@ def lens() -> Iterator[None]:
     """All that `tensorlens explain` does in the program's process, the journal's thread included."""
     with tempfile.TemporaryFile() as journal:
         recorder = Recorder()
-        sink = Sink(recorder.rows, journal.fileno())
+        sink = JournalWriter(recorder.rows, journal.fileno())
         try:
-            with invisible(recorder), installed(recorder), recorder:
+            with warnings_and_tracebacks_cleaned(recorder), installed(recorder), recorder:
                 yield
         finally:
             sink.close()

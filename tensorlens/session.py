@@ -22,7 +22,7 @@ from tensorlens.records import model
 from tensorlens.records.version import __version__
 from tensorlens.tracer.entry.exit_state import write_end
 from tensorlens.tracer.entry.installation import Installation
-from tensorlens.tracer.isolation.guard import Net
+from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.recording.recorder import Recorder
 
 P = ParamSpec("P")
@@ -67,10 +67,10 @@ class Session:
         assert installation is not None
         self._recorder = self._installation = None
         installation.take_out()
-        with Net(recorder, "the state at the end"):
+        with ErrorGuard(recorder, "the state at the end"):
             write_end(recorder, names, None if error is None else error.__traceback__)
         failure = NONE
-        with Net(recorder, "the exception that ended the run"):
+        with ErrorGuard(recorder, "the exception that ended the run"):
             failure = NONE if error is None else recorder.note_ending(error)
         recorder.rows.append((OUTCOME, "ok", 0, NONE) if error is None else (OUTCOME, "error", 1, failure))
         recorder.close()

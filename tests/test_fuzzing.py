@@ -18,8 +18,8 @@ from fuzzing.verdict import obeyed, wrong_with, wrong_with_report
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from support.folders import PROGRAMS
+from support.traces import gap_reasons
 from support.warm import Warm, comparable
-from test_unchanged import reasons
 
 from tensorlens.errors import TraceFileError
 from tensorlens.journal.reader import Reader
@@ -70,7 +70,7 @@ def test_a_made_program_is_what_it_is_without_the_lens(
                 return "torch itself crashed"  # it may depend on what was read before
             under, trace = warm.traced(script)
         assert comparable(under) == comparable(plain)
-        assert "could not be" not in reasons(trace)
+        assert "could not be" not in gap_reasons(trace)
         assert wrong_with(trace) == []
         return trace.script.outcome
 
@@ -153,7 +153,7 @@ def test_a_damaged_journal_keeps_what_came_before(
         assert calls == whole[: len(calls)]
         assert wrong_with(trace) == []
         if trace != undamaged:  # other bytes may unpack to the same rows
-            assert BROKEN in reasons(trace) or journal.startswith(content)
+            assert BROKEN in gap_reasons(trace) or journal.startswith(content)
         return "all was read" if calls == whole else "the beginning was read" if calls else "nothing was read"
 
     outcomes = run(wrong_bytes(journal), try_one, "journals", part)

@@ -91,7 +91,9 @@ def test_nothing_outside_the_tracer_imports_torch() -> None:
 
 
 def test_the_records_need_the_standard_library_alone() -> None:
-    foreign = loaded_by(*(name for name in map(name_of, MODULES) if below(name, PLAIN))) - sys.stdlib_module_names - BARE
+    foreign = (
+        loaded_by(*(name for name in map(name_of, MODULES) if below(name, PLAIN))) - sys.stdlib_module_names - BARE
+    )
     assert foreign == {"tensorlens"}
 
 

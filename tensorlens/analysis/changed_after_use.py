@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.records.model import Call, Failure, State
 
@@ -19,7 +19,7 @@ class Overtaken:
     change: Call  # made it into something else
 
 
-def overtaken(facts: Facts, failure: Failure, changed: Changed) -> Overtaken | None:
+def overtaken(facts: TraceIndex, failure: Failure, changed: Changed) -> Overtaken | None:
     """The tensor nearest to the failed backward's roots whose state after its use changed as `changed` says."""
     for root in failure.inputs:
         for _, use in ancestry(facts, root.tensor, failure.index):
@@ -32,11 +32,11 @@ def overtaken(facts: Facts, failure: Failure, changed: Changed) -> Overtaken | N
     return None
 
 
-def _recorded(facts: Facts, call: Call) -> bool:
+def _recorded(facts: TraceIndex, call: Call) -> bool:
     return any(facts.requires_grad(access.tensor, call.index) for access in call.outputs)
 
 
-def _changes(facts: Facts, number: int, between: tuple[int, int], changed: Changed) -> Iterator[Call]:
+def _changes(facts: TraceIndex, number: int, between: tuple[int, int], changed: Changed) -> Iterator[Call]:
     after, before = between
     for call in facts.calls:
         if after < call.index < before and any(state.tensor == number for state in call.states):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.records.model import Backward, Change, Event, Failure, Region
 
 
-def region(facts: Facts, before: int, *kinds: str) -> Region | None:
+def region(facts: TraceIndex, before: int, *kinds: str) -> Region | None:
     """The innermost special mode that was open at event `before`; of the kinds that begin so, where any are given."""
     left: Counter[str] = Counter()
     for event in reversed(_until(facts, before)):
@@ -23,13 +23,13 @@ def region(facts: Facts, before: int, *kinds: str) -> Region | None:
     return None
 
 
-def run_again_at(facts: Facts, before: int) -> Region | None:
+def run_again_at(facts: TraceIndex, before: int) -> Region | None:
     """The checkpoint whose function was being run again at event `before`."""
     inner = region(facts, before, "recomputation")
     return None if inner is None else _opened(facts, inner)
 
 
-def recomputed(facts: Facts, failure: Failure) -> Region | None:
+def recomputed(facts: TraceIndex, failure: Failure) -> Region | None:
     """The checkpoint whose function was run again last in the backward pass that failed."""
     backward = failed_backward(facts, failure)
     start = failure.index if backward is None else backward.started
@@ -41,28 +41,28 @@ def recomputed(facts: Facts, failure: Failure) -> Region | None:
     return None
 
 
-def failed_backward(facts: Facts, failure: Failure) -> Backward | None:
+def failed_backward(facts: TraceIndex, failure: Failure) -> Backward | None:
     """The backward pass that something failed in: the innermost that encloses it and did not end well."""
     return backward_at(facts, failure.index)
 
 
-def backward_at(facts: Facts, at: int) -> Backward | None:
+def backward_at(facts: TraceIndex, at: int) -> Backward | None:
     around = (b for b in facts.backwards if b.started <= at <= b.index and b.failed)
     return min(around, key=lambda b: b.index - b.started, default=None)
 
 
-def changes(facts: Facts, checkpoint: Region, before: int) -> list[Change]:
+def changes(facts: TraceIndex, checkpoint: Region, before: int) -> list[Change]:
     """What the function of a checkpoint found changed when it was run again before event `before`."""
     found = [e for e in facts.events if isinstance(e, Change) and e.checkpoint == checkpoint.index]
     first = {change.name: change for change in reversed(found) if change.index < before}
     return list(first.values())[::-1]
 
 
-def _opened(facts: Facts, recomputation: Region) -> Region | None:
+def _opened(facts: TraceIndex, recomputation: Region) -> Region | None:
     opened = facts.event(recomputation.checkpoint)
     return opened if isinstance(opened, Region) else None
 
 
-def _until(facts: Facts, before: int) -> tuple[Event, ...]:
+def _until(facts: TraceIndex, before: int) -> tuple[Event, ...]:
     """The events before the one with this index."""
     return facts.events[: facts.trace.position(before)]

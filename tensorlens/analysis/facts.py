@@ -36,7 +36,7 @@ ENTERING = frozenset(f"torch.{name}" for name in ("tensor", "as_tensor", "asarra
 """Calls that make a tensor of what is none."""
 
 
-class Facts:
+class TraceIndex:
     """Indexes over one trace. Cheap to make: each index is built when it is first asked for."""
 
     def __init__(self, trace: Trace) -> None:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from tensorlens.analysis.facts import LEAVING, Facts
+from tensorlens.analysis.facts import LEAVING, TraceIndex
 from tensorlens.records.model import Backward, Call, Tensor
 
 MAX_CALLS = 5_000
@@ -22,7 +22,7 @@ class Cut:
     left: Call | None = None  # the call that took the values out of torch, where `call` brought them back
 
 
-def ancestry(facts: Facts, root: int, before: int) -> Iterator[tuple[int, Call]]:
+def ancestry(facts: TraceIndex, root: int, before: int) -> Iterator[tuple[int, Call]]:
     """(tensor, call that made its value) from a tensor back to where it began, breadth first, nearest first."""
     queue: deque[tuple[int, int]] = deque([(root, before)])
     seen: set[tuple[int, int]] = set()
@@ -39,7 +39,7 @@ def ancestry(facts: Facts, root: int, before: int) -> Iterator[tuple[int, Call]]
                 queue.append((access.tensor, call.index))
 
 
-def find_cut(facts: Facts, root: int, before: int) -> Cut | None:
+def find_cut(facts: TraceIndex, root: int, before: int) -> Cut | None:
     """The call nearest to `root` that had an input that required grad and gave a result that does not.
 
     A leaf that was frozen is the cause only where nothing else was lost: what trains through a frozen net is lost
@@ -65,7 +65,7 @@ class _Search:
     first: Call | None = None  # the call farthest from the root
 
 
-def _search(facts: Facts, root: int, before: int) -> _Search:
+def _search(facts: TraceIndex, root: int, before: int) -> _Search:
     """Back from `root` through all that has no history, up to where there was some."""
     found = _Search()
     queue: deque[tuple[int, int]] = deque([(root, before)])
@@ -90,7 +90,7 @@ def _search(facts: Facts, root: int, before: int) -> _Search:
     return found
 
 
-def _note_switch(facts: Facts, found: _Search, cut: Cut) -> None:
+def _note_switch(facts: TraceIndex, found: _Search, cut: Cut) -> None:
     state = facts.state(cut.source or 0, cut.call.index - 1)
     if state is None or not state.is_leaf:
         found.cuts.append(cut)
@@ -98,7 +98,7 @@ def _note_switch(facts: Facts, found: _Search, cut: Cut) -> None:
         found.frozen = cut
 
 
-def _first_unrecorded(facts: Facts, cut: Cut, cuts: list[Cut]) -> Cut:
+def _first_unrecorded(facts: TraceIndex, cut: Cut, cuts: list[Cut]) -> Cut:
     switch = None if cut.call.mode == "grad" or cut not in cuts else facts.mode_switch(cut.call.index)
     if switch is None:
         return cut
@@ -112,7 +112,7 @@ def reads_gradient(call: Call) -> bool:
     return call.op.endswith(".grad.__get__")
 
 
-def is_update(facts: Facts, cut: Cut) -> bool:
+def is_update(facts: TraceIndex, cut: Cut) -> bool:
     """Whether what was cut off is a leaf's next value, made from the leaf and its own gradient."""
     made = cut.call.outputs[0].tensor if cut.call.outputs else None
     state = None if cut.source is None else facts.state(cut.source, cut.call.index)
@@ -122,14 +122,14 @@ def is_update(facts: Facts, cut: Cut) -> bool:
     return any(call.inputs and call.inputs[0].tensor == cut.source for call in above)
 
 
-def _switched_off(facts: Facts, number: int, call: Call) -> bool:
+def _switched_off(facts: TraceIndex, number: int, call: Call) -> bool:
     """Whether a call made an existing tensor lose its history, or a leaf stop requiring grad, in place."""
     if facts.tensor(number).created_by == call.index:
         return False
     return facts.requires_grad(number, call.index - 1) and not facts.requires_grad(number, call.index)
 
 
-def _left_torch(facts: Facts, entry: Call, same_shape: bool) -> Cut | None:
+def _left_torch(facts: TraceIndex, entry: Call, same_shape: bool) -> Cut | None:
     """The cut where values went through plain Python or NumPy and came back at `entry`.
 
     What left last comes first, but values of a tensor with history that no backward has started from yet, and of the
@@ -151,11 +151,11 @@ def _real(tensor: Tensor) -> bool:
     return tensor.dtype.startswith("float")
 
 
-def _roots(facts: Facts) -> set[int]:
+def _roots(facts: TraceIndex) -> set[int]:
     return {root.tensor for backward in facts.backwards for root in backward.roots}
 
 
-def _lost_before(facts: Facts, leaving: Call) -> Cut | None:
+def _lost_before(facts: TraceIndex, leaving: Call) -> Cut | None:
     """The cut in or before a call that hands out values, if they ever had a history."""
     number = leaving.inputs[0].tensor
     if facts.requires_grad(number, leaving.index):
@@ -167,7 +167,7 @@ def _lost_before(facts: Facts, leaving: Call) -> Cut | None:
     return None
 
 
-def _never(facts: Facts, root: int, before: int, first: Call | None) -> Cut | None:
+def _never(facts: TraceIndex, root: int, before: int, first: Call | None) -> Cut | None:
     """Nothing above `root` required grad: the first call on the path, and the first of the tensors it began with."""
     if first is None:
         return None
@@ -176,7 +176,7 @@ def _never(facts: Facts, root: int, before: int, first: Call | None) -> Cut | No
     return Cut(first, None, (parameters or leaves)[0])
 
 
-def leaf_above(facts: Facts, number: int, before: int) -> int | None:
+def leaf_above(facts: TraceIndex, number: int, before: int) -> int | None:
     """The nearest leaf that requires grad and that a tensor was computed from; itself if it is one."""
     state = facts.state(number, before)
     if state is not None and state.is_leaf and state.requires_grad:
@@ -184,7 +184,7 @@ def leaf_above(facts: Facts, number: int, before: int) -> int | None:
     return next(iter(_leaves(facts, number, before)), None)
 
 
-def born_as_leaf(facts: Facts, number: int, before: int) -> Call | None:
+def born_as_leaf(facts: TraceIndex, number: int, before: int) -> Call | None:
     """The call from which on a tensor was a leaf that requires grad: the one that made it, or switched it on later."""
     for call in facts.calls:
         if call.index >= before:
@@ -195,18 +195,18 @@ def born_as_leaf(facts: Facts, number: int, before: int) -> Call | None:
     return facts.first_use(number)
 
 
-def _owner(facts: Facts, number: int) -> int:
+def _owner(facts: TraceIndex, number: int) -> int:
     """The leaf itself, where a view of it was made without recording: such a view counts as a leaf as well."""
     base = facts.tensor(number).base
     return number if base is None else _owner(facts, base)
 
 
-def leaves_above(facts: Facts, number: int, before: int) -> list[int]:
+def leaves_above(facts: TraceIndex, number: int, before: int) -> list[int]:
     """Every leaf that requires grad and that a tensor was computed from, the nearest first."""
     return list(dict.fromkeys(_leaves(facts, number, before)))
 
 
-def _leaves(facts: Facts, number: int, before: int) -> Iterator[int]:
+def _leaves(facts: TraceIndex, number: int, before: int) -> Iterator[int]:
     for _, call in ancestry(facts, number, before):
         for access in call.inputs:
             state = facts.state(access.tensor, call.index)
@@ -214,12 +214,12 @@ def _leaves(facts: Facts, number: int, before: int) -> Iterator[int]:
                 yield _owner(facts, access.tensor)
 
 
-def reaches(facts: Facts, backward: Backward, call: Call) -> bool:
+def reaches(facts: TraceIndex, backward: Backward, call: Call) -> bool:
     """Whether a backward pass went through the graph of `call`: one of its roots hangs on it by recorded operations."""
     return any(_hangs_on(facts, root.tensor, backward.index, call) for root in backward.roots)
 
 
-def _hangs_on(facts: Facts, root: int, before: int, call: Call) -> bool:
+def _hangs_on(facts: TraceIndex, root: int, before: int, call: Call) -> bool:
     queue: deque[tuple[int, int]] = deque([(root, before)])
     seen: set[tuple[int, int]] = set()
     while queue and len(seen) < MAX_CALLS:
@@ -243,7 +243,7 @@ class Reached:
     complete: bool  # whether every path was followed to a leaf: what is not among the calls was not reached
 
 
-def reached_by(facts: Facts, backward: Backward) -> Reached:
+def reached_by(facts: TraceIndex, backward: Backward) -> Reached:
     """Follow a backward pass from its roots through the calls that recorded its graph."""
     below: dict[int, set[int]] = {backward.index: set()}  # call -> the calls that made its inputs
     queue = deque((root.tensor, backward.index) for root in backward.roots)
@@ -265,7 +265,7 @@ def reached_by(facts: Facts, backward: Backward) -> Reached:
     return Reached(backward, frozenset(_leading_to(facts, below, backward.inputs)), complete)
 
 
-def _makers(facts: Facts, number: int, user: int) -> list[Call]:
+def _makers(facts: TraceIndex, number: int, user: int) -> list[Call]:
     """The calls that gave a tensor the history that it has for the event `user`, the latest first."""
     found = []
     base = facts.tensor(number).base
@@ -281,7 +281,7 @@ def _makers(facts: Facts, number: int, user: int) -> list[Call]:
     return found
 
 
-def _leading_to(facts: Facts, below: dict[int, set[int]], asked: tuple[int, ...]) -> Iterator[int]:
+def _leading_to(facts: TraceIndex, below: dict[int, set[int]], asked: tuple[int, ...]) -> Iterator[int]:
     """Those of the calls that a gradient passes on its way to the tensors asked for; all where none were."""
     found: set[int] = set()
     for index in sorted(below):  # what is computed from a tensor comes after what made it

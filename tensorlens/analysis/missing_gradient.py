@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import Cut, ancestry, leaf_above
 from tensorlens.records.model import Backward, Call, Failure
 
@@ -25,13 +25,13 @@ class Missing:
     used: bool  # whether any backward root was computed from the tensor
 
 
-def missing_gradient(facts: Facts, failure: Failure) -> Missing | None:
+def missing_gradient(facts: TraceIndex, failure: Failure) -> Missing | None:
     """The last `.grad` read on the failing line that gave None; None where no such read was recorded."""
     read = last_read(facts, failure, GRAD_READ)
     return None if read is None else _examine(facts, read)
 
 
-def last_read(facts: Facts, failure: Failure, op: str) -> Call | None:
+def last_read(facts: TraceIndex, failure: Failure, op: str) -> Call | None:
     """The last reading of an attribute on the failing line that gave no tensor."""
     span = facts.span(failure.site)
     for call in reversed(facts.calls):
@@ -46,7 +46,7 @@ def last_read(facts: Facts, failure: Failure, op: str) -> Call | None:
     return None
 
 
-def _examine(facts: Facts, read: Call) -> Missing:
+def _examine(facts: TraceIndex, read: Call) -> Missing:
     number = read.inputs[0].tensor
     state = facts.state(number, read.index)
     passes = tuple(b for b in facts.backwards if b.index < read.index and not b.failed)
@@ -60,7 +60,7 @@ def _examine(facts: Facts, read: Call) -> Missing:
     return Missing(number, read, leaf, state is not None and state.requires_grad, passes, cut, used)
 
 
-def path_to(facts: Facts, root: int, leaf: int, before: int) -> tuple[Cut | None, bool]:
+def path_to(facts: TraceIndex, root: int, leaf: int, before: int) -> tuple[Cut | None, bool]:
     """(the cut on the way from `leaf` to `root`, whether `root` was computed from `leaf` at all)."""
     used = False
     for number, call in ancestry(facts, root, before):
@@ -74,7 +74,7 @@ def path_to(facts: Facts, root: int, leaf: int, before: int) -> tuple[Cut | None
     return None, used
 
 
-def _descends(facts: Facts, number: int, leaf: int, before: int) -> bool:
+def _descends(facts: TraceIndex, number: int, leaf: int, before: int) -> bool:
     """Whether a tensor is `leaf` or was computed from it."""
     if number == leaf:
         return True

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.naming.names import callers
 from tensorlens.records.model import Backward, Call
 
 
-def run_of(facts: Facts, event: Call | Backward) -> tuple[int, int] | None:
+def run_of(facts: TraceIndex, event: Call | Backward) -> tuple[int, int] | None:
     """(the number of the run of its line that `event` belongs to, the number of runs in all); None where the calls of
     two runs can't be told apart.
 
@@ -24,14 +24,14 @@ def run_of(facts: Facts, event: Call | Backward) -> tuple[int, int] | None:
     return sum(index <= event.index for index in begun), len(begun)
 
 
-def _counted(facts: Facts, event: Call | Backward) -> tuple[int, int]:
+def _counted(facts: TraceIndex, event: Call | Backward) -> tuple[int, int]:
     kept = [e.index for e in facts.events if isinstance(e, type(event)) and (e.site, e.op) == (event.site, event.op)]
     known = sum(total.count for total in facts.trace.totals if (total.site, total.op) == (event.site, event.op))
     total = max(known, len(kept))
     return total - sum(index > event.index for index in kept), total
 
 
-def _begun(facts: Facts, site: int) -> list[int]:
+def _begun(facts: TraceIndex, site: int) -> list[int]:
     """The events that begin a run of a site, without those after a function that the site called returned."""
     found: list[int] = []
     inside = False

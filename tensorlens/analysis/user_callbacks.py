@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.naming.names import shape_text
 from tensorlens.records.callbacks import Function, Registration, Run
 from tensorlens.records.model import Backward, Call
@@ -26,7 +26,7 @@ class Callback:
         return self.run.returned if self.run.returned is not None or len(returns) != 1 else returns[0]
 
 
-def runs_before(facts: Facts, index: int) -> Iterator[Callback]:
+def runs_before(facts: TraceIndex, index: int) -> Iterator[Callback]:
     """The runs that ended before event `index`, the latest first; of a failed backward pass only those inside it."""
     event = facts.event(index)
     started = event.started if isinstance(event, Backward) and event.failed else 0
@@ -35,12 +35,12 @@ def runs_before(facts: Facts, index: int) -> Iterator[Callback]:
             yield _callback(facts, run)
 
 
-def runs_after(facts: Facts, index: int) -> Iterator[Callback]:
+def runs_after(facts: TraceIndex, index: int) -> Iterator[Callback]:
     """The runs that ended after event `index`, in order."""
     return (_callback(facts, run) for run in facts.trace.callbacks.runs if run.index > index)
 
 
-def responsible(facts: Facts, index: int) -> Callback | None:
+def responsible(facts: TraceIndex, index: int) -> Callback | None:
     """The last callback before a refusal that handed something back, or that could not."""
     return next((c for c in runs_before(facts, index) if not _handed_nothing(c.run)), None)
 
@@ -49,13 +49,13 @@ def _handed_nothing(run: Run) -> bool:
     return run.ended == "returned" and all(value.type == "NoneType" for value in run.values)
 
 
-def _callback(facts: Facts, run: Run) -> Callback:
+def _callback(facts: TraceIndex, run: Run) -> Callback:
     registration = facts.trace.callbacks.registrations[run.registration]
     return Callback(run, registration, facts.trace.callbacks.functions[registration.function])
 
 
 def registrations(
-    facts: Facts, kind: str, site: int | None = None, target: int | None = None
+    facts: TraceIndex, kind: str, site: int | None = None, target: int | None = None
 ) -> list[tuple[Registration, Function]]:
     """The registrations whose kind begins so, the latest first; of one site or target where one is asked for."""
     found = []
@@ -65,7 +65,7 @@ def registrations(
     return found
 
 
-def method_at(facts: Facts, name: str, site: int | None, of_class: str = "") -> Function | None:
+def method_at(facts: TraceIndex, name: str, site: int | None, of_class: str = "") -> Function | None:
     """The method of the custom Function that is called at a site."""
     for _, function in [] if site is None else registrations(facts, name, site):
         if not of_class or function.name.rpartition(".")[0].endswith(of_class):
@@ -73,13 +73,13 @@ def method_at(facts: Facts, name: str, site: int | None, of_class: str = "") -> 
     return None
 
 
-def class_at(facts: Facts, site: int | None, name: str = "") -> Function | None:
+def class_at(facts: TraceIndex, site: int | None, name: str = "") -> Function | None:
     """The class of the custom Function that is called at a site."""
     found = [] if site is None else registrations(facts, "class", site)
     return next((function for _, function in found if name in ("", function.name)), None)
 
 
-def operator_of(facts: Facts, op: str) -> Function | None:
+def operator_of(facts: TraceIndex, op: str) -> Function | None:
     """The user's implementation of a custom operator: of `tl.sine` for `tl.sine.default`."""
     for known, function in registrations(facts, "operator "):
         name = known.kind.removeprefix("operator ")
@@ -88,12 +88,12 @@ def operator_of(facts: Facts, op: str) -> Function | None:
     return None
 
 
-def call_of(facts: Facts, callback: Callback, before: int) -> Call | None:
+def call_of(facts: TraceIndex, callback: Callback, before: int) -> Call | None:
     """The call whose node ran the callback."""
     return facts.call_of_node(callback.run.node, before)
 
 
-def value_text(facts: Facts, callback: Callback) -> str:
+def value_text(facts: TraceIndex, callback: Callback) -> str:
     """What was handed back: "shape 2x3, float32", "a `float`"."""
     told = []
     for value in callback.run.values:
@@ -102,13 +102,13 @@ def value_text(facts: Facts, callback: Callback) -> str:
     return " and ".join(told) or "nothing"
 
 
-def given_text(facts: Facts, callback: Callback) -> str:
+def given_text(facts: TraceIndex, callback: Callback) -> str:
     """The first tensor that it was given."""
     given = callback.run.given
     return _tensor_text(facts, given[0]) if given else "nothing"
 
 
-def _tensor_text(facts: Facts, number: int) -> str:
+def _tensor_text(facts: TraceIndex, number: int) -> str:
     tensor = facts.tensor(number)
     device = "" if tensor.device == "cpu" else f" on {tensor.device}"
     return f"a tensor of shape {shape_text(tensor)}, {tensor.dtype}{device}"

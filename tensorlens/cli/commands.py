@@ -15,7 +15,7 @@ from tensorlens.errors import TensorLensError, UsageError
 from tensorlens.records.version import __version__
 
 if TYPE_CHECKING:
-    from tensorlens.cli.report import Told
+    from tensorlens.cli.report import RenderedReport
     from tensorlens.records.claim import Claim
     from tensorlens.records.model import Trace
 
@@ -81,7 +81,7 @@ def explain(
 ) -> int:
     """`explain SCRIPT [ARGS…]`, `explain -m MODULE [ARGS…]`, `explain - [ARGS…]`."""
     from tensorlens.cli import trailing_options
-    from tensorlens.runner.launch import RunOptions, Target, run_and_tell
+    from tensorlens.runner.launch import RunOptions, Target, run_and_report
 
     if module is None and not arguments:
         raise UsageError("explain what? Give a script, - for standard input, or -m and a module")
@@ -100,7 +100,7 @@ def explain(
         live=_is_watched(),
         reference=tail.reference or reference,
     )
-    told = run_and_tell(target, options, partial(_teller, output))
+    told = run_and_report(target, options, partial(_teller, output))
     output.write(told.text)
     return told.exit_code
 
@@ -117,7 +117,7 @@ def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout:
     """`run NAME…`, `run PATH`, `run --all`: one report after the other, the worst exit code of all."""
     from tensorlens.lessons import bundled as lessons
     from tensorlens.lessons.lesson_texts import before_report, before_script, claims_of_all, joined
-    from tensorlens.runner.launch import RunOptions, Target, run_and_tell
+    from tensorlens.runner.launch import RunOptions, Target, run_and_report
 
     wanted = [lesson.name for lesson in lessons.lessons()] if everything else list(names)
     if not wanted:
@@ -135,7 +135,7 @@ def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout:
         if labelled := output.path is None and not output.keeps_stdout:
             print_out(before_script(announced, first=not counted))
         bundled = lessons.is_bundled(path)
-        told = run_and_tell(Target("file", str(path)), options, partial(_teller, output, path.name, bundled))
+        told = run_and_report(Target("file", str(path)), options, partial(_teller, output, path.name, bundled))
         worst = max(worst, told.exit_code)
         counted.append((path.name, told.claims))
         if output.keeps_stdout and len(paths) > 1:
@@ -160,19 +160,19 @@ def new_lesson(path: Path) -> int:
 
 def view(path: Path, output: Output) -> int:
     """`view TRACE.json`: the report of a saved trace."""
-    from tensorlens.cli.report import teller
+    from tensorlens.cli.report import make_reporter
     from tensorlens.records.trace_file import load
 
-    told = teller(output)(load(path))
+    told = make_reporter(output)(load(path))
     output.write(told.text)
     return told.exit_code
 
 
-def _teller(output: Output, lesson: str = "", bundled: bool = True) -> Callable[[Trace], Told]:
+def _teller(output: Output, lesson: str = "", bundled: bool = True) -> Callable[[Trace], RenderedReport]:
     """Called once the program has been started, which takes longer than these imports."""
-    from tensorlens.cli.report import teller
+    from tensorlens.cli.report import make_reporter
 
-    return teller(output, lesson, bundled)
+    return make_reporter(output, lesson, bundled)
 
 
 # --- lists and pages ------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RenderedReport:
     """A report as it is to be written, and the exit code that it makes for."""
 
     text: str
@@ -28,13 +28,13 @@ class Told:
     claims: tuple[Claim, ...] = ()
 
 
-def teller(output: Output, lesson: str = "", bundled: bool = True) -> Callable[[Trace], Told]:
+def make_reporter(output: Output, lesson: str = "", bundled: bool = True) -> Callable[[Trace], RenderedReport]:
     """The function that makes a report of a trace; `lesson` is the name that it goes by, if it is one's, and `bundled`
     whether the ids of its claims are those of the articles' statements."""
     diagnostics.load()
     RENDERERS[output.form].load()
 
-    def tell(trace: Trace) -> Told:
+    def tell(trace: Trace) -> RenderedReport:
         if lesson:
             trace = replace(trace, script=replace(trace.script, path=lesson))
         report = Report(trace, diagnostics.diagnose(trace))
@@ -44,7 +44,7 @@ def teller(output: Output, lesson: str = "", bundled: bool = True) -> Callable[[
             texts: dict[str, Any] = {"lesson": True, "statements": _statement_texts(bundled)} if lesson else {}
             texts |= {"titled": output.path is None} if lesson else {}
             text = render(report, output.form, output.options(**texts))
-        return Told(text, exit_code(report, bool(lesson)), trace.claims)
+        return RenderedReport(text, exit_code(report, bool(lesson)), trace.claims)
 
     return tell
 

@@ -13,7 +13,7 @@ from tensorlens.compare.input_conditions import conditions
 SAME_NUMBERS = "those of x"
 
 
-class Facts:
+class Answers:
     """The rows, by probe, operand and input."""
 
     def __init__(self, operands: Sequence[Operand], inputs: Sequence[Input], rows: Sequence[Row]) -> None:
@@ -38,13 +38,13 @@ class Facts:
 
 def summarize(operands: Sequence[Operand], inputs: Sequence[Input], rows: Sequence[Row]) -> str:
     """What each operand gives and what to beware of, a line each; then what grows with x, or that nothing differs."""
-    facts = Facts(operands, inputs, rows)
+    facts = Answers(operands, inputs, rows)
     lines = [_about(facts, operand) for operand in range(len(operands))]
     last = " ".join(filter(None, (_nothing_differs(rows), _costs(facts))))
     return "\n".join([*lines, *([last] if last else [])])
 
 
-def _about(facts: Facts, operand: int) -> str:
+def _about(facts: Answers, operand: int) -> str:
     places = facts.places(operand)
     if not places:
         return f"{_call(facts, operand)} runs on none of the inputs."
@@ -63,11 +63,11 @@ def _about(facts: Facts, operand: int) -> str:
     return " ".join(filter(None, sentences))
 
 
-def _call(facts: Facts, operand: int) -> str:
+def _call(facts: Answers, operand: int) -> str:
     return f"`{facts.operands[operand].call}`"
 
 
-def _gives(facts: Facts, operand: int, place: int) -> str:
+def _gives(facts: Answers, operand: int, place: int) -> str:
     """`changes x in place`, `gives a view of x`, `gives a copy of x`: the object, its memory and what happens to x."""
     parts = []
     changed, filled = facts.value("changes_source", operand, place), facts.value("fills_grad", operand, place)
@@ -101,7 +101,7 @@ def _changes(changed: list[str]) -> str:
     return f"changes {_listed([f'x{name}' if name.startswith('.') else f'x.{name}' for name in changed])}"
 
 
-def _object(facts: Facts, operand: int, place: int) -> str:
+def _object(facts: Answers, operand: int, place: int) -> str:
     returned = str(facts.value("returns", operand, place))
     shared = facts.value("shares_storage", operand, place)
     if returned == "None":
@@ -120,7 +120,7 @@ def _object(facts: Facts, operand: int, place: int) -> str:
     return first + ("new memory" if facts.value("shares_storage", operand) else _new(facts, operand))
 
 
-def _new(facts: Facts, operand: int) -> str:
+def _new(facts: Answers, operand: int) -> str:
     values, shape = facts.text("values", operand), facts.text("result_shape", operand)
     if values.startswith("not set"):
         return "a new tensor whose numbers are not set"
@@ -134,11 +134,11 @@ def _new(facts: Facts, operand: int) -> str:
     return "a copy of x" if dtype.endswith("as x") else f"a copy of x in {dtype}"
 
 
-def _in_graph(facts: Facts, places: Sequence[int]) -> list[int]:
+def _in_graph(facts: Answers, places: Sequence[int]) -> list[int]:
     return [place for place in places if facts.inputs[place].requires_grad]
 
 
-def _graph(facts: Facts, operand: int, place: int) -> str:
+def _graph(facts: Answers, operand: int, place: int) -> str:
     """Where the gradient of the result goes. What requires grad is never called a constant."""
     reaches = facts.value("gradient_reaches_source", operand, place)
     to_y = facts.value("gradient_reaches_y", operand) is True
@@ -161,7 +161,7 @@ def _graph(facts: Facts, operand: int, place: int) -> str:
     return "it is a constant for autograd: no gradient reaches x"
 
 
-def _write(facts: Facts, operand: int) -> str:
+def _write(facts: Answers, operand: int) -> str:
     """What a write to the result does, where the result is a tensor other than x."""
     written = facts.value("write_result_then_backward", operand)
     unusable = (
@@ -183,7 +183,7 @@ def _write(facts: Facts, operand: int) -> str:
     return "A write to the result makes backward raise." if written == "error" else ""
 
 
-def _refused(facts: Facts, operand: int) -> str:
+def _refused(facts: Answers, operand: int) -> str:
     places = facts.places(operand)
     refused = [place for place in range(len(facts.inputs)) if facts.value("runs", operand, place) is False]
     if not refused:
@@ -198,13 +198,13 @@ def _short(words: str) -> bool:
     return ", or " not in words
 
 
-def _unusable(facts: Facts, operand: int) -> str:
+def _unusable(facts: Answers, operand: int) -> str:
     if facts.value("use_in_graph", operand) != "error" or facts.value("gradient_reaches_source", operand) == "error":
         return ""
     return "The result can't be used in a graph later."
 
 
-def _beware(facts: Facts, operand: int) -> str:
+def _beware(facts: Answers, operand: int) -> str:
     """Beware: a write to the result of `x.data` before backward is silent and gives gradient 0, where 1 is right."""
     for probe, what in (
         ("earlier_use_then_backward", "use x before {}"),
@@ -217,7 +217,7 @@ def _beware(facts: Facts, operand: int) -> str:
     return ""
 
 
-def _by_input(facts: Facts, places: Sequence[int], phrase: Callable[[int], str]) -> str:
+def _by_input(facts: Answers, places: Sequence[int], phrase: Callable[[int], str]) -> str:
     """What is true on the first input, then the inputs on which something else is."""
     groups: dict[str, list[int]] = {}
     for place in places:
@@ -236,7 +236,7 @@ def _nothing_differs(rows: Sequence[Row]) -> str:
     return "Nothing that was measured tells them apart, but for time and memory."
 
 
-def _costs(facts: Facts) -> str:
+def _costs(facts: Answers) -> str:
     """What grows with x, where that is not the same for all."""
     kinds: dict[str, list[str]] = {}
     for operand in range(len(facts.operands)):

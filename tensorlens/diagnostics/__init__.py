@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from tensorlens.records.error_messages import classify, entries, entry, find
 
 if TYPE_CHECKING:
-    from tensorlens.analysis.facts import Facts
+    from tensorlens.analysis.facts import TraceIndex
     from tensorlens.records.model import Diagnostic, Trace
 
 _ORDER = {"error": 0, "warning": 1, "note": 2}
@@ -23,9 +23,9 @@ _ORDER = {"error": 0, "warning": 1, "note": 2}
 
 def diagnose(trace: Trace) -> tuple[Diagnostic, ...]:
     """All findings of a run: errors first, then warnings and notes, each group in the order of the run."""
-    from tensorlens.analysis.facts import Facts  # not above: `errors` reads pages from this package, and no facts
+    from tensorlens.analysis.facts import TraceIndex  # not above: `errors` reads pages from this package, and no facts
 
-    facts = Facts(trace)
+    facts = TraceIndex(trace)
     codes = dict.fromkeys(failure.kind for failure in trace.failures if failure.kind)
     codes.update(dict.fromkeys(filter(None, (classify(notice.message) for notice in facts.notices()))))
     codes.update(dict.fromkeys(_unannounced()))
@@ -54,7 +54,7 @@ def _unannounced() -> list[str]:
     return [item.code for item in entries() if item.kind == "silent"]
 
 
-def _findings(module: ModuleType, facts: Facts) -> list[Diagnostic]:
+def _findings(module: ModuleType, facts: TraceIndex) -> list[Diagnostic]:
     """What a finder finds; one that breaks on a trace it did not expect leaves the failure to be told as it is."""
     try:
         return list(module.find(facts))
@@ -64,7 +64,7 @@ def _findings(module: ModuleType, facts: Facts) -> list[Diagnostic]:
         return []
 
 
-def _unexplained(facts: Facts, explained: set[str]) -> Iterator[Diagnostic]:
+def _unexplained(facts: TraceIndex, explained: set[str]) -> Iterator[Diagnostic]:
     """The exception that ended the script, told honestly, where no finding explains it."""
     from tensorlens.diagnostics.shared.unexplained import find_unexplained
 
@@ -73,7 +73,7 @@ def _unexplained(facts: Facts, explained: set[str]) -> Iterator[Diagnostic]:
         yield from find_unexplained(facts, facts.trace.failures[number])
 
 
-def _proven(facts: Facts, found: list[Diagnostic]) -> Iterator[Diagnostic]:
+def _proven(facts: TraceIndex, found: list[Diagnostic]) -> Iterator[Diagnostic]:
     """A gradient that a second run proves wrong, where no finding says so."""
     from tensorlens.diagnostics.numerics.gradient_differs_from_reference import find_unfound
     from tensorlens.diagnostics.shared.proof import PROVEN

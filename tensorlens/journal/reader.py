@@ -8,9 +8,9 @@ from dataclasses import replace
 from itertools import count, repeat
 from typing import Any
 
-from tensorlens.journal.retention import WINDOW, Window
+from tensorlens.journal.retention import WINDOW, Retention
 from tensorlens.journal.rows import BROKEN, CALL, NONE, rows_of, values_text
-from tensorlens.journal.trace_builder import MODES, Assembly, Info, Plan, accesses, optional, state_of
+from tensorlens.journal.trace_builder import MODES, CallTemplate, Info, TraceBuilder, accesses, optional, state_of
 from tensorlens.records import callbacks, claim, failure_context, model, observations, reference
 from tensorlens.records.error_messages import classify
 from tensorlens.records.model import Gradient, Write
@@ -31,10 +31,10 @@ class Reader:
         self._sites: list[model.Site] = []
         self._nbytes: dict[int, int] = {}  # of storages
         self._infos: dict[int, Info] = {}  # of tensors that no short row made
-        self._plans: dict[int, Plan] = {}
+        self._plans: dict[int, CallTemplate] = {}
         self._lengths: dict[int, int] = {}  # of the short rows of a plan
         self._runs: Counter[int] = Counter()  # of a plan
-        self._window = Window(window, self._infos)
+        self._window = Retention(window, self._infos)
         self._within = ""
         self._is_step_counted = False
         self._gaps: Counter[tuple[str, int | None]] = Counter()
@@ -97,7 +97,7 @@ class Reader:
         called = callbacks.Callbacks(**{name: tuple(rows) for name, rows in self._callbacks.items()})
         compared = self.reference or reference.Reference()
         records = (*failures, end, *self._assignments, found, called, compared)
-        assembly = Assembly(self._window, self._plans, self._infos, self._nbytes, records)
+        assembly = TraceBuilder(self._window, self._plans, self._infos, self._nbytes, records)
         events = assembly.events()
         totals = self._totals.copy()
         for number, runs in self._runs.items():
@@ -159,7 +159,7 @@ class Reader:
         self._add((CALL, op, site, *rest))
 
     def _read_plan(self, number: int, *rest: Any) -> None:
-        self._plans[number] = plan = Plan(*rest)
+        self._plans[number] = plan = CallTemplate(*rest)
         self._lengths[number] = 1 + 2 * max(plan.inputs, 0) + 4
 
     def _read_within(self, step: str) -> None:

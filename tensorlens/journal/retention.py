@@ -54,7 +54,7 @@ def _gives_node(raw: Raw, tensor: int) -> bool:
     return is_short(raw) or any(state[0] == tensor and state[5] >= 0 for state in raw[6])
 
 
-class Window:
+class Retention:
     """The items of a run. `infos` is what is known of tensors that no short row made; it is thinned out here too.
 
     Calls that are older than the last `size` leave together, best when it is just known which tensors are alive: most

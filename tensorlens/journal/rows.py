@@ -38,7 +38,7 @@ from typing import IO, Any
     ARGUMENTS,  # number of the failure, (name, tensor) of each
     DEAD_ENDS,  # number of the failure, (name, sequence) of each, and of the node come to last
     NOTICED,  # name of a field of `Inspection`, the fields of its record less the index
-    CALLBACK,  # name of a field of `Callbacks`, the fields of its record (`callbacks.record`)
+    CALLBACK,  # name of a field of `UserCallbacks`, the fields of its record (`callbacks.record`)
     PLAN,  # id, the fields of `assembly.Plan`. A call of a plan is a run of ints: the plan's id, id and version of each
     #        input, and of the result (where there is none, of the first input) its id, its base's id or NONE, its
     #        version, and the first sequence number

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
 
-from tensorlens.journal.retention import Raw, Window, is_short, tensors_of
+from tensorlens.journal.retention import Raw, Retention, is_short, tensors_of
 from tensorlens.journal.rows import NEW, NONE, NOTHING, SAME, WRITTEN
 from tensorlens.records import model
 from tensorlens.records.invariants import REFERENCES
@@ -20,7 +20,7 @@ MODES: tuple[Mode, ...] = ("grad", "no_grad", "inference")
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CallTemplate:
     """What is the same in all calls that are told by short rows of this plan."""
 
     op: str
@@ -65,12 +65,17 @@ def state_of(raw: tuple[Any, ...], grad: str | None = None) -> State:
     return State(tensor, optional(version), requires_grad, is_leaf, grad_fn, optional(node), retains_grad, grad, at)
 
 
-class Assembly:
-    """The items of a `Window` and `records` in the numbers of a trace. `nbytes` is known for the storages that no
+class TraceBuilder:
+    """The items of a `Retention` and `records` in the numbers of a trace. `nbytes` is known for the storages that no
     short row made."""
 
     def __init__(
-        self, window: Window, plans: dict[int, Plan], infos: dict[int, Info], nbytes: dict[int, int], records: Any
+        self,
+        window: Retention,
+        plans: dict[int, CallTemplate],
+        infos: dict[int, Info],
+        nbytes: dict[int, int],
+        records: Any,
     ) -> None:
         self._items = items = window.items()
         self._dropped = window.dropped_nodes

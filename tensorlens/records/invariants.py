@@ -98,7 +98,7 @@ LEAST: dict[type, dict[str, int]] = {
 """The fields that hold no smaller number."""
 
 
-def check(trace: Trace) -> list[str]:
+def validate(trace: Trace) -> list[str]:
     """The invariants that `trace` breaks, in words; none for a sound trace."""
     problems: list[str] = []
     tables: dict[str, tuple[Any, ...]] = {"site": trace.sites, "tensor": trace.tensors, "storage": trace.storages}

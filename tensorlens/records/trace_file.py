@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from tensorlens.errors import TraceFileError
-from tensorlens.records.invariants import check
+from tensorlens.records.invariants import validate
 from tensorlens.records.model import Event, Trace
 
 FORMAT = "tensorlens.trace"
@@ -66,7 +66,7 @@ def loads(text: str) -> Trace:
         trace: Trace = _decoder(Trace)(data.get("trace"))
     except (TypeError, ValueError, KeyError, RecursionError) as error:
         raise TraceFileError(f"is a damaged trace: {_shown(error)}") from None
-    problems = check(trace)
+    problems = validate(trace)
     if problems:
         raise TraceFileError(f"is a damaged trace: {_shown(problems[0])}")
     return trace

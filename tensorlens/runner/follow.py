@@ -14,9 +14,9 @@ from typing import IO, Any, Generic, TypeVar
 from tensorlens.journal.overflow import Overflow
 from tensorlens.journal.reader import Reader
 from tensorlens.journal.rows import BROKEN, is_read, unpack
-from tensorlens.records.invariants import check
+from tensorlens.records.invariants import validate
 from tensorlens.records.model import Script, Trace
-from tensorlens.runner.progress_line import LiveLine
+from tensorlens.runner.progress_line import ProgressLine
 
 T = TypeVar("T")
 Load = Callable[[], Callable[[Trace], T]]
@@ -45,7 +45,7 @@ class Follower(Generic[T]):
         reader: Reader,
         written: IO[bytes],
         load: Load[T],
-        live: LiveLine | None = None,
+        live: ProgressLine | None = None,
         overflow: Overflow | None = None,
     ) -> None:
         self._reader = reader
@@ -119,7 +119,7 @@ class Follower(Generic[T]):
     def _is_sound(self) -> bool:
         """Whether a trace can be made of the journal, which the program may have written itself."""
         try:
-            return not check(self._reader.trace())
+            return not validate(self._reader.trace())
         except Exception:
             return False
 

@@ -60,10 +60,10 @@ def run_script(target: Target, options: RunOptions = RunOptions()) -> Trace:
     Raises:
         UsageError: there is no such file or module, or it is not Python source.
     """
-    return run_and_tell(target, options, lambda: lambda trace: trace)
+    return run_and_report(target, options, lambda: lambda trace: trace)
 
 
-def run_and_tell(target: Target, options: RunOptions, load: Load[T]) -> T:
+def run_and_report(target: Target, options: RunOptions, load: Load[T]) -> T:
     """Run a program as `run_script` does, and return what the function that `load` returns makes of the trace.
 
     Both are called from another thread while the program runs and winds down (see `following.Follower`).
@@ -126,10 +126,10 @@ def _recorded(target: Target, child: _Child, load: Load[T]) -> tuple[Reader, _En
             from tensorlens.journal.overflow import Overflow
             from tensorlens.journal.reader import Reader
             from tensorlens.runner.follow import Follower
-            from tensorlens.runner.progress_line import LiveLine
+            from tensorlens.runner.progress_line import ProgressLine
 
             reader = Reader(_script(target))
-            live = LiveLine(sys.stderr.fileno()) if child.options.live else None
+            live = ProgressLine(sys.stderr.fileno()) if child.options.live else None
             signals.before_stop = None if live is None else live.remove
             overflow = Overflow(journal.pipe[0])
             with Follower(reader, journal.written, load, live, overflow) as follower:

@@ -32,7 +32,7 @@ def can_show(descriptor: int) -> bool:
     return termios is not None and os.isatty(descriptor) and os.environ.get("TERM", "dumb") != "dumb"
 
 
-class LiveLine:
+class ProgressLine:
     """Shows how far a program has come; the clock starts with the first call of `show`."""
 
     def __init__(self, descriptor: int) -> None:

@@ -19,7 +19,7 @@ import torch
 from support.warm import Warm
 
 from tensorlens.diagnostics import diagnose
-from tensorlens.records.invariants import check
+from tensorlens.records.invariants import validate
 
 HEAD = """
 import torch
@@ -307,7 +307,7 @@ def test_the_node_its_line_and_the_pass_that_freed_it(
     with monkeypatch.context() as patching:
         truth.measure(patching)
     _, trace = warm.traced(script)
-    assert check(trace) == []
+    assert validate(trace) == []
     (found,) = [diagnostic for diagnostic in diagnose(trace) if diagnostic.severity == "error"]
     assert found.code == "backward-through-freed-graph"
     lines = {label.role: label.span.line for label in found.labels}

@@ -7,9 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
+from support.pages import fence, marked
 from support.warm import Ran, Warm
 
-from tensorlens.diagnostics import diagnose, manual
+from tensorlens.diagnostics import diagnose, finders, manual
 from tensorlens.errors import UsageError
 from tensorlens.lessons.bundled import lessons
 from tensorlens.records import error_messages
@@ -26,27 +27,8 @@ def page_for(wanted: str, width: int = 80) -> str:
     return page_text(manual.look_up(wanted), width)
 
 
-def fence(code: str, heading: str) -> str:
-    """The one runnable example below a heading of a page."""
-    text = manual.page(code)
-    assert text is not None
-    below = re.findall(rf"^## {heading}\n\n```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    assert len(below) == 1, f"{code} has {len(below)} examples below {heading}"
-    return str(below[0])
-
-
-def marked(example: str) -> dict[str, set[int]]:
-    """Role -> the lines whose trailing comment names it."""
-    lines: dict[str, set[int]] = {}
-    for number, line in enumerate(example.splitlines(), 1):
-        comment = line.rpartition("  # ")[2] if "  # " in line else ""
-        for role in re.findall(r"\b\w+_here\b", comment):
-            lines.setdefault(role, set()).add(number)
-    return lines
-
-
 def has_finder(code: str) -> bool:
-    return hasattr(importlib.import_module(f"tensorlens.diagnostics.{code.replace('-', '_')}"), "find")
+    return hasattr(importlib.import_module(finders()[code.replace("-", "_")]), "find")
 
 
 def told_by_torch(trace: Trace) -> set[str]:

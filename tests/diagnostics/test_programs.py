@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from support.folders import PROGRAMS
+from support.folders import CORRECT, PROGRAMS
 from support.warm import Warm, comparable
 
 from tensorlens.diagnostics import diagnose
@@ -15,7 +15,6 @@ from tensorlens.records.model import Diagnostic
 
 FAILING = sorted((PROGRAMS / "failing").glob("[!_]*.py"))
 SILENT = sorted((PROGRAMS / "silent").glob("*.py"))  # named after the mistake: CODE--PROGRAM.py
-CORRECT = sorted((PROGRAMS / "correct").glob("[!_]*.py"))
 
 _EXPECT = re.compile(r"expect: ([a-z0-9-]+)")
 _ROLES = re.compile(r"# role: (.+)$")

@@ -13,7 +13,7 @@ from support.folders import DOCS
 
 from tensorlens.diagnostics import diagnose
 from tensorlens.records import trace_file
-from tensorlens.records.invariants import check
+from tensorlens.records.invariants import validate
 from tensorlens.records.model import Report, Trace
 from tensorlens.render import RenderOptions, render
 
@@ -25,7 +25,7 @@ WIDTHS = (60, 80, 120)
 
 def wrong_with(trace: Trace, lesson: bool = False) -> list[str]:
     """What does not hold of `trace`, in words."""
-    problems = check(trace) + wrong_with_report(Report(trace, tuple(diagnose(trace))), lesson)
+    problems = validate(trace) + wrong_with_report(Report(trace, tuple(diagnose(trace))), lesson)
     if trace_file.loads(trace_file.dumps(trace)) != trace:
         problems.append("saved and loaded it is another trace")
     return problems

@@ -16,7 +16,7 @@ from tensorlens.lessons.article_statements import STATEMENTS
 from tensorlens.lessons.bundled import Lesson, lessons
 from tensorlens.lessons.check_statements import check_documented, claimed, summed_up
 from tensorlens.records import claim_syntax
-from tensorlens.records.invariants import check
+from tensorlens.records.invariants import validate
 from tensorlens.records.model import Trace
 
 LESSONS = lessons()
@@ -77,7 +77,7 @@ def test_claims_are_as_recorded(lesson: Lesson, warm: Warm, traced: Traced) -> N
     assert ran.stdout == warm.plain(lesson.path).stdout
     assert trace.claims
     assert [claim for claim in trace.claims if not claim.as_expected or claim.error] == []
-    assert check(trace) == []
+    assert validate(trace) == []
 
 
 @each_lesson

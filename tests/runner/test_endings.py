@@ -19,7 +19,7 @@ import pytest
 from support.daily import first_daily
 from support.endings import CALLS, ENDINGS, FOLDER, gaps, read, told, try_out
 
-from tensorlens.records.invariants import check
+from tensorlens.records.invariants import validate
 from tensorlens.records.model import Call
 from tensorlens.runner.launch import RunOptions, Target, run_script
 
@@ -92,7 +92,7 @@ def test_a_program_ends_as_it_does_without_the_lens_and_the_report_tells(program
     reasons = gaps(came.trace)
     assert bool(reasons) == bool(ending.gap)
     assert [reason for reason in reasons if ending.gap not in reason] == []
-    assert check(came.trace) == []
+    assert validate(came.trace) == []
 
 
 def test_every_program_that_goes_wrong_is_described() -> None:
@@ -248,7 +248,7 @@ def test_a_killed_process_loses_the_last_second_at_the_most(number: int, tmp_pat
     trace = run_script(Target("file", str(written(tmp_path, body))), RunOptions(timeout=SECONDS))
     thread.join()
     assert trace.script.outcome == "killed"
-    assert check(trace) == []
+    assert validate(trace) == []
     lines = [line.split() for line in log.read_text().splitlines()[1:-1]]
     safe = max((int(version) for version, when in lines if float(when) < killed[0] - LOST), default=0)
     seen = max(write.after for event in trace.events if isinstance(event, Call) for write in event.writes)

@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 
 from tensorlens.records.model import Call, Trace
-from tensorlens.runner.launch import RunOptions, Target, run_and_tell
+from tensorlens.runner.launch import RunOptions, Target, run_and_report
 
 LEAVES_SLOWLY = """
     import atexit, pathlib, time
@@ -38,7 +38,7 @@ def told(folder: Path, last: str = "pass", fails_first: bool = False) -> tuple[l
 
     script = folder / "slow.py"
     script.write_text(textwrap.dedent(LEAVES_SLOWLY).format(told=str(mark), last=last), encoding="utf-8")
-    return every, run_and_tell(Target("file", str(script)), RunOptions(timeout=100), lambda: tell)
+    return every, run_and_report(Target("file", str(script)), RunOptions(timeout=100), lambda: tell)
 
 
 def test_it_is_told_before_the_process_is_gone(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tensorlens.runner import progress_line
-from tensorlens.runner.progress_line import LiveLine
+from tensorlens.runner.progress_line import ProgressLine
 
 TAKE_TERMINAL = """\
 import fcntl, os, sys, termios
@@ -132,7 +132,7 @@ def test_a_program_that_takes_the_terminal_over_is_left_alone(
     monkeypatch.setattr(progress_line, "AFTER", 0.0)
     monkeypatch.setattr(progress_line, "EVERY", 0.0)
     monkeypatch.setattr(os, "tcgetpgrp", lambda descriptor: os.getpgrp())
-    line = LiveLine(program)
+    line = ProgressLine(program)
     line.show(1)
     assert "1 ops" in read_all(watched)
     modes = termios.tcgetattr(program)
@@ -150,7 +150,7 @@ def test_a_low_terminal_has_no_row_to_spare(terminal: tuple[int, int], monkeypat
     monkeypatch.setattr(progress_line, "AFTER", 0.0)
     monkeypatch.setattr(os, "tcgetpgrp", lambda descriptor: os.getpgrp())
     termios.tcsetwinsize(program, (4, 80))
-    line = LiveLine(program)
+    line = ProgressLine(program)
     line.show(1)
     line.remove()
     assert read_all(watched) == ""

@@ -13,7 +13,7 @@ import pytest
 
 from tensorlens.errors import UsageError
 from tensorlens.journal.rows import GAP, pack, unpack
-from tensorlens.records.invariants import check
+from tensorlens.records.invariants import validate
 from tensorlens.records.model import Call, Gap, Trace
 from tensorlens.runner.launch import RunOptions, Target, run_script
 
@@ -28,7 +28,7 @@ def written(folder: Path, text: str, name: str = "program.py") -> Path:
 
 def run(path: Path, *argv: str, timeout: float | None = None) -> Trace:
     trace = run_script(Target("file", str(path), argv), RunOptions(timeout=timeout))
-    assert check(trace) == []
+    assert validate(trace) == []
     return trace
 
 

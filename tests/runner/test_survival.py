@@ -25,7 +25,7 @@ from tensorlens.records.model import Call, Gap
 from tensorlens.records.trace_file import loads
 from tensorlens.render import render
 from tensorlens.runner.launch import Target, run_script
-from tensorlens.tracer.recording.journal_writer import Sink
+from tensorlens.tracer.recording.journal_writer import JournalWriter
 
 SOURCE = "a = f()\nout = a.sigmoid()\nc = out.detach()\nc.zero_()\nout.sum().backward()\n"
 GIGABYTES = 2
@@ -177,7 +177,7 @@ def test_what_is_flushed_again_by_a_signal_is_written_once(tmp_path: Path) -> No
         path = tmp_path / f"journal{moment}"
         rows: list[object] = [(GAP, str(number), -1) for number in range(5)]
         with path.open("w+b") as journal:
-            sink = Sink(rows, journal.fileno())
+            sink = JournalWriter(rows, journal.fileno())
             steps = 0
 
             def interrupt(frame: Any, event: str, argument: Any, moment: int = moment) -> Any:
@@ -235,7 +235,7 @@ def test_what_a_full_disk_has_no_room_for_is_read_from_the_pipe(
     rows: list[object] = []
     with open("/dev/full", "r+b", buffering=0) as full, (tmp_path / "journal").open("w+b") as empty:
         ends = overflow.pipe()
-        sink = Sink(rows, full.fileno(), spare=ends)
+        sink = JournalWriter(rows, full.fileno(), spare=ends)
         following = overflow.Overflow(ends[0])
         stream: Any = empty
         found: list[Any] = []

@@ -9,3 +9,4 @@ ROOT = TESTS.parent
 DOCS = ROOT / "docs"
 PROGRAMS = TESTS / "programs"
 DATA = TESTS / "data"
+CORRECT = sorted((PROGRAMS / "correct").glob("[!_]*.py"))

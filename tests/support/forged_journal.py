@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tensorlens.cli.output import Output
-from tensorlens.cli.report import Told, teller
+from tensorlens.cli.report import RenderedReport, make_reporter
 from tensorlens.journal.reader import Reader
 from tensorlens.journal.rows import pack, unpack
 from tensorlens.records.model import Script
@@ -34,11 +34,11 @@ def main() -> None:
         assert time.monotonic() - started < SECONDS, seed
 
 
-def tell(rows: list[Any], path: Path) -> Told:
+def tell(rows: list[Any], path: Path) -> RenderedReport:
     """The report of a journal, made as the command makes it."""
     path.write_bytes(pack(rows))
     reader = Reader(Script("forged.py", (), "", "killed", None, None))
-    with path.open("rb", buffering=0) as stream, Follower(reader, stream, lambda: teller(Output())) as follower:
+    with path.open("rb", buffering=0) as stream, Follower(reader, stream, lambda: make_reporter(Output())) as follower:
         pass
     return follower.told(reader.script)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tensorlens.cli.output import Output
-from tensorlens.cli.report import teller
+from tensorlens.cli.report import make_reporter
 from tensorlens.errors import TraceFileError
 from tensorlens.records.trace_file import loads
 from tensorlens.render import RENDERERS
@@ -106,7 +106,7 @@ def main() -> None:
         with suppress(TraceFileError):
             trace = loads(json.dumps(data))
             for form in RENDERERS:
-                assert teller(Output(form))(trace).text.strip(), (name, form)
+                assert make_reporter(Output(form))(trace).text.strip(), (name, form)
         assert time.monotonic() - started < SECONDS, name
 
 

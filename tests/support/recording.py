@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable
 
 import tensorlens
-from tensorlens.records.invariants import check
+from tensorlens.records.invariants import validate
 from tensorlens.records.model import Trace
 from tensorlens.records.trace_file import dumps, loads
 
@@ -17,6 +17,6 @@ def traced(function: Callable[[], object]) -> Trace:
     with contextlib.suppress(Exception), session:
         function()
     trace = session.trace()
-    assert check(trace) == []
+    assert validate(trace) == []
     assert loads(dumps(trace)) == trace
     return trace

@@ -11,7 +11,7 @@ import pytest
 
 from support.warm import Ran, Warm
 from tensorlens.diagnostics import diagnose
-from tensorlens.records.invariants import check
+from tensorlens.records.invariants import validate
 from tensorlens.records.model import Diagnostic, Trace
 
 Run = Callable[[str], tuple[Ran, Trace]]
@@ -28,7 +28,7 @@ def run(warm: Warm, tmp_path_factory: pytest.TempPathFactory) -> Run:
         script.write_text(textwrap.dedent(text).lstrip("\n"))
         ran, trace = warm.traced(script)
         assert ran == warm.plain(script)
-        assert check(trace) == []
+        assert validate(trace) == []
         return ran, trace
 
     return traced

@@ -9,6 +9,7 @@ from tensorlens.records.model import (
     Diagnostic,
     End,
     Failure,
+    Gap,
     Label,
     Report,
     Script,
@@ -75,3 +76,8 @@ def written_alias(source: str, names: tuple[str, str, str] = ("a", "out", "c"), 
         "saved-tensor-modified-inplace", "error", f"`{names[1]}` was changed", "it is needed", labels
     )
     return Report(trace, (diagnostic,))
+
+
+def gap_reasons(trace: Trace) -> str:
+    """What the lens could not record, and why."""
+    return "\n".join(event.reason for event in trace.events if isinstance(event, Gap))

@@ -17,10 +17,10 @@ from torch.utils.checkpoint import checkpoint
 
 import tensorlens
 from tensorlens.analysis.contexts import changes, failed_backward, recomputed, region
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.records.model import Change, Region, Trace
 from tensorlens.tracer.frames import bytecode
-from tensorlens.tracer.frames.captured_state import Outside
+from tensorlens.tracer.frames.captured_state import CapturedState
 
 
 def regions(trace: Trace) -> list[tuple[str, bool]]:
@@ -85,7 +85,7 @@ def jvp() -> None:
 def test_a_mode_is_entered_and_left(program: Callable[[], None], kind: str) -> None:
     trace = traced(program)
     assert regions(trace) == [(kind, True), (kind, False)]
-    assert region(Facts(trace), len(trace.events)) is None
+    assert region(TraceIndex(trace), len(trace.events)) is None
 
 
 def test_transforms_inside_each_other_have_a_region_each() -> None:
@@ -101,7 +101,7 @@ def test_anomaly_mode_switched_on_stays_open() -> None:
         trace = traced(program)
     finally:
         torch.autograd.set_detect_anomaly(False)
-    entered = region(Facts(trace), len(trace.events), "detect_anomaly")
+    entered = region(TraceIndex(trace), len(trace.events), "detect_anomaly")
     assert entered is not None
     assert text_at(trace, entered.site) == "torch.autograd.set_detect_anomaly(True)"
 
@@ -144,7 +144,7 @@ def test_what_a_checkpoint_reads_is_compared_and_its_change_found() -> None:
         y.backward()
 
     trace = traced(program)
-    facts = Facts(trace)
+    facts = TraceIndex(trace)
     failure = trace.failures[-1]
     opened = recomputed(facts, failure)
     assert opened is not None
@@ -248,7 +248,7 @@ def test_outside_of_a_module_and_of_a_library_wrapper() -> None:
         return net(value)
 
     for function, name in ((net, "Sequential.0.p"), (wrapped, "net.0.p")):
-        before = Outside(function, lambda filename: False)
+        before = CapturedState(function, lambda filename: False)
         assert before.read[name].text == "0.5"
         assert before.read[name].attribute == "p"
 
@@ -269,10 +269,10 @@ def test_outside_of_a_module_that_holds_an_object() -> None:
 
     net = nn.Identity()
     net.memo = Memo()  # type: ignore[assignment]
-    before = Outside(net, lambda filename: filename == __file__)
+    before = CapturedState(net, lambda filename: filename == __file__)
     assert before.read["len(Identity.memo.tables)"].text == "0"
     net.memo(3)  # type: ignore[operator]
-    after = Outside(net, lambda filename: filename == __file__)
+    after = CapturedState(net, lambda filename: filename == __file__)
     assert [name for name, *_ in after.differences(before)] == ["len(Identity.memo.tables)"]
     assert [code.co_name for code in after.codes] == ["__call__"]
 
@@ -287,9 +287,9 @@ def test_outside_of_a_function() -> None:
     def outer(value: float) -> float:
         return value * inner() + len(limit)
 
-    before = Outside(outer, lambda filename: True)
+    before = CapturedState(outer, lambda filename: True)
     limit.append(3)
     scale = 3.0
-    now = Outside(outer, lambda filename: True)
+    now = CapturedState(outer, lambda filename: True)
     found = {name: (old.text, new.text) for name, old, new in now.differences(before)}
     assert found == {"len(limit)": ("2", "3"), "scale": ("2.0", "3.0")}

@@ -10,7 +10,7 @@ import torch
 from support.daily import one_in
 from torch.testing._internal.common_methods_invocations import op_db
 
-from tensorlens.tracer.recording.ops import SIMPLE, VIEW, way_of
+from tensorlens.tracer.recording.ops import SIMPLE, VIEW, call_kind
 
 SAMPLES = 2
 KINDS = (torch.float64, torch.int64)
@@ -18,7 +18,7 @@ KINDS = (torch.float64, torch.int64)
 
 def functions(op: Any) -> list[Any]:
     found = [op.op, getattr(torch.Tensor, op.name, None), *op.aliases]
-    return [function for function in found if callable(function) and way_of(function) in (SIMPLE, VIEW)]
+    return [function for function in found if callable(function) and call_kind(function) in (SIMPLE, VIEW)]
 
 
 def samples(op: Any) -> list[tuple[torch.Tensor, tuple[Any, ...], dict[str, Any]]]:
@@ -43,7 +43,7 @@ CASES = one_in(EVERYDAY, SHORT)
 
 
 def test_many_functions_go_the_short_way() -> None:
-    ways = [way_of(function) for op in SHORT for function in functions(op)]
+    ways = [call_kind(function) for op in SHORT for function in functions(op)]
     assert ways.count(SIMPLE) > 200
     assert ways.count(VIEW) > 10
 
@@ -65,7 +65,7 @@ def test_what_the_short_way_does_not_ask_is_so(op: Any) -> None:
             if drawn == 1:
                 assert result.grad_fn is not None
                 assert result.grad_fn._sequence_nr() == first
-            if way_of(function) == VIEW:
+            if call_kind(function) == VIEW:
                 assert result._base is (tensor if tensor._base is None else tensor._base)
                 assert result._version == tensor._version
             else:

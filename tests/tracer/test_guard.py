@@ -18,7 +18,7 @@ from support.folders import DATA
 from support.warm import Warm
 
 import tensorlens
-from tensorlens.records.invariants import check
+from tensorlens.records.invariants import validate
 from tensorlens.records.model import Gap
 from tensorlens.records.reference import Reference, attach
 from tensorlens.runner.launch import RunOptions, Target, run_script
@@ -46,52 +46,61 @@ INNER = """
     saved_tensors.graph.nodes_of
     patches.backward._changes patches.backward._gradients patches.backward.autopsy patches.backward.note_leftovers
     patches.backward.singular_nodes
-    recording.user_callbacks.Callbacks.add recording.user_callbacks.Callbacks.applied
-    recording.user_callbacks.Callbacks.module recording.user_callbacks.Callbacks.of_method
-    recording.user_callbacks.Callbacks.register recording.user_callbacks.Callbacks.run
-    recording.user_callbacks.Callbacks.watch recording.user_callbacks._versions recording.user_callbacks.Run
+    recording.user_callbacks.UserCallbacks.add recording.user_callbacks.UserCallbacks.applied
+    recording.user_callbacks.UserCallbacks.module recording.user_callbacks.UserCallbacks.of_method
+    recording.user_callbacks.UserCallbacks.register recording.user_callbacks.UserCallbacks.run
+    recording.user_callbacks.UserCallbacks.watch recording.user_callbacks._versions recording.user_callbacks.Run
     recording.user_callbacks.Watch
     frames.call_sites.Sites.known frames.call_sites.Sites.stack
-    recording.user_functions.Functions.of
-    saved_tensors.array_guards.Guards.add saved_tensors.array_guards.Guards.is_any_changed
+    recording.user_functions.UserFunctions.of
+    saved_tensors.array_guards.ArrayGuards.add saved_tensors.array_guards.ArrayGuards.is_any_changed
     patches.torch_functions._array patches.torch_functions._differ patches.torch_functions._note_statistics
     patches.torch_functions._note_switch patches.torch_functions.note_mode
-    recording.dispatch_mode.Hot.find_plan recording.dispatch_mode.Hot.met recording.dispatch_mode.Hot.ordinary
-    recording.tensor_ids.Identity.add recording.tensor_ids.Identity.meet recording.tensor_ids.Identity.moved
+    recording.dispatch_mode.FastPathMode.find_plan recording.dispatch_mode.FastPathMode.met
+    recording.dispatch_mode.FastPathMode.ordinary
+    recording.tensor_ids.TensorIds.add recording.tensor_ids.TensorIds.meet recording.tensor_ids.TensorIds.moved
     patches.warnings_and_tracebacks._note patches.warnings_and_tracebacks._put_filter_first
-    saved_tensors.stale.Attributes.note
+    saved_tensors.stale.ContextAttributes.note
     patches.module_hooks._note_hooked patches.module_hooks._watched_list
-    recording.ops.way_of
-    frames.captured_state.Outside._add_function frames.captured_state.Outside.differences
+    recording.ops.call_kind
+    frames.captured_state.CapturedState._add_function frames.captured_state.CapturedState.differences
     patches.module_attributes.Assignments.note
     saved_tensors.packed.version_of
     patches.table.note_mode
     patches.checkpoint_recompute._sample
     recording.recorder.Recorder._record recording.recorder.Recorder._write_failure
     recording.recorder.Recorder.accesses recording.recorder.Recorder.note_alias
-    recording.recorder.Recorder.note_ending recording.recorder.Recorder.state recording.recorder.gather
+    recording.recorder.Recorder.note_ending recording.recorder.Recorder.state recording.recorder.collect_tensors
     patches.contexts._Repeated.noted patches.contexts._note patches.contexts._transform_called
     entry.script.write_end
-    patches.optimizer_step.Steps.begin patches.optimizer_step.Steps.dropped patches.optimizer_step.Steps.end
+    patches.optimizer_step.OptimizerSteps.begin patches.optimizer_step.OptimizerSteps.dropped
+    patches.optimizer_step.OptimizerSteps.end
     patches.storage_writes.caller
-    patches.optimizer_state.Training._note_step patches.optimizer_state.Training._write_step
-    patches.optimizer_state.Training.call_backward patches.optimizer_state.Training.name_backward
-    patches.optimizer_state.Training._mark
+    patches.optimizer_state.OptimizerState._note_step patches.optimizer_state.OptimizerState._write_step
+    patches.optimizer_state.OptimizerState.call_backward patches.optimizer_state.OptimizerState.name_backward
+    patches.optimizer_state.OptimizerState._mark
     patches.functorch.caller
-    saved_tensors.memory_watch.Untracked.look saved_tensors.memory_watch.Untracked.open
+    saved_tensors.memory_watch.MemoryWatcher.look saved_tensors.memory_watch.MemoryWatcher.open
     patches.record_call.gather
 """.split()
-LONG_WAY_LEFT = ("recording.dispatch_mode.Hot.find_plan", "recording.dispatch_mode.Hot.ordinary")  # what fails there is recorded all the same
-IN_SIGHT = ("patches.warnings_and_tracebacks._calling_frame", "patches.warnings_and_tracebacks._level", "patches.warnings_and_tracebacks._without_ours")
+SLOW_PATH_LEFT = (
+    "recording.dispatch_mode.FastPathMode.find_plan",
+    "recording.dispatch_mode.FastPathMode.ordinary",
+)  # what fails there is recorded all the same
+IN_SIGHT = (
+    "patches.warnings_and_tracebacks._calling_frame",
+    "patches.warnings_and_tracebacks._level",
+    "patches.warnings_and_tracebacks._without_ours",
+)
 """Without these our own frames are seen."""
 REFERENCE = """
     reference.saved_copies._Copies._packed reference.saved_copies._Copies.begin reference.saved_copies._Copies.copy
     reference.saved_copies._own
-    reference.backward_check.Formulas._is_users reference.backward_check.Formulas.check
-    reference.backward_check.Formulas.keep reference.backward_check._is_ordinary
+    reference.backward_check.BackwardCheck._is_users reference.backward_check.BackwardCheck.check
+    reference.backward_check.BackwardCheck.keep reference.backward_check._is_ordinary
     reference.backward_check._Application.take
-    reference.gradient_samples.Samples._gradients reference.gradient_samples.Samples._leaves
-    reference.gradient_samples.Samples._sample reference.gradient_samples._values
+    reference.gradient_samples.GradientSamples._gradients reference.gradient_samples.GradientSamples._leaves
+    reference.gradient_samples.GradientSamples._sample reference.gradient_samples._values
 """.split()
 """What only a run for `--reference` calls."""
 CLAIMS = """
@@ -118,9 +127,9 @@ def test_a_program_is_as_it_is_where_something_of_ours_fails(inner: str, warm: W
     ran, trace = warm.traced(script)
     assert ran == warm.plain(script)
     assert trace.script.outcome == "error"
-    assert check(trace) == []
+    assert validate(trace) == []
     told = any("could not be recorded (LookupError: ours)" in reason for reason in reasons(trace))
-    assert told == (inner not in LONG_WAY_LEFT)
+    assert told == (inner not in SLOW_PATH_LEFT)
 
 
 @pytest.mark.complete
@@ -142,7 +151,7 @@ def test_both_runs_of_a_comparison_are_as_they_are_where_something_of_ours_fails
     assert ran == again == warm.plain(script)
     attach(first, second)
     trace = first.trace()
-    assert check(trace) == []
+    assert validate(trace) == []
     assert trace.reference is not None
     assert trace.reference.differences == ()
     told = [trace.reference.reason, *reasons(trace)]
@@ -181,7 +190,7 @@ def test_a_script_is_as_it_is_where_its_claims_cannot_be_checked(inner: str, war
     script = broken(tmp_path, inner, CLAIMED)
     ran, trace = warm.traced(script)
     assert ran == warm.plain(script)
-    assert check(trace) == []
+    assert validate(trace) == []
     failed = [claim.error for claim in trace.claims if not claim.as_expected]
     assert set(failed) == {"LookupError: ours, in the checker itself"}
 
@@ -236,7 +245,7 @@ def test_backward_passes_inside_each_other_find_room_on_the_stack(passes: str, w
     ran, trace = warm.traced(script)
     assert "deep enough" in ran.stdout
     assert ran == warm.plain(script)
-    assert check(trace) == []
+    assert validate(trace) == []
 
 
 UNHASHABLE = """
@@ -285,7 +294,7 @@ def test_a_callable_without_a_hash_is_called(warm: Warm, tmp_path: Path) -> None
     assert ran == warm.plain(script)
     expected = ("a call could not be recorded (TypeError: unhashable type: 'Api')", "(OSError: no hash)")
     assert all(any(text in reason for reason in reasons(trace)) for text in expected)
-    assert check(trace) == []
+    assert validate(trace) == []
 
 
 SIGNALS = """
@@ -418,7 +427,7 @@ def test_every_patch_has_a_net() -> None:
         for owner, name, _ in table._PATCHES:
             installed = vars(owner)[name]
             function = getattr(installed, "__func__", installed)
-            if getattr(function, "__code__", None) is not guard.netted(None, _same, len).__code__:
+            if getattr(function, "__code__", None) is not guard.guarded_patch(None, _same, len).__code__:
                 bare.append(name)
     assert {name for name in bare if not name.startswith("_global_")} == own_nets
 
@@ -493,7 +502,7 @@ def test_the_original_runs_once_and_has_its_own_outcome(wrap: Callable[[Any, Any
         return [value]
 
     recorder = Recorder()
-    patched = guard.netted(recorder, wrap, original)
+    patched = guard.guarded_patch(recorder, wrap, original)
     assert patched(1) == [1]
     for error in (Program(), KeyboardInterrupt(), SystemExit(3)):
         context = ValueError()
@@ -516,8 +525,8 @@ def test_ctrl_c_in_what_is_ours_is_not_caught() -> None:
 
     recorder = Recorder()
     with pytest.raises(KeyboardInterrupt):
-        guard.netted(recorder, wrap, list)()
-    with pytest.raises(KeyboardInterrupt), guard.Net(recorder, "a call"):
+        guard.guarded_patch(recorder, wrap, list)()
+    with pytest.raises(KeyboardInterrupt), guard.ErrorGuard(recorder, "a call"):
         raise KeyboardInterrupt
     assert recorder.told == []
 
@@ -530,7 +539,7 @@ def test_nothing_is_kept_alive(wrap: Callable[[Any, Any], Any], fails: bool) -> 
             raise Program
         return tensor
 
-    patched = guard.netted(Recorder(), wrap, original)
+    patched = guard.guarded_patch(Recorder(), wrap, original)
 
     def used() -> weakref.ref[torch.Tensor]:
         tensor = torch.ones(1)

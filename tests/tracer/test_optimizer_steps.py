@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import tensorlens
-from tensorlens.records.invariants import check
+from tensorlens.records.invariants import validate
 from tensorlens.records.model import Call, Trace
 
 OPTIMIZERS = sorted(
@@ -43,7 +43,7 @@ def train(kind: Any, options: dict[str, Any], steps: int = 2) -> list[Any]:
 
 
 def calls(trace: Trace, op: str) -> list[Call]:
-    assert not check(trace)
+    assert not validate(trace)
     return [event for event in trace.events if isinstance(event, Call) and event.op == op]
 
 

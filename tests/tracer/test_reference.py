@@ -12,13 +12,12 @@ from pathlib import Path
 import jsonschema
 import pytest
 import torch
-from support.folders import DOCS
+from support.folders import CORRECT, DOCS
+from support.pages import fence, marked
 from support.warm import Warm
-from test_pages import fence, marked
-from test_programs import CORRECT
 
 from tensorlens.diagnostics import diagnose
-from tensorlens.records.invariants import check
+from tensorlens.records.invariants import validate
 from tensorlens.records.model import Diagnostic, Trace
 from tensorlens.records.reference import Pass, Reference, Sample, compare
 from tensorlens.records.trace_file import dumps, loads
@@ -40,7 +39,7 @@ def compared(warm: Warm, tmp_path: Path) -> Compare:
         script.write_text(textwrap.dedent(text).lstrip("\n"))
         ran, trace = warm.compared(script)
         assert ran.returncode == 0, ran.stderr
-        assert check(trace) == []
+        assert validate(trace) == []
         return trace
 
     return run

@@ -11,7 +11,7 @@ import pytest
 from support.warm import Warm
 
 from tensorlens.diagnostics import diagnose
-from tensorlens.records.invariants import check
+from tensorlens.records.invariants import validate
 from tensorlens.records.model import Diagnostic
 from tensorlens.records.trace_file import dumps, loads
 
@@ -61,7 +61,7 @@ def found(warm: Warm, folder: Path, forward: str, backward: str) -> list[Diagnos
     script.write_text(PROGRAM.format(forward=forward, backward=backward))
     ran, trace = warm.compared(script)
     assert ran == warm.plain(script)
-    assert check(trace) == []
+    assert validate(trace) == []
     assert loads(dumps(trace)).inspection == trace.inspection
     return [diagnostic for diagnostic in diagnose(trace) if diagnostic.severity == "warning"]
 

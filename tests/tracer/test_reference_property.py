@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.warm import Warm
 
 from tensorlens.diagnostics import diagnose
-from tensorlens.records.invariants import check
+from tensorlens.records.invariants import validate
 
 EXAMPLES = 40
 LEAVES = (
@@ -67,7 +67,7 @@ def test_what_is_not_told_is_right(program: Program, warm: Warm) -> None:
         script = Path(folder) / "program.py"
         script.write_text(program.text)
         ran, trace = warm.compared(script)
-    assert check(trace) == []
+    assert validate(trace) == []
     reference = trace.reference
     assert reference is not None
     if ran.returncode != 0:  # a change in place that autograd refused

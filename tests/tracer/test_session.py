@@ -18,7 +18,7 @@ import torch
 
 import tensorlens
 from tensorlens.journal.reader import Reader
-from tensorlens.records.invariants import check
+from tensorlens.records.invariants import validate
 from tensorlens.records.model import Call
 from tensorlens.tracer.recording.tensor_ids import CENSUS
 
@@ -106,7 +106,7 @@ def test_a_long_block_keeps_no_more_than_its_last_calls(monkeypatch: pytest.Monk
     assert y.shape == x.shape
     assert max(batches) < 1.1 * sum(batches) / 3  # what a third of the block wrote
     assert len(trace.events) < CENSUS
-    assert check(trace) == []
+    assert validate(trace) == []
     assert sorted(total.count for total in trace.totals) == [1, 3 * CENSUS]
     assert [event.op for event in trace.events[:1]] == ["Tensor.exp"]  # type: ignore[union-attr]
 

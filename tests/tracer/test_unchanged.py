@@ -14,6 +14,7 @@ import torch
 from support.daily import one_in
 from support.folders import PROGRAMS
 from support.odd_sources import FAULTS, SOURCES
+from support.traces import gap_reasons
 from support.warm import Warm, comparable
 from unchanged.counts import kept, tell
 from unchanged.groups import GROUPS, Group, op_db
@@ -21,8 +22,8 @@ from unchanged.observing import MANY, Observed, settled
 from unchanged.operations import compare
 
 import tensorlens
-from tensorlens.records.invariants import check
-from tensorlens.records.model import Gap, Trace
+from tensorlens.records.invariants import validate
+from tensorlens.records.model import Trace
 from tensorlens.records.source import text_of
 
 FOLDER = PROGRAMS / "unchanged"
@@ -101,19 +102,15 @@ def _scripts(*daily: str) -> list[Any]:
     ]
 
 
-def reasons(trace: Trace) -> str:
-    return "\n".join(event.reason for event in trace.events if isinstance(event, Gap))
-
-
 @pytest.mark.parametrize("script", _scripts())
 def test_a_program_is_what_it_is_without_the_lens(script: Path, warm: Warm) -> None:
     plain = warm.plain(script)
     under, trace = warm.traced(script)
     assert comparable(under) == comparable(plain)
-    assert check(trace) == []
+    assert validate(trace) == []
     assert trace.script.outcome != "killed"
-    assert GAPS.get(script.stem, "") in reasons(trace)
-    assert "could not be recorded" not in reasons(trace)
+    assert GAPS.get(script.stem, "") in gap_reasons(trace)
+    assert "could not be recorded" not in gap_reasons(trace)
 
 
 @pytest.mark.parametrize("script", _scripts("modes", "subclasses"))
@@ -122,7 +119,7 @@ def test_a_program_is_what_it_is_where_it_is_compared_with_a_repetition(script: 
     assert comparable(under) == comparable(warm.plain(script))
     assert trace.reference is not None
     assert "itself failed" not in (trace.reference.reason or "")
-    assert "could not be recorded" not in reasons(trace)
+    assert "could not be recorded" not in gap_reasons(trace)
 
 
 def fault(trace: Trace) -> str:
@@ -140,7 +137,7 @@ def test_an_odd_source_is_run_as_it_stands(name: str, warm: Warm, tmp_path: Path
     plain = warm.plain(script)
     under, trace = warm.traced(script)
     assert comparable(under) == comparable(plain)
-    assert check(trace) == []
+    assert validate(trace) == []
     assert trace.script.exit_code == plain.returncode
     if trace.script.outcome == "error" and trace.failures[-1].type in ("RuntimeError", "ZeroDivisionError"):
         assert fault(trace) in FAULTS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tensorlens.analysis.story.running_state import Ledger
+from tensorlens.analysis.story.running_state import RunningState
 from tensorlens.records.model import Access, Backward, Call, State, Trace
 
 MANY = 3
@@ -45,7 +45,7 @@ class _Sources:
     in_graph: str  # which of the names backward reaches from the results, and which it does not
 
 
-def origin(ledger: Ledger, call: Call, state: State, visit: Visit) -> str:
+def origin(ledger: RunningState, call: Call, state: State, visit: Visit) -> str:
     """How `call` made the tensor of `state`, which is its state at the end of the visit."""
     tensor = ledger.trace.tensors[state.tensor]
     key = call.index, state.grad_fn
@@ -74,7 +74,7 @@ def origin(ledger: Ledger, call: Call, state: State, visit: Visit) -> str:
     return text + (f", not recorded ({call.mode})" if dropped else ", no grad")
 
 
-def _in_graph(ledger: Ledger, names: dict[int, str], leads_to: set[int], grad_fns: Sequence[str]) -> str:
+def _in_graph(ledger: RunningState, names: dict[int, str], leads_to: set[int], grad_fns: Sequence[str]) -> str:
     """`from a by AddBackward0; b is a constant`: which tensors backward reaches from here, and which it does not."""
     reached = {tensor: name for tensor, name in names.items() if tensor in leads_to}
     others = {tensor: name for tensor, name in names.items() if tensor not in leads_to}
@@ -84,7 +84,7 @@ def _in_graph(ledger: Ledger, names: dict[int, str], leads_to: set[int], grad_fn
     return f"{text}; {_from(ledger, others)} {'is a constant' if len(others) == 1 else 'are constants'}"
 
 
-def _sharing(ledger: Ledger, state: State, sources: _Sources, shared: list[int]) -> str:
+def _sharing(ledger: RunningState, state: State, sources: _Sources, shared: list[int]) -> str:
     of = listed(sources.names[source] for source in shared)
     if ledger.trace.tensors[state.tensor].base is not None:
         return f"view of {of}{_by(sources.grad_fns)}"
@@ -92,7 +92,7 @@ def _sharing(ledger: Ledger, state: State, sources: _Sources, shared: list[int])
     return f"alias of {of}" + (", outside the graph" if cut else "")
 
 
-def _sources(ledger: Ledger, call: Call, state: State, visit: Visit) -> _Sources:
+def _sources(ledger: RunningState, call: Call, state: State, visit: Visit) -> _Sources:
     """Back from `call`, and from what wrote its result afterwards, to what the visit found or gave a name."""
     names: dict[int, str] = {}
     used: dict[int, int] = {}  # tensor -> the first call that read it
@@ -138,7 +138,7 @@ def _sources(ledger: Ledger, call: Call, state: State, visit: Visit) -> _Sources
     return _Sources(ordered, nodes, in_storage, text, requires_grad, in_graph)
 
 
-def _source_name(ledger: Ledger, call: Call, tensor: int) -> str:
+def _source_name(ledger: RunningState, call: Call, tensor: int) -> str:
     """The name of what `call` read; another one where the line gives that name to its result: `y = y.detach()`."""
     name = ledger.names.of(tensor, call.index)
     if name not in ledger.trace.sites[call.site].targets:
@@ -146,18 +146,18 @@ def _source_name(ledger: Ledger, call: Call, tensor: int) -> str:
     return next((other for other in ledger.names.all(tensor) if other != name), name)
 
 
-def _requires_grad(ledger: Ledger, visit: Visit, tensor: int) -> bool:
+def _requires_grad(ledger: RunningState, visit: Visit, tensor: int) -> bool:
     """Whether it may have required grad when the visit used it: before it or after it, or if no state is known."""
     before, after = ledger.state(tensor), visit.states.get(tensor)
     return any(state.requires_grad for state in (before, after) if state) or not (before or after)
 
 
-def _is_given(ledger: Ledger, tensor: int, maker: Call) -> bool:
+def _is_given(ledger: RunningState, tensor: int, maker: Call) -> bool:
     """Whether a tensor has a name of its own, be it only `x.grad`: nothing computed that from `x` here."""
     return ledger.names.is_named(tensor) or maker.op.endswith(".grad.__get__")
 
 
-def _from(ledger: Ledger, names: dict[int, str], more: bool = False) -> str:
+def _from(ledger: RunningState, names: dict[int, str], more: bool = False) -> str:
     """`x, 2 parameters`: what a module holds comes last, and what it has many of is counted; `more`: other names
     follow."""
     parameters = [tensor for tensor in names if ledger.is_parameter(tensor)]

@@ -10,7 +10,7 @@ from typing import Literal
 from tensorlens.analysis.naming.names import Names, place_of
 from tensorlens.analysis.story.gradient_changes import gradient_kind, gradient_text
 from tensorlens.analysis.story.origins import MANY, Visit, listed, origin
-from tensorlens.analysis.story.running_state import Ledger
+from tensorlens.analysis.story.running_state import RunningState
 from tensorlens.records.model import (
     Backward,
     Call,
@@ -44,7 +44,7 @@ _READS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class LineEvent:
     """One thing that happened: to `name` (may be empty), in the memory `storage` (`#1`, may be empty)."""
 
     name: str
@@ -60,7 +60,7 @@ class Phrases:
     def __init__(self, trace: Trace, names: Names) -> None:
         self._trace = trace
         self._names = names
-        self._ledger = Ledger(trace, names)
+        self._ledger = RunningState(trace, names)
         switches = [event for event in trace.events if isinstance(event, GradMode)]
         self._blocks = {
             way: {self._place(event) for event in switches if event.entering is way} for way in (True, False)
@@ -71,7 +71,7 @@ class Phrases:
         """Go on past these events."""
         self._ledger.observe(events)
 
-    def of(self, events: Sequence[Event]) -> list[Fact]:
+    def of(self, events: Sequence[Event]) -> list[LineEvent]:
         """The facts of one visit to a line, before `observe` is told of it."""
         calls = [event for event in events if isinstance(event, Call)]
         backwards = [event for event in events if isinstance(event, Backward)]
@@ -82,29 +82,29 @@ class Phrases:
             elif isinstance(event, GradMode):
                 facts += self._grad_mode(event)
             elif isinstance(event, Region):
-                facts.append(Fact("", TOLD[event.name]))
+                facts.append(LineEvent("", TOLD[event.name]))
             elif isinstance(event, Notice):
-                facts.append(Fact("", f"{event.category}: {one_line(event.message, 60)}", kind="warning"))
+                facts.append(LineEvent("", f"{event.category}: {one_line(event.message, 60)}", kind="warning"))
         return facts
 
     # --- calls ------------------------------------------------------------------------------------------------------
 
-    def _calls(self, calls: list[Call], visit: Visit) -> list[Fact]:
+    def _calls(self, calls: list[Call], visit: Visit) -> list[LineEvent]:
         facts = _folded(fact for call in calls for fact in self._made(call, visit))
         facts += self._writes(calls, visit.made)
         facts += _folded([*self._changes(calls, visit.made), *(fact for call in calls for fact in self._special(call))])
         return self._with_saved(facts or _folded(self._passing(calls, visit)), calls)
 
-    def _made(self, call: Call, visit: Visit) -> Iterator[Fact]:
+    def _made(self, call: Call, visit: Visit) -> Iterator[LineEvent]:
         """The new tensors that have a name, or that nothing on the line used up."""
         if call.op.startswith("optim."):
             targets = self._trace.sites[call.site].targets
             count = len({access.tensor for access in call.inputs})
-            yield Fact(targets[0] if targets else "", f"{call.op[6:]} over {_count(count, 'parameter')}")
+            yield LineEvent(targets[0] if targets else "", f"{call.op[6:]} over {_count(count, 'parameter')}")
         if call.op.endswith(_LOOKS):
             return
         direct = self._names.syntax.is_direct(self._trace.sites[call.site], call.op)
-        told: dict[str, Fact] = {}
+        told: dict[str, LineEvent] = {}
         for access in call.outputs:
             if visit.made.get(access.tensor) is not call or access.tensor not in visit.states:
                 continue
@@ -113,11 +113,11 @@ class Phrases:
                 told.setdefault(fact.name, fact)  # `for row in table` gives every row the same name
         yield from told.values()
 
-    def _new(self, tensor: int, call: Call, visit: Visit) -> Fact:
+    def _new(self, tensor: int, call: Call, visit: Visit) -> LineEvent:
         text = origin(self._ledger, call, visit.states[tensor], visit)
-        return Fact(self._names.of(tensor, call.index), text, self._ledger.mark(tensor))
+        return LineEvent(self._names.of(tensor, call.index), text, self._ledger.mark(tensor))
 
-    def _passing(self, calls: list[Call], visit: Visit) -> Iterator[Fact]:
+    def _passing(self, calls: list[Call], visit: Visit) -> Iterator[LineEvent]:
         """What a line comes to that keeps nothing: the values that it reads, or the tensor that it hands on."""
         for call in calls:
             name = call.op.rpartition(".")[2]
@@ -125,7 +125,7 @@ class Phrases:
                 read = call.inputs[0].tensor
                 called = self._names.of(read, call.index)
                 if self._names.syntax.reads(self._trace.sites[call.site], call.op, called):
-                    yield Fact(called, _READS[name], self._ledger.mark(read), "passing")
+                    yield LineEvent(called, _READS[name], self._ledger.mark(read), "passing")
         last, left = calls[-1], visit.made.keys() - visit.consumed
         site = self._trace.sites[last.site]
         is_direct = self._names.syntax.is_direct(site, last.op)
@@ -137,7 +137,7 @@ class Phrases:
             if visit.made.get(access.tensor) is last and access.tensor in visit.states:
                 yield replace(self._new(access.tensor, last, visit), kind="passing")
 
-    def _writes(self, calls: list[Call], made: dict[int, Call]) -> list[Fact]:
+    def _writes(self, calls: list[Call], made: dict[int, Call]) -> list[LineEvent]:
         writes = [
             (call, write)
             for call, write in _merged_writes(calls)
@@ -151,14 +151,14 @@ class Phrases:
         counts = [_count(parameters, "parameter")] if parameters else []
         if len(blocks) > parameters:
             counts.append(_count(len(blocks) - parameters, "other tensor" if parameters else "tensor"))
-        return [Fact("", " and ".join(counts) + " changed in place")]
+        return [LineEvent("", " and ".join(counts) + " changed in place")]
 
     def _is_state(self, call: Call, write: Write) -> bool:
         """Whether an optimizer step wrote what it keeps for itself: not all of that is recorded, so none is counted."""
         known = self._names.is_named(write.tensor) or self._ledger.requires_grad(write.tensor)
         return bool(call.within) and not known
 
-    def _write(self, call: Call, write: Write) -> Fact:
+    def _write(self, call: Call, write: Write) -> LineEvent:
         text = f"changed in place, v{write.before} -> v{write.after}"
         after = next((state for state in call.states if state.tensor == write.tensor), None)
         before = self._ledger.state(write.tensor)
@@ -173,9 +173,9 @@ class Phrases:
                 same = self._trace.tensors[known].counter == self._trace.tensors[write.tensor].counter
                 text = "changed in place through an alias" + ("" if same else ", its version stays")
                 name = self._names.of(known, call.index)
-        return Fact(name, text, mark, more=self._ledger.effects(call, others, write.tensor))
+        return LineEvent(name, text, mark, more=self._ledger.effects(call, others, write.tensor))
 
-    def _changes(self, calls: Sequence[Call], made: dict[int, Call]) -> Iterator[Fact]:
+    def _changes(self, calls: Sequence[Call], made: dict[int, Call]) -> Iterator[LineEvent]:
         """Changes of what autograd says of a tensor, other than by a write: all that one visit made, in their order."""
         texts: dict[int, list[str]] = {}
         last: dict[int, tuple[State, Call]] = {}
@@ -190,21 +190,21 @@ class Phrases:
         for tensor, found in texts.items():
             state, call = last[tensor]
             if found:
-                yield Fact(self._names.of(tensor, call.index), _in_turn(found), self._names.number(state.storage))
+                yield LineEvent(self._names.of(tensor, call.index), _in_turn(found), self._names.number(state.storage))
 
-    def _special(self, call: Call) -> Iterator[Fact]:
+    def _special(self, call: Call) -> Iterator[LineEvent]:
         """Calls that leave no output, write or change of state, and still matter."""
         if not call.inputs:
             return
         name = self._names.of(call.inputs[0].tensor, call.index)
         if call.op.endswith((".numpy", ".__array__")):
             text = "read as a NumPy array, which may share its memory"
-            yield Fact(name, text, self._ledger.mark(call.inputs[0].tensor))
+            yield LineEvent(name, text, self._ledger.mark(call.inputs[0].tensor))
         elif call.op.endswith(".grad.__set__"):
             value = self._names.of(call.inputs[1].tensor, call.index) if len(call.inputs) > 1 else "None"
-            yield Fact(f"{name}.grad", f"set to {value}")
+            yield LineEvent(f"{name}.grad", f"set to {value}")
 
-    def _with_saved(self, facts: list[Fact], calls: list[Call]) -> list[Fact]:
+    def _with_saved(self, facts: list[LineEvent], calls: list[Call]) -> list[LineEvent]:
         """Say on the line that saved them which tensors a failed backward asked for."""
         texts = []
         for saved in self._saved:
@@ -230,41 +230,43 @@ class Phrases:
 
     # --- backward and grad mode -------------------------------------------------------------------------------------
 
-    def _backward(self, event: Backward) -> list[Fact]:
+    def _backward(self, event: Backward) -> list[LineEvent]:
         if not event.gradients:
             if event.failed:
                 return []
             asked = listed(self._names.of(tensor, event.index) for tensor in event.inputs)
-            return [Fact("", f"gradient of {asked} returned, no .grad changed" if asked else "no .grad changed")]
+            return [LineEvent("", f"gradient of {asked} returned, no .grad changed" if asked else "no .grad changed")]
         names = [self._names.of(gradient.tensor, event.index) for gradient in event.gradients]
         if len(names) > MANY:
             parts = Counter(gradient_kind(gradient) for gradient in event.gradients)
             named = f": {', '.join(names)}" if len(names) <= 2 * MANY else ""
-            return [Fact("", ", ".join(f".grad of {_count(n, 'tensor')} {kind}" for kind, n in parts.items()) + named)]
-        return [Fact(f"{n}.grad", gradient_text(g)) for n, g in zip(names, event.gradients, strict=True)]
+            return [
+                LineEvent("", ", ".join(f".grad of {_count(n, 'tensor')} {kind}" for kind, n in parts.items()) + named)
+            ]
+        return [LineEvent(f"{n}.grad", gradient_text(g)) for n, g in zip(names, event.gradients, strict=True)]
 
-    def _grad_mode(self, event: GradMode) -> list[Fact]:
+    def _grad_mode(self, event: GradMode) -> list[LineEvent]:
         """A block is told once, where it is entered."""
         text, place = _MODES[event.mode], self._place(event)
         if not event.entering:
-            return [] if place in self._blocks[True] else [Fact("", f"{text} again")]
+            return [] if place in self._blocks[True] else [LineEvent("", f"{text} again")]
         text += "" if event.mode == "inference" else f" ({event.cause})"
         if event.decorator:
-            return [Fact("", f"{text} in each call")]
+            return [LineEvent("", f"{text} in each call")]
         if place not in self._blocks[False]:
-            return [Fact("", f"{text} from here on")]
+            return [LineEvent("", f"{text} from here on")]
         called = self._names.syntax.is_call(self._trace.sites[event.site])  # it turns the mode off by itself
-        return [Fact("", text + (" in this call" if called else " in this block"))]
+        return [LineEvent("", text + (" in this call" if called else " in this block"))]
 
     def _place(self, event: GradMode) -> tuple[str, str, int]:
         return place_of(self._trace.sites[event.site])
 
 
-def failure_fact(failure: Failure) -> Fact:
+def failure_fact(failure: Failure) -> LineEvent:
     """The exception, on the line that it came from; what a caught one said is told here, for nothing else will."""
     if failure.caught:
-        return Fact("", f"{failure.type}, caught: {one_line(failure.message, 80)}", kind="error")
-    return Fact("", failure.type, kind="error")
+        return LineEvent("", f"{failure.type}, caught: {one_line(failure.message, 80)}", kind="error")
+    return LineEvent("", failure.type, kind="error")
 
 
 def _merged_writes(calls: Sequence[Call]) -> list[tuple[Call, Write]]:
@@ -277,21 +279,21 @@ def _merged_writes(calls: Sequence[Call]) -> list[tuple[Call, Write]]:
     return list(merged.values())
 
 
-def _once_each(facts: Iterable[Fact]) -> list[Fact]:
+def _once_each(facts: Iterable[LineEvent]) -> list[LineEvent]:
     """Facts without repetitions: several aliases of one tensor were written."""
     return list(dict.fromkeys(facts))
 
 
-def _folded(facts: Iterable[Fact]) -> list[Fact]:
+def _folded(facts: Iterable[LineEvent]) -> list[LineEvent]:
     """Many facts that say the same of different tensors, as one."""
-    groups: dict[tuple[str, tuple[str, ...]], list[Fact]] = {}
+    groups: dict[tuple[str, tuple[str, ...]], list[LineEvent]] = {}
     for fact in facts:
         groups.setdefault((fact.text, fact.more), []).append(fact)
-    folded: list[Fact] = []
+    folded: list[LineEvent] = []
     for (text, _), group in groups.items():
         gradients = all(fact.name.endswith(".grad") for fact in group)
         subject = f".grad of {len(group)} tensors" if gradients else f"{len(group)} tensors"
-        folded += group if len(group) <= MANY else [Fact("", f"{subject}: {text}")]
+        folded += group if len(group) <= MANY else [LineEvent("", f"{subject}: {text}")]
     return folded
 
 

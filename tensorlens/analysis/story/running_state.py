@@ -12,7 +12,7 @@ _PARTIAL_WRITES = ("__setitem__", "index_", "masked_", "scatter_", "put_", "fill
 _LISTED = 3
 
 
-class Ledger:
+class RunningState:
     """Each tensor's last state, and who lies in which storage. `observe` moves it on."""
 
     def __init__(self, trace: Trace, names: Names) -> None:

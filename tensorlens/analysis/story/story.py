@@ -10,7 +10,7 @@ from functools import cache
 
 from tensorlens.analysis.naming.names import Names, place_of
 from tensorlens.analysis.story.line_runs import Runs
-from tensorlens.analysis.story.phrases import TOLD, Fact, Phrases, failure_fact
+from tensorlens.analysis.story.phrases import TOLD, LineEvent, Phrases, failure_fact
 from tensorlens.records.model import Backward, Call, Change, Event, Gap, GradMode, Region, Trace
 from tensorlens.records.source import line_at
 
@@ -29,7 +29,7 @@ class Row:
     line: int
     source: str
     count: str
-    facts: tuple[Fact, ...]
+    facts: tuple[LineEvent, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,8 @@ class _Line:
 
     visits: dict[_Kind, int] = field(default_factory=dict)  # kind -> number of the last visit
     sites: set[int] = field(default_factory=set)
-    facts: dict[_Kind, list[Fact]] = field(default_factory=dict)
-    failures: dict[str, Fact] = field(default_factory=dict)
+    facts: dict[_Kind, list[LineEvent]] = field(default_factory=dict)
+    failures: dict[str, LineEvent] = field(default_factory=dict)
 
 
 def _rows(trace: Trace, names: Names) -> dict[_Place, Row]:
@@ -101,7 +101,7 @@ def _rows(trace: Trace, names: Names) -> dict[_Place, Row]:
     return rows
 
 
-def _told(line: _Line) -> list[Fact]:
+def _told(line: _Line) -> list[LineEvent]:
     """The facts of a line, one statement after another."""
     statements = sorted({statement for statement, _ in line.facts})
     return [
@@ -111,9 +111,9 @@ def _told(line: _Line) -> list[Fact]:
     ]
 
 
-def _latest(kinds: Iterable[list[Fact]]) -> list[Fact]:
+def _latest(kinds: Iterable[list[LineEvent]]) -> list[LineEvent]:
     """The facts of a statement's visits, the last visit first; of one name, what the last visit that named it did."""
-    facts: dict[Fact, None] = {}
+    facts: dict[LineEvent, None] = {}
     told: set[str] = set()
     for found in reversed(list(kinds)):
         facts |= {fact: None for fact in found if (fact.name or fact.text) not in told}
@@ -183,13 +183,13 @@ def _add_failures(trace: Trace, lines: dict[_Place, _Line]) -> None:
         line.sites.add(failure.site)
 
 
-def _limited(facts: list[Fact]) -> tuple[Fact, ...]:
+def _limited(facts: list[LineEvent]) -> tuple[LineEvent, ...]:
     facts = list(dict.fromkeys(facts))
     if len(facts) <= MAX_FACTS:
         return tuple(facts)
     errors = [fact for fact in facts[MAX_FACTS - 1 :] if fact.kind == "error"][-1:]
     kept = facts[: MAX_FACTS - 1 - len(errors)]
-    return (*kept, Fact("", f"and {len(facts) - len(kept) - len(errors)} more"), *errors)
+    return (*kept, LineEvent("", f"and {len(facts) - len(kept) - len(errors)} more"), *errors)
 
 
 def _callers(trace: Trace) -> dict[tuple[str, str], tuple[str, int]]:

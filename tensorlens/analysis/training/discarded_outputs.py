@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.training.parameters_without_gradient import Starved
 from tensorlens.records.model import Backward, Call, Site
 
 
-def is_discarded(facts: Facts, way: Starved, trained: set[int]) -> bool:
+def is_discarded(facts: TraceIndex, way: Starved, trained: set[int]) -> bool:
     """Tell whether what a parameter went into was thrown away by the line that ran it, while parameters before it on
     the same way did get gradients."""
     call = way.cut.call
@@ -19,7 +19,7 @@ def is_discarded(facts: Facts, way: Starved, trained: set[int]) -> bool:
     return any(number in trained for number in before)
 
 
-def _thrown_away(facts: Facts, call: Call) -> bool:
+def _thrown_away(facts: TraceIndex, call: Call) -> bool:
     """Whether the statement behind a call, or behind the functions that return its value, keeps nothing of it."""
     if any(backward.site == call.site for backward in facts.backwards):
         return False  # the line runs a whole training
@@ -34,7 +34,7 @@ def _thrown_away(facts: Facts, call: Call) -> bool:
     return False
 
 
-def _kept_by_library(facts: Facts, call: Call, backward: Backward) -> bool:
+def _kept_by_library(facts: TraceIndex, call: Call, backward: Backward) -> bool:
     """Whether library code made the value on a line of the program's whose own value is a root made after it."""
     site = facts.trace.sites[call.site]
     if len(site.targets) != 1 or facts.names.syntax.is_direct(site, call.op):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tensorlens.analysis.facts import ENTERING, LEAVING, Facts
+from tensorlens.analysis.facts import ENTERING, LEAVING, TraceIndex
 from tensorlens.analysis.lineage import MAX_CALLS, Cut, ancestry
 from tensorlens.analysis.training.timeline import DATA_SET, Training
 from tensorlens.records.model import Access, Backward, Call
@@ -99,7 +99,7 @@ def lost(training: Training, numbers: set[int]) -> Iterator[Starved]:
                 yield Starved(number, backward, Cut(call, source, number), kind)
 
 
-def _taken_out(facts: Facts, ends: set[int]) -> dict[int, Cut]:
+def _taken_out(facts: TraceIndex, ends: set[int]) -> dict[int, Cut]:
     """By tensor with a history: the call that gave its values without it, if these then left torch."""
     constant: dict[int, Cut] = {}
     found: dict[int, Cut] = {}
@@ -118,7 +118,7 @@ def _taken_out(facts: Facts, ends: set[int]) -> dict[int, Cut]:
     return found
 
 
-def _brought_back(facts: Facts, backward: Backward, left: Call | None) -> bool:
+def _brought_back(facts: TraceIndex, backward: Backward, left: Call | None) -> bool:
     """Whether a root was computed from what came into torch after some values had left it."""
     above = (call for root in backward.roots for _, call in ancestry(facts, root.tensor, backward.index))
     return any(left is not None and call.index > left.index and call.op in ENTERING for call in above)
@@ -156,20 +156,20 @@ def _followed(training: Training, backward: Backward, numbers: set[int]) -> list
     return list(found.values())
 
 
-def _from_graph(facts: Facts, call: Call) -> bool:
+def _from_graph(facts: TraceIndex, call: Call) -> bool:
     """Whether a parameter was made of a computed value; of one that is trained itself, all else is how it began: a copy
     of another, an initialisation."""
     states = [facts.state(access.tensor, call.index - 1) for access in call.inputs]
     return call.op == "nn.Parameter" and any(s is not None and s.requires_grad and not s.is_leaf for s in states)
 
 
-def _computed(facts: Facts, backward: Backward) -> list[Access]:
+def _computed(facts: TraceIndex, backward: Backward) -> list[Access]:
     """The roots that have a history: a leaf has none to follow."""
     states = ((root, facts.state(root.tensor, backward.index - 1)) for root in backward.roots)
     return [root for root, state in states if state is None or not state.is_leaf]
 
 
-def _moves(facts: Facts) -> dict[int, list[Call]]:
+def _moves(facts: TraceIndex) -> dict[int, list[Call]]:
     """By parameter: the assignments to `.data` that gave it its values."""
     found: dict[int, list[Call]] = defaultdict(list)
     for call in facts.calls:
@@ -178,13 +178,13 @@ def _moves(facts: Facts) -> dict[int, list[Call]]:
     return found
 
 
-def _is_kept(facts: Facts, number: int, call: Call) -> bool:
+def _is_kept(facts: TraceIndex, number: int, call: Call) -> bool:
     """Whether the result of a call has a history."""
     state = facts.state(number, call.index)
     return state is not None and state.requires_grad and not state.is_leaf
 
 
-def _cut_at(facts: Facts, source: int, call: Call, kept: bool, numbers: set[int]) -> _Place | None:
+def _cut_at(facts: TraceIndex, source: int, call: Call, kept: bool, numbers: set[int]) -> _Place | None:
     """The call, where it takes a value out of the graph: its input required grad and its result does not, or starts
     anew as a leaf."""
     required = facts.requires_grad(source, call.index - 1)

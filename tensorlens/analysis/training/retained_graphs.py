@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import ancestry, reaches
 from tensorlens.analysis.naming.names import place_of
 from tensorlens.records.model import Backward, Call
@@ -40,7 +40,7 @@ class Kept:
 class _Rounds:
     """The steps of a run: those of optimizers or, where none stepped, backward passes that freed their graph."""
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: TraceIndex) -> None:
         self._facts = facts
         steps = {step.index for step in facts.trace.inspection.steps}
         within = [call.index for before, call in pairwise(facts.calls) if call.within and not before.within]
@@ -72,7 +72,7 @@ class _Rounds:
         return max(accumulate(changes[n] for n in sorted(changes)), default=0)
 
 
-def kept(facts: Facts) -> list[Kept]:
+def kept(facts: TraceIndex) -> list[Kept]:
     """What a line made, step after step, and what nobody needs any more while it lives. What lives because something
     else among it does is left out."""
     found: list[Kept] = []
@@ -85,7 +85,7 @@ def kept(facts: Facts) -> list[Kept]:
     return found
 
 
-def _groups(facts: Facts) -> Iterator[Kept]:
+def _groups(facts: TraceIndex) -> Iterator[Kept]:
     rounds = _Rounds(facts)
     if len(rounds.ends) < FEWEST:
         return
@@ -99,7 +99,7 @@ def _groups(facts: Facts) -> Iterator[Kept]:
                 yield Kept(calls, alive, passed, _is_in_gradient(facts, calls[-1]))
 
 
-def _by_line(facts: Facts, rounds: _Rounds) -> dict[object, dict[int, Call | None]]:
+def _by_line(facts: TraceIndex, rounds: _Rounds) -> dict[object, dict[int, Call | None]]:
     """By line and step: the call whose result lives longer than the step, or None where none does."""
     found: dict[object, dict[int, Call | None]] = defaultdict(dict)
     for call in facts.calls:
@@ -118,13 +118,13 @@ def _made(call: Call) -> int:
     return call.outputs[0].tensor
 
 
-def _has_graph(facts: Facts, number: int) -> bool:
+def _has_graph(facts: TraceIndex, number: int) -> bool:
     """Whether a tensor kept its graph: `detach_()` takes it away."""
     state = facts.state(number, facts.events[-1].index)
     return state is not None and state.requires_grad
 
 
-def _passes(facts: Facts, rounds: _Rounds, calls: tuple[Call, ...]) -> tuple[bool, bool]:
+def _passes(facts: TraceIndex, rounds: _Rounds, calls: tuple[Call, ...]) -> tuple[bool, bool]:
     """Whether backward passes went through the graph of what was kept: in the step that made it, and in later ones."""
     passed = False
     for call in {calls[0].index: calls[0], calls[len(calls) // 2].index: calls[len(calls) // 2]}.values():
@@ -137,14 +137,14 @@ def _passes(facts: Facts, rounds: _Rounds, calls: tuple[Call, ...]) -> tuple[boo
     return passed, False
 
 
-def _is_in_gradient(facts: Facts, call: Call) -> bool:
+def _is_in_gradient(facts: TraceIndex, call: Call) -> bool:
     """Whether the graph of a gradient may have saved what `call` made: a pass with `create_graph` went through it or
     ran it."""
     passes = [b for b in facts.backwards if b.create_graph and not b.failed and b.index > call.index]
     return any(b.started <= call.index or reaches(facts, b, call) for b in passes[:MAX_PASSES])
 
 
-def _is_copy(facts: Facts, call: Call) -> bool:
+def _is_copy(facts: TraceIndex, call: Call) -> bool:
     """Whether nothing was computed on the way from the leaves, as in a snapshot of a parameter."""
     made = [call, *(inner for _, inner in ancestry(facts, _made(call), call.index))]
     recorded = [inner for inner in made if inner.nodes[1] > inner.nodes[0] and not inner.within and inner.states]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Literal
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.records.model import Backward, Call, Gap, Gradient
 from tensorlens.records.observations import Step
@@ -38,7 +38,7 @@ class Moment:
 class Training:
     """The moments of every leaf that a backward pass or an optimizer had to do with."""
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: TraceIndex) -> None:
         self.facts = facts
         self.steps = facts.trace.inspection.steps
 
@@ -242,8 +242,8 @@ def _fill(event: Backward, change: Gradient) -> Moment:
 
 
 @lru_cache(maxsize=1)
-def training_of(facts: Facts) -> Training:
-    """The `Training` of a run, made once for all that ask."""
+def training_of(facts: TraceIndex) -> Training:
+    """The `OptimizerState` of a run, made once for all that ask."""
     return Training(facts)
 
 

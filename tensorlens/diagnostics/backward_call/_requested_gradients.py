@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.missing_gradient import path_to
 from tensorlens.diagnostics.shared.graph_cuts import cut_fixes
@@ -12,7 +12,7 @@ from tensorlens.diagnostics.shared.wording import finding, fix, named, severity_
 from tensorlens.records.model import Backward, Call, Diagnostic, Failure, Fix, Label
 
 
-def find_asked(facts: Facts, code: str, title: str, why: str) -> Iterator[Diagnostic]:
+def find_asked(facts: TraceIndex, code: str, title: str, why: str) -> Iterator[Diagnostic]:
     """Failures of `code`: which tensor can't be given a gradient, and what the output was computed by."""
     for failure in facts.failures(code):
         event = facts.event(failure.index)
@@ -32,7 +32,7 @@ def find_asked(facts: Facts, code: str, title: str, why: str) -> Iterator[Diagno
         )
 
 
-def _wanted(facts: Facts, failure: Failure, root: int | None, asked: tuple[int, ...], code: str) -> int | None:
+def _wanted(facts: TraceIndex, failure: Failure, root: int | None, asked: tuple[int, ...], code: str) -> int | None:
     """The first of the tensors asked for that the root can't lead to."""
     if code == "input-does-not-require-grad":
         return next((n for n in asked if not facts.requires_grad(n, failure.index)), None)
@@ -49,7 +49,7 @@ def _wanted(facts: Facts, failure: Failure, root: int | None, asked: tuple[int, 
     return asked[0] if len(asked) == 1 else None
 
 
-def _labels(facts: Facts, failure: Failure, root: int | None, number: int | None) -> Iterator[Label | None]:
+def _labels(facts: TraceIndex, failure: Failure, root: int | None, number: int | None) -> Iterator[Label | None]:
     name, output = named(facts, number, failure.index), named(facts, root, failure.index)
     yield facts.label("needed_here", failure.site, f"the gradient of {name} is asked for")
     if number is not None:
@@ -61,7 +61,7 @@ def _labels(facts: Facts, failure: Failure, root: int | None, number: int | None
         yield facts.label("graph_built_here", built.site, f"{output} is computed here")
 
 
-def _built(facts: Facts, root: int, failure: Failure) -> Call | None:
+def _built(facts: TraceIndex, root: int, failure: Failure) -> Call | None:
     """The last recorded operation behind the root, before the failing line where there is one."""
     span = facts.span(failure.site)
     recorded = [
@@ -74,7 +74,7 @@ def _built(facts: Facts, root: int, failure: Failure) -> Call | None:
     return recorded[0] if recorded else None
 
 
-def _fixes(facts: Facts, failure: Failure, root: int | None, number: int | None) -> Iterator[Fix]:
+def _fixes(facts: TraceIndex, failure: Failure, root: int | None, number: int | None) -> Iterator[Fix]:
     cut = None if root is None or number is None else path_to(facts, root, number, failure.index)[0]
     if cut is not None:
         yield from cut_fixes(facts, cut)

@@ -26,9 +26,9 @@ torch.nn.functional.cross_entropy(scores, torch.tensor([2]), weight=balance).bac
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "argument-not-differentiable",
     ("rejected_here", "leaf_made_here:argument"),
     "{op} was given a tensor that requires grad where it has no derivative",

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import LEAVING, Facts
+from tensorlens.analysis.facts import LEAVING, TraceIndex
 from tensorlens.analysis.naming.assignments import Assigned, assigned_before, receiver
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text, severity_of
 from tensorlens.records.model import Call, Diagnostic, Failure, Fix, Label
@@ -39,13 +39,13 @@ from tensorlens.records.model import Call, Diagnostic, Failure, Fix, Label
 CODE = "backward-on-non-tensor"
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     for failure in facts.failures(CODE):
         if failure.op is None:
             yield explain(facts, failure)
 
 
-def explain(facts: Facts, failure: Failure) -> Diagnostic:
+def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
     """What the object is instead of a tensor, and the line that made it one."""
     kind = failure.message.split("'")[1] if "'" in failure.message else "an object"
     span = facts.span(failure.site)
@@ -71,12 +71,12 @@ def _article(kind: str) -> str:
     return "`None`" if kind == "NoneType" else f"a `{kind}`"
 
 
-def _left_torch(facts: Facts, failure: Failure) -> Call | None:
+def _left_torch(facts: TraceIndex, failure: Failure) -> Call | None:
     """The last call before the failure that turned a tensor into plain numbers."""
     return next((c for c in reversed(facts.calls) if c.index < failure.index and c.op in LEAVING), None)
 
 
-def _made(facts: Facts, failure: Failure, made: Assigned | None, left: Call | None) -> Iterator[Label | None]:
+def _made(facts: TraceIndex, failure: Failure, made: Assigned | None, left: Call | None) -> Iterator[Label | None]:
     if made is not None:
         leaves = left is not None and (where := facts.span(left.site)) is not None and where.line == made.span.line
         text = (

@@ -25,9 +25,9 @@ torch.autograd.backward(losses)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "backward-root-not-a-tensor",
     ("needed_here", "value_made_here:plain"),
     "{op} was asked to start from something that is not a tensor",

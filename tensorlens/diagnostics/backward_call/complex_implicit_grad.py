@@ -27,9 +27,9 @@ loss.abs().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "complex-implicit-grad",
     ("needed_here", "value_made_here"),
     "{op} was started from {value}, which is complex",

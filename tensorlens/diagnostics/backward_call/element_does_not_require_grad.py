@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import Cut, find_cut
 from tensorlens.diagnostics.shared.graph_cuts import cut_fixes, cut_labels, cut_reason
 from tensorlens.diagnostics.shared.wording import finding, fix, named, severity_of, with_method
@@ -40,12 +40,12 @@ from tensorlens.records.model import Diagnostic, Failure
 CODE = "element-does-not-require-grad"
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     for failure in facts.failures(CODE):
         yield explain(facts, failure)
 
 
-def explain(facts: Facts, failure: Failure) -> Diagnostic:
+def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
     """Which of the roots has no history, and the line where it was lost."""
     root = next((a.tensor for a in failure.inputs if not facts.requires_grad(a.tensor, failure.index)), None)
     cut = None if root is None else find_cut(facts, root, failure.index)

@@ -26,9 +26,9 @@ weight.sum().backward(inputs=chosen or [weight])
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "empty-inputs",
     ("needed_here", "value_made_here:plain"),
     "{op} was asked for the gradients of nothing",

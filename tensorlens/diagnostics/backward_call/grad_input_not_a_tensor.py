@@ -26,9 +26,9 @@ torch.autograd.grad(weight.square().sum(), wanted)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "grad-input-not-a-tensor",
     ("needed_here", "value_made_here:plain"),
     "{op} was asked for the gradient of something that is not a tensor",

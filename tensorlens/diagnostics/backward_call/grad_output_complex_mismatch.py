@@ -27,9 +27,9 @@ turned.backward(start)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "grad-output-complex-mismatch",
     ("needed_here", "graph_built_here", "value_made_here"),
     "the gradient passed to {op} is real and the result complex, or the other way round",

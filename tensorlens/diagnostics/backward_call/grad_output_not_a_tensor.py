@@ -26,9 +26,9 @@ start = torch.tensor([1.0, 0.5])
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "grad-output-not-a-tensor",
     ("needed_here", "value_made_here:plain"),
     "the gradient passed to {op} is not a tensor",

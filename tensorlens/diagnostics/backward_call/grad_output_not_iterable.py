@@ -28,15 +28,15 @@ loss.backward(start)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
-from tensorlens.diagnostics.shared.roles.tensors import Refusal
+from tensorlens.diagnostics.shared.rejected import rejected
+from tensorlens.diagnostics.shared.rejected_call import RejectedCall
 
-find = refused(
+find = rejected(
     "grad-output-not-iterable",
     ("needed_here", "value_made_here:plain"),
     "the gradient passed to {op} is a bare number",
     "backward takes a tensor, or one gradient for each result, and tried to go through the number",
     "pass a tensor: `torch.tensor(0.5)`",
     "or scale the loss itself before backward",
-    when=Refusal.is_backward,
+    when=RejectedCall.is_backward,
 )

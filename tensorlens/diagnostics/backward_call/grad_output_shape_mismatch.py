@@ -28,9 +28,9 @@ doubled.backward(start)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "grad-output-shape-mismatch",
     ("needed_here", "graph_built_here", "value_made_here"),
     "the gradient passed to {op} does not have the shape of the result it belongs to",

@@ -23,9 +23,9 @@ torch.autograd.backward(weight.sum(), grad_tensors=torch.tensor(2.0))
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "grad-variables-deprecated",
     ("rejected_here",),
     "`torch.autograd.backward` was given the old keyword `grad_variables`",

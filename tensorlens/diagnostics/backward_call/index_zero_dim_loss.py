@@ -28,14 +28,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text, severity_of, with_method
 from tensorlens.records.model import Call, Diagnostic
 
 CODE = "index-zero-dim-loss"
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     for failure in facts.failures(CODE):
         number = failure.inputs[0].tensor if failure.inputs else None
         if number is None or facts.tensor(number).shape:
@@ -59,7 +59,7 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
         )
 
 
-def _computed(facts: Facts, number: int, before: int) -> Call | None:
+def _computed(facts: TraceIndex, number: int, before: int) -> Call | None:
     """The call that made the value, past `.data` and `detach()`, which only give it another name."""
     made = next(iter(facts.producers(number, before)), None) or facts.first_use(number)
     while made is not None and len(made.inputs) == 1:

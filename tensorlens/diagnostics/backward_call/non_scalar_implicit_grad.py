@@ -33,9 +33,9 @@ errors.mean().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "non-scalar-implicit-grad",
     ("needed_here", "value_made_here:first"),
     "{op} was started from {value}, which has more than one element",

@@ -24,9 +24,9 @@ torch.autograd.grad(weight.square().sum(), weight)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "only-inputs-deprecated",
     ("rejected_here",),
     "`only_inputs` was passed, which has no effect any more",

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.contexts import changes, failed_backward, recomputed
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.diagnostics.shared.wording import finding, fix, severity_of
 from tensorlens.records.model import Change, Diagnostic, Failure, Fix, Label, Region
 
 MAX_CHANGES = 4
 
 
-def find_rerun(facts: Facts, code: str, title: str, why: str) -> Iterator[Diagnostic]:
+def find_rerun(facts: TraceIndex, code: str, title: str, why: str) -> Iterator[Diagnostic]:
     """Failures of `code`: the checkpoint, the backward pass that ran it again, and what was another by then."""
     for failure in facts.failures(code):
         checkpoint = recomputed(facts, failure)
@@ -36,7 +36,9 @@ def find_rerun(facts: Facts, code: str, title: str, why: str) -> Iterator[Diagno
         )
 
 
-def _labels(facts: Facts, failure: Failure, checkpoint: Region | None, found: list[Change]) -> Iterator[Label | None]:
+def _labels(
+    facts: TraceIndex, failure: Failure, checkpoint: Region | None, found: list[Change]
+) -> Iterator[Label | None]:
     for change in found:
         yield facts.label("state_changed_here", change.site, _was(change))
     if checkpoint is not None:

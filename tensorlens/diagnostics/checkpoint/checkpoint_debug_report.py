@@ -43,12 +43,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.diagnostics.checkpoint._recomputation import find_rerun
 from tensorlens.records.model import Diagnostic
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     yield from find_rerun(
         facts,
         "checkpoint-debug-report",

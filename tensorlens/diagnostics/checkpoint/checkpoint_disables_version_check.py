@@ -51,7 +51,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.contexts import run_again_at
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of, saving_call
 from tensorlens.diagnostics.shared.wording import count_text, finding, fix, named, op_text, with_method
@@ -61,7 +61,7 @@ from tensorlens.records.observations import RECOMPUTED, Stale
 CODE = "checkpoint-disables-version-check"
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     told: set[tuple[int | None, int]] = set()
     for stale in facts.trace.inspection.stale:
         if stale.slot != RECOMPUTED:
@@ -77,7 +77,7 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _tell(
-    facts: Facts, stale: Stale, backward: Backward, by: Call, change: tuple[Call | Backward, Write] | None
+    facts: TraceIndex, stale: Stale, backward: Backward, by: Call, change: tuple[Call | Backward, Write] | None
 ) -> Diagnostic:
     name = _name(facts, stale, by, change)
     then, now = stale.versions
@@ -106,7 +106,7 @@ def _tell(
     )
 
 
-def _name(facts: Facts, stale: Stale, by: Call, change: tuple[Call | Backward, Write] | None) -> str:
+def _name(facts: TraceIndex, stale: Stale, by: Call, change: tuple[Call | Backward, Write] | None) -> str:
     """What the line that saves the tensor calls it, where it is a line of the checkpoint; else the line that writes."""
     site = by.site
     in_pass = any(one.site == site for one in facts.backwards)
@@ -122,7 +122,7 @@ def _cure(change: tuple[Call | Backward, Write] | None, name: str) -> Fix:
     return fix(f"change a copy, and compute with that: {with_method(name, 'clone()')}")
 
 
-def _change(facts: Facts, stale: Stale, by: Call) -> tuple[Call | Backward, Write] | None:
+def _change(facts: TraceIndex, stale: Stale, by: Call) -> tuple[Call | Backward, Write] | None:
     """The first change after the tensor was saved."""
     for event, write in facts.writes(facts.tensor(stale.tensor or 0).counter):
         if by.index <= event.index < stale.index and write.after > stale.versions[0]:

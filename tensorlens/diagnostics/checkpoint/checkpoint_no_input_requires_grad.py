@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.diagnostics.shared.rejected import refusals
 from tensorlens.diagnostics.shared.wording import finding, fix, named
 from tensorlens.records.model import Diagnostic, Label
@@ -41,7 +41,7 @@ CODE = "checkpoint-no-input-requires-grad"
 MAX_INPUTS = 3
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     for refusal in refusals(facts, CODE):
         given = _given(facts, refusal.index)
         made = _made(facts, refusal.index, given)
@@ -60,13 +60,13 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
         )
 
 
-def _given(facts: Facts, at: int) -> list[int]:
+def _given(facts: TraceIndex, at: int) -> list[int]:
     """The tensors that the checkpoint was given: those of the call in which the warning came."""
     call = next((c for c in facts.calls if c.index > at and c.op == "CheckpointFunction.apply"), None)
     return [] if call is None else list(dict.fromkeys(access.tensor for access in call.inputs))
 
 
-def _made(facts: Facts, at: int, given: list[int]) -> Iterator[Label | None]:
+def _made(facts: TraceIndex, at: int, given: list[int]) -> Iterator[Label | None]:
     for number in given[:MAX_INPUTS]:
         made = next(iter(facts.producers(number, at)), None) or facts.first_use(number)
         text = f"{named(facts, number, at)} is made here and does not require grad"

@@ -41,7 +41,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.contexts import failed_backward, recomputed
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import find_cut
 from tensorlens.diagnostics.shared.graph_cuts import cut_fixes, cut_labels, cut_reason
 from tensorlens.diagnostics.shared.wording import finding, fix, severity_of
@@ -50,12 +50,12 @@ from tensorlens.records.model import Diagnostic, Failure
 CODE = "checkpoint-output-without-grad"
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     for failure in facts.failures(CODE):
         yield explain(facts, failure)
 
 
-def explain(facts: Facts, failure: Failure) -> Diagnostic:
+def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
     """Where the second run of the checkpointed function lost the history of its result."""
     result = _result(facts, failure)
     cut = None if result is None else find_cut(facts, result, failure.index)
@@ -75,7 +75,7 @@ def explain(facts: Facts, failure: Failure) -> Diagnostic:
     )
 
 
-def _result(facts: Facts, failure: Failure) -> int | None:
+def _result(facts: TraceIndex, failure: Failure) -> int | None:
     """The tensor that the function computed last."""
     backward = failed_backward(facts, failure)
     start = failure.index if backward is None else backward.started

@@ -39,7 +39,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.contexts import changes, run_again_at
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
 from tensorlens.diagnostics.shared.wording import finding, fix, named
@@ -57,7 +57,7 @@ class _Cause:
     text: str
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     told: set[int] = set()
     for found in facts.trace.inspection.recomputed:
         backward, checkpoint = backward_of(facts, found.index), run_again_at(facts, found.index)
@@ -66,7 +66,7 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
             yield _tell(facts, found, checkpoint, backward)
 
 
-def _tell(facts: Facts, found: Recomputed, checkpoint: Region, backward: Backward) -> Diagnostic:
+def _tell(facts: TraceIndex, found: Recomputed, checkpoint: Region, backward: Backward) -> Diagnostic:
     causes = [*_values(facts, checkpoint, backward), *_tensors(facts, checkpoint, found, backward)]
     if not causes and not found.random_kept:
         text = "the state of the random generators is not kept here: the second run draws other numbers"
@@ -88,13 +88,13 @@ def _tell(facts: Facts, found: Recomputed, checkpoint: Region, backward: Backwar
     )
 
 
-def _values(facts: Facts, checkpoint: Region, backward: Backward) -> Iterator[_Cause]:
+def _values(facts: TraceIndex, checkpoint: Region, backward: Backward) -> Iterator[_Cause]:
     for change in changes(facts, checkpoint, backward.index):
         text = f"`{change.name}` was {change.before} in the forward pass and is {change.after} in backward"
         yield _Cause(change.site, text)
 
 
-def _tensors(facts: Facts, checkpoint: Region, found: Recomputed, backward: Backward) -> Iterator[_Cause]:
+def _tensors(facts: TraceIndex, checkpoint: Region, found: Recomputed, backward: Backward) -> Iterator[_Cause]:
     """Tensors that both runs read and that were changed in place in between."""
     end = next((e.index for e in facts.events if _ends(e, checkpoint)), backward.started)
     first = {a.tensor: call for call in _between(facts, checkpoint.index, end) for a in call.inputs}
@@ -115,7 +115,7 @@ def _ends(event: Event, checkpoint: Region) -> bool:
     return event.index > checkpoint.index and event.site == checkpoint.site
 
 
-def _between(facts: Facts, after: int, before: int) -> list[Call]:
+def _between(facts: TraceIndex, after: int, before: int) -> list[Call]:
     return [call for call in facts.calls if after < call.index < before]
 
 

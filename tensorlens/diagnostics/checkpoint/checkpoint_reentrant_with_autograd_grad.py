@@ -28,9 +28,9 @@ torch.autograd.grad(wave.sum(), weight)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "checkpoint-reentrant-with-autograd-grad",
     ("needed_here", "called_here"),
     "gradients of certain inputs were asked for through a checkpoint of the old kind",

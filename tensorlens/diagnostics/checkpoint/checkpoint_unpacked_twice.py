@@ -53,9 +53,9 @@ wave.sum().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "checkpoint-unpacked-twice",
     ("rejected_here", "called_here", "needed_here"),
     "`ctx.saved_tensors` was read a second time in a checkpointed function",

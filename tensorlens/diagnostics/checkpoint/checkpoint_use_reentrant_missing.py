@@ -29,9 +29,9 @@ wave.sum().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "checkpoint-use-reentrant-missing",
     ("rejected_here",),
     "`checkpoint` was called without saying which implementation to use",

@@ -21,9 +21,9 @@ start = torch.tensor([1.0, 2.0])
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "autograd-variable-function-removed",
     ("rejected_here",),
     "`torch.autograd.variable` is an old way to make a tensor",

@@ -58,7 +58,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of, saving_call, tensor_name
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text
@@ -68,7 +68,7 @@ from tensorlens.records.observations import Stale
 CODE = "ctx-attribute-bypasses-version-check"
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     told: set[tuple[int, int]] = set()
     for stale in facts.trace.inspection.stale:
         backward, by = backward_of(facts, stale.index), saving_call(facts, stale)
@@ -79,13 +79,13 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
             yield _tell(facts, stale, backward, by)
 
 
-def _reads(facts: Facts, backward: Backward, stale: Stale) -> bool:
+def _reads(facts: TraceIndex, backward: Backward, stale: Stale) -> bool:
     """Whether a call during the pass read the attribute: one that only counts or caches does no harm."""
     during = (call for call in facts.calls if backward.started <= call.index <= backward.index)
     return any(access.tensor == stale.tensor for call in during for access in call.inputs)
 
 
-def _tell(facts: Facts, stale: Stale, backward: Backward, by: Call) -> Diagnostic:
+def _tell(facts: TraceIndex, stale: Stale, backward: Backward, by: Call) -> Diagnostic:
     name = tensor_name(facts, stale, by)
     then, now = stale.versions
     return finding(
@@ -103,7 +103,7 @@ def _tell(facts: Facts, stale: Stale, backward: Backward, by: Call) -> Diagnosti
     )
 
 
-def _changes(facts: Facts, stale: Stale, by: Call) -> Iterator[Label | None]:
+def _changes(facts: TraceIndex, stale: Stale, by: Call) -> Iterator[Label | None]:
     counter = facts.tensor(stale.tensor or 0).counter
     for event, write in facts.writes(counter):
         if by.index < event.index < stale.index and write.before >= stale.versions[0]:
@@ -112,10 +112,10 @@ def _changes(facts: Facts, stale: Stale, by: Call) -> Iterator[Label | None]:
             return
 
 
-def _kept(facts: Facts, stale: Stale, by: Call) -> Label | None:
+def _kept(facts: TraceIndex, stale: Stale, by: Call) -> Label | None:
     """The attribute is set inside `forward`, next to a call that read the tensor there; else the call of `apply`."""
     return facts.label("saved_here", stale.site if stale.site is not None else by.site, f"kept as `{stale.slot}` here")
 
 
-def _needed(facts: Facts, backward: Backward) -> Label | None:
+def _needed(facts: TraceIndex, backward: Backward) -> Label | None:
     return facts.label("needed_here", backward.site, "backward computes with the changed values")

@@ -46,9 +46,9 @@ scaled.sum().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "custom-function-gradient-for-non-tensor",
     (
         "returned_here",

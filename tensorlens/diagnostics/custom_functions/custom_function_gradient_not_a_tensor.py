@@ -46,9 +46,9 @@ total.backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "custom-function-gradient-not-a-tensor",
     (
         "returned_here",

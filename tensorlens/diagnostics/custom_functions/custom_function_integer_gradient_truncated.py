@@ -50,7 +50,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.diagnostics.shared.custom_function_runs import backward_runs
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text
@@ -60,7 +60,7 @@ from tensorlens.records.model import Call, Diagnostic, Tensor
 CODE = "custom-function-integer-gradient-truncated"
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     told: set[int | None] = set()
     for run, call in backward_runs(facts):
         for value in run.values:
@@ -70,7 +70,7 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
                 yield _tell(facts, run, call, made)
 
 
-def _rounding(facts: Facts, number: int) -> Call | None:
+def _rounding(facts: TraceIndex, number: int) -> Call | None:
     """The call that turned a gradient of fractions into this integer tensor."""
     made = facts.maker(number)
     if made is None or not _whole(facts.tensor(number)):
@@ -82,7 +82,7 @@ def _whole(tensor: Tensor) -> bool:
     return tensor.dtype.startswith(("int", "uint", "bool"))
 
 
-def _tell(facts: Facts, run: Run, call: Call, made: Call) -> Diagnostic:
+def _tell(facts: TraceIndex, run: Run, call: Call, made: Call) -> Diagnostic:
     function = call.op.removesuffix(".apply")
     dtype = facts.tensor(made.outputs[0].tensor).dtype
     backward = backward_of(facts, run.index)

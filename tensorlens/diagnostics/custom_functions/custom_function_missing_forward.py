@@ -39,9 +39,9 @@ Double.apply(torch.ones(2, requires_grad=True))
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "custom-function-missing-forward",
     (
         "called_here",

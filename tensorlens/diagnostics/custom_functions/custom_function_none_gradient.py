@@ -52,7 +52,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.diagnostics.shared.custom_function_runs import backward_runs, gradient_of, inputs_needing_gradient
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
 from tensorlens.diagnostics.shared.wording import finding, fix, named
@@ -62,7 +62,7 @@ from tensorlens.records.model import Call, Diagnostic
 CODE = "custom-function-none-gradient"
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     told: set[int | None] = set()
     for run, call in backward_runs(facts):
         if (backward := backward_of(facts, run.index)) is not None and backward.failed:
@@ -73,7 +73,7 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
             yield _tell(facts, run, call, missing)
 
 
-def _missing(facts: Facts, run: Run, call: Call) -> list[int]:
+def _missing(facts: TraceIndex, run: Run, call: Call) -> list[int]:
     """The inputs that need a gradient and got None; where it can't be told which, those whose gradient stayed None."""
     wanted = inputs_needing_gradient(facts, call)
     nothing = [position for position, value in enumerate(run.values) if value.type == "NoneType"]
@@ -87,7 +87,7 @@ def _missing(facts: Facts, run: Run, call: Call) -> list[int]:
     return [number for number in leaves if gradient_of(facts, number, run.index) is None]
 
 
-def _tell(facts: Facts, run: Run, call: Call, missing: list[int]) -> Diagnostic:
+def _tell(facts: TraceIndex, run: Run, call: Call, missing: list[int]) -> Diagnostic:
     names = ", ".join(named(facts, number, call.index) for number in missing)
     one = len(missing) == 1
     function = call.op.removesuffix(".apply")

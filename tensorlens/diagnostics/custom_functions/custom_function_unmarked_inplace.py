@@ -55,7 +55,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import reaches
 from tensorlens.diagnostics.shared.proof import BEYOND_COPIES
 from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text
@@ -64,7 +64,7 @@ from tensorlens.records.model import Backward, Call, Diagnostic, Write
 CODE = "custom-function-unmarked-inplace"
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     told: set[int] = set()
     for call in facts.calls:
         if not call.op.endswith(".apply") or call.site in told:
@@ -76,7 +76,7 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
                 yield _tell(facts, call, write, backward)
 
 
-def _unnoticed(facts: Facts, call: Call, write: Write) -> Backward | None:
+def _unnoticed(facts: TraceIndex, call: Call, write: Write) -> Backward | None:
     """The backward pass through a later use of an input that `forward` changed and whose history stayed the old one."""
     before, after = facts.state(write.tensor, call.index - 1), facts.state(write.tensor, call.index)
     if before is None or after is None or before.is_leaf or not before.requires_grad or before.node != after.node:
@@ -93,7 +93,7 @@ def _unnoticed(facts: Facts, call: Call, write: Write) -> Backward | None:
     return None
 
 
-def _tell(facts: Facts, call: Call, write: Write, backward: Backward) -> Diagnostic:
+def _tell(facts: TraceIndex, call: Call, write: Write, backward: Backward) -> Diagnostic:
     name = named(facts, write.tensor, call.index)
     function = call.op.removesuffix(".apply")
     state = facts.state(write.tensor, call.index)
@@ -119,7 +119,7 @@ def _tell(facts: Facts, call: Call, write: Write, backward: Backward) -> Diagnos
     )
 
 
-def _inner(facts: Facts, call: Call, write: Write) -> Call | None:
+def _inner(facts: TraceIndex, call: Call, write: Write) -> Call | None:
     """The call inside `forward` that made the change."""
     counter = facts.tensor(write.tensor).counter
     found = [

@@ -50,9 +50,9 @@ flat.sum().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "custom-function-view-modified-inplace",
     ("modified_here", "view_made_here", "function_defined_here:returned", "hook_registered_here:module"),
     "{view} came out of a custom function as a view and was changed in place",

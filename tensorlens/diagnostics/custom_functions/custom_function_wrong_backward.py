@@ -56,7 +56,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.diagnostics.shared.custom_function_runs import backward_runs
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
 from tensorlens.diagnostics.shared.wording import finding, fix
@@ -72,7 +72,7 @@ _SUMS = {
 }
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     wrong = {f"{formula.function}.apply": formula for formula in facts.trace.inspection.formulas}
     for run, call in backward_runs(facts) if wrong else ():
         formula = wrong.pop(call.op, None)
@@ -80,7 +80,7 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
             yield _tell(facts, run, formula)
 
 
-def _tell(facts: Facts, run: Run, formula: Formula) -> Diagnostic:
+def _tell(facts: TraceIndex, run: Run, formula: Formula) -> Diagnostic:
     name, backward = f"`{formula.argument}`", backward_of(facts, run.index)
     got, right = _text(formula.backward), _text(formula.differences)
     return finding(

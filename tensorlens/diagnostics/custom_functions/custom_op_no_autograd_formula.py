@@ -37,9 +37,9 @@ result.sum().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "custom-op-no-autograd-formula",
     (
         "needed_here",

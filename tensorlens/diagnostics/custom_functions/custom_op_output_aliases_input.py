@@ -34,9 +34,9 @@ same(torch.ones(2))
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "custom-op-output-aliases-input",
     (
         "called_here:operator",

@@ -46,10 +46,10 @@ twice, thrice = Split.apply(torch.ones(2, requires_grad=True))
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 from tensorlens.diagnostics.shared.roles.hooks import not_callable
 
-find = refused(
+find = rejected(
     "function-backward-arity",
     (
         "function_defined_here:refused",

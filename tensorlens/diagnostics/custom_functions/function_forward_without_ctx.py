@@ -44,10 +44,10 @@ Double.apply(torch.ones(2, requires_grad=True))
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 from tensorlens.diagnostics.shared.roles.custom_functions import forward_not_callable
 
-find = refused(
+find = rejected(
     "function-forward-without-ctx",
     (
         "function_defined_here:refused-forward",

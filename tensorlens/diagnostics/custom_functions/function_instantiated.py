@@ -43,18 +43,18 @@ result = Double.apply(torch.ones(2))
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
-from tensorlens.diagnostics.shared.rejected_call import Refusal
+from tensorlens.diagnostics.shared.rejected import rejected
+from tensorlens.diagnostics.shared.rejected_call import RejectedCall
 
 
-def _not_called(refusal: Refusal) -> bool:
+def _not_called(refusal: RejectedCall) -> bool:
     """Whether the object was only made: calling it is an error of its own, which says it all."""
     called = (refusal.facts.span(failure.site) for failure in refusal.facts.failures("legacy-function-called"))
     made = refusal.facts.span(refusal.site)
     return made is None or all(span is None or span.line != made.line for span in called)
 
 
-find = refused(
+find = rejected(
     "function-instantiated",
     ("rejected_here",),
     "a custom function was called like a class",

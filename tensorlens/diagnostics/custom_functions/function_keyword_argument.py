@@ -45,10 +45,10 @@ Scale.apply(torch.ones(2, requires_grad=True), 3)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 from tensorlens.diagnostics.shared.roles.custom_functions import forward_not_callable
 
-find = refused(
+find = rejected(
     "function-keyword-argument",
     (
         "function_defined_here:refused-forward",

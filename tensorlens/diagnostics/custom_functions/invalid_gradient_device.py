@@ -45,9 +45,9 @@ moved.sum().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "invalid-gradient-device",
     (
         "returned_here",

@@ -49,9 +49,9 @@ means.sum().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "invalid-gradient-shape",
     (
         "returned_here",

@@ -48,9 +48,9 @@ Halve.apply(weight.clone()).sum().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "leaf-marked-dirty-in-custom-function",
     (
         "called_here",

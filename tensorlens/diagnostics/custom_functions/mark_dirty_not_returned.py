@@ -46,9 +46,9 @@ Shift.apply(torch.ones(2, requires_grad=True) * 2)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "mark-dirty-not-returned",
     (
         "returned_here:forward",

@@ -28,9 +28,9 @@ torch.autograd.grad(weight.sum(), place, allow_unused=True)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "materialize-grads-gradient-edge",
     ("rejected_here", "value_made_here:plain"),
     "zeros were asked for at a place in the graph that has no shape",

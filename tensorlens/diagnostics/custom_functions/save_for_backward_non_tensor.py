@@ -46,9 +46,9 @@ Scale.apply(torch.ones(2, requires_grad=True), 2.0).sum().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "save-for-backward-non-tensor",
     ("rejected_here:saving", "called_here"),
     "`ctx.save_for_backward()` was given something that is no tensor",

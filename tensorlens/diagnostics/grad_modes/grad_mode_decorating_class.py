@@ -30,9 +30,9 @@ class Probe:
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "grad-mode-decorating-class",
     ("rejected_here",),
     "a class was decorated with a switch of gradient recording",

@@ -28,14 +28,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.diagnostics.shared.wording import finding, fix, severity_of
 from tensorlens.records.model import Diagnostic
 
 CODE = "grad-mode-used-without-call"
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     for failure in facts.failures(CODE):
         name = next((value.name for value in failure.values if value.type == "type"), None)
         if name is not None:

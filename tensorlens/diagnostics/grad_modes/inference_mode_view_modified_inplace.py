@@ -28,9 +28,9 @@ hidden.sum().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "inference-mode-view-modified-inplace",
     ("modified_here", "view_made_here", "mode_entered_here", "base_made_here"),
     "{op} changes {view}, a view that was made in inference mode",

@@ -27,9 +27,9 @@ average.add_(1.0)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "inference-tensor-inplace",
     ("rejected_here", "value_made_here", "mode_entered_here"),
     "{op} would change a tensor that was made in inference mode",

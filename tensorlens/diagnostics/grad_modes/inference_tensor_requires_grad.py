@@ -26,9 +26,9 @@ start = start.clone().requires_grad_()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "inference-tensor-requires-grad",
     ("rejected_here", "value_made_here", "mode_entered_here"),
     "{op} asks for gradients of a tensor that was made in inference mode",

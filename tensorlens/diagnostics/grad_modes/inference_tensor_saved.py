@@ -30,9 +30,9 @@ score.backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "inference-tensor-saved",
     ("rejected_here", "value_made_here", "mode_entered_here"),
     "{op} would have to save a tensor that was made in inference mode",

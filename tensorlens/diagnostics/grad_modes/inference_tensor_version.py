@@ -25,9 +25,9 @@ print(cached._version)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "inference-tensor-version",
     ("rejected_here", "value_made_here", "mode_entered_here"),
     "the version of a tensor was read that was made in inference mode",

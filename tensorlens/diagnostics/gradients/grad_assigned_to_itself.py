@@ -23,9 +23,9 @@ weight.grad = weight.detach().clone()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "grad-assigned-to-itself",
     ("rejected_here",),
     "a tensor was assigned to its own `.grad`",

@@ -28,9 +28,9 @@ torch.autograd.backward(losses, starts)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "grad-count-mismatch",
     ("needed_here", "value_made_here:plain"),
     "{op} was given a different number of results and of gradients",

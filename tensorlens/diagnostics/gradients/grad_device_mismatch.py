@@ -26,9 +26,9 @@ weight.grad = received.to(weight.device)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "grad-device-mismatch",
     ("rejected_here", "leaf_made_here", "value_made_here"),
     "the gradient assigned to {leaf} lies on another device than {leaf}",

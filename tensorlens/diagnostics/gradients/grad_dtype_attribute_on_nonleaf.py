@@ -25,9 +25,9 @@ hidden = weight * 2
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "grad-dtype-attribute-on-nonleaf",
     ("rejected_here", "nonleaf_made_here"),
     "{op} was refused: {nonleaf} is not a leaf",

@@ -27,9 +27,9 @@ weight.grad_dtype = torch.float64
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "grad-dtype-change-with-existing-grad",
     ("rejected_here", "accumulated_here"),
     "the data type for a gradient was changed while there is a gradient",

@@ -26,9 +26,9 @@ weight.grad = average.to(weight.dtype)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "grad-dtype-mismatch",
     ("rejected_here", "leaf_made_here", "value_made_here"),
     "the gradient assigned to {leaf} has another data type than {leaf}",

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import find_cut
 from tensorlens.analysis.missing_gradient import GRAD_FN_READ, last_read
 from tensorlens.diagnostics.shared.graph_cuts import cut_fixes, cut_labels, cut_reason
@@ -38,7 +38,7 @@ from tensorlens.records.model import Diagnostic
 CODE = "grad-fn-is-none"
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     for failure in facts.failures(CODE):
         read = last_read(facts, failure, GRAD_FN_READ)
         state = None if read is None else facts.state(read.inputs[0].tensor, read.index)

@@ -26,9 +26,9 @@ weight.square().sum().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "grad-layout-contract",
     ("needed_here", "leaf_made_here", "value_made_here:assigned"),
     "the gradient assigned to {leaf} lies in memory in another order than {leaf}",

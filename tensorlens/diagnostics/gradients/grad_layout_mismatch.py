@@ -25,9 +25,9 @@ weight.grad = dense
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "grad-layout-mismatch",
     ("rejected_here", "leaf_made_here", "value_made_here"),
     "the gradient assigned to {leaf} has another layout than {leaf}",

@@ -27,9 +27,9 @@ weight.grad = None
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "grad-not-a-tensor",
     ("rejected_here", "value_made_here:plain"),
     "`.grad` was assigned something that is not a tensor",

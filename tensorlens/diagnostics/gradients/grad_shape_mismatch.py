@@ -26,9 +26,9 @@ weight.grad = step
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "grad-shape-mismatch",
     ("rejected_here", "leaf_made_here", "value_made_here"),
     "the gradient assigned to {leaf} has another shape than {leaf}",

@@ -25,9 +25,9 @@ torch.autograd.graph.get_gradient_edge(bright)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "gradient-edge-without-grad",
     ("rejected_here", "leaf_made_here:never"),
     "a tensor that does not require grad has no place in a graph",

@@ -28,9 +28,9 @@ entry.backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "gradient-index-not-integer",
     ("rejected_here", "value_made_here"),
     "a floating point tensor was used as an index",

@@ -36,11 +36,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import born_as_leaf, leaves_above
 from tensorlens.analysis.naming.syntax import OPERATORS, plain_name
 from tensorlens.diagnostics.shared.rejected import refusals, tell
-from tensorlens.diagnostics.shared.roles.tensors import Refusal
+from tensorlens.diagnostics.shared.rejected_call import RejectedCall
 from tensorlens.records.model import Call, Diagnostic
 
 _CODE = "nonleaf-grad-access"
@@ -58,8 +58,8 @@ class _Rebound:
     leaf_line: int
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
-    for refusal in filter(Refusal.stands_alone, refusals(facts, _CODE)):
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
+    for refusal in filter(RejectedCall.stands_alone, refusals(facts, _CODE)):
         number = refusal.first(refusal.is_nonleaf)
         rebound = None if number is None else _rebound(facts, number, refusal.index)
         yield tell(refusal, _CODE, _ROLES, _COMPUTED if rebound is None else _words(facts, rebound))
@@ -75,7 +75,7 @@ _COMPUTED = (
 )
 
 
-def _rebound(facts: Facts, number: int, at: int) -> _Rebound | None:
+def _rebound(facts: TraceIndex, number: int, at: int) -> _Rebound | None:
     """Finds the line that gave a computed tensor the name of the leaf that it was computed from."""
     made = next(iter(facts.producers(number, at)), None)
     name = None if made is None else facts.names.given(number, made.index)
@@ -90,7 +90,7 @@ def _rebound(facts: Facts, number: int, at: int) -> _Rebound | None:
     return None
 
 
-def _words(facts: Facts, rebound: _Rebound) -> tuple[str, str, tuple[str, ...]]:
+def _words(facts: TraceIndex, rebound: _Rebound) -> tuple[str, str, tuple[str, ...]]:
     """Why and help where the name was a leaf's: `retain_grad()` would keep the gradient of the wrong tensor."""
     name, line = _escaped(rebound.name), rebound.line
     why = (
@@ -110,7 +110,7 @@ def _words(facts: Facts, rebound: _Rebound) -> tuple[str, str, tuple[str, ...]]:
     )
 
 
-def _in_place(facts: Facts, rebound: _Rebound) -> str:
+def _in_place(facts: TraceIndex, rebound: _Rebound) -> str:
     """`w -= 0.1 * w.grad` for `w = w - 0.1 * w.grad`; "" where the assignment is no update by a gradient."""
     node = facts.names.syntax.node(facts.trace.sites[rebound.made.site].span)
     if not isinstance(node, ast.BinOp) or plain_name(node.left) != rebound.name:

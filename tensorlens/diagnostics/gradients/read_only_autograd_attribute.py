@@ -26,9 +26,9 @@ hidden = hidden.detach()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "read-only-autograd-attribute",
     ("rejected_here",),
     "an attribute that autograd keeps itself was assigned",

@@ -28,9 +28,9 @@ hidden.sum().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "retain-grad-without-requires-grad",
     ("rejected_here", "graph_cut_here"),
     "{op} asks for the gradient of a tensor that has no history",

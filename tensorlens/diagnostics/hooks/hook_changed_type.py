@@ -38,9 +38,9 @@ weight.sum().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "hook-changed-type",
     (
         "returned_here",

@@ -44,7 +44,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
 from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text
@@ -52,7 +52,7 @@ from tensorlens.records.callbacks import Run
 from tensorlens.records.model import Backward, Call, Diagnostic
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     """Only a second run, in which each hook has a gradient of its own, tells a change of others from one that is
     meant."""
     told: set[int] = set()
@@ -67,7 +67,7 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
             yield _tell(facts, run, backward, write, others)
 
 
-def _write(facts: Facts, run: Run, backward: Backward) -> Call | None:
+def _write(facts: TraceIndex, run: Run, backward: Backward) -> Call | None:
     """The change in place, in a tensor hook, of the gradient that it was given."""
     if facts.trace.callbacks.registrations[run.registration].kind != "tensor hook":
         return None
@@ -75,7 +75,7 @@ def _write(facts: Facts, run: Run, backward: Backward) -> Call | None:
     return next((call for call in inside if any(write.tensor in run.given for write in call.writes)), None)
 
 
-def _spoiled(facts: Facts, run: Run, backward: Backward) -> list[int]:
+def _spoiled(facts: TraceIndex, run: Run, backward: Backward) -> list[int]:
     """The tensors, other than the hook's own, whose gradients of the pass are others in the second run."""
     reference = facts.trace.reference
     target = facts.trace.callbacks.registrations[run.registration].target
@@ -83,7 +83,7 @@ def _spoiled(facts: Facts, run: Run, backward: Backward) -> list[int]:
     return [d.tensor for d in differences if d.backward == backward.index and d.tensor != target]
 
 
-def _tell(facts: Facts, run: Run, backward: Backward, write: Call, others: list[int]) -> Diagnostic:
+def _tell(facts: TraceIndex, run: Run, backward: Backward, write: Call, others: list[int]) -> Diagnostic:
     registration = facts.trace.callbacks.registrations[run.registration]
     name = facts.trace.callbacks.functions[registration.function].name
     target = "its tensor" if registration.target is None else named(facts, registration.target)

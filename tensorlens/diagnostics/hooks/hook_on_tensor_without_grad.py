@@ -29,9 +29,9 @@ hidden.sum().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "hook-on-tensor-without-grad",
     ("rejected_here", "graph_cut_here"),
     "{op} waits for the gradient of a tensor that has no history",

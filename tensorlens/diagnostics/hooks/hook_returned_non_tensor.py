@@ -39,9 +39,9 @@ weight.sum().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "hook-returned-non-tensor",
     (
         "returned_here",

@@ -39,10 +39,10 @@ weight.sum().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 from tensorlens.diagnostics.shared.roles.hooks import not_callable
 
-find = refused(
+find = rejected(
     "hook-wrong-arity",
     (
         "function_defined_here:refused",

@@ -31,10 +31,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.diagnostics.shared.rejected import refusals
-from tensorlens.diagnostics.shared.rejected_call import Refusal
+from tensorlens.diagnostics.shared.rejected_call import RejectedCall
 from tensorlens.diagnostics.shared.roles.hooks import registered_and_running
 from tensorlens.diagnostics.shared.wording import finding, fix, named
 from tensorlens.records.model import Backward, Diagnostic, Label
@@ -42,7 +42,7 @@ from tensorlens.records.model import Backward, Diagnostic, Label
 CODE = "module-backward-hook-no-input-grad"
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     for refusal in refusals(facts, CODE):
         number = _module_input(facts, refusal.index)
         name = named(facts, number, refusal.index)
@@ -61,7 +61,7 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
         )
 
 
-def _labels(facts: Facts, refusal: Refusal, number: int | None) -> Iterator[Label | None]:
+def _labels(facts: TraceIndex, refusal: RejectedCall, number: int | None) -> Iterator[Label | None]:
     yield facts.label("needed_here", refusal.site, "the hook is called in this backward pass")
     hook = registered_and_running(refusal)
     if hook is not None:
@@ -73,7 +73,7 @@ def _labels(facts: Facts, refusal: Refusal, number: int | None) -> Iterator[Labe
         yield facts.label("value_made_here", made.site, text)
 
 
-def _module_input(facts: Facts, at: int) -> int | None:
+def _module_input(facts: TraceIndex, at: int) -> int | None:
     """What the module was called on: the nearest first input above its hook that does not require grad."""
     backward = next((b for b in facts.backwards if b.started <= at <= b.index), None)
     for hook in _hooks(facts, backward):
@@ -83,7 +83,7 @@ def _module_input(facts: Facts, at: int) -> int | None:
     return None
 
 
-def _hooks(facts: Facts, backward: Backward | None) -> Iterator[int]:
+def _hooks(facts: TraceIndex, backward: Backward | None) -> Iterator[int]:
     """The results of modules with full backward hooks that this pass goes through."""
     for root in () if backward is None else backward.roots:
         for _, call in ancestry(facts, root.tensor, root_index(backward)):

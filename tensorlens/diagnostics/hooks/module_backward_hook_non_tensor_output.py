@@ -38,9 +38,9 @@ result = {"score": head(torch.ones(2, requires_grad=True))}
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "module-backward-hook-non-tensor-output",
     (
         "called_here:spot",

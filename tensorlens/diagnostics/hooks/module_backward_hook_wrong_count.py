@@ -37,9 +37,9 @@ layer(torch.ones(1, 2, requires_grad=True)).sum().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "module-backward-hook-wrong-count",
     (
         "returned_here",

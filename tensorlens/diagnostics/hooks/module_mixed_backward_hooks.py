@@ -26,9 +26,9 @@ layer.register_full_backward_hook(lambda module, inputs, outputs: None)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "module-mixed-backward-hooks",
     (
         "rejected_here",

@@ -25,9 +25,9 @@ torch.autograd.graph.register_multi_grad_hook((weight, shift), print)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "multi-grad-hook-without-grad",
     ("rejected_here", "leaf_made_here:never"),
     "a hook was to wait for the gradient of {leaf}, which does not require grad",

@@ -27,9 +27,9 @@ hidden.sum().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "post-accumulate-hook-on-nonleaf",
     ("rejected_here", "nonleaf_made_here"),
     "{op} waits for a gradient to be stored in {nonleaf}, which is not a leaf",

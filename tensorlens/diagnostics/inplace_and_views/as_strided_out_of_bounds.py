@@ -23,9 +23,9 @@ window = values.as_strided((2, 2), (1, 1))
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "as-strided-out-of-bounds",
     ("rejected_here", "base_made_here"),
     "{op} would reach beyond the memory of {base}",

@@ -24,9 +24,9 @@ table.index_fill_(0, torch.tensor([1]), 4.0)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "deprecated-index-fill-on-expanded-tensor",
     ("rejected_here", "view_made_here"),
     "several elements of {view} are the same place in memory, and `index_fill_` changes some of them",

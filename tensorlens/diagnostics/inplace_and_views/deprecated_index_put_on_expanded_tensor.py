@@ -24,9 +24,9 @@ table[torch.tensor([0, 1]), torch.tensor([1, 2])] = 4.0
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "deprecated-index-put-on-expanded-tensor",
     ("rejected_here", "view_made_here"),
     "several elements of {view} are the same place in memory, and `index_put_` changes some of them",

@@ -24,9 +24,9 @@ table.masked_fill_(torch.eye(2, 3) > 0, 4.0)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "deprecated-masked-fill-on-expanded-tensor",
     ("rejected_here", "view_made_here"),
     "several elements of {view} are the same place in memory, and `masked_fill_` changes some of them",

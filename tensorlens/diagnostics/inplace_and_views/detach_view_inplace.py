@@ -26,9 +26,9 @@ last = last.detach()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "detach-view-inplace",
     ("rejected_here", "view_made_here"),
     "{op} can't take {view} out of the graph: it is a view",

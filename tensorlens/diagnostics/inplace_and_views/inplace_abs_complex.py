@@ -23,9 +23,9 @@ size = wave.abs()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "inplace-abs-complex",
     ("rejected_here",),
     "{op} was called on a complex tensor",

@@ -28,9 +28,9 @@ hidden.sum().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "inplace-activation-negative-slope",
     ("needed_here", "graph_built_here"),
     "an in-place activation with a negative slope was differentiated",

@@ -24,15 +24,15 @@ total = total + torch.ones(2, 3)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
-from tensorlens.diagnostics.shared.roles.tensors import Refusal
+from tensorlens.diagnostics.shared.rejected import rejected
+from tensorlens.diagnostics.shared.rejected_call import RejectedCall
 
-find = refused(
+find = rejected(
     "inplace-broadcast-shape",
     ("rejected_here", "value_made_here:first"),
     "{op} would have to make {value} larger",
     "a change in place keeps the shape; the other operand would broadcast it to a larger one",
     "use the operation that makes a new tensor: `a = a + b` in place of `a += b`",
     "or reduce the other operand to the shape of {value}",
-    when=Refusal.is_inplace,
+    when=RejectedCall.is_inplace,
 )

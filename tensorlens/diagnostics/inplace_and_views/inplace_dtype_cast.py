@@ -24,15 +24,15 @@ counts += 0.25
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
-from tensorlens.diagnostics.shared.roles.tensors import Refusal
+from tensorlens.diagnostics.shared.rejected import rejected
+from tensorlens.diagnostics.shared.rejected_call import RejectedCall
 
-find = refused(
+find = rejected(
     "inplace-dtype-cast",
     ("rejected_here", "value_made_here:first"),
     "the result of {op} does not fit the data type of {value}",
     "a change in place keeps the data type, and PyTorch does not round or drop a part without being asked",
     "make {value} in the data type of the results, such as `dtype=torch.float32`",
     "or use the operation that makes a new tensor: `a = a + b` in place of `a += b`",
-    when=Refusal.is_inplace,
+    when=RejectedCall.is_inplace,
 )

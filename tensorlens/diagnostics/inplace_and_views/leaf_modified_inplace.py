@@ -27,9 +27,9 @@ with torch.no_grad():
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "leaf-modified-inplace",
     ("rejected_here", "leaf_made_here"),
     "{leaf} is a leaf that requires grad, and {op} would change it in place",

@@ -31,9 +31,9 @@ first = first * 10
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "multi-output-view-modified-inplace",
     ("modified_here", "view_made_here"),
     "{op} would change {view}, one of several views that one operation returned",

@@ -31,9 +31,9 @@ hidden.sum().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "no-grad-view-modified-inplace",
     ("modified_here", "view_made_here", "grad_mode_off_here", "base_made_here"),
     "{op} changes {view}, a view that was made while gradients were not recorded",

@@ -23,9 +23,9 @@ square = weight.reshape(2, 2)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "non-inplace-resize-deprecated",
     ("rejected_here",),
     "`resize()` is an old name for a reshape",

@@ -26,9 +26,9 @@ buffer.sum().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "out-argument-requires-grad",
     ("rejected_here", "leaf_made_here"),
     "{op} was called with `out=` on a tensor that requires grad",

@@ -24,9 +24,9 @@ torch.add(torch.ones(3), 1, out=buffer)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "out-tensor-resized",
     ("rejected_here", "value_made_here"),
     "{op} resized the tensor that was passed as `out=`",

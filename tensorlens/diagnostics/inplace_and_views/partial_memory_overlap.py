@@ -26,9 +26,9 @@ history[1:] = older
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "partial-memory-overlap",
     ("rejected_here", "shared_here"),
     "{op} would write into memory that it also reads from",

@@ -25,9 +25,9 @@ longer.sum().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "resize-requires-grad",
     ("rejected_here", "leaf_made_here"),
     "{op} would give {leaf} another size, and it requires grad",

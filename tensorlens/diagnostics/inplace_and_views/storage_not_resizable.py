@@ -26,9 +26,9 @@ values.resize_(6)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "storage-not-resizable",
     ("rejected_here", "shared_here"),
     "{op} would resize memory that does not belong to PyTorch",

@@ -28,9 +28,9 @@ with torch.no_grad():
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "view-of-leaf-modified-inplace",
     ("rejected_here", "view_made_here", "leaf_made_here"),
     "{view} is a view of {leaf}, a leaf that requires grad, and {op} would change both",

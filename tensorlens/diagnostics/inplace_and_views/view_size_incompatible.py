@@ -25,9 +25,9 @@ line = columns.reshape(6)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "view-size-incompatible",
     ("rejected_here", "view_made_here"),
     "{op} can't give {view} this shape without copying it",

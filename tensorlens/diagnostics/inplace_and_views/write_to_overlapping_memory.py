@@ -27,9 +27,9 @@ wide.mul_(2)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "write-to-overlapping-memory",
     ("rejected_here", "view_made_here"),
     "several elements of {view} are the same place in memory, and {op} would change them",

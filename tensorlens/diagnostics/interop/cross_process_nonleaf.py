@@ -30,9 +30,9 @@ queue.put(hidden.detach().numpy())
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "cross-process-nonleaf",
     ("rejected_here", "nonleaf_made_here"),
     "a computed tensor was to be sent to another process",

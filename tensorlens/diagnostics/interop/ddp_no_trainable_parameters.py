@@ -35,9 +35,9 @@ dist.destroy_process_group()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "ddp-no-trainable-parameters",
     ("rejected_here", "leaf_made_here:unreached"),
     "a module without a parameter that requires grad was given to `DistributedDataParallel`",

@@ -61,9 +61,9 @@ dist.destroy_process_group()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "ddp-unused-parameter",
     ("needed_here", "called_here:module", "leaf_made_here:unreached"),
     "{leaf} got no gradient in the round before, and `DistributedDataParallel` still waits for it",

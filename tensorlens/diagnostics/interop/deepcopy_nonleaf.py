@@ -31,9 +31,9 @@ saved = copy.deepcopy(state)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "deepcopy-nonleaf",
     ("rejected_here", "nonleaf_made_here"),
     "a deep copy came upon {nonleaf}, which is not a leaf",

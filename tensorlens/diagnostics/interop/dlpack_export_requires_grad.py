@@ -26,9 +26,9 @@ array = np.from_dlpack(weight.detach())
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "dlpack-export-requires-grad",
     ("rejected_here", "leaf_made_here"),
     "another library asked for a tensor that requires grad",

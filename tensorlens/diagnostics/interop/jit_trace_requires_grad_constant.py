@@ -37,9 +37,9 @@ print(scaled(torch.ones(3)))
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "jit-trace-requires-grad-constant",
     ("rejected_here", "leaf_made_here", "called_here:outer"),
     "{leaf} requires grad, and tracing would store it as a constant",

@@ -26,9 +26,9 @@ shared = torch.from_numpy(table.copy())
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "numpy-array-not-writable",
     ("shared_here:with_array", "value_made_here:plain"),
     "a tensor was made on memory that its owner has marked read-only",

@@ -28,9 +28,9 @@ print(points.sum())
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "numpy-on-requires-grad",
     ("rejected_here", "graph_built_here"),
     "{op} would turn a tensor of the graph into a NumPy array",

@@ -45,13 +45,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.diagnostics.shared.rejected import refusals
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text
 from tensorlens.records.model import Diagnostic
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     """Name the line that waited, and say that the cause is not in it."""
     for refusal in refusals(facts, "peer-process-gone"):
         waited = f" while {op_text(refusal.op)} waited for it" if refusal.op else ""

@@ -25,9 +25,9 @@ with torch.no_grad():
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "python-callback-on-requires-grad",
     ("rejected_here", "leaf_made_here"),
     "{op} runs a Python function on the elements of {leaf}, which requires grad",

@@ -29,9 +29,9 @@ total.backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "scalar-conversion-of-requires-grad",
     ("graph_cut_here", "graph_built_here"),
     "{graph} is part of the graph and was converted to a Python number",

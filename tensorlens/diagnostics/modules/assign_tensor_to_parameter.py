@@ -27,9 +27,9 @@ with torch.no_grad():
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "assign-tensor-to-parameter",
     ("rejected_here", "value_made_here"),
     "a plain tensor was assigned where a module has a parameter",

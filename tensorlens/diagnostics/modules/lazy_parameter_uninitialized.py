@@ -25,9 +25,9 @@ total = sum(parameter.numel() for parameter in layer.parameters())
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "lazy-parameter-uninitialized",
     ("rejected_here", "leaf_made_here"),
     "a parameter of a lazy module was used before it had a shape",

@@ -24,9 +24,9 @@ layer.to(torch.float64)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "module-to-integer-dtype",
     ("rejected_here",),
     "a module was asked to convert its parameters to integers",

@@ -31,9 +31,9 @@ module.scale = scale
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "nonleaf-parameter",
     ("rejected_here", "nonleaf_made_here"),
     "a `Parameter` that is the result of an operation was given to a module",

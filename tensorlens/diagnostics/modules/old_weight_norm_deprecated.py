@@ -22,9 +22,9 @@ layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(2, 2))
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "old-weight-norm-deprecated",
     ("rejected_here",),
     "`torch.nn.utils.weight_norm` keeps a computed weight in the module",

@@ -31,10 +31,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.diagnostics.training._without_gradient import find_cut_off
 from tensorlens.records.model import Diagnostic
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     yield from find_cut_off(facts, "parameter-built-from-nonleaf", lambda cut: cut.call.op == "nn.Parameter")

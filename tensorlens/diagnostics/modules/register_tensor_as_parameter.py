@@ -25,9 +25,9 @@ module.register_parameter("scale", torch.nn.Parameter(scale))
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "register-tensor-as-parameter",
     ("rejected_here", "value_made_here"),
     "`register_parameter` was given a tensor that is not a `Parameter`",

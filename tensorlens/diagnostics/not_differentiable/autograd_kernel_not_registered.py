@@ -33,9 +33,9 @@ result.sum().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "autograd-kernel-not-registered",
     (
         "needed_here",

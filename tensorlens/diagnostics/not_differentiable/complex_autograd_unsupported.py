@@ -23,9 +23,9 @@ wave = torch.ones(2, dtype=torch.complex64, requires_grad=True)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "complex-autograd-unsupported",
     ("rejected_here", "leaf_made_here"),
     "{op} has no derivative for complex numbers",

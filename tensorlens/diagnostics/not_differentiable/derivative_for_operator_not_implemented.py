@@ -27,9 +27,9 @@ steps.sum().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "derivative-for-operator-not-implemented",
     ("needed_here", "graph_built_here:dead_end"),
     "backward came to an operator that has no derivative",

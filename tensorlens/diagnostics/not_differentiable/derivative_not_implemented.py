@@ -27,9 +27,9 @@ sums.sum().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "derivative-not-implemented",
     ("needed_here", "graph_built_here:dead_end"),
     "backward came to an operation that has no derivative",

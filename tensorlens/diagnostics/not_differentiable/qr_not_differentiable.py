@@ -25,9 +25,9 @@ upper.sum().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "qr-not-differentiable",
     ("needed_here", "graph_built_here"),
     "backward came to a QR decomposition that had not computed what its derivative needs",

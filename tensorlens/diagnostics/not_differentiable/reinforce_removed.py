@@ -27,9 +27,9 @@ action = choice.sample()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "reinforce-removed",
     ("rejected_here",),
     "`reinforce()` was removed from PyTorch",

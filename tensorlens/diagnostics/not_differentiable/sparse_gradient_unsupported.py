@@ -28,9 +28,9 @@ optimizer.step()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "sparse-gradient-unsupported",
     ("needed_here", "optimizer_made_here", "graph_built_here:use"),
     "the optimizer came upon a gradient of a layout that it can't use",

@@ -26,9 +26,9 @@ logs.sum().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "sparse-log1p-densifies",
     ("needed_here", "graph_built_here:sparse"),
     "the gradient of {graph} is dense, though what it was computed from is sparse",

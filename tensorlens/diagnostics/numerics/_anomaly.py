@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.contexts import failed_backward, region
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import leaf_above
 from tensorlens.diagnostics.shared.rejected import refusals
 from tensorlens.diagnostics.shared.wording import finding, fix, named, node_text
 from tensorlens.records.model import Call, Diagnostic, Failure, Label
 
 
-def find_announced(facts: Facts, code: str, why: str, help_: str) -> Iterator[Diagnostic]:
+def find_announced(facts: TraceIndex, code: str, why: str, help_: str) -> Iterator[Diagnostic]:
     """Warnings of anomaly mode before an error in backward. Where the error ended the script it is told itself; these
     are for those that were caught."""
     for refusal in refusals(facts, code):
@@ -36,18 +36,18 @@ def find_announced(facts: Facts, code: str, why: str, help_: str) -> Iterator[Di
         )
 
 
-def failing_call(facts: Facts, failure: Failure) -> Call | None:
+def failing_call(facts: TraceIndex, failure: Failure) -> Call | None:
     """The call that recorded the node whose backward failed."""
     return facts.call_of_node(failure.saved[0].sequence, failure.index) if failure.saved else None
 
 
-def mode_label(facts: Facts, at: int) -> Label | None:
+def mode_label(facts: TraceIndex, at: int) -> Label | None:
     """Where anomaly mode was entered."""
     entered = region(facts, at, "detect_anomaly")
     return None if entered is None else facts.label("mode_entered_here", entered.site, "anomaly mode begins here")
 
 
-def value_label(facts: Facts, failure: Failure, call: Call | None) -> Label | None:
+def value_label(facts: TraceIndex, failure: Failure, call: Call | None) -> Label | None:
     """What the failing operation was given: the tensor that it saved with odd values, else the input whose gradient
     failed; one that the same line made leads to the leaf above it. A custom function's own last line made the value."""
     last = _last_of_backward(facts, failure)
@@ -66,7 +66,7 @@ def value_label(facts: Facts, failure: Failure, call: Call | None) -> Label | No
     return None if use is None else facts.label("value_made_here", use.site, text)
 
 
-def _given(facts: Facts, failure: Failure, call: Call) -> list[int]:
+def _given(facts: TraceIndex, failure: Failure, call: Call) -> list[int]:
     """The inputs of the failing call, the likeliest culprit first."""
     odd = {saved.storage for saved in failure.saved[1:]}
     position = int(failure.saved[0].slot.rpartition(" ")[2])
@@ -75,14 +75,14 @@ def _given(facts: Facts, failure: Failure, call: Call) -> list[int]:
     return list(dict.fromkeys([*first, *numbers[position : position + 1], *numbers]))
 
 
-def _value_text(facts: Facts, failure: Failure, call: Call, number: int) -> str:
+def _value_text(facts: TraceIndex, failure: Failure, call: Call, number: int) -> str:
     storage = facts.storage_of(number, call.index)
     held = next((saved.message for saved in failure.saved[1:] if saved.storage == storage), "")
     name = named(facts, number, call.index)
     return f"{name} is made here: {held}" if held else f"{name} is made here"
 
 
-def _last_of_backward(facts: Facts, failure: Failure) -> Call | None:
+def _last_of_backward(facts: TraceIndex, failure: Failure) -> Call | None:
     """The last call that the failing custom function made in its own `backward`."""
     backward = failed_backward(facts, failure)
     built = failing_call(facts, failure)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.naming.names import place_of
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
@@ -16,7 +16,7 @@ UNSELECTED = "nan-gradient-from-unselected-branch"
 BOUNDARY = "infinite-or-nan-gradient-at-boundary"
 
 
-def find_singular(facts: Facts, code: str) -> Iterator[Diagnostic]:
+def find_singular(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
     """One finding for each line whose operation spoiled a gradient first."""
     told: set[int] = set()
     for node in facts.trace.inspection.singular:
@@ -33,7 +33,7 @@ def _is_unselected(node: Singular) -> bool:
     return bool(node.selected) and "nan" in node.gradient
 
 
-def _tell(facts: Facts, code: str, node: Singular, call: Call, backward: Backward) -> Diagnostic:
+def _tell(facts: TraceIndex, code: str, node: Singular, call: Call, backward: Backward) -> Diagnostic:
     value, made = _value(facts, call)
     name = "its input" if value is None else named(facts, value, call.index)
     leaf = named(facts, node.leaf, backward.index)
@@ -65,7 +65,7 @@ def _why(code: str, node: Singular, select: Call | None) -> str:
     return "what comes back is multiplied by it"
 
 
-def _value(facts: Facts, call: Call) -> tuple[int | None, Call | None]:
+def _value(facts: TraceIndex, call: Call) -> tuple[int | None, Call | None]:
     """The tensor that the operation read, and the call on another line that made its value."""
     state = next((s for s in call.states if s.requires_grad), None)
     inputs = [a.tensor for a in call.inputs if facts.requires_grad(a.tensor, call.index)]
@@ -84,11 +84,11 @@ def _value(facts: Facts, call: Call) -> tuple[int | None, Call | None]:
     return number, None
 
 
-def _selection(facts: Facts, node: Singular) -> Call | None:
+def _selection(facts: TraceIndex, node: Singular) -> Call | None:
     return facts.call_of_node(node.selected[0], node.index) if node.selected else None
 
 
-def _line_note(facts: Facts, select: Call | None) -> Iterator[str]:
+def _line_note(facts: TraceIndex, select: Call | None) -> Iterator[str]:
     span = None if select is None else facts.span(select.site)
     if select is not None and span is not None:
         yield f"{op_text(select.op)} on line {span.line} selects among the results, which is too late for the gradient"

@@ -34,12 +34,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.diagnostics.numerics._anomaly import find_announced
 from tensorlens.records.model import Diagnostic
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     yield from find_announced(
         facts,
         "anomaly-forward-traceback",

@@ -25,9 +25,9 @@ weight.square().sum().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "anomaly-mode-enabled",
     ("rejected_here",),
     "anomaly mode is on",

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.diagnostics.numerics._anomaly import failing_call, mode_label, value_label
 from tensorlens.diagnostics.shared.wording import count_text, finding, fix, node_text, op_text, severity_of
 from tensorlens.records.model import Call, Diagnostic, Failure, Fix
@@ -39,12 +39,12 @@ from tensorlens.records.model import Call, Diagnostic, Failure, Fix
 CODE = "anomaly-nan"
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     for failure in facts.failures(CODE):
         yield explain(facts, failure)
 
 
-def explain(facts: Facts, failure: Failure) -> Diagnostic:
+def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
     """The node whose gradient was not a number, the call that recorded it, and the value that this call was given."""
     node = failure.saved[0] if failure.saved else None
     name = "an operation" if node is None else node_text(node.node)

@@ -26,9 +26,9 @@ torch.nn.utils.clip_grad_norm_([weight], 1.0, error_if_nonfinite=True)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "clip-grad-non-finite",
     ("needed_here", "value_made_here:gradient"),
     "the norm of the gradients is not a finite number",

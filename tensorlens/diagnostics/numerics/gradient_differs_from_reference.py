@@ -40,7 +40,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.diagnostics.shared.proof import difference_text, proof_notes
 from tensorlens.diagnostics.shared.wording import finding, fix, named
 from tensorlens.records.model import Backward, Diagnostic, Label
@@ -49,7 +49,7 @@ from tensorlens.records.reference import Reference
 CODE = "gradient-differs-from-reference"
 
 
-def find_unfound(facts: Facts) -> Iterator[Diagnostic]:
+def find_unfound(facts: TraceIndex) -> Iterator[Diagnostic]:
     """The wrong gradients of a run for which no detector has an explanation."""
     reference = facts.trace.reference
     if reference is None or not reference.differences:
@@ -59,7 +59,7 @@ def find_unfound(facts: Facts) -> Iterator[Diagnostic]:
         yield _tell(facts, reference, backward)
 
 
-def _tell(facts: Facts, reference: Reference, backward: Backward) -> Diagnostic:
+def _tell(facts: TraceIndex, reference: Reference, backward: Backward) -> Diagnostic:
     worst = max(reference.differences, key=lambda difference: difference.relative)
     return finding(
         CODE,
@@ -77,7 +77,7 @@ def _tell(facts: Facts, reference: Reference, backward: Backward) -> Diagnostic:
     )
 
 
-def _leaves(facts: Facts, reference: Reference) -> Iterator[Label | None]:
+def _leaves(facts: TraceIndex, reference: Reference) -> Iterator[Label | None]:
     for difference in reference.differences[:3]:
         made = facts.first_use(difference.tensor)
         name = named(facts, difference.tensor, difference.backward)

@@ -28,9 +28,9 @@ score.backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "ill-defined-decomposition-gradient",
     ("needed_here", "graph_built_here:stopped", "value_made_here:stopped"),
     "the gradient depends on a choice that the decomposition leaves open",

@@ -31,12 +31,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.diagnostics.numerics._nonfinite import find_singular
 from tensorlens.records.model import Diagnostic
 
 CODE = "infinite-or-nan-gradient-at-boundary"
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     return find_singular(facts, CODE)

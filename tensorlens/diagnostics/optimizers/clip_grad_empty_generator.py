@@ -30,9 +30,9 @@ torch.nn.utils.clip_grad_norm_(parameters, 1.0)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "clip-grad-empty-generator",
     ("rejected_here", "value_made_here:container"),
     "gradients were to be clipped, and no parameters were given",

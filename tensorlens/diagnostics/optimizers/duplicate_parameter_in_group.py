@@ -28,9 +28,9 @@ optimizer = torch.optim.SGD(every, lr=0.1)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "duplicate-parameter-in-group",
     ("optimizer_made_here", "shared_here:module"),
     "one parameter stands twice in a group of the optimizer",

@@ -33,9 +33,9 @@ scaler.update()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "grad-scaler-call-order",
     ("rejected_here", "modified_here:before"),
     "the methods of `GradScaler` were called in an order that would divide the gradients twice",

@@ -30,9 +30,9 @@ scaler.step(optimizer)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "grad-scaler-fp16-gradients",
     ("needed_here", "leaf_made_here:converted"),
     "`GradScaler` was used with parameters that are float16",

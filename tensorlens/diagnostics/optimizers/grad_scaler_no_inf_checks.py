@@ -33,9 +33,9 @@ scaler.step(optimizer)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "grad-scaler-no-inf-checks",
     ("needed_here", "optimizer_made_here", "graph_cut_here:gradient", "replaced_here"),
     "`GradScaler` found no gradient in any parameter of the optimizer",

@@ -30,9 +30,9 @@ scaler.step(optimizer)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "grad-scaler-not-scaled",
     ("needed_here",),
     "`GradScaler` was asked to step, and no loss had been scaled",

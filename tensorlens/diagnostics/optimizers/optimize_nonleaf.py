@@ -27,9 +27,9 @@ optimizer.step()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "optimize-nonleaf",
     ("optimizer_made_here", "nonleaf_made_here"),
     "the optimizer was given {nonleaf}, which is not a leaf",

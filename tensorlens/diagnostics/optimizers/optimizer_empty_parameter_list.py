@@ -39,19 +39,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text, severity_of
 from tensorlens.records.model import Diagnostic, Failure, Fix, Label
 
 CODE = "optimizer-empty-parameter-list"
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     for failure in facts.failures(CODE):
         yield explain(facts, failure)
 
 
-def explain(facts: Facts, failure: Failure) -> Diagnostic:
+def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
     """Why nothing was left: an iterator that was used up, tensors that `parameters()` does not find, an empty list."""
     spent = any(value.type == "exhausted generator" for value in failure.values)
     hidden = len(failure.inputs)
@@ -74,7 +74,7 @@ def explain(facts: Facts, failure: Failure) -> Diagnostic:
     )
 
 
-def _made(facts: Facts, failure: Failure, spent: bool) -> Iterator[Label | None]:
+def _made(facts: TraceIndex, failure: Failure, spent: bool) -> Iterator[Label | None]:
     named = [value for value in failure.values if value.name]
     if spent:
         generator = next((value for value in named if value.type == "generator"), None)

@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.training.replaced_parameters import Replaced, replaced_parameters
 from tensorlens.analysis.training.timeline import Training, training_of
 from tensorlens.diagnostics.shared.optimizers import optimizer_label, optimizer_name, several
@@ -46,7 +46,7 @@ from tensorlens.records.model import Diagnostic
 from tensorlens.records.observations import Step
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     training = training_of(facts)
     groups: dict[tuple[int | None, int | None], tuple[Step, list[Replaced]]] = {}
     for replaced, step in replaced_parameters(training):

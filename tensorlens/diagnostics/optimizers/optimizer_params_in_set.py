@@ -26,9 +26,9 @@ optimizer = torch.optim.SGD([group], lr=0.1)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "optimizer-params-in-set",
     ("optimizer_made_here", "value_made_here:container"),
     "the optimizer was given its parameters as a set",

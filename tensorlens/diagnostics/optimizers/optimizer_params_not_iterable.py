@@ -24,9 +24,9 @@ optimizer = torch.optim.SGD([weight], lr=0.1)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "optimizer-params-not-iterable",
     ("optimizer_made_here",),
     "the optimizer was given a single tensor in place of a list",

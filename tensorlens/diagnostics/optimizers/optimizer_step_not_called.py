@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.training.timeline import Training, training_of
 from tensorlens.diagnostics.shared.optimizers import made_name
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text
@@ -47,7 +47,7 @@ CODE = "optimizer-step-not-called"
 FEWEST = 3  # backward passes: fewer may be there to look at the gradients
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     training = training_of(facts)
     if facts.trace.script.outcome not in ("ok", "exit") or training.is_hidden:
         return
@@ -65,7 +65,7 @@ def _moves(training: Training, held: set[int]) -> bool:
     return bool(held & training.stepped) or any(training.is_updated(number) for number in held)
 
 
-def _scaled(facts: Facts, held: set[int]) -> bool:
+def _scaled(facts: TraceIndex, held: set[int]) -> bool:
     """Whether a `GradScaler` was to make the steps: it leaves those out whose gradients overflowed."""
     calls = (call for call in facts.calls if call.op == "GradScaler.step")
     return any(held & {access.tensor for access in call.inputs} for call in calls)

@@ -28,9 +28,9 @@ optimizer = torch.optim.SGD(groups, lr=0.1)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "parameter-in-two-groups",
     ("optimizer_made_here", "shared_here:module"),
     "one parameter stands in two groups of the optimizer",

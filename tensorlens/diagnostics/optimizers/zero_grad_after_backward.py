@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.training.cleared_gradients import Dropped, dropped
 from tensorlens.analysis.training.timeline import Moment, Training, cleared_at, training_of
 from tensorlens.diagnostics.shared.optimizers import optimizer_name, several
@@ -45,7 +45,7 @@ from tensorlens.records.model import Diagnostic
 from tensorlens.records.observations import Step
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     training = training_of(facts)
     told: set[tuple[int | None, int | None]] = set()
     for step in training.steps:

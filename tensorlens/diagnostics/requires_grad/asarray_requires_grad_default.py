@@ -26,9 +26,9 @@ values = torch.asarray(hidden, requires_grad=False)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "asarray-requires-grad-default",
     ("rejected_here", "graph_built_here"),
     "{op} was given a tensor with history, and keeps it",

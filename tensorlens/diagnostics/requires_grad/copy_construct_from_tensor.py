@@ -28,9 +28,9 @@ margin.sum().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "copy-construct-from-tensor",
     ("graph_cut_here", "graph_built_here"),
     "{op} was given a tensor: it copies the values and drops their history",

@@ -23,9 +23,9 @@ del weight
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "delete-data",
     ("rejected_here",),
     "the data of a tensor can't be deleted",

@@ -25,9 +25,9 @@ steps.requires_grad_()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "integer-requires-grad",
     ("rejected_here", "value_made_here"),
     "{op} asks for gradients of integers or booleans",

@@ -23,9 +23,9 @@ weight.requires_grad = True
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "requires-grad-not-a-bool",
     ("rejected_here",),
     "`requires_grad` was assigned something other than True or False",

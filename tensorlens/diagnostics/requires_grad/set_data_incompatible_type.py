@@ -26,9 +26,9 @@ weight.data = sparse.to_dense()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "set-data-incompatible-type",
     ("rejected_here", "leaf_made_here", "value_made_here"),
     "{leaf} was given the memory of another kind of tensor",

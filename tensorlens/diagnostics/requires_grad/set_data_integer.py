@@ -25,9 +25,9 @@ weight.data = levels.float()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "set-data-integer",
     ("rejected_here", "leaf_made_here", "value_made_here"),
     "{leaf} requires grad and was given integers as its `.data`",

@@ -29,9 +29,9 @@ with torch.no_grad():
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "set-data-not-a-tensor",
     ("rejected_here", "value_made_here:plain"),
     "`.data` was assigned something that is not a tensor",

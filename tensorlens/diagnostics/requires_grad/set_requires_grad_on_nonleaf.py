@@ -27,9 +27,9 @@ features = features.detach()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "set-requires-grad-on-nonleaf",
     ("rejected_here", "nonleaf_made_here"),
     "the `requires_grad` flag of {nonleaf} was changed, which is not a leaf",

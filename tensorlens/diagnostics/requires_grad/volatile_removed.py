@@ -24,9 +24,9 @@ with torch.no_grad():
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "volatile-removed",
     ("rejected_here",),
     "a tensor was marked as `volatile`, which has no effect any more",

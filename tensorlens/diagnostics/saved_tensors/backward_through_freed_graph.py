@@ -43,7 +43,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.contexts import failed_backward
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import Reached, leaves_above, reached_by, reaches
 from tensorlens.diagnostics.shared.wording import finding, fix, named, ordinal, severity_of, source_text
 from tensorlens.records.model import Backward, Call, Diagnostic, Failure, Fix, SavedTensor
@@ -52,12 +52,12 @@ CODE = "backward-through-freed-graph"
 _UNSEEN = "which backward freed it was not seen"
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     for failure in facts.failures(CODE):
         yield explain(facts, failure)
 
 
-def explain(facts: Facts, failure: Failure) -> Diagnostic:
+def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
     """Explain which node was freed, which call recorded it, and which backward freed it."""
     failed = failed_backward(facts, failure)
     if failed is None:
@@ -83,7 +83,7 @@ def explain(facts: Facts, failure: Failure) -> Diagnostic:
     )
 
 
-def _read_directly(facts: Facts, failure: Failure) -> Diagnostic:
+def _read_directly(facts: TraceIndex, failure: Failure) -> Diagnostic:
     """No pass failed: the program read what a node had saved."""
     passes = [b for b in facts.backwards if b.index < failure.index and not b.retain_graph]
     whole = len(facts.events) == facts.events[-1].index + 1 if facts.events else True
@@ -122,7 +122,7 @@ def _freed(failure: Failure) -> dict[int, SavedTensor]:
     return found
 
 
-def _culprit(facts: Facts, failure: Failure, failed: Backward) -> _Culprit:
+def _culprit(facts: TraceIndex, failure: Failure, failed: Backward) -> _Culprit:
     """The freed node that the failed pass met first. It freed nodes itself before it failed: the one sought is the
     first that an earlier pass went through, if of those before it is known that none did."""
     passes = [reached_by(facts, backward) for backward in facts.backwards if backward.index < failure.index]
@@ -139,7 +139,7 @@ def _culprit(facts: Facts, failure: Failure, failed: Backward) -> _Culprit:
     return _shared_part(facts, failed, passes)
 
 
-def _recorded(facts: Facts, failure: Failure, saved: SavedTensor) -> Call | None:
+def _recorded(facts: TraceIndex, failure: Failure, saved: SavedTensor) -> Call | None:
     """The call that recorded a node; each thread numbers its nodes, so the names have to agree where both are known."""
     built = facts.call_of_node(saved.sequence, failure.index)
     if built is None:
@@ -148,7 +148,7 @@ def _recorded(facts: Facts, failure: Failure, saved: SavedTensor) -> Call | None
     return None if any(name not in (None, saved.node) for name in names) else built
 
 
-def _frees(facts: Facts, reached: Reached, built: Call, saved: SavedTensor | None = None) -> bool:
+def _frees(facts: TraceIndex, reached: Reached, built: Call, saved: SavedTensor | None = None) -> bool:
     """Whether a pass went through the nodes of a call, and did not keep them. One that failed came as far as to the
     node that it stopped at."""
     backward = reached.backward
@@ -161,7 +161,7 @@ def _frees(facts: Facts, reached: Reached, built: Call, saved: SavedTensor | Non
     return stop is not None and saved is not None and saved.sequence > stop
 
 
-def _shared_part(facts: Facts, failed: Backward, passes: list[Reached]) -> _Culprit:
+def _shared_part(facts: TraceIndex, failed: Backward, passes: list[Reached]) -> _Culprit:
     """Where the graph does not show the node: the last call that the failed pass and an earlier one went through."""
     needed = reached_by(facts, failed)
     for call in reversed(facts.calls):
@@ -172,13 +172,13 @@ def _shared_part(facts: Facts, failed: Backward, passes: list[Reached]) -> _Culp
     return _Culprit()
 
 
-def _freed_text(facts: Facts, by: Backward) -> str:
+def _freed_text(facts: TraceIndex, by: Backward) -> str:
     times, total = _passes_at(facts, by)
     again = f", the {ordinal(times)} time this ran" if total > 1 else ""
     return f"this backward freed it{again}"
 
 
-def _passes_at(facts: Facts, one: Backward) -> tuple[int, int]:
+def _passes_at(facts: TraceIndex, one: Backward) -> tuple[int, int]:
     """How many passes had begun on the line of a pass with this one, and how many in all; those inside another pass of
     the same line do not count."""
     same = [b for b in facts.backwards if b.site == one.site]
@@ -186,7 +186,7 @@ def _passes_at(facts: Facts, one: Backward) -> tuple[int, int]:
     return sum(index <= one.index for index in outer), len(outer)
 
 
-def _fixes(facts: Facts, failure: Failure, built: Call | None, by: Backward | None) -> tuple[Fix, ...]:
+def _fixes(facts: TraceIndex, failure: Failure, built: Call | None, by: Backward | None) -> tuple[Fix, ...]:
     if built is None or by is None:
         return (fix("compute what is differentiated again before each backward"),)
     text = source_text(facts, built.site)
@@ -203,7 +203,7 @@ def _fixes(facts: Facts, failure: Failure, built: Call | None, by: Backward | No
     return tuple(_fixes_of_a_shared_part(facts, failure, built, by))
 
 
-def _fixes_of_a_shared_part(facts: Facts, failure: Failure, built: Call, by: Backward) -> Iterator[Fix]:
+def _fixes_of_a_shared_part(facts: TraceIndex, failure: Failure, built: Call, by: Backward) -> Iterator[Fix]:
     """Two passes through one part: whether a step between them moves that part says which cure holds."""
     keep = f"keep the graph for the later pass: `retain_graph=True` at `{source_text(facts, by.site)}`"
     steps = [c for c in facts.calls if c.within and c.writes and by.index < c.index < failure.index]
@@ -225,14 +225,14 @@ def _fixes_of_a_shared_part(facts: Facts, failure: Failure, built: Call, by: Bac
     yield fix("or add what both differentiate and call backward once")
 
 
-def _entry(facts: Facts, built: Call, by: Backward) -> Call | None:
+def _entry(facts: TraceIndex, built: Call, by: Backward) -> Call | None:
     """The first call through which a pass came to what `built` made."""
     made = {access.tensor for access in built.outputs}
     users = (c for c in facts.calls if built.index < c.index < by.index and made & {a.tensor for a in c.inputs})
     return next((call for call in users if reaches(facts, by, call)), None)
 
 
-def _roots_known_before(facts: Facts, failure: Failure, by: Backward) -> bool:
+def _roots_known_before(facts: TraceIndex, failure: Failure, by: Backward) -> bool:
     """Whether what the failed pass started from was there already when the graph was freed."""
     failed = failed_backward(facts, failure)
     makers = [] if failed is None else [facts.maker(root.tensor) for root in failed.roots]

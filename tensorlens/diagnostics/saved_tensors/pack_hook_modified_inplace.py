@@ -36,9 +36,9 @@ with torch.autograd.graph.saved_tensors_hooks(pack, lambda kept: kept * 2):
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "pack-hook-modified-inplace",
     (
         "modified_here:hook",

@@ -37,7 +37,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.contexts import region
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of, saving_call
 from tensorlens.diagnostics.shared.wording import count_text, finding, fix, named, op_text
@@ -48,7 +48,7 @@ CODE = "saved-tensor-hooks-disable-version-check"
 MODES = ("saved_tensors_hooks", "save_on_cpu")
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     told: set[tuple[int, int]] = set()
     for stale in facts.trace.inspection.stale:
         backward, by = backward_of(facts, stale.index), saving_call(facts, stale)
@@ -59,7 +59,7 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
             yield _tell(facts, stale, backward, by)
 
 
-def _tell(facts: Facts, stale: Stale, backward: Backward, by: Call) -> Diagnostic:
+def _tell(facts: TraceIndex, stale: Stale, backward: Backward, by: Call) -> Diagnostic:
     name = named(facts, stale.tensor, by.index)
     then, now = stale.versions
     mode = region(facts, by.index, *MODES)
@@ -84,7 +84,7 @@ def _tell(facts: Facts, stale: Stale, backward: Backward, by: Call) -> Diagnosti
     )
 
 
-def _changes(facts: Facts, stale: Stale, by: Call) -> Iterator[Label | None]:
+def _changes(facts: TraceIndex, stale: Stale, by: Call) -> Iterator[Label | None]:
     """The first change after the save."""
     for event, write in facts.writes(facts.tensor(stale.tensor or 0).counter):
         if by.index <= event.index < stale.index and write.after > stale.versions[0]:

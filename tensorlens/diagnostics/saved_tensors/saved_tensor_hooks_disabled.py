@@ -36,7 +36,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.contexts import region
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text, severity_of
 from tensorlens.records.model import Diagnostic
 
@@ -47,7 +47,7 @@ FORBIDDING = (
 )
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     for failure in facts.failures(CODE):
         mode = region(facts, failure.index, *FORBIDDING)
         if mode is None or failure.op is None or not failure.op.startswith("autograd.graph."):

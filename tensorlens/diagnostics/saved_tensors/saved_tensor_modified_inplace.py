@@ -36,7 +36,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.naming.names import callers
 from tensorlens.diagnostics.shared.wording import count_text, finding, fix, named, op_text, severity_of, source_text
 from tensorlens.records.model import Access, Backward, Call, Diagnostic, Failure, Fix, Label, SavedTensor, Write
@@ -49,12 +49,12 @@ _ONLY_IN_PLACE = (
 CODE = "saved-tensor-modified-inplace"
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     for failure in facts.failures(CODE):
         yield explain(facts, failure)
 
 
-def explain(facts: Facts, failure: Failure) -> Diagnostic:
+def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
     """The story of the saved tensor that PyTorch raised on; the others that fail the check become notes."""
     stale = [saved for saved in failure.saved if saved.problem == "version"]
     story = _Story(facts, failure, stale[0] if stale else None)
@@ -73,7 +73,7 @@ def explain(facts: Facts, failure: Failure) -> Diagnostic:
 class _Story:
     """Which call saved the tensor, through which alias it was changed, which call changed it."""
 
-    def __init__(self, facts: Facts, failure: Failure, saved: SavedTensor | None) -> None:
+    def __init__(self, facts: TraceIndex, failure: Failure, saved: SavedTensor | None) -> None:
         self.facts, self.failure, self.saved = facts, failure, saved
         self.by: Call | None = None
         self.access: Access | None = None
@@ -254,7 +254,7 @@ class _Story:
         }
 
 
-def _inner_save(facts: Facts, apply: Call, saved: SavedTensor) -> Call | None:
+def _inner_save(facts: TraceIndex, apply: Call, saved: SavedTensor) -> Call | None:
     """The `ctx.save_for_backward` line inside a custom Function's forward, where the saved tensor was handed over."""
     if not apply.op.endswith(".apply"):
         return None
@@ -267,7 +267,7 @@ def _inner_save(facts: Facts, apply: Call, saved: SavedTensor) -> Call | None:
     return None
 
 
-def _by_versions(facts: Facts, saved: SavedTensor, before: int) -> tuple[Call | None, Access | None]:
+def _by_versions(facts: TraceIndex, saved: SavedTensor, before: int) -> tuple[Call | None, Access | None]:
     """The recorded use of a tensor of this shape at the version saved, that was then changed to the version found.
 
     For saved tensors that the graph does not show, as those of a checkpoint.
@@ -286,7 +286,7 @@ def _by_versions(facts: Facts, saved: SavedTensor, before: int) -> tuple[Call | 
     return None, None
 
 
-def _others(facts: Facts, failure: Failure, stale: list[SavedTensor]) -> Iterator[str]:
+def _others(facts: TraceIndex, failure: Failure, stale: list[SavedTensor]) -> Iterator[str]:
     """The other saved tensors that fail the check, those of one line and name together."""
     told: dict[tuple[str, str, str], list[SavedTensor]] = defaultdict(list)
     for saved in stale:

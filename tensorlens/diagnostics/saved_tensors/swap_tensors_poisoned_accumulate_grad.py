@@ -31,9 +31,9 @@ loss.backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "swap-tensors-poisoned-accumulate-grad",
     ("needed_here", "replaced_here:swapped", "graph_built_here"),
     "a parameter became another tensor after the graph was recorded",

@@ -41,9 +41,9 @@ grown.sum().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "unpack-hook-returned-non-tensor",
     (
         "returned_here",

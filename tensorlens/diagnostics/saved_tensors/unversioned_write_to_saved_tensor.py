@@ -36,12 +36,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.diagnostics.shared.silent_saved_tensor import find_overwritten
 from tensorlens.records.model import Diagnostic
 
 CODE = "unversioned-write-to-saved-tensor"
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     return find_overwritten(facts, CODE)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.records.callbacks import Run
 from tensorlens.records.model import Call
 
 
-def backward_runs(facts: Facts) -> Iterator[tuple[Run, Call]]:
+def backward_runs(facts: TraceIndex) -> Iterator[tuple[Run, Call]]:
     """Each run of a custom Function's `backward` that returned, with the call that made its node."""
     callbacks = facts.trace.callbacks
     for run in callbacks.runs:
@@ -21,14 +21,14 @@ def backward_runs(facts: Facts) -> Iterator[tuple[Run, Call]]:
             yield run, call
 
 
-def inputs_needing_gradient(facts: Facts, call: Call) -> list[int]:
+def inputs_needing_gradient(facts: TraceIndex, call: Call) -> list[int]:
     """The tensors among a call's inputs that require grad and that autograd knows as its inputs."""
     nested = {n for note in facts.trace.inspection.nested if note.index == call.index + 1 for n in note.tensors}
     found = [access.tensor for access in call.inputs if facts.requires_grad(access.tensor, call.index - 1)]
     return [number for number in dict.fromkeys(found) if number not in nested]
 
 
-def gradient_of(facts: Facts, number: int, at: int) -> str | None:
+def gradient_of(facts: TraceIndex, number: int, at: int) -> str | None:
     """The text of a leaf's gradient as the backward pass around event `at` left it."""
     for backward in facts.backwards:
         if backward.started <= at <= backward.index:

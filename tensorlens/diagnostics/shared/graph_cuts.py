@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import LEAVING, Facts
+from tensorlens.analysis.facts import LEAVING, TraceIndex
 from tensorlens.analysis.lineage import Cut, born_as_leaf, is_update
 from tensorlens.diagnostics.shared.wording import fix, named, op_text
 from tensorlens.records.model import Fix, GradMode, Label
@@ -12,7 +12,7 @@ from tensorlens.records.model import Fix, GradMode, Label
 _INTEGERS = ("int", "uint", "bool")
 
 
-def cut_labels(facts: Facts, cut: Cut | None) -> Iterator[Label | None]:
+def cut_labels(facts: TraceIndex, cut: Cut | None) -> Iterator[Label | None]:
     """The cut first, then the switch that caused it, then the leaf that nothing reaches any more."""
     if cut is None:
         return
@@ -31,27 +31,27 @@ def cut_labels(facts: Facts, cut: Cut | None) -> Iterator[Label | None]:
         yield facts.label("leaf_made_here", None if born is None else born.site, text)
 
 
-def switch_of(facts: Facts, cut: Cut) -> GradMode | None:
+def switch_of(facts: TraceIndex, cut: Cut) -> GradMode | None:
     """The user's own switch of gradient recording under which the cut was made, if it was."""
     if cut.source is None or _is_switch(facts, cut) or not _recording_off(facts, cut):
         return None
     return facts.mode_switch(cut.call.index)
 
 
-def _recording_off(facts: Facts, cut: Cut) -> bool:
+def _recording_off(facts: TraceIndex, cut: Cut) -> bool:
     return cut.call.mode != "grad"
 
 
-def _is_switch(facts: Facts, cut: Cut) -> bool:
+def _is_switch(facts: TraceIndex, cut: Cut) -> bool:
     """The cut is a tensor's own flag, switched off in place."""
     return cut.source in {access.tensor for access in cut.call.inputs} & {state.tensor for state in cut.call.states}
 
 
-def _is_integer(facts: Facts, cut: Cut) -> bool:
+def _is_integer(facts: TraceIndex, cut: Cut) -> bool:
     return any(facts.tensor(a.tensor).dtype.startswith(_INTEGERS) for a in cut.call.outputs)
 
 
-def _cut_text(facts: Facts, cut: Cut) -> str:
+def _cut_text(facts: TraceIndex, cut: Cut) -> str:
     if cut.source is None:
         return f"{op_text(cut.call.op)} has nothing to record: no input requires grad"
     source = named(facts, cut.source, cut.call.index)
@@ -67,7 +67,7 @@ def _cut_text(facts: Facts, cut: Cut) -> str:
     return f"the result of {op_text(cut.call.op)} has no history: {source} is left behind"
 
 
-def cut_reason(facts: Facts, cut: Cut) -> str:
+def cut_reason(facts: TraceIndex, cut: Cut) -> str:
     """Why the history ends at this call."""
     if cut.source is None:
         return "autograd records an operation only if one of its inputs requires grad, and none does"
@@ -86,7 +86,7 @@ def cut_reason(facts: Facts, cut: Cut) -> str:
     return f"{op_text(cut.call.op)} returns the values without their graph, so what is computed from them is a constant"
 
 
-def cut_fixes(facts: Facts, cut: Cut | None) -> Iterator[Fix]:
+def cut_fixes(facts: TraceIndex, cut: Cut | None) -> Iterator[Fix]:
     """What to do about this cut."""
     if cut is None:
         return
@@ -109,7 +109,7 @@ def cut_fixes(facts: Facts, cut: Cut | None) -> Iterator[Fix]:
         yield fix(f"leave out {op} on the path from the parameters to the loss")
 
 
-def _recording_fix(facts: Facts, cut: Cut) -> Fix:
+def _recording_fix(facts: TraceIndex, cut: Cut) -> Fix:
     switch = switch_of(facts, cut)
     if switch is None:
         return fix("compute it with a function that records, such as `rsample()` in place of `sample()`")

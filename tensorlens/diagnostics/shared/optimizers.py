@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.naming.assignments import assigned_to
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.diagnostics.shared.wording import named
@@ -12,7 +12,7 @@ from tensorlens.records.model import Call, Label
 from tensorlens.records.observations import Step
 
 
-def several(facts: Facts, numbers: Sequence[int], at: int | None = None) -> str:
+def several(facts: TraceIndex, numbers: Sequence[int], at: int | None = None) -> str:
     """ "`a`", "`a` and `b`", "`a` and 3 more": the tensors that one mistake has to do with."""
     names = list(dict.fromkeys(named(facts, number, at) for number in numbers))
     if len(names) <= 2:
@@ -26,7 +26,7 @@ def optimizer_name(training: Training, step: Step) -> str:
     return step.op.removesuffix(".step") if made is None else made_name(training.facts, made)
 
 
-def made_name(facts: Facts, made: Call) -> str:
+def made_name(facts: TraceIndex, made: Call) -> str:
     """What the script calls what a call made, else its class."""
     site = facts.trace.sites[made.site]
     name = site.targets[0] if site.targets else assigned_to(facts.trace.sources.get(site.span.file, ""), site.span)
@@ -43,7 +43,7 @@ def optimizer_label(training: Training, step: Step) -> Label | None:
     return training.facts.label("optimizer_made_here", made.site, f"`{made.op}` is given {what} here")
 
 
-def born(facts: Facts, number: int) -> int | None:
+def born(facts: TraceIndex, number: int) -> int | None:
     """The site of the line that made a leaf, or where it was first met."""
     use = facts.first_use(number)
     return None if use is None else use.site

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from math import isfinite
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.diagnostics.shared.wording import named
 from tensorlens.records.model import Backward, Diagnostic
 from tensorlens.records.reference import Difference
@@ -22,7 +22,7 @@ NOT_CONFIRMED = "not confirmed: a second run with copies of what autograd saved 
 ENOUGH = 4  # gradients that a note tells of
 
 
-def proof_notes(facts: Facts, backward: Backward | None, tensors: Iterable[int] = ()) -> tuple[str, ...]:
+def proof_notes(facts: TraceIndex, backward: Backward | None, tensors: Iterable[int] = ()) -> tuple[str, ...]:
     """Notes for a finding which says that the gradients of a pass are wrong: proven with the right values, not
     confirmed, or unproven and why. `tensors` are the leaves that it blames; none means all that the pass reaches."""
     reference, wanted = facts.trace.reference, frozenset(tensors)
@@ -47,7 +47,7 @@ def weighed(diagnostic: Diagnostic) -> Diagnostic:
     return replace(diagnostic, severity="note") if harmless else diagnostic
 
 
-def difference_text(facts: Facts, difference: Difference) -> str:
+def difference_text(facts: TraceIndex, difference: Difference) -> str:
     """The gradient as it is and as it should be, and how far the two are apart."""
     name = named(facts, difference.tensor, difference.backward)
     got, right = values_text(difference, difference.got), values_text(difference, difference.right)

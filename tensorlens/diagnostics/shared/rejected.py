@@ -1,7 +1,7 @@
 """The finder that many entries share: PyTorch refused, or warned, on the spot, and here is where what it refused came
 from.
 
-A file says which roles its cause has and how to put it; `refused` finds the line of each role (`provenance`) from the
+A file says which roles its cause has and how to put it; `rejected` finds the line of each role (`provenance`) from the
 facts of the failing call: the leaf, the view, the non-leaf or the value among its tensors, and the call that made it.
 """
 
@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tensorlens.analysis.contexts import run_again_at
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import find_cut
 from tensorlens.diagnostics.shared.graph_cuts import cut_labels
+from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
 from tensorlens.diagnostics.shared.roles import (
     contexts,
     custom_functions,
@@ -22,13 +23,13 @@ from tensorlens.diagnostics.shared.roles import (
     objects,
     tensors,
 )
-from tensorlens.diagnostics.shared.roles.tensors import Refusal, Spot, needed
+from tensorlens.diagnostics.shared.roles.tensors import needed
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text, severity_of
 from tensorlens.records.error_messages import classify
 from tensorlens.records.model import Backward, Diagnostic, Failure, Label, Notice
 
 
-def _returned(refusal: Refusal) -> Spot | None:
+def _returned(refusal: RejectedCall) -> LabelledSite | None:
     """What handed back the wrong value: a callback that the engine ran, else the function that was given to torch."""
     return hooks.returned(refusal) or function_arguments.returned_by_function(refusal)
 
@@ -45,27 +46,29 @@ ROLES = {
 }
 
 
-def refused(
+def rejected(
     code: str,
     roles: tuple[str, ...],
     title: str,
     why: str,
     *fixes: str,
-    when: Callable[[Refusal], bool] = lambda refusal: True,
-) -> Callable[[Facts], Iterator[Diagnostic]]:
+    when: Callable[[RejectedCall], bool] = lambda refusal: True,
+) -> Callable[[TraceIndex], Iterator[Diagnostic]]:
     """A `find` for `code`. The first role's line is the primary one. `when` confirms, by facts, a code whose message
     other mistakes share. `title`, `why` and the fixes are templates with the fields {op} and, for each role, its
     tensor: {leaf}, {nonleaf}, {view}, {base}, {value}, {graph}; of a callback those of
     `callbacks.words`."""
 
-    def find(facts: Facts) -> Iterator[Diagnostic]:
+    def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         for refusal in filter(when, refusals(facts, code)):
             yield tell(refusal, code, roles, (title, why, fixes))
 
     return find
 
 
-def tell(refusal: Refusal, code: str, roles: tuple[str, ...], words: tuple[str, str, tuple[str, ...]]) -> Diagnostic:
+def tell(
+    refusal: RejectedCall, code: str, roles: tuple[str, ...], words: tuple[str, str, tuple[str, ...]]
+) -> Diagnostic:
     """The diagnostic of one refusal."""
     title, why, fixes = words
     labels, fields = labels_of(refusal, roles)
@@ -81,7 +84,7 @@ def tell(refusal: Refusal, code: str, roles: tuple[str, ...], words: tuple[str, 
     )
 
 
-def labels_of(refusal: Refusal, roles: tuple[str, ...]) -> tuple[list[Label | None], dict[str, str]]:
+def labels_of(refusal: RejectedCall, roles: tuple[str, ...]) -> tuple[list[Label | None], dict[str, str]]:
     """The labels of the roles whose lines the facts give, and for each the name of its tensor."""
     facts = refusal.facts
     fields = {"op": op_text(refusal.op) if refusal.op else "this"}
@@ -104,7 +107,7 @@ def labels_of(refusal: Refusal, roles: tuple[str, ...]) -> tuple[list[Label | No
     return labels, fields
 
 
-def _cut(refusal: Refusal) -> list[Label | None]:
+def _cut(refusal: RejectedCall) -> list[Label | None]:
     """The cut above the call's first tensor and the switch behind it, or the call itself if it takes a value out."""
     facts, site = refusal.facts, refusal.site
     if not refusal.inputs:
@@ -122,7 +125,7 @@ def _cut(refusal: Refusal) -> list[Label | None]:
     return [None if use is None else facts.label("graph_cut_here", use.site, text)]
 
 
-def _asked(refusal: Refusal) -> int | None:
+def _asked(refusal: RejectedCall) -> int | None:
     """Of the tensors that a backward pass was asked about by name, the first that does not require grad."""
     backward = refusal.facts.event(refusal.index)
     asked = backward.inputs if isinstance(backward, Backward) and refusal.failure is not None else ()
@@ -140,7 +143,7 @@ class _Fields(dict[str, str]):
         return template.format_map(self).replace("``", "")
 
 
-def refusals(facts: Facts, code: str) -> Iterator[Refusal]:
+def refusals(facts: TraceIndex, code: str) -> Iterator[RejectedCall]:
     """The failures and the warnings of a code; a warning repeated at the same line counts once."""
     for failure in facts.failures(code):
         yield of_failure(facts, failure)
@@ -151,11 +154,11 @@ def refusals(facts: Facts, code: str) -> Iterator[Refusal]:
             yield of_notice(facts, notice)
 
 
-def of_failure(facts: Facts, failure: Failure) -> Refusal:
+def of_failure(facts: TraceIndex, failure: Failure) -> RejectedCall:
     """A failing call, seen as a refusal."""
     inputs, op = failure.inputs, failure.op or ""
     raised = failure.stack[-1] if failure.stack and failure.stack[-1] != failure.site else None
-    return Refusal(
+    return RejectedCall(
         facts,
         failure.index,
         failure.site,
@@ -169,10 +172,10 @@ def of_failure(facts: Facts, failure: Failure) -> Refusal:
     )
 
 
-def of_notice(facts: Facts, notice: Notice) -> Refusal:
+def of_notice(facts: TraceIndex, notice: Notice) -> RejectedCall:
     """A warning is emitted during a call or a backward pass, whose row follows at the same site."""
     during = next((b for b in facts.backwards if b.started <= notice.index < b.index and b.site == notice.site), None)
     call = during or next((e for e in facts.calls if e.index > notice.index and e.site == notice.site), None)
     inputs = () if call is None else call.roots if isinstance(call, Backward) else call.inputs
     op = "" if call is None else call.op
-    return Refusal(facts, notice.index, notice.site, op, notice.message, inputs, "warning", values=notice.values)
+    return RejectedCall(facts, notice.index, notice.site, op, notice.message, inputs, "warning", values=notice.values)

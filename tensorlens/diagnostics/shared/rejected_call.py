@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.diagnostics.shared.wording import named
 from tensorlens.records.failure_context import Value
 from tensorlens.records.model import Access, Failure, Severity
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RejectedCall:
     """A failing call or a warning, seen the same way."""
 
-    facts: Facts
+    facts: TraceIndex
     index: int
     site: int | None
     op: str
@@ -58,7 +58,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class LabelledSite:
     """The tensor that plays a role, and the site of the line where it came to play it."""
 
     tensor: int | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.wording import count_text, finding, fix, named, op_text, with_method
 from tensorlens.records.model import Backward, Call, Diagnostic, Fix, Label
@@ -13,23 +13,23 @@ from tensorlens.records.observations import Overwrite, Stale
 Place = tuple[int | None, str]  # a site, and what happened there
 
 
-def backward_of(facts: Facts, index: int) -> Backward | None:
+def backward_of(facts: TraceIndex, index: int) -> Backward | None:
     """The backward pass in which, or before whose first event, something was noticed."""
     return next((b for b in facts.backwards if b.started <= index <= b.index), None)
 
 
-def saving_call(facts: Facts, stale: Stale) -> Call | None:
+def saving_call(facts: TraceIndex, stale: Stale) -> Call | None:
     """The call whose node kept the tensor; of a `ctx` attribute, what happened to it is told by `attribute_site`."""
     return facts.call_of_node(stale.sequence, stale.index)
 
 
-def tensor_name(facts: Facts, stale: Stale, by: Call | None) -> str:
+def tensor_name(facts: TraceIndex, stale: Stale, by: Call | None) -> str:
     if stale.tensor is None and by is not None and by.outputs and stale.slot.startswith(("result", "output")):
         return named(facts, by.outputs[0].tensor, by.index)
     return named(facts, stale.tensor, None if by is None else by.index)
 
 
-def grouped(facts: Facts, wanted: list[Stale]) -> Iterator[tuple[Backward, list[Stale]]]:
+def grouped(facts: TraceIndex, wanted: list[Stale]) -> Iterator[tuple[Backward, list[Stale]]]:
     """One group for each change and backward pass: one mistake gives one finding."""
     groups: dict[tuple[int, int | None], tuple[Backward, list[Stale]]] = {}
     for stale in wanted:
@@ -39,7 +39,7 @@ def grouped(facts: Facts, wanted: list[Stale]) -> Iterator[tuple[Backward, list[
     yield from groups.values()
 
 
-def _where(facts: Facts, stale: Stale) -> int | None:
+def _where(facts: TraceIndex, stale: Stale) -> int | None:
     """The line of the change: a loop over the parameters is one mistake."""
     if stale.overwrite is None:
         return None
@@ -75,14 +75,14 @@ def way_text(overwrite: Overwrite) -> str:
     return f"{op_text(overwrite.way)} shares this memory, and writes through it move no version"
 
 
-def find_overwritten(facts: Facts, code: str) -> Iterator[Diagnostic]:
+def find_overwritten(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
     """Saved tensors whose memory was changed past their version and that a backward pass then used."""
     wanted = [s for s in facts.trace.inspection.stale if s.overwrite is not None]
     for backward, group in grouped(facts, wanted):
         yield _tell_overwritten(facts, code, backward, group)
 
 
-def _tell_overwritten(facts: Facts, code: str, backward: Backward, group: list[Stale]) -> Diagnostic:
+def _tell_overwritten(facts: TraceIndex, code: str, backward: Backward, group: list[Stale]) -> Diagnostic:
     stale = group[0]
     overwrite = facts.trace.inspection.overwrites[stale.overwrite or 0]
     by = saving_call(facts, stale)
@@ -105,7 +105,7 @@ def _tell_overwritten(facts: Facts, code: str, backward: Backward, group: list[S
     )  # fmt: skip
 
 
-def _changed(facts: Facts, overwrite: Overwrite) -> Iterator[Label | None]:
+def _changed(facts: TraceIndex, overwrite: Overwrite) -> Iterator[Label | None]:
     for site in overwrite.sites:
         text = (
             "the memory is changed here"
@@ -115,19 +115,19 @@ def _changed(facts: Facts, overwrite: Overwrite) -> Iterator[Label | None]:
         yield facts.label("modified_here", site, text)
 
 
-def _several(facts: Facts, overwrite: Overwrite) -> Iterator[str]:
+def _several(facts: TraceIndex, overwrite: Overwrite) -> Iterator[str]:
     if len(overwrite.sites) > 1:
         yield "the change lies between two torch calls, and each of the lines marked could have made it"
 
 
-def _opened(facts: Facts, overwrite: Overwrite) -> Iterator[Label | None]:
+def _opened(facts: TraceIndex, overwrite: Overwrite) -> Iterator[Label | None]:
     lines = {span.line for site in overwrite.sites if (span := facts.span(site)) is not None}
     span = facts.span(overwrite.opened)
     if span is not None and span.line not in lines:
         yield facts.label("shared_here", overwrite.opened, f"{op_text(overwrite.way)} opens a way past the version")
 
 
-def _saved(facts: Facts, group: list[Stale]) -> Iterator[Label | None]:
+def _saved(facts: TraceIndex, group: list[Stale]) -> Iterator[Label | None]:
     seen: set[int] = set()
     for stale in group:
         call = saving_call(facts, stale)
@@ -137,11 +137,11 @@ def _saved(facts: Facts, group: list[Stale]) -> Iterator[Label | None]:
             yield facts.label("saved_here", call.site, text)
 
 
-def _needed(facts: Facts, backward: Backward) -> Label | None:
+def _needed(facts: TraceIndex, backward: Backward) -> Label | None:
     return facts.label("needed_here", backward.site, "backward uses what is there now")
 
 
-def _fixes(facts: Facts, overwrite: Overwrite, name: str) -> Iterator[Fix]:
+def _fixes(facts: TraceIndex, overwrite: Overwrite, name: str) -> Iterator[Fix]:
     if overwrite.way == "Tensor.data.__set__":
         yield fix(f"assign after backward, or copy into it under `no_grad`: autograd then notices that {name} changed")
     elif overwrite.way == "Tensor.data.__get__":

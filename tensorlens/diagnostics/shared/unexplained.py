@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.naming.names import shape_text
 from tensorlens.diagnostics.shared.rejected import labels_of, of_failure
 from tensorlens.diagnostics.shared.wording import finding, named, op_text
@@ -25,7 +25,7 @@ WORDS = {
 }
 
 
-def find_unexplained(facts: Facts, failure: Failure) -> Iterator[Diagnostic]:
+def find_unexplained(facts: TraceIndex, failure: Failure) -> Iterator[Diagnostic]:
     """The failure itself, the tensors that went into it, and where each of them came from."""
     first_line = failure.message.strip().splitlines()[0] if failure.message.strip() else ""
     title = f"{failure.type}: {first_line}" if first_line else failure.type
@@ -46,7 +46,7 @@ def find_unexplained(facts: Facts, failure: Failure) -> Iterator[Diagnostic]:
     )
 
 
-def _by_roles(facts: Facts, failure: Failure, roles: tuple[str, ...], title: str) -> Diagnostic:
+def _by_roles(facts: TraceIndex, failure: Failure, roles: tuple[str, ...], title: str) -> Diagnostic:
     """A known error without a finder of its own: the lines of its roles, as far as the facts of the call give them."""
     refusal = of_failure(facts, failure)
     labels, _ = labels_of(refusal, roles)
@@ -62,7 +62,7 @@ def _by_roles(facts: Facts, failure: Failure, roles: tuple[str, ...], title: str
     )
 
 
-def inputs_of(facts: Facts, failure: Failure) -> list[Label | None]:
+def inputs_of(facts: TraceIndex, failure: Failure) -> list[Label | None]:
     """A label where each of the failing call's tensors was made, saying what it is."""
     labels: list[Label | None] = []
     for access in failure.inputs[:MAX_TENSORS]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.run_numbers import run_of
 from tensorlens.records.model import Backward, Call, Diagnostic, Edit, Failure, Fix, Label, Severity
 from tensorlens.records.source import one_line, text_of
@@ -47,13 +47,13 @@ def ordinal(number: int) -> str:
     return f"{number}{suffix}"
 
 
-def count_text(facts: Facts, event: Call | Backward) -> str:
+def count_text(facts: TraceIndex, event: Call | Backward) -> str:
     """ ", the 3rd time this ran", where the line ran more than once: which iteration is meant."""
     times, total = run_of(facts, event) or (0, 0)
     return f", the {ordinal(times)} time this ran" if total > 1 and times else ""
 
 
-def source_text(facts: Facts, site: int | None, limit: int = 40) -> str:
+def source_text(facts: TraceIndex, site: int | None, limit: int = 40) -> str:
     """The expression at a site as the script writes it."""
     span = facts.span(site)
     return "" if span is None else one_line(text_of(facts.trace.sources.get(span.file, ""), span), limit)
@@ -92,6 +92,6 @@ def with_method(name: str, method: str) -> str:
     return f"`{text}.{method}`" if isinstance(tree, _PRIMARY) else f"`({text}).{method}`"
 
 
-def named(facts: Facts, number: int | None, at: int | None = None) -> str:
+def named(facts: TraceIndex, number: int | None, at: int | None = None) -> str:
     """A tensor's name for prose, in backticks where it is code."""
     return "a tensor" if number is None else facts.names.quoted(number, at)

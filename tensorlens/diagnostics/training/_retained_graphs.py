@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.naming.assignments import kept_at, put_into
 from tensorlens.analysis.training.retained_graphs import FEWEST, Kept, kept
 from tensorlens.diagnostics.shared.wording import finding, fix, named, with_method
@@ -23,7 +23,7 @@ class _Holder:
     calls: tuple[Call, ...]  # that made what it holds
 
 
-def find_kept(facts: Facts, code: str) -> Iterator[Diagnostic]:
+def find_kept(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
     for group in kept(facts):
         holder = _holder(facts, group)
         if holder is not None:
@@ -32,7 +32,7 @@ def find_kept(facts: Facts, code: str) -> Iterator[Diagnostic]:
             yield _tell(facts, code, group)
 
 
-def _tell(facts: Facts, code: str, group: Kept) -> Diagnostic:
+def _tell(facts: TraceIndex, code: str, group: Kept) -> Diagnostic:
     call = group.calls[-1]
     name = named(facts, call.outputs[0].tensor, call.index)
     return finding(
@@ -46,7 +46,7 @@ def _tell(facts: Facts, code: str, group: Kept) -> Diagnostic:
     )
 
 
-def _tell_held(facts: Facts, code: str, group: Kept, holder: _Holder) -> Diagnostic:
+def _tell_held(facts: TraceIndex, code: str, group: Kept, holder: _Holder) -> Diagnostic:
     call = holder.calls[-1]
     name = named(facts, call.outputs[0].tensor)
     return finding(
@@ -71,7 +71,7 @@ def _why(group: Kept) -> str:
     )
 
 
-def _holder(facts: Facts, group: Kept) -> _Holder | None:
+def _holder(facts: TraceIndex, group: Kept) -> _Holder | None:
     """The container that most of it was found in at the end."""
     names = [facts.names.given(call.outputs[0].tensor) or "" for call in group.calls]
     found = Counter(outer for name in names for outer in _containers(name))
@@ -87,7 +87,7 @@ def _containers(name: str) -> list[str]:
     return [name[:at] for at, character in enumerate(name) if character == "["]
 
 
-def _put(facts: Facts, made: int, holder: str) -> Label | None:
+def _put(facts: TraceIndex, made: int, holder: str) -> Label | None:
     """The line that puts it into its container, if there is one; else the line that made it."""
     text = f"each goes into `{holder}`, its graph with it"
     for site in _callers(facts, made):
@@ -97,7 +97,7 @@ def _put(facts: Facts, made: int, holder: str) -> Label | None:
     return facts.label("shared_here", made, text)
 
 
-def _kept(facts: Facts, made: int, name: str) -> Label | None:
+def _kept(facts: TraceIndex, made: int, name: str) -> Label | None:
     """The line that puts it into a container: where it was made, or where a caller got it."""
     for site in _callers(facts, made):
         span = kept_at(facts.trace.sources.get(site.span.file, ""), site.span, (*site.targets, name.strip("`")))
@@ -106,7 +106,7 @@ def _kept(facts: Facts, made: int, name: str) -> Label | None:
     return facts.label("shared_here", made, f"{name} is kept, its graph with it")
 
 
-def _callers(facts: Facts, made: int) -> Iterator[Site]:
+def _callers(facts: TraceIndex, made: int) -> Iterator[Site]:
     """A site, and those that it was called from."""
     site: int | None = made
     for _ in range(MAX_CALLERS):

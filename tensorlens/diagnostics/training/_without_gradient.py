@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import Cut
 from tensorlens.analysis.training.discarded_outputs import is_discarded
 from tensorlens.analysis.training.parameters_without_gradient import Starved, lost, starved, ways
@@ -20,7 +20,7 @@ from tensorlens.records.observations import Step
 Chosen = Callable[[Cut], bool]
 
 
-def find_cut_off(facts: Facts, code: str, chosen: Chosen) -> Iterator[Diagnostic]:
+def find_cut_off(facts: TraceIndex, code: str, chosen: Chosen) -> Iterator[Diagnostic]:
     """One finding for each cut of the kind of `code`. Where an optimizer steps, it says what is to be trained, and a
     parameter of its that is left out is a warning; where none does, what requires grad is told as a note. So is
     what lies behind the values that a hook takes, where the program throws the result away."""
@@ -42,7 +42,7 @@ def find_cut_off(facts: Facts, code: str, chosen: Chosen) -> Iterator[Diagnostic
         yield _tell(training, code, group, stepped.get(group[0].number))
 
 
-def find_unused(facts: Facts, code: str) -> Iterator[Diagnostic]:
+def find_unused(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
     """A note on the parameters of each optimizer that nothing was ever computed from."""
     training = training_of(facts)
     folded = len(facts.trace.events) <= facts.events[-1].index if facts.events else True
@@ -83,7 +83,7 @@ def _ways(training: Training, stepped: dict[int, Step]) -> list[Starved]:
     return followed + list(lost(training, set(stepped) - {way.number for way in followed}))
 
 
-def _is_partly(facts: Facts, way: Starved) -> bool:
+def _is_partly(facts: TraceIndex, way: Starved) -> bool:
     """Whether a cut beside an open way may be a mistake: comparisons have no derivative."""
     made = [facts.tensor(access.tensor).dtype for access in way.cut.call.outputs]
     return way.kind == "cut" and any(dtype.startswith("float") for dtype in made)
@@ -124,7 +124,7 @@ def _required(found: Starved) -> str:
     return "requires grad only later" if found.kind == "late" else "requires grad"
 
 
-def _end(facts: Facts, found: Starved, name: str) -> Iterator[Label | None]:
+def _end(facts: TraceIndex, found: Starved, name: str) -> Iterator[Label | None]:
     """The line at which the way ends, and the switch behind it."""
     op = op_text(found.cut.call.op)
     if found.kind == "cut":
@@ -138,7 +138,7 @@ def _end(facts: Facts, found: Starved, name: str) -> Iterator[Label | None]:
         yield facts.label("graph_cut_here", found.cut.call.site, f"{op} is given {name} and gives it no gradient")
 
 
-def _why(facts: Facts, found: Starved, loss: str) -> str:
+def _why(facts: TraceIndex, found: Starved, loss: str) -> str:
     if found.kind == "cut":
         return f"on its way to {loss}: {cut_reason(facts, found.cut)}"
     if found.kind == "late":
@@ -148,7 +148,7 @@ def _why(facts: Facts, found: Starved, loss: str) -> str:
     return "the call is recorded, and its derivative does not lead to this input"
 
 
-def _fixes(facts: Facts, found: Starved, name: str) -> Iterator[Fix]:
+def _fixes(facts: TraceIndex, found: Starved, name: str) -> Iterator[Fix]:
     if found.kind == "cut":
         yield from cut_fixes(facts, found.cut)
     elif found.kind == "late":

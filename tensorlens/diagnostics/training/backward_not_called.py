@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.training.parameters_without_gradient import starved, ways
 from tensorlens.analysis.training.replaced_parameters import replaced_parameters
 from tensorlens.analysis.training.timeline import Training, training_of
@@ -47,7 +47,7 @@ from tensorlens.records.observations import Step, Uncalled
 CODE = "backward-not-called"
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     training = training_of(facts)
     if facts.trace.script.failure is not None or training.is_hidden:
         return
@@ -94,7 +94,7 @@ def _count(steps: list[Step]) -> str:
     return "1 step" if len(steps) == 1 else f"{len(steps)} steps"
 
 
-def _forward(facts: Facts, step: Step) -> Call | None:
+def _forward(facts: TraceIndex, step: Step) -> Call | None:
     """The first recorded computation with the optimizer's parameters before a step."""
     given = set(step.parameters)
     calls = (c for c in facts.calls if c.index < step.index and c.nodes[1] > c.nodes[0])
@@ -124,6 +124,6 @@ def _tell(training: Training, steps: list[Step]) -> Diagnostic:
     )
 
 
-def _named(facts: Facts, access: Uncalled) -> Label | None:
+def _named(facts: TraceIndex, access: Uncalled) -> Label | None:
     method = with_method(named(facts, access.tensor, access.index), "backward")
     return facts.label("rejected_here", access.site, f"{method} is named here and not called")

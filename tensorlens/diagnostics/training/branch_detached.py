@@ -31,11 +31,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.diagnostics.training._without_gradient import find_cut_off, find_unused
 from tensorlens.records.model import Diagnostic
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     yield from find_cut_off(facts, "branch-detached", lambda cut: cut.call.op != "nn.Parameter")
     yield from find_unused(facts, "branch-detached")

@@ -28,9 +28,9 @@ slope.sum().backward()
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "create-graph-reference-cycle",
     ("rejected_here", "graph_built_here"),
     "{op} with `create_graph=True` ties a parameter and its gradient to each other",

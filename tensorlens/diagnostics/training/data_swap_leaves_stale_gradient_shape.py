@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import reaches
 from tensorlens.analysis.naming.names import shape_text
 from tensorlens.diagnostics.shared.wording import finding, fix, named
@@ -41,7 +41,7 @@ from tensorlens.records.model import Backward, Call, Diagnostic
 CODE = "data-swap-leaves-stale-gradient-shape"
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     for call in facts.calls:
         if call.op != "Tensor.data.__set__" or len(call.inputs) < 2:
             continue
@@ -53,7 +53,7 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
             yield _tell(facts, call, *found)
 
 
-def _filled(facts: Facts, call: Call, leaf: int) -> tuple[Call, Backward] | None:
+def _filled(facts: TraceIndex, call: Call, leaf: int) -> tuple[Call, Backward] | None:
     """The use of the leaf before the change, and the backward pass through it that gave the leaf a gradient after."""
     earlier = (use for use in facts.calls if use.index < call.index and any(not s.is_leaf for s in use.states))
     uses = [use for use in earlier if any(access.tensor == leaf for access in use.inputs)]
@@ -65,7 +65,7 @@ def _filled(facts: Facts, call: Call, leaf: int) -> tuple[Call, Backward] | None
     return None
 
 
-def _tell(facts: Facts, call: Call, use: Call, backward: Backward) -> Diagnostic:
+def _tell(facts: TraceIndex, call: Call, use: Call, backward: Backward) -> Diagnostic:
     leaf, data = (access.tensor for access in call.inputs[:2])
     name = named(facts, leaf, call.index)
     old, new = shape_text(facts.tensor(leaf)), shape_text(facts.tensor(data))

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import Cut, find_cut
 from tensorlens.analysis.training.timeline import training_of
 from tensorlens.diagnostics.shared.graph_cuts import cut_fixes, cut_labels, cut_reason
@@ -41,7 +41,7 @@ from tensorlens.diagnostics.shared.wording import finding, named, op_text
 from tensorlens.records.model import Backward, Call, Diagnostic
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     told: set[int] = set()
     for backward in facts.backwards:
         for root in backward.roots:
@@ -52,12 +52,12 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
                 yield _tell(facts, backward, root.tensor, (flagged, cut))
 
 
-def _cut(facts: Facts, root: int, flagged: Call) -> Cut | None:
+def _cut(facts: TraceIndex, root: int, flagged: Call) -> Cut | None:
     """Where the history was lost: before the flag was set, which a tensor may have been made with."""
     return find_cut(facts, root, flagged.index + (flagged is facts.maker(root)))
 
 
-def _flagged(facts: Facts, root: int, before: int) -> Call | None:
+def _flagged(facts: TraceIndex, root: int, before: int) -> Call | None:
     """The call that made a computed value require grad as a leaf, so that its history begins with itself."""
     state, made = facts.state(root, before - 1), facts.maker(root)
     if state is None or not (state.requires_grad and state.is_leaf) or made is None:
@@ -66,7 +66,7 @@ def _flagged(facts: Facts, root: int, before: int) -> Call | None:
     return next((c for c in switched if c is made or not facts.requires_grad(root, c.index - 1)), None)
 
 
-def _tell(facts: Facts, backward: Backward, root: int, found: tuple[Call, Cut]) -> Diagnostic:
+def _tell(facts: TraceIndex, backward: Backward, root: int, found: tuple[Call, Cut]) -> Diagnostic:
     flagged, cut = found
     name = named(facts, root, backward.index)
     harmless = cut.left is not None and not training_of(facts).steps

@@ -38,7 +38,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.training.timeline import GRAD_SET, Moment, Training, cleared_at, training_of
 from tensorlens.diagnostics.shared.optimizers import optimizer_name, several
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text
@@ -57,7 +57,7 @@ class Moved:
     cause: Call  # what froze it, or set its gradient to zero
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     training = training_of(facts)
     told: set[tuple[int, int | None]] = set()
     for step in training.steps:
@@ -101,7 +101,7 @@ def _without_gradient(training: Training, step: Step) -> list[Moved]:
     return found
 
 
-def _switched_off(facts: Facts, number: int, before: int) -> Call | None:
+def _switched_off(facts: TraceIndex, number: int, before: int) -> Call | None:
     calls = (c for c in reversed(facts.calls) if c.index < before and any(s.tensor == number for s in c.states))
     return next((c for c in calls if facts.requires_grad(number, c.index - 1)), None)
 

@@ -39,7 +39,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.training.timeline import Moment, Training, training_of
 from tensorlens.diagnostics.shared.optimizers import optimizer_name, several
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text
@@ -59,7 +59,7 @@ class Sum:
     needed: Moment | None
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     training = training_of(facts)
     sums = [found for leaf in training.moments if (found := _sum(training, leaf)) is not None]
     groups: dict[tuple[int | None, int | None], list[Sum]] = {}
@@ -96,7 +96,7 @@ def _sum(training: Training, leaf: int) -> Sum | None:
     return None
 
 
-def _puts_back(facts: Facts, leaf: int, moment: Moment, used: Moment) -> bool:
+def _puts_back(facts: TraceIndex, leaf: int, moment: Moment, used: Moment) -> bool:
     """Whether an update gave a leaf values that were made before another update: that one is undone."""
     call = moment.event
     if not isinstance(call, Call) or not call.op.endswith(("copy_", "data.__set__")) or len(call.inputs) < 2:
@@ -106,7 +106,7 @@ def _puts_back(facts: Facts, leaf: int, moment: Moment, used: Moment) -> bool:
     return source != leaf and bool(made) and made[0].index < used.index
 
 
-def _label(facts: Facts, group: list[Sum]) -> Label | None:
+def _label(facts: TraceIndex, group: list[Sum]) -> Label | None:
     event = group[0].added.event
     assert isinstance(event, Backward)
     change = next(c for c in event.gradients if c.tensor == group[0].leaf)
@@ -137,7 +137,7 @@ def _tell(training: Training, group: list[Sum], needed: Moment) -> Diagnostic:
     )
 
 
-def _note(facts: Facts, group: list[Sum]) -> Diagnostic:
+def _note(facts: TraceIndex, group: list[Sum]) -> Diagnostic:
     severity: Severity = "note"
     name = several(facts, [found.leaf for found in group])
     return finding(

@@ -51,7 +51,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import leaves_above
 from tensorlens.analysis.training.timeline import Training, training_of
 from tensorlens.diagnostics.shared.optimizers import born
@@ -60,7 +60,7 @@ from tensorlens.records.model import Call, Diagnostic
 from tensorlens.records.observations import Unregistered
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     training = training_of(facts)
     for held in facts.trace.inspection.unregistered:
         state, made = facts.state(held.tensor, held.index), next(iter(facts.producers(held.tensor, held.index)), None)

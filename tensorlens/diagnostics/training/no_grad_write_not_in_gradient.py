@@ -36,7 +36,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import reaches
 from tensorlens.analysis.training.timeline import DATA_SET
 from tensorlens.diagnostics.shared.proof import BEYOND_COPIES
@@ -65,7 +65,7 @@ class _Change:
         return self.index if self.call is None else self.index - 1
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     stale = {site for found in facts.trace.inspection.stale for site in _overwriting(facts, found.overwrite)}
     looked_at: Counter[int] = Counter()
     for change in _changes(facts):
@@ -78,11 +78,11 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
             yield _tell(facts, change, backward)
 
 
-def _overwriting(facts: Facts, number: int | None) -> tuple[int, ...]:
+def _overwriting(facts: TraceIndex, number: int | None) -> tuple[int, ...]:
     return () if number is None else facts.trace.inspection.overwrites[number].sites
 
 
-def _changes(facts: Facts) -> Iterator[_Change]:
+def _changes(facts: TraceIndex) -> Iterator[_Change]:
     changing = [call for call in facts.calls if call.writes or call.op == DATA_SET]
     seen = {call.site for call in changing if _only_shifts(facts, call)}
     functions = _writing_functions(facts)
@@ -100,7 +100,7 @@ def _changes(facts: Facts) -> Iterator[_Change]:
                     yield _Change(overwrite.index - 1, overwrite.sites[0], None, overwrite.tensor, activation)
 
 
-def _written(facts: Facts, call: Call) -> Iterator[int]:
+def _written(facts: TraceIndex, call: Call) -> Iterator[int]:
     """The tensors that a call changed in place without recording it."""
     for write in () if _only_shifts(facts, call) else call.writes:
         if call.mode != "grad" or not facts.requires_grad(write.tensor, call.index):
@@ -111,7 +111,7 @@ def _written(facts: Facts, call: Call) -> Iterator[int]:
             yield number
 
 
-def _only_shifts(facts: Facts, call: Call) -> bool:
+def _only_shifts(facts: TraceIndex, call: Call) -> bool:
     """Whether a call added constants: the derivative by what was there before stays as it is."""
     if call.op not in SHIFTS or not call.writes:
         return False
@@ -120,11 +120,11 @@ def _only_shifts(facts: Facts, call: Call) -> bool:
     return not any(facts.requires_grad(n, call.index - 1) or facts.storage_of(n, call.index) == memory for n in added)
 
 
-def _activations(facts: Facts, number: int, call: Call) -> list[int]:
+def _activations(facts: TraceIndex, number: int, call: Call) -> list[int]:
     return [n for n in _owners(facts, number) if _is_activation(facts, n, call.index - 1)]
 
 
-def _owners(facts: Facts, number: int) -> list[int]:
+def _owners(facts: TraceIndex, number: int) -> list[int]:
     """The tensor itself, what it is a view of, and what it was taken from by `detach()` or `.data`."""
     found = [number]
     for current in found:
@@ -136,12 +136,12 @@ def _owners(facts: Facts, number: int) -> list[int]:
     return found
 
 
-def _is_activation(facts: Facts, number: int, at: int) -> bool:
+def _is_activation(facts: TraceIndex, number: int, at: int) -> bool:
     state = facts.state(number, at)
     return state is not None and state.requires_grad and not state.is_leaf
 
 
-def _writing_functions(facts: Facts) -> dict[int, list[Call]]:
+def _writing_functions(facts: TraceIndex) -> dict[int, list[Call]]:
     """The calls of custom Functions that wrote, by version counter: for their changes `mark_dirty` is what matters."""
     found: dict[int, list[Call]] = defaultdict(list)
     for call in facts.calls:
@@ -156,7 +156,7 @@ def _is_inside(call: Call, function: Call) -> bool:
     return function.index > call.index and function.nodes[0] <= call.nodes[0] and function.nodes[1] >= call.nodes[1]
 
 
-def _used_by(facts: Facts, change: _Change) -> Backward | None:
+def _used_by(facts: TraceIndex, change: _Change) -> Backward | None:
     """The backward pass that goes through a later use of the activation, whose history is still the old one."""
     state = facts.state(change.activation, change.before)
     uses = [
@@ -175,12 +175,12 @@ def _used_by(facts: Facts, change: _Change) -> Backward | None:
     return None
 
 
-def _node(facts: Facts, number: int, at: int) -> int | None:
+def _node(facts: TraceIndex, number: int, at: int) -> int | None:
     state = facts.state(number, at)
     return None if state is None else state.node
 
 
-def _tell(facts: Facts, change: _Change, backward: Backward) -> Diagnostic:
+def _tell(facts: TraceIndex, change: _Change, backward: Backward) -> Diagnostic:
     name = named(facts, change.activation, change.before)
     state = facts.state(change.activation, change.before)
     built = facts.call_of_node(None if state is None else state.node, change.index)
@@ -208,7 +208,7 @@ def _tell(facts: Facts, change: _Change, backward: Backward) -> Diagnostic:
     )
 
 
-def _text(facts: Facts, change: _Change, name: str) -> str:
+def _text(facts: TraceIndex, change: _Change, name: str) -> str:
     if change.call is None:
         return f"the memory of {name} is changed here, outside torch"
     written = named(facts, change.written, change.index)
@@ -216,7 +216,7 @@ def _text(facts: Facts, change: _Change, name: str) -> str:
     return f"{op_text(change.call.op)} changes {name}{through}{count_text(facts, change.call)}"
 
 
-def _alias(facts: Facts, number: int, name: str) -> str:
+def _alias(facts: TraceIndex, number: int, name: str) -> str:
     made = facts.maker(number)
     if not facts.names.is_named(number) and made is not None:
         return f"`{source_text(facts, made.site)}`"
@@ -227,6 +227,6 @@ def _bare(name: str) -> str:
     return name.strip("`")
 
 
-def _switch(facts: Facts, change: _Change) -> Label | None:
+def _switch(facts: TraceIndex, change: _Change) -> Label | None:
     switch = facts.mode_switch(change.index) if change.call is not None and change.call.mode != "grad" else None
     return None if switch is None else facts.label("grad_mode_off_here", switch.site, "recording is off from here on")

@@ -51,7 +51,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.training.timeline import Training, training_of
 from tensorlens.diagnostics.shared.optimizers import born, optimizer_label, optimizer_name
 from tensorlens.diagnostics.shared.wording import finding, fix
@@ -59,7 +59,7 @@ from tensorlens.records.model import Diagnostic
 from tensorlens.records.observations import Step, Unregistered
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     training = training_of(facts)
     groups: dict[tuple[str, str], list[Unregistered]] = {}
     for held in facts.trace.inspection.unregistered:

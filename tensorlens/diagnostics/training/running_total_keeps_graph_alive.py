@@ -38,7 +38,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tensorlens.analysis.facts import LEAVING, Facts
+from tensorlens.analysis.facts import LEAVING, TraceIndex
 from tensorlens.analysis.lineage import ancestry, leaves_above, reaches
 from tensorlens.analysis.naming.names import place_of
 from tensorlens.diagnostics.shared.wording import finding, fix, named, with_method
@@ -67,7 +67,7 @@ class _Chain:
         return _made(self.last)[0]
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     lines = {} if _failed_in_backward(facts) else _by_line(facts)
     chains = [chain for calls in lines.values() if (chain := _chain(facts, calls)) is not None]
     kept = [chain for chain in chains if _outlives(facts, chain) and not _needed(facts, chain)]
@@ -77,7 +77,7 @@ def find(facts: Facts) -> Iterator[Diagnostic]:
         yield from find_kept(facts, CODE)
 
 
-def _by_line(facts: Facts) -> dict[object, list[Call]]:
+def _by_line(facts: TraceIndex) -> dict[object, list[Call]]:
     """The recorded calls that end their line's value, by line, of lines that ran often enough."""
     found: dict[object, list[Call]] = defaultdict(list)
     for call in facts.calls:
@@ -90,7 +90,7 @@ def _made(call: Call) -> list[int]:
     return [access.tensor for access in call.outputs] or [write.tensor for write in call.writes]
 
 
-def _chain(facts: Facts, calls: list[Call]) -> _Chain | None:
+def _chain(facts: TraceIndex, calls: list[Call]) -> _Chain | None:
     """The last calls of a line that each hang on the one of the round before, by recorded operations."""
     site = calls[-1].site
     rounds = list({facts.times_run(site, call.index)[0]: call for call in calls if call.site == site}.values())
@@ -104,7 +104,7 @@ def _chain(facts: Facts, calls: list[Call]) -> _Chain | None:
     return _Chain(tuple(reversed(chain)), _added(facts, chain[0], chain[1]))
 
 
-def _carries(facts: Facts, earlier: Call, later: Call) -> bool:
+def _carries(facts: TraceIndex, earlier: Call, later: Call) -> bool:
     """Whether `later` took up what `earlier` made, by the calls of its own line alone."""
     line = place_of(facts.trace.sites[later.site])
     waiting, seen = [(access.tensor, later.index) for access in later.inputs], 0
@@ -119,7 +119,7 @@ def _carries(facts: Facts, earlier: Call, later: Call) -> bool:
     return False
 
 
-def _added(facts: Facts, last: Call, before: Call) -> int | None:
+def _added(facts: TraceIndex, last: Call, before: Call) -> int | None:
     """The tensor with a history of its own, made on another line, that the last round added to what it carried on."""
     carried, line = set(_made(before)), place_of(facts.trace.sites[last.site])
     waiting = [last]
@@ -137,12 +137,12 @@ def _added(facts: Facts, last: Call, before: Call) -> int | None:
     return None
 
 
-def _over_passes(facts: Facts, chain: _Chain) -> bool:
+def _over_passes(facts: TraceIndex, chain: _Chain) -> bool:
     """Whether backward passes lie between the rounds: they are those of a training loop."""
     return any(chain.calls[0].index < backward.index < chain.last.index for backward in facts.backwards)
 
 
-def _is_repeated(facts: Facts, chain: _Chain) -> bool:
+def _is_repeated(facts: TraceIndex, chain: _Chain) -> bool:
     """Whether each round computed anew from the same leaves, which a sum over different parameters does not. Where the
     run goes backward elsewhere, it must be a total as well: a state that a net carries on is one value."""
     rounds = list(pairwise(chain.calls[-3:]))
@@ -157,7 +157,7 @@ def _adds(call: Call) -> bool:
     return name in _ADDING or name[1:] in _ADDING  # `__iadd__`, `__radd__`
 
 
-def _leaves_used(facts: Facts, call: Call, before: Call) -> set[int]:
+def _leaves_used(facts: TraceIndex, call: Call, before: Call) -> set[int]:
     """The leaves behind what a round took in besides what the one before had made."""
     carried, found = set(_made(before)), set[int]()
     waiting, seen = [(access.tensor, call.index) for access in call.inputs], 0
@@ -176,12 +176,12 @@ def _leaves_used(facts: Facts, call: Call, before: Call) -> set[int]:
     return found
 
 
-def _is_leaf(facts: Facts, number: int, at: int) -> bool:
+def _is_leaf(facts: TraceIndex, number: int, at: int) -> bool:
     state = facts.state(number, at)
     return state is not None and state.is_leaf and state.requires_grad
 
 
-def _outlives(facts: Facts, chain: _Chain) -> bool:
+def _outlives(facts: TraceIndex, chain: _Chain) -> bool:
     """Whether the last of it was kept for its value: alive when the run ended, or read as a number."""
     number = chain.carried
     if any(state.tensor == number and state.requires_grad for state in facts.trace.end.states):
@@ -192,19 +192,19 @@ def _outlives(facts: Facts, chain: _Chain) -> bool:
     )
 
 
-def _needed(facts: Facts, chain: _Chain) -> bool:
+def _needed(facts: TraceIndex, chain: _Chain) -> bool:
     """Whether a backward pass went through the chain: then it was built for that."""
     first = chain.calls[0]
     later = [backward for backward in facts.backwards if backward.index > first.index]
     return any(reaches(facts, backward, call) for backward in later for call in (chain.calls[1], chain.last))
 
 
-def _failed_in_backward(facts: Facts) -> bool:
+def _failed_in_backward(facts: TraceIndex) -> bool:
     """Whether a backward pass failed, which may have been on its way through any chain."""
     return any(failure.op is not None and "backward" in failure.op for failure in facts.trace.failures)
 
 
-def _tell(facts: Facts, chain: _Chain) -> Diagnostic:
+def _tell(facts: TraceIndex, chain: _Chain) -> Diagnostic:
     name = named(facts, chain.carried, chain.last.index)
     rounds = len(chain.calls)
     added = None if chain.added is None else named(facts, chain.added, chain.last.index)
@@ -224,7 +224,7 @@ def _tell(facts: Facts, chain: _Chain) -> Diagnostic:
     )
 
 
-def _built(facts: Facts, chain: _Chain, name: str, added: str | None) -> Label | None:
+def _built(facts: TraceIndex, chain: _Chain, name: str, added: str | None) -> Label | None:
     if chain.added is None or added is None:
         return facts.label("graph_built_here", chain.last.site, "each round adds to the graph")
     state = facts.state(chain.added, chain.last.index - 1)

@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.naming.names import place_of
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.training.parameters_without_gradient import changed_since
@@ -48,7 +48,7 @@ from tensorlens.records.model import Call, Diagnostic
 MAX_CALLS = 50
 
 
-def find(facts: Facts) -> Iterator[Diagnostic]:
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     training = training_of(facts)
     used = {access.tensor for call in facts.calls for access in call.inputs}
     used |= {root.tensor for backward in facts.backwards for root in backward.roots}
@@ -81,7 +81,7 @@ def _left_alone(training: Training, call: Call, asked: dict[int, int], lost: set
     return None
 
 
-def _asked(facts: Facts) -> dict[int, int]:
+def _asked(facts: TraceIndex) -> dict[int, int]:
     """The leaves whose gradients `autograd.grad` handed out, and when it did so first."""
     found: dict[int, int] = {}
     for backward in facts.backwards:
@@ -92,7 +92,7 @@ def _asked(facts: Facts) -> dict[int, int]:
     return found
 
 
-def _last_use(facts: Facts, number: int) -> int:
+def _last_use(facts: TraceIndex, number: int) -> int:
     """The last call that recorded something computed from a tensor: it was in use as it had been."""
     uses = (c.index for c in reversed(facts.calls) if c.mode == "grad" and any(a.tensor == number for a in c.inputs))
     return next(uses, -1)
@@ -111,7 +111,7 @@ def _not_averaged(training: Training, call: Call) -> int | None:
     return found if trained and found is not None and not changed_since(training, found, 0) else None
 
 
-def _read(facts: Facts, call: Call, leaves: set[int]) -> Iterator[tuple[int, set[str | None]]]:
+def _read(facts: TraceIndex, call: Call, leaves: set[int]) -> Iterator[tuple[int, set[str | None]]]:
     """The parameters and `leaves` that the line of `call` computes with, each with the names in the expression that
     reads it."""
     waiting, line = [call], place_of(facts.trace.sites[call.site])
@@ -125,7 +125,7 @@ def _read(facts: Facts, call: Call, leaves: set[int]) -> Iterator[tuple[int, set
                 waiting += before
 
 
-def _tell(facts: Facts, group: list[tuple[int, Call]]) -> Diagnostic:
+def _tell(facts: TraceIndex, group: list[tuple[int, Call]]) -> Diagnostic:
     number, call = group[0]
     target = facts.trace.sites[call.site].targets[0]
     name = several(facts, list(dict.fromkeys(entry[0] for entry in group)))

@@ -34,9 +34,9 @@ force = torch.func.grad(energy)(torch.ones(2))
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "backward-inside-functorch",
     ("rejected_here", "mode_entered_here"),
     "{op} was called inside a transform of `torch.func`",

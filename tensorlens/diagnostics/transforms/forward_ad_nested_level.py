@@ -31,9 +31,9 @@ torch.func.jvp(speed, (torch.ones(2),), (torch.ones(2),))
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "forward-ad-nested-level",
     ("rejected_here", "mode_entered_here"),
     "a level of forward mode was entered while another was open",

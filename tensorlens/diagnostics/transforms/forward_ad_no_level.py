@@ -24,9 +24,9 @@ with forward_ad.dual_level():
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "forward-ad-no-level",
     ("rejected_here",),
     "a dual tensor was made outside of a `dual_level` block",

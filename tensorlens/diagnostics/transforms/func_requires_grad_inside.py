@@ -33,9 +33,9 @@ torch.func.grad(energy)(torch.ones(2))
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "func-requires-grad-inside",
     ("rejected_here", "mode_entered_here"),
     "{op} was called inside a transform of `torch.func`",

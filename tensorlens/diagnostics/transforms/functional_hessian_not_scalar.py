@@ -34,9 +34,9 @@ hessian(energy, torch.ones(2))
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "functional-hessian-not-scalar",
     ("called_here:given", "returned_here:given"),
     "the function that was given to {op} returned more than one number",

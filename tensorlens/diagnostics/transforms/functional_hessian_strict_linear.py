@@ -34,9 +34,9 @@ hessian(total, torch.ones(2), strict=True)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "functional-hessian-strict-linear",
     ("called_here:given", "function_defined_here:given"),
     "the first derivative of the function does not depend on its input",

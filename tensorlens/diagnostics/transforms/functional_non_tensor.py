@@ -33,9 +33,9 @@ jacobian(total, torch.ones(2))
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "functional-non-tensor",
     ("called_here:given", "value_made_here:given"),
     "{op} met something that is not a tensor",

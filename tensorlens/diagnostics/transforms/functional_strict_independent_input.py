@@ -36,9 +36,9 @@ jacobian(area, (side, side), strict=True)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "functional-strict-independent-input",
     ("called_here:given", "function_defined_here:given"),
     "the result of the function does not depend on one of its inputs",

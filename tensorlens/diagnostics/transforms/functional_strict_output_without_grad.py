@@ -34,9 +34,9 @@ jacobian(energy, torch.ones(2), strict=True)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "functional-strict-output-without-grad",
     ("called_here:given", "graph_cut_here:given"),
     "the result of the function has no history",

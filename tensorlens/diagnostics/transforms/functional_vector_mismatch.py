@@ -25,9 +25,9 @@ vjp(lambda state: state * 3, torch.ones(2), direction)
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "functional-vector-mismatch",
     ("called_here:given", "value_made_here:vector"),
     "the vector {value} does not fit",

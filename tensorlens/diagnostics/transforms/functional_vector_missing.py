@@ -24,9 +24,9 @@ vjp(lambda state: state * 3, torch.ones(2), torch.ones(2))
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "functional-vector-missing",
     ("called_here:given",),
     "{op} was called without the vector to multiply with",

@@ -46,9 +46,9 @@ torch.autograd.gradcheck(Triple.apply, (value,))
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "gradcheck-jacobian-mismatch",
     ("called_here:given", "returned_here:checked"),
     "the gradient that backward computes is not the slope that small steps show",

@@ -23,9 +23,9 @@ torch.autograd.gradcheck(lambda x: x * 3, (value,))
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "gradcheck-no-input-requires-grad",
     ("called_here:given", "value_made_here"),
     "{op} was given no tensor that requires grad",

@@ -49,9 +49,9 @@ torch.autograd.gradcheck(Steady.apply, (value,))
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "gradcheck-not-reentrant",
     ("called_here:given", "returned_here:checked"),
     "backward gives another gradient each time it runs",

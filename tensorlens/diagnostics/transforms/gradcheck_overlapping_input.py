@@ -26,9 +26,9 @@ torch.autograd.gradcheck(lambda x: x * 3, (wide,))
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "gradcheck-overlapping-input",
     ("called_here:given", "view_made_here"),
     "elements of {view} share memory, and {op} has to move them one by one",

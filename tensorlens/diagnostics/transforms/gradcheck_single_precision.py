@@ -24,9 +24,9 @@ torch.autograd.gradcheck(lambda x: x * 3, (value,))
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "gradcheck-single-precision",
     ("called_here:given", "value_made_here"),
     "the gradient of {value} is to be checked in single precision",

@@ -32,9 +32,9 @@ torch.vmap(fold)(torch.ones(3, 2))
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "vmap-data-dependent-control-flow",
     ("rejected_here", "mode_entered_here"),
     "a choice in Python depends on a tensor that stands for a whole batch",

@@ -31,9 +31,9 @@ torch.vmap(scale)(torch.ones(3, 2))
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "vmap-item",
     ("rejected_here", "mode_entered_here"),
     "{op} asks for one number while `torch.vmap` computes many at once",

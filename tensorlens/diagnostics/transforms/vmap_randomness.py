@@ -32,9 +32,9 @@ torch.vmap(jitter, randomness="different")(torch.ones(3, 2))
 
 from __future__ import annotations
 
-from tensorlens.diagnostics.shared.rejected import refused
+from tensorlens.diagnostics.shared.rejected import rejected
 
-find = refused(
+find = rejected(
     "vmap-randomness",
     ("rejected_here", "mode_entered_here"),
     "{op} draws random numbers inside `torch.vmap`",

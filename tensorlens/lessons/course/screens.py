@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from tensorlens.analysis.story.phrases import Fact
+from tensorlens.analysis.story.phrases import LineEvent
 from tensorlens.lessons.course.questions import DONT_KNOW, Question
 from tensorlens.lessons.course.steps import Step, TensorState
 from tensorlens.records.claim import Claim
@@ -57,7 +57,7 @@ def step_lines(step: Step, before: Sequence[TensorState], options: RenderOptions
     return lines
 
 
-def fact_lines(facts: Iterable[Fact], size: int, head: str) -> list[Line]:
+def fact_lines(facts: Iterable[LineEvent], size: int, head: str) -> list[Line]:
     """What happened, one fact after the other; the first begins with `head`."""
     lines: list[Line] = []
     indent = len(head)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tensorlens.analysis.naming.names import Names, names_of
-from tensorlens.analysis.story.phrases import Fact
+from tensorlens.analysis.story.phrases import LineEvent
 from tensorlens.analysis.story.story import Section, story
 from tensorlens.lessons.course.skipped_statements import passed_by, raised_in
 from tensorlens.records import claim_syntax
@@ -40,7 +40,7 @@ class Step:
 
     first: int
     last: int
-    facts: tuple[Fact, ...]
+    facts: tuple[LineEvent, ...]
     tensors: tuple[TensorState, ...]
     claims: tuple[Claim, ...]
 
@@ -114,11 +114,11 @@ def _called_from_several(trace: Trace, file: str, source: str) -> set[str]:
     return {function for function in again if "." in function or used[function] > 1}
 
 
-def _facts(sections: tuple[Section, ...], file: str, unplaced: set[str]) -> dict[int, list[Fact]]:
+def _facts(sections: tuple[Section, ...], file: str, unplaced: set[str]) -> dict[int, list[LineEvent]]:
     """What happened at each line of the module. What functions of the script did is shown where they were called,
     except for the functions in `unplaced`."""
     callers = {section.function: section.caller for section in sections if section.file == file}
-    told: dict[int, list[Fact]] = {}
+    told: dict[int, list[LineEvent]] = {}
     for section in sections:
         if section.file != file or section.function in unplaced:
             continue

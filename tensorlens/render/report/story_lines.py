@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tensorlens.analysis.story.phrases import Fact
+from tensorlens.analysis.story.phrases import LineEvent
 from tensorlens.analysis.story.story import Row, Section
 from tensorlens.records.model import Trace
 from tensorlens.records.source import lines_of, shown_path, width
@@ -97,7 +97,7 @@ def _lesson_sections(trace: Trace, sections: Sequence[Section]) -> list[Section]
         facts = [fact for row in found for fact in row.facts]
         if number in claims and source.lstrip().startswith("#:"):
             claim = claims[number]
-            facts.append(Fact("", headline.claim_verdict(claim), kind="plain" if claim.as_expected else "error"))
+            facts.append(LineEvent("", headline.claim_verdict(claim), kind="plain" if claim.as_expected else "error"))
         if number not in skipped:
             rows.append(Row(number, source, max((row.count for row in found), key=len, default=""), tuple(facts)))
     while rows and not rows[0].source.strip():
@@ -156,7 +156,7 @@ class _Shape:
     def _below(self, line: Line) -> Line:
         return [(" " * self._left, "plain"), *line]
 
-    def _fact(self, fact: Fact) -> list[Line]:
+    def _fact(self, fact: LineEvent) -> list[Line]:
         room, style = self._size - self._left, _STYLES[fact.kind]
         name, texts = safe(fact.name), [safe(text) for text in (fact.text, *fact.more)]
         lines: list[Line] = []

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import torch
 
 from tensorlens.tracer.patches.table import installed
-from tensorlens.tracer.patches.warnings_and_tracebacks import invisible
+from tensorlens.tracer.patches.warnings_and_tracebacks import warnings_and_tracebacks_cleaned
 from tensorlens.tracer.recording.recorder import Recorder
 
 _lock = threading.RLock()
@@ -23,7 +23,7 @@ class Installation:
         self._patches = ExitStack()
         self._over = False
         with _lock:
-            self._patches.enter_context(invisible(recorder))
+            self._patches.enter_context(warnings_and_tracebacks_cleaned(recorder))
             self._patches.enter_context(installed(recorder))
             _installations.append(self)
         torch._C._push_on_torch_function_stack(recorder)

@@ -15,7 +15,7 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
-from tensorlens.tracer.isolation.guard import Net
+from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.recording.recorder import Recorder
 
 
@@ -75,7 +75,7 @@ class Program:
         recorder.sites.remember(self.filename, text)
         code = compile(source, self.filename, "exec", dont_inherit=True)
         if self.wants_claims:
-            with Net(recorder, "its claims"):
+            with ErrorGuard(recorder, "its claims"):
                 code = self._checked(source, text, recorder)
         assert isinstance(code, types.CodeType)
         return code

@@ -23,11 +23,11 @@ from tensorlens.journal.rows import CLAIM, NONE, OUTCOME, VERSIONS
 from tensorlens.records.version import __version__
 from tensorlens.tracer.entry.exit_state import write_end
 from tensorlens.tracer.entry.main_module import Program
-from tensorlens.tracer.isolation.guard import Net
-from tensorlens.tracer.isolation.script_modules import SHADOWED, make_way
+from tensorlens.tracer.isolation.guard import ErrorGuard
+from tensorlens.tracer.isolation.script_modules import SHADOWED, unload_shadowed_modules
 from tensorlens.tracer.patches.table import installed
-from tensorlens.tracer.patches.warnings_and_tracebacks import hide, invisible, strip
-from tensorlens.tracer.recording.journal_writer import Sink
+from tensorlens.tracer.patches.warnings_and_tracebacks import hide, strip, warnings_and_tracebacks_cleaned
+from tensorlens.tracer.recording.journal_writer import JournalWriter
 from tensorlens.tracer.recording.recorder import Recorder
 
 FORKED = "a process was forked: what runs in it is not traced"
@@ -42,7 +42,7 @@ def main(interrupts: Any = None, first: Collection[str] | None = None, path: Seq
     descriptor, config = int(sys.argv[1]), json.loads(sys.argv[2])
     program = Program(config, sys.path[1:] if path is None else path)
     recorder = Recorder(own_files=(program.filename,))
-    sink = Sink(recorder.rows, descriptor, config.get("live", False), config.get("spare"))
+    sink = JournalWriter(recorder.rows, descriptor, config.get("live", False), config.get("spare"))
     recorder.rows.append((VERSIONS, __version__, str(torch.__version__), sys.version.split()[0]))
     stack = ExitStack()
     atexit.register(_close, stack, sink)
@@ -56,12 +56,12 @@ def main(interrupts: Any = None, first: Collection[str] | None = None, path: Seq
         if interrupts is not None:
             signal.signal(signal.SIGINT, interrupts)
         code = program.load(recorder)
-        stack.enter_context(invisible(recorder))
+        stack.enter_context(warnings_and_tracebacks_cleaned(recorder))
         stack.enter_context(installed(recorder))
         if config.get("seed") is not None:
             _prepare_comparison(recorder, config, stack)
-        with Net(recorder, "what lies beside the program"):
-            for name, where in () if first is None else make_way(first):
+        with ErrorGuard(recorder, "what lies beside the program"):
+            for name, where in () if first is None else unload_shadowed_modules(first):
                 recorder.gap(SHADOWED.format(f"`{name}`", where))
         stack.enter_context(recorder)
         exec(code, program.module.__dict__)
@@ -77,15 +77,15 @@ def main(interrupts: Any = None, first: Collection[str] | None = None, path: Seq
 
 def _prepare_comparison(recorder: Recorder, config: dict[str, Any], stack: ExitStack) -> None:
     """Of `--reference`: both runs start from the same random state, which a plain run would draw for itself."""
-    from tensorlens.tracer.reference.gradient_samples import Comparison, Samples
+    from tensorlens.tracer.reference.gradient_samples import Comparison, GradientSamples
 
-    with Net(Comparison(recorder.rows), "its beginning"):
-        recorder.samples = Samples(recorder)
+    with ErrorGuard(Comparison(recorder.rows), "its beginning"):
+        recorder.samples = GradientSamples(recorder)
         _seed(config)
         if config["copies"]:
-            from tensorlens.tracer.reference.saved_copies import copying
+            from tensorlens.tracer.reference.saved_copies import saved_tensors_copied
 
-            stack.enter_context(copying(recorder))
+            stack.enter_context(saved_tensors_copied(recorder))
 
 
 def _seed(config: dict[str, Any]) -> None:
@@ -106,12 +106,12 @@ def _write_outcome(recorder: Recorder, program: Program, error: BaseException | 
         outcome, exit_code = "exit", _exit_code(error)
     elif error is not None:
         outcome, exit_code = ("interrupted", 130) if isinstance(error, KeyboardInterrupt) else ("error", 1)
-        with Net(recorder, "the exception that ended the run"):
+        with ErrorGuard(recorder, "the exception that ended the run"):
             failure = recorder.note_ending(error)
     traceback = None if error is None else error.__traceback__
-    with Net(recorder, "the state at the end"):
+    with ErrorGuard(recorder, "the state at the end"):
         write_end(recorder, program.module.__dict__, traceback)
-    with Net(recorder, "a claim"):
+    with ErrorGuard(recorder, "a claim"):
         for claim in () if program.checker is None else program.checker.results():
             recorder.rows.append((CLAIM, *(getattr(claim, name) for name in claim.__slots__)))
     recorder.rows.append((OUTCOME, outcome, exit_code, failure))
@@ -158,7 +158,7 @@ def _show_failed_hook(failed: BaseException, value: BaseException) -> None:
         sys.__excepthook__(type(error), error, error.__traceback__)
 
 
-def _leave(recorder: Recorder, sink: Sink, status: int) -> None:
+def _leave(recorder: Recorder, sink: JournalWriter, status: int) -> None:
     recorder.rows.append((OUTCOME, "exit", status, NONE))
     try:
         sink.flush()
@@ -166,7 +166,7 @@ def _leave(recorder: Recorder, sink: Sink, status: int) -> None:
         sink.flush()
 
 
-def _after_fork(recorder: Recorder, sink: Sink) -> None:
+def _after_fork(recorder: Recorder, sink: JournalWriter) -> None:
     """A forked child runs untraced: the journal belongs to its parent."""
     recorder.paused = True
     sink.abandon()
@@ -174,11 +174,11 @@ def _after_fork(recorder: Recorder, sink: Sink) -> None:
 
 def _note_fork(recorder: Recorder) -> None:
     if not recorder.paused:
-        with Net(recorder, "a fork"):
+        with ErrorGuard(recorder, "a fork"):
             recorder.gap(FORKED, sys._getframe(1))
 
 
-def _close(stack: ExitStack, sink: Sink) -> None:
+def _close(stack: ExitStack, sink: JournalWriter) -> None:
     """The last `atexit` callback: the program's own threads and callbacks have run."""
     with suppress(Exception):  # the process is at its end
         stack.close()

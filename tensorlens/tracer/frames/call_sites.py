@@ -21,7 +21,7 @@ from zipimport import zipimporter
 from tensorlens.journal.rows import SITE, SOURCE
 from tensorlens.records.source import lines_of
 from tensorlens.tracer.frames.assignment_targets import targets_of
-from tensorlens.tracer.frames.local_tensors import Sightings
+from tensorlens.tracer.frames.local_tensors import LocalTensors
 from tensorlens.tracer.isolation.hidden_frames import is_ours
 
 NOWHERE = -1
@@ -60,7 +60,7 @@ class Sites:
         self._codes: dict[CodeType, Offsets] = {}
         self.by_id: dict[int, Offsets] = {}  # by the code's `id`: its hash is slow
         self._kept: list[CodeType] = []  # so that no other code object is given such an id
-        self.sightings = Sightings(rows)
+        self.sightings = LocalTensors(rows)
         self._is_user: dict[str, bool] = {}  # by file name
         self._sources: dict[str, str] = {}
         self._count = 0

@@ -36,7 +36,7 @@ class Reading:
     owner: int = 0  # address of the module whose flag it is
 
 
-class Outside:
+class CapturedState:
     """The plain values that a function can read from outside, and the code objects that it consists of."""
 
     def __init__(self, function: Any, is_user: Callable[[str], bool]) -> None:
@@ -45,7 +45,7 @@ class Outside:
         self._is_user = is_user
         self._add_function(function, _DEPTH)
 
-    def differences(self, before: Outside) -> Iterator[tuple[str, Reading, Reading]]:
+    def differences(self, before: CapturedState) -> Iterator[tuple[str, Reading, Reading]]:
         """(name, before, now) of all that is not as it was."""
         for name, reading in self.read.items():
             old = before.read.get(name)

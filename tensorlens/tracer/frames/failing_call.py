@@ -19,7 +19,7 @@ _CALLS = ("_wrapped_call_impl", "_call_impl")
 MAX_TENSORS = 500
 
 
-def refused_call(sites: Sites, traceback: TracebackType | None) -> tuple[str, list[torch.Tensor]]:
+def failing_call(sites: Sites, traceback: TracebackType | None) -> tuple[str, list[torch.Tensor]]:
     """(name of the library function that the user's innermost line called, its tensors); ("", []) where the user's own
     code raised. Only functions of torch have a name here."""
     frames = _library_frames(sites, traceback)
@@ -80,21 +80,21 @@ def arguments_of(frame: FrameType) -> list[torch.Tensor]:
     """The tensors that a function was given: themselves, in containers, as a module's or an optimizer's parameters."""
     found: list[torch.Tensor] = []
     for value in _values(frame):
-        held_by(value, found)
+        tensors_in(value, found)
     return found[:MAX_TENSORS]
 
 
-def held_by(value: Any, found: list[torch.Tensor], depth: int = 3) -> None:
+def tensors_in(value: Any, found: list[torch.Tensor], depth: int = 3) -> None:
     """Append the tensors of `value` to `found`, without running a line of the user's code."""
     if isinstance(value, torch.Tensor):
         found.append(value)
     elif isinstance(value, torch.nn.Module):
         found.extend(parameters_of(value))
     elif isinstance(value, torch.optim.Optimizer):
-        held_by([group["params"] for group in vars(value).get("param_groups", ())], found, depth)
+        tensors_in([group["params"] for group in vars(value).get("param_groups", ())], found, depth)
     elif depth and isinstance(value, (list, tuple)):
         for item in value:
-            held_by(item, found, depth - 1)
+            tensors_in(item, found, depth - 1)
     elif depth and isinstance(value, dict):
         for item in value.values():
-            held_by(item, found, depth - 1)
+            tensors_in(item, found, depth - 1)

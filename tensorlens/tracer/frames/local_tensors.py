@@ -29,7 +29,7 @@ _ATTRIBUTES = frozenset("f_locals currentframe _getframe getargvalues".split())
 _MISSING = object()
 
 
-class Sightings:
+class LocalTensors:
     """The names that values went to and that were not looked up yet. `number_of` is `Identity.of`."""
 
     def __init__(self, rows: list[Any]) -> None:

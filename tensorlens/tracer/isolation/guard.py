@@ -23,7 +23,7 @@ def caller() -> FrameType:
     return sys._getframe(3)
 
 
-class Net:
+class ErrorGuard:
     """A context manager for what is ours alone: an error in it becomes a gap."""
 
     __slots__ = ("_frame", "_recorder", "_what")
@@ -43,7 +43,7 @@ class Net:
         return True
 
 
-def netted(recorder: Any, wrap: Wrap, original: Any) -> Any:
+def guarded_patch(recorder: Any, wrap: Wrap, original: Any) -> Any:
     """`wrap(recorder, original)`, a function that calls `original` and records it, with a net below. What is no
     function (a table, a class, a descriptor) has nets of its own."""
     function = getattr(original, "__func__", original)
@@ -168,7 +168,7 @@ def _code_of_handler(number: int) -> CodeType | None:
     return code if isinstance(code, CodeType) else None
 
 
-def pass_over(error: BaseException) -> Any:
+def reraise_user_error(error: BaseException) -> Any:
     """Go on after an error that was to be expected of ours, unless it is the program's."""
     if raised_by_handler(error):
         raise error

@@ -14,12 +14,12 @@ _SILENT = torch.Tensor.__torch_dispatch__
 _muted = threading.local()  # set: the profiler of this thread has been told to record nothing
 
 
-def hears(tensor: torch.Tensor) -> bool:
+def has_torch_dispatch(tensor: torch.Tensor) -> bool:
     """Whether the class of a tensor sees every operation on it, by a `__torch_dispatch__` of its own."""
     return type(tensor).__torch_dispatch__ is not _SILENT
 
 
-class Unheard:
+class MutedDispatch:
     """A context manager: meanwhile the program's dispatch modes and profiler see no operation. It takes one frame of
     the stack, and may stand in another."""
 

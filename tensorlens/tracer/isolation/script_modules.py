@@ -19,7 +19,7 @@ SHADOWED = "a module {} lies {}: where PyTorch imports one of that name, it has 
 BESIDE = "beside the program"
 
 
-def make_way(first: Collection[str]) -> list[tuple[str, str]]:
+def unload_shadowed_modules(first: Collection[str]) -> list[tuple[str, str]]:
     """Forget what the program has a module of its own for, unless it is among `first`: what python itself imports
     before any program. Returns the names, and where each of those modules lies."""
     names: dict[str, str] = {}

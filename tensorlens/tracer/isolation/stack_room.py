@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 FRAMES = 12  # of ours and of torch's mode, in each pass
 
 
-class Room:
+class StackRoom:
     """Raises the recursion limit while passes are nested, as far as the frames in between need it."""
 
     def __init__(self) -> None:

@@ -1,7 +1,8 @@
 """Backward passes: both `backward` and `autograd.grad` go through one function of torch's, which is wrapped here.
 
 Around each pass the gradients of the leaves are noted as short text; while it runs the mode is on again, so that hooks,
-custom backward functions and recomputed checkpoints are seen; when it fails, the graph is read (`autopsy`).
+custom backward functions and recomputed checkpoints are seen; when it fails, the graph is read
+(`failed_backward_nodes`).
 """
 
 from __future__ import annotations
@@ -15,13 +16,18 @@ import torch
 
 from tensorlens.journal.rows import BACKWARD, BACKWARD_START, DEAD_ENDS, NONE
 from tensorlens.tracer.isolation.guard import caller
-from tensorlens.tracer.isolation.muted_dispatch import Unheard
-from tensorlens.tracer.isolation.stack_room import Room
-from tensorlens.tracer.recording.recorder import Recorder, gather, version_of
+from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
+from tensorlens.tracer.isolation.stack_room import StackRoom
+from tensorlens.tracer.recording.recorder import Recorder, collect_tensors, version_of
 from tensorlens.tracer.recording.tensor_text import short_values
-from tensorlens.tracer.saved_tensors.graph import LEAF_SEQUENCE, autopsy, dead_ends, stopped_at
-from tensorlens.tracer.saved_tensors.nonfinite_derivatives import note_singular, singular_nodes
-from tensorlens.tracer.saved_tensors.stale import note_leftovers
+from tensorlens.tracer.saved_tensors.graph import (
+    LEAF_SEQUENCE,
+    failed_backward_nodes,
+    last_executed_node,
+    nondifferentiable_nodes,
+)
+from tensorlens.tracer.saved_tensors.nonfinite_derivatives import nonfinite_nodes, note_nonfinite
+from tensorlens.tracer.saved_tensors.stale import note_stale_saved_tensors
 
 _Gradients = dict[int, tuple[Any, int, int]]  # leaf -> values, id and version of its gradient
 _tokens = count()
@@ -30,23 +36,23 @@ _next_sequence = torch._C._autograd._get_sequence_nr
 
 def wrap_engine(recorder: Recorder, engine: Any) -> Any:
     """torch.autograd's `_engine_run_backward`, recording."""
-    ended, room = _Ended(), Room()
+    ended, room = _Ended(), StackRoom()
 
     def _engine_run_backward(t_outputs: Any, *args: Any, **kwargs: Any) -> Any:
         if recorder.paused:
             return engine(t_outputs, *args, **kwargs)
         frame, token, reached = caller(), next(_tokens), _next_sequence()
         roots: list[torch.Tensor] = []
-        gather(t_outputs, roots)
-        with torch._C.DisableTorchFunction(), Unheard():
+        collect_tensors(t_outputs, roots)
+        with torch._C.DisableTorchFunction(), MutedDispatch():
             flat = recorder.accesses(roots)
             before = _gradients(recorder, {})
             for root in roots:
                 recorder.training.call_backward(root)
             recorder.training.reached.look(frame)
             with recorder.quiet():
-                note_leftovers(recorder, roots, frame)
-                singular = singular_nodes(recorder, roots, frame)
+                note_stale_saved_tensors(recorder, roots, frame)
+                singular = nonfinite_nodes(recorder, roots, frame)
             sampled = None if recorder.samples is None else recorder.samples.start(roots)
         recorder.rows.append((BACKWARD_START, token))
         failed, result = True, None
@@ -55,18 +61,18 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
                 result = engine(t_outputs, *args, **kwargs)
             failed = False
             if singular:
-                with torch._C.DisableTorchFunction(), Unheard():
-                    note_singular(recorder, singular, result)
+                with torch._C.DisableTorchFunction(), MutedDispatch():
+                    note_nonfinite(recorder, singular, result)
             return result
         except BaseException as error:
-            with torch._C.DisableTorchFunction(), Unheard():
+            with torch._C.DisableTorchFunction(), MutedDispatch():
                 _note_failure(recorder, error, (roots, flat), frame, args, ended.older())
             raise
         finally:
             asked = _note_pass(recorder, (token, frame, flat, before), args, failed)
             ended.note(reached, args[1] if len(args) >= 4 else False)
             if sampled is not None:
-                with torch._C.DisableTorchFunction(), Unheard():
+                with torch._C.DisableTorchFunction(), MutedDispatch():
                     sampled(result, asked, failed)
 
     return _engine_run_backward
@@ -76,11 +82,11 @@ def _note_pass(recorder: Recorder, begun: tuple[Any, ...], args: Any, failed: bo
     """Write the BACKWARD row of a pass that has ended; the tensors whose gradients were asked for. `begun`: its token,
     the frame that called it, its roots as accesses, the gradients before it; `args`: the engine's."""
     token, frame, flat, before = begun
-    with torch._C.DisableTorchFunction(), Unheard():
+    with torch._C.DisableTorchFunction(), MutedDispatch():
         changes = _changes(before, _gradients(recorder, before), recorder.leaves)
         _, retain, create, inputs = args[:4] if len(args) >= 4 else (None, False, False, ())
         asked: list[torch.Tensor] = []
-        gather(inputs, asked)
+        collect_tensors(inputs, asked)
         wanted = tuple(recorder.identity.meet(t) for t in asked)
         if not retain and not wanted:
             recorder.training.held.round_ends(by_step=False)
@@ -110,14 +116,16 @@ def _note_failure(recorder: Recorder, error: Any, given: Any, frame: Any, args: 
     roots, flat = given
     retains, inputs = (args[1], args[3]) if len(args) >= 4 else (False, ())
     asked: list[torch.Tensor] = []
-    gather(inputs, asked)
+    collect_tensors(inputs, asked)
     if len(asked) < len(inputs):
         asked = []  # edges of the graph were asked for: which of its nodes lead there is not known
-    saved = autopsy(recorder, roots, str(error), asked, older)
+    saved = failed_backward_nodes(recorder, roots, str(error), asked, older)
     noted = recorder.failures
     recorder.fail(error, _op(frame), flat, frame, saved)
     if recorder.failures > noted:
-        recorder.rows.append((DEAD_ENDS, noted, dead_ends(roots), () if retains else stopped_at(roots)))
+        recorder.rows.append(
+            (DEAD_ENDS, noted, nondifferentiable_nodes(roots), () if retains else last_executed_node(roots))
+        )
 
 
 def _op(frame: Any) -> str:

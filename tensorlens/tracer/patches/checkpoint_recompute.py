@@ -20,8 +20,8 @@ from torch.utils import checkpoint
 
 from tensorlens.journal.rows import NONE, NOTICED
 from tensorlens.records.observations import RECOMPUTED
-from tensorlens.tracer.isolation.guard import Net
-from tensorlens.tracer.isolation.muted_dispatch import Unheard, hears
+from tensorlens.tracer.isolation.guard import ErrorGuard
+from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch, has_torch_dispatch
 from tensorlens.tracer.isolation.torch_originals import (
     clone,
     detach,
@@ -97,7 +97,7 @@ def _noted(recorder: Recorder, pack: Any, frame_ref: Any, gid: Any) -> Any:
         try:
             return pack(tensor)
         finally:  # keeping the last one ends the second run with an exception
-            with Net(recorder, _WHAT), torch._C.DisableTorchFunction(), torch.no_grad(), Unheard():
+            with ErrorGuard(recorder, _WHAT), torch._C.DisableTorchFunction(), torch.no_grad(), MutedDispatch():
                 _note(recorder, frame_ref(), gid, position, tensor)
 
     return packing
@@ -107,7 +107,7 @@ def _note(recorder: Recorder, frame: Any, gid: Any, position: int, tensor: torch
     holder = frame.weak_holders[position]() if position < len(frame.weak_holders) else None
     kept = None if holder is None else frame.recomputed[gid].get(holder.handles.get(gid))
     version = version_of(tensor)
-    if kept is None or version == NONE or hears(tensor):
+    if kept is None or version == NONE or has_torch_dispatch(tensor):
         return
     number, sequence = recorder.identity.meet(tensor), torch._C._autograd._get_sequence_nr() - 1
     saved = _Saved(weakref.ref(kept), number, version, sequence, _sample(tensor), _hash(tensor))
@@ -118,7 +118,7 @@ def _checked(recorder: Recorder, unpack: Any, frame_ref: Any) -> Any:
     @functools.wraps(unpack)
     def unpacking(holder: Any) -> Any:
         result = unpack(holder)
-        with Net(recorder, _WHAT), torch._C.DisableTorchFunction(), torch.no_grad(), Unheard():
+        with ErrorGuard(recorder, _WHAT), torch._C.DisableTorchFunction(), torch.no_grad(), MutedDispatch():
             saved = getattr(frame_ref(), _SAVED, {}).pop(id(result), None)
             if saved is not None and saved.kept() is result and version_of(result) != saved.version:
                 _tell_changed(recorder, saved, result)
@@ -144,7 +144,7 @@ def _tell_changed(recorder: Recorder, saved: _Saved, now: torch.Tensor) -> None:
 def _before(recorder: Recorder, pack: Any, look: Callable[[torch.Tensor], None]) -> Any:
     @functools.wraps(pack)
     def packing(tensor: torch.Tensor) -> Any:
-        with Net(recorder, _WHAT), torch._C.DisableTorchFunction(), torch.no_grad(), Unheard():
+        with ErrorGuard(recorder, _WHAT), torch._C.DisableTorchFunction(), torch.no_grad(), MutedDispatch():
             look(tensor)
         return pack(tensor)
 
@@ -153,7 +153,7 @@ def _before(recorder: Recorder, pack: Any, look: Callable[[torch.Tensor], None])
 
 def _sample(tensor: torch.Tensor) -> torch.Tensor | None:
     """A copy of some of a tensor's values, evenly spread; None where reading them would cost."""
-    if tensor.device.type != "cpu" or tensor.layout is not torch.strided or hears(tensor):
+    if tensor.device.type != "cpu" or tensor.layout is not torch.strided or has_torch_dispatch(tensor):
         return None
     flat = reshape(detach(tensor) if is_contiguous(tensor) else detach(tensor)[..., :SAMPLES], (-1,))
     return clone(flat[:: max(1, math.ceil(numel(flat) / SAMPLES))])

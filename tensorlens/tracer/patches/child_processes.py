@@ -11,7 +11,7 @@ import subprocess
 import sys
 from typing import Any
 
-from tensorlens.tracer.isolation.guard import Net, caller
+from tensorlens.tracer.isolation.guard import ErrorGuard, caller
 from tensorlens.tracer.recording.recorder import Recorder
 
 STARTED = "a process was started to run {}: what runs in it is not traced"
@@ -28,7 +28,7 @@ def _process_start(recorder: Recorder, original: Any) -> Any:
 
     def start(self: Any) -> None:
         name = ""
-        with Net(recorder, "a process that is started"):
+        with ErrorGuard(recorder, "a process that is started"):
             name = _name_of_target(self)
         original(self)
         if not recorder.paused and self._popen.method != "fork":
@@ -52,7 +52,7 @@ def _popen(recorder: Recorder, original: Any) -> Any:
         original(self, args, *rest, **options)
         if recorder.paused:
             return
-        with Net(recorder, "a process that was started"):
+        with ErrorGuard(recorder, "a process that was started"):
             words = _words(args)
             if _runs_python(words):
                 environment = options.get("env") or os.environ

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.tracer.isolation.guard import Net, caller
+from tensorlens.tracer.isolation.guard import ErrorGuard, caller
 from tensorlens.tracer.patches.child_processes import PATCHES as PROCESSES
 from tensorlens.tracer.patches.warnings_and_tracebacks import strip, strip_traceback
 from tensorlens.tracer.recording import ops
@@ -89,7 +89,7 @@ def _unseen(recorder: Recorder, compiled: Any) -> Any:
     @functools.wraps(run)
     def stepping_aside(*args: Any, **kwargs: Any) -> Any:
         if not recorder.paused:
-            with Net(recorder, "compiled code"):
+            with ErrorGuard(recorder, "compiled code"):
                 recorder.gap(ops.COMPILED, sys._getframe(1))
         with recorder.aside():
             return run(*args, **kwargs)

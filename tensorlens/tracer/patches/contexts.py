@@ -21,8 +21,8 @@ import torch.utils.checkpoint
 from tensorlens.journal.rows import CHANGE, NONE, REGION
 from tensorlens.tracer.frames import bytecode
 from tensorlens.tracer.frames.call_sites import NOWHERE
-from tensorlens.tracer.frames.captured_state import Outside, Reading
-from tensorlens.tracer.isolation.guard import Net, caller
+from tensorlens.tracer.frames.captured_state import CapturedState, Reading
+from tensorlens.tracer.isolation.guard import ErrorGuard, caller
 from tensorlens.tracer.patches.torch_functions import switch_site
 from tensorlens.tracer.recording.recorder import Recorder
 
@@ -137,7 +137,7 @@ def _without_reentrant(recorder: Recorder, original: Any) -> Any:
         if recorder.paused:
             return original(fn, *args, **kwargs)
         repeated = _Repeated(recorder, fn, caller())
-        repeated.outside = Outside(fn, recorder.sites.is_user)
+        repeated.outside = CapturedState(fn, recorder.sites.is_user)
         return _within(repeated, original(repeated, *args, **kwargs))
 
     return generator
@@ -145,7 +145,7 @@ def _without_reentrant(recorder: Recorder, original: Any) -> Any:
 
 def _within(repeated: _Repeated, generator: Any) -> Iterator[Any]:
     entered = ExitStack()
-    with Net(repeated.recorder, "a checkpoint"):
+    with ErrorGuard(repeated.recorder, "a checkpoint"):
         entered.enter_context(repeated.region())
     with entered:
         yield from generator
@@ -158,7 +158,7 @@ class _Repeated:
         self.recorder = recorder
         self._function = function
         self._token = next(_tokens)
-        self.outside: Outside | None = None
+        self.outside: CapturedState | None = None
         self._site = recorder.sites.known(frame)
         caller = recorder.sites.frame(frame)
         self._called = None if caller is None else (caller.f_code, caller.f_lasti)
@@ -167,13 +167,13 @@ class _Repeated:
         if self.recorder.paused:
             return self._function(*args, **kwargs)
         entered = ExitStack()
-        with Net(self.recorder, "a checkpoint"):
+        with ErrorGuard(self.recorder, "a checkpoint"):
             self._note_run(sys._getframe(1), entered)
         with entered:
             return self._function(*args, **kwargs)
 
     def _note_run(self, frame: Any, entered: ExitStack) -> None:
-        outside = Outside(self._function, self.recorder.sites.is_user)
+        outside = CapturedState(self._function, self.recorder.sites.is_user)
         if self.outside is None:
             self.outside = outside
             return

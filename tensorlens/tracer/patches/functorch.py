@@ -11,7 +11,7 @@ import torch._functorch.eager_transforms
 
 from tensorlens.tracer.isolation.guard import caller
 from tensorlens.tracer.patches.gradcheck_and_functional import GIVEN
-from tensorlens.tracer.patches.record_call import run_unseen
+from tensorlens.tracer.patches.record_call import record_patched_call
 from tensorlens.tracer.recording.recorder import Recorder
 
 Wrap = Callable[[Recorder, Any], Any]
@@ -27,7 +27,7 @@ def _transformed(name: str) -> Wrap:
                 return original(function, *args, **kwargs)
             frame = recorder.sites.frame(caller())
             recorder.callbacks.add(GIVEN + name, function, frame)
-            return run_unseen(recorder, (original, name, frame), (function, *args), kwargs)
+            return record_patched_call(recorder, (original, name, frame), (function, *args), kwargs)
 
         return call
 

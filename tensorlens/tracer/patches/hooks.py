@@ -13,12 +13,12 @@ from torch._library.custom_ops import CustomOpDef
 from torch.autograd.function import BackwardCFunction, Function, _HookMixin
 
 from tensorlens.journal.rows import NONE
-from tensorlens.tracer.isolation.guard import Net, caller
+from tensorlens.tracer.isolation.guard import ErrorGuard, caller
 from tensorlens.tracer.isolation.hidden_frames import is_ours
 from tensorlens.tracer.patches import module_hooks
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.recording.user_callbacks import Run, Watched
-from tensorlens.tracer.saved_tensors.packed import following, keeps_tensors
+from tensorlens.tracer.saved_tensors.packed import keeps_tensors, with_version_check
 
 Wrap = Callable[[Recorder, Any], Any]
 
@@ -33,7 +33,7 @@ def hook_dictionary(recorder: Recorder, original: Any) -> Any:
             frame = sys._getframe(1)
             kind = _KINDS.get(frame.f_code, "node hook")
             if not callbacks.asleep and isinstance(key, int):
-                with Net(recorder, f"a {kind}", frame):
+                with ErrorGuard(recorder, f"a {kind}", frame):
                     tensor = frame.f_locals.get("self")
                     target = recorder.identity.of(tensor) if isinstance(tensor, torch.Tensor) else None
                     hook = callbacks.watch(kind, hook, _caller(frame), NONE if target is None else target)
@@ -109,7 +109,7 @@ def _saved_tensor_hooks(recorder: Recorder, original: Any) -> Any:
             pack = _seeing(recorder, recorder.callbacks.watch("pack hook", pack, frame))
             unpack = recorder.callbacks.watch("unpack hook", unpack, frame)
             if keeps:
-                pack, unpack = following(recorder, pack, unpack)
+                pack, unpack = with_version_check(recorder, pack, unpack)
         original(pack, unpack)
 
     return push

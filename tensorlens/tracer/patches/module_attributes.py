@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from tensorlens.journal.rows import ASSIGNMENT
-from tensorlens.tracer.frames.failing_call import held_by
+from tensorlens.tracer.frames.failing_call import tensors_in
 from tensorlens.tracer.isolation.guard import caller
 from tensorlens.tracer.recording.recorder import Recorder
 
@@ -29,7 +29,7 @@ def scaler_method(name: str) -> Any:
                 called = (original, f"GradScaler.{name}", caller(), False, True, ())
                 sequence = torch._C._autograd._get_sequence_nr()
                 with torch._C.DisableTorchFunction():  # the program's own modes are active
-                    held_by(optimizer, held)
+                    tensors_in(optimizer, held)
                     recorder.finish(called, None, held, recorder.accesses(held), sequence)
             return result
 
@@ -83,7 +83,7 @@ class Assignments:
 
     def _numbers(self, value: Any) -> tuple[int, ...]:
         found: list[torch.Tensor] = []
-        held_by(value, found)
+        tensors_in(value, found)
         return tuple(self._recorder.accesses(found)[::2])
 
 

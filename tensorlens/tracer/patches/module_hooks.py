@@ -13,7 +13,7 @@ from torch.utils.hooks import BackwardHook
 from tensorlens.journal.rows import NONE
 from tensorlens.tracer.isolation.guard import caller
 from tensorlens.tracer.recording.recorder import Recorder
-from tensorlens.tracer.recording.user_callbacks import Callbacks, Watched
+from tensorlens.tracer.recording.user_callbacks import UserCallbacks, Watched
 
 Wrap = Callable[[Recorder, Any], Any]
 
@@ -46,7 +46,7 @@ def _global_hook(kind: str) -> Wrap:
     return wrap
 
 
-def _remembered(callbacks: Callbacks, handle: Any, added: Any) -> Any:
+def _remembered(callbacks: UserCallbacks, handle: Any, added: Any) -> Any:
     if added is not None:
         callbacks.by_handle[handle.id] = added[0]
     return handle

@@ -16,10 +16,10 @@ from typing import Any
 import torch
 
 from tensorlens.journal.rows import NONE, NOTICED
-from tensorlens.tracer.isolation.guard import Net, caller
-from tensorlens.tracer.recording.reached_names import Reached
+from tensorlens.tracer.isolation.guard import ErrorGuard, caller
+from tensorlens.tracer.recording.reached_names import ReachedNames
 from tensorlens.tracer.recording.recorder import Recorder, version_of
-from tensorlens.tracer.saved_tensors.retained_graphs import Held
+from tensorlens.tracer.saved_tensors.retained_graphs import RetainedGraphs
 
 Wrap = Callable[[Recorder, Any], Any]
 Found = tuple[torch.Tensor, int, int, torch.Tensor | None, int | None, int]
@@ -29,7 +29,7 @@ MAX_ITEMS = 100
 _TABLES = ("_parameters", "_buffers", "_modules")
 
 
-class Training:
+class OptimizerState:
     """What is noted of one run."""
 
     def __init__(self, recorder: Recorder) -> None:
@@ -39,8 +39,8 @@ class Training:
         self._named: dict[int, int] = {}  # tensor -> the site where its `backward` was named
         self._owners: dict[int, tuple[Any, Any]] = {}  # id of a parameter or module -> weak: (itself, what holds it)
         self._looked: weakref.WeakSet[Any] = weakref.WeakSet()
-        self.held = Held(recorder)
-        self.reached = Reached(recorder)
+        self.held = RetainedGraphs(recorder)
+        self.reached = ReachedNames(recorder)
 
     # --- backward, named ------------------------------------------------------------------------------------------
 
@@ -58,7 +58,7 @@ class Training:
 
     def before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         if not self._recorder.paused:
-            with Net(self._recorder, "a step", sys._getframe(1)):
+            with ErrorGuard(self._recorder, "a step", sys._getframe(1)):
                 self._before_step(optimizer, args, kwargs, sys._getframe(1))
 
     def _before_step(self, optimizer: Any, args: Any, kwargs: Any, frame: Any) -> None:
@@ -73,7 +73,7 @@ class Training:
 
     def after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         if not self._recorder.paused:
-            with Net(self._recorder, "a step", sys._getframe(1)):
+            with ErrorGuard(self._recorder, "a step", sys._getframe(1)):
                 if _closure(args, kwargs):
                     self._note_step(optimizer, sys._getframe(1))
 
@@ -111,7 +111,7 @@ class Training:
 
     def registered(self, module: Any, _name: str, value: Any) -> None:
         if value is not None and not self._recorder.paused:
-            with Net(self._recorder, "what a module holds"):
+            with ErrorGuard(self._recorder, "what a module holds"):
                 self._owners[id(value)] = (self._mark(value), weakref.ref(module))
 
     def _mark(self, value: Any) -> Any:
@@ -204,7 +204,7 @@ class _NamedBackward:
             return self._function.__get__(None, owner)
         if not self._recorder.paused:
             frame = sys._getframe(1)
-            with Net(self._recorder, "`backward`", frame):
+            with ErrorGuard(self._recorder, "`backward`", frame):
                 self._recorder.training.name_backward(tensor, frame)
         return self._function.__get__(tensor, owner)
 

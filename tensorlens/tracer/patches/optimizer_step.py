@@ -19,7 +19,7 @@ import torch
 from torch.autograd.profiler import record_function
 
 from tensorlens.journal.rows import NONE, NOTHING, PLAN, WRITTEN
-from tensorlens.tracer.frames.failing_call import refused_call
+from tensorlens.tracer.frames.failing_call import failing_call
 from tensorlens.tracer.isolation.guard import caller
 from tensorlens.tracer.patches.optimizer_state import Found
 from tensorlens.tracer.recording import ops
@@ -38,7 +38,7 @@ _Held = tuple[torch.Tensor, int, tuple[int, ...]]
 """A parameter before a step, its counter, and (id, version) of it and of its gradient, flat."""
 
 
-class Steps:
+class OptimizerSteps:
     """The steps that run just now, one a thread at the most."""
 
     def __init__(self, recorder: Recorder) -> None:
@@ -89,7 +89,7 @@ class Steps:
                 plan = plan_of(len(inputs) // 2, parameter.requires_grad)
                 recorder.rows.extend((plan, *inputs, inputs[0], NONE, version, sequence))
         if error is not None:
-            name, tensors = refused_call(recorder.sites, error.__traceback__)
+            name, tensors = failing_call(recorder.sites, error.__traceback__)
             recorder.fail(error, name or op, recorder.accesses(tensors), frame)
 
     def dropped(self, held: list[torch.Tensor], frame: Any) -> None:

@@ -6,17 +6,17 @@ from typing import Any
 
 import torch
 
-from tensorlens.tracer.recording.recorder import Recorder, gather
+from tensorlens.tracer.recording.recorder import Recorder, collect_tensors
 
 
-def run_unseen(recorder: Recorder, called: tuple[Any, str, Any], args: Any, kwargs: Any) -> Any:
+def record_patched_call(recorder: Recorder, called: tuple[Any, str, Any], args: Any, kwargs: Any) -> Any:
     """Run a function that the mode passes over, recorded like any other torch call: (function, name, frame). The
     program's own modes are active here, other than in a mode's handler; they are not to see what we read."""
     func, name, frame = called
     tensors: list[torch.Tensor] = []
     try:
         with torch._C.DisableTorchFunction():
-            gather((args, kwargs), tensors, 4)
+            collect_tensors((args, kwargs), tensors, 4)
             inputs = recorder.accesses(tensors)
     except Exception as trouble:  # ours, never the user's
         recorder.trouble("a call", trouble, frame)

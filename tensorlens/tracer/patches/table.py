@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from tensorlens.journal.rows import ASSIGNMENT, NONE, VALUES
-from tensorlens.tracer.isolation.guard import Net, caller, netted
+from tensorlens.tracer.isolation.guard import ErrorGuard, caller, guarded_patch
 from tensorlens.tracer.patches import compile_and_threads, gradcheck_and_functional, hooks
 from tensorlens.tracer.patches.backward import wrap_engine
 from tensorlens.tracer.patches.checkpoint_recompute import PATCHES as RECOMPUTED
@@ -24,17 +24,17 @@ from tensorlens.tracer.patches.contexts import PATCHES as REGIONS
 from tensorlens.tracer.patches.functorch import PATCHES as TRANSFORMS
 from tensorlens.tracer.patches.module_attributes import module_setter, scaler_method
 from tensorlens.tracer.patches.optimizer_state import PATCHES as TRAINING
-from tensorlens.tracer.patches.optimizer_state import Training
+from tensorlens.tracer.patches.optimizer_state import OptimizerState
 from tensorlens.tracer.patches.optimizer_step import PATCHES as STEPS
-from tensorlens.tracer.patches.optimizer_step import Steps
-from tensorlens.tracer.patches.record_call import run_unseen
+from tensorlens.tracer.patches.optimizer_step import OptimizerSteps
+from tensorlens.tracer.patches.record_call import record_patched_call
 from tensorlens.tracer.patches.storage_writes import PATCHES as STORAGES
 from tensorlens.tracer.patches.torch_functions import note_mode
 from tensorlens.tracer.patches.unregistered_parameters import SPENT, is_spent, owner_of, unregistered
 from tensorlens.tracer.recording import ops
-from tensorlens.tracer.recording.recorder import Recorder, gather
-from tensorlens.tracer.saved_tensors.memory_watch import Untracked
-from tensorlens.tracer.saved_tensors.stale import Attributes
+from tensorlens.tracer.recording.recorder import Recorder, collect_tensors
+from tensorlens.tracer.saved_tensors.memory_watch import MemoryWatcher
+from tensorlens.tracer.saved_tensors.stale import ContextAttributes
 
 Wrap = Callable[[Recorder, Any], Any]
 _MISSING = object()
@@ -48,7 +48,7 @@ def _on_memory_of(name: str) -> Wrap:
             if recorder.paused:
                 return original(source, *args, **kwargs)
             frame = caller()
-            result = run_unseen(recorder, (original, name, frame), (source, *args), kwargs)
+            result = record_patched_call(recorder, (original, name, frame), (source, *args), kwargs)
             recorder.gap(ops.SHARED_WITH_NUMPY, frame)
             with torch._C.DisableTorchFunction():
                 recorder.untracked.open(result, name, frame, True, source)
@@ -71,7 +71,7 @@ def _set(recorder: Recorder, original: Any) -> Any:
         if frame.f_code is deep_copy:
             result = original(self, *args, **kwargs)
         else:
-            result = run_unseen(recorder, (original, "Tensor.set_", frame), (self, *args), kwargs)
+            result = record_patched_call(recorder, (original, "Tensor.set_", frame), (self, *args), kwargs)
         with torch._C.DisableTorchFunction():
             recorder.untracked.open(self, "Tensor.set_", frame, False)
         return result
@@ -112,7 +112,7 @@ def _uninitialized(recorder: Recorder, original: Any) -> Any:
             return construct(cls, *args, **kwargs)
 
         called = (lambda: construct(cls, *args, **kwargs), "nn.UninitializedParameter", caller())
-        return run_unseen(recorder, called, (), {})
+        return record_patched_call(recorder, called, (), {})
 
     return __new__
 
@@ -127,7 +127,9 @@ def _function_apply(recorder: Recorder, original: Any) -> Any:
             return apply(cls, *args, **kwargs)
         frame = caller()
         recorder.callbacks.applied(cls, frame)
-        result = run_unseen(recorder, (functools.partial(apply, cls), f"{cls.__name__}.apply", frame), args, kwargs)
+        result = record_patched_call(
+            recorder, (functools.partial(apply, cls), f"{cls.__name__}.apply", frame), args, kwargs
+        )
         with torch._C.DisableTorchFunction():
             recorder.attributes.note(result)
             recorder.attributes.note_nested(args)
@@ -146,7 +148,7 @@ def _context_method(name: str) -> Wrap:
                 return original(self, *tensors)
 
             called = (functools.partial(original, self), f"ctx.{name}", caller())
-            return run_unseen(recorder, called, tensors, {})
+            return record_patched_call(recorder, called, tensors, {})
 
         return declare
 
@@ -166,7 +168,7 @@ def _optimizer(recorder: Recorder, original: Any) -> Any:
         except BaseException as error:
             given: list[torch.Tensor] = []
             with torch._C.DisableTorchFunction():
-                gather(params if module is None else list(unregistered(module)), given)
+                collect_tensors(params if module is None else list(unregistered(module)), given)
                 inputs = recorder.accesses(given)
             recorder.fail(error, name, inputs, frame)
             if spent:
@@ -174,7 +176,7 @@ def _optimizer(recorder: Recorder, original: Any) -> Any:
             raise
         held: list[torch.Tensor] = []
         for group in self.param_groups:
-            gather(group["params"], held)
+            collect_tensors(group["params"], held)
         sequence = torch._C._autograd._get_sequence_nr()
         with torch._C.DisableTorchFunction():
             recorder.finish((original, name, frame, False, True, ()), None, held, recorder.accesses(held), sequence)
@@ -275,14 +277,14 @@ _PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
 def installed(recorder: Recorder) -> Iterator[None]:
     """Put every patch in place, and take them out again in the opposite order."""
     undo: list[tuple[Any, str, Any]] = []
-    recorder.untracked, recorder.attributes = Untracked(recorder), Attributes(recorder)
-    recorder.training, recorder.steps = Training(recorder), Steps(recorder)
+    recorder.untracked, recorder.attributes = MemoryWatcher(recorder), ContextAttributes(recorder)
+    recorder.training, recorder.steps = OptimizerState(recorder), OptimizerSteps(recorder)
     try:
         for owner, name, wrap in _PATCHES:
-            with Net(recorder, f"`{name}`"):  # of another torch, perhaps
+            with ErrorGuard(recorder, f"`{name}`"):  # of another torch, perhaps
                 own = vars(owner).get(name, _MISSING)
                 original = own if own is not _MISSING else getattr(owner, name)
-                replacement = netted(recorder, wrap, original)
+                replacement = guarded_patch(recorder, wrap, original)
                 compile_and_threads.look_like(replacement, original)
                 if isinstance(original, staticmethod) or name == "__new__":
                     replacement = staticmethod(replacement)

@@ -12,11 +12,11 @@ from torch.nn.parameter import is_lazy
 
 from tensorlens.journal.rows import MODE, NONE
 from tensorlens.tracer.frames.call_sites import frame_at
-from tensorlens.tracer.isolation.guard import Net
-from tensorlens.tracer.isolation.muted_dispatch import Unheard, hears
+from tensorlens.tracer.isolation.guard import ErrorGuard
+from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch, has_torch_dispatch
 from tensorlens.tracer.isolation.torch_originals import data_ptr, detach, equal, untyped_storage
 from tensorlens.tracer.recording import ops
-from tensorlens.tracer.recording.recorder import Recorder, gather
+from tensorlens.tracer.recording.recorder import Recorder, collect_tensors
 from tensorlens.tracer.recording.tensor_ids import PLAIN
 
 
@@ -49,7 +49,7 @@ def switch_site(recorder: Recorder, frame: Any, through: tuple[str, ...] = ("gra
 def _set_grad_enabled(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """`no_grad`, `enable_grad` and `set_grad_enabled` all arrive here; which one, the frame that called says."""
     result = func(*args, **kwargs)
-    with Net(recorder, "a switch of gradient recording", frame_at(2)):
+    with ErrorGuard(recorder, "a switch of gradient recording", frame_at(2)):
         _note_switch(recorder, frame_at(2))
     return result
 
@@ -68,7 +68,7 @@ def _sharing(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     frame = frame_at(2)
     result = recorder.call(func, args, kwargs, frame)
     recorder.gap(ops.SHARED_WITH_NUMPY, frame)
-    with Net(recorder, "shared memory", frame):
+    with ErrorGuard(recorder, "shared memory", frame):
         if args and isinstance(args[0], torch.Tensor):
             recorder.untracked.open(args[0], ops.name_of(func), frame, True, _array(result))
     return result
@@ -84,7 +84,7 @@ def _from_array(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     frame = frame_at(2)
     result = recorder.call(func, args, kwargs, frame)
     source: Any = args[0] if args else None
-    with Net(recorder, "shared memory", frame):
+    with ErrorGuard(recorder, "shared memory", frame):
         shares = type(source).__name__ == "ndarray" and result.device.type == "cpu"
         if shares and source.__array_interface__["data"][0] == data_ptr(result):
             recorder.gap(ops.SHARED_WITH_NUMPY, frame)
@@ -102,9 +102,9 @@ def _data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
         result = recorder.call(func, args, kwargs, frame)
     else:
         result = func(*args, **kwargs)
-        with Net(recorder, "an alias", frame):
+        with ErrorGuard(recorder, "an alias", frame):
             recorder.note_alias(ops.name_of(func), tensor, result, frame)
-    with Net(recorder, "shared memory", frame):
+    with ErrorGuard(recorder, "shared memory", frame):
         recorder.untracked.open(result, ops.name_of(func), frame, False, tensor)
     return result
 
@@ -113,13 +113,13 @@ def _assign_data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """`.data = ...`: other memory under the nodes that saved the tensor, no version moves."""
     frame = frame_at(2)
     before = None
-    with Net(recorder, "what was there", frame), torch._C.DisableTorchFunctionSubclass(), Unheard():
-        if not (is_lazy(args[0]) or hears(args[0])):  # a lazy one refuses every question
+    with ErrorGuard(recorder, "what was there", frame), torch._C.DisableTorchFunctionSubclass(), MutedDispatch():
+        if not (is_lazy(args[0]) or has_torch_dispatch(args[0])):  # a lazy one refuses every question
             before = detach(args[0])
     result = recorder.call(func, args, kwargs, frame)
     if before is None:
         return result
-    with Net(recorder, "other memory", frame), torch._C.DisableTorchFunctionSubclass(), Unheard():
+    with ErrorGuard(recorder, "other memory", frame), torch._C.DisableTorchFunctionSubclass(), MutedDispatch():
         if torch._C._autograd._get_sequence_nr() and _differ(before, args[0]):
             recorder.untracked.moved(before, args[0], ops.name_of(func), frame)
     return result
@@ -139,7 +139,7 @@ def _storage(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """A storage that the user's own line asks for can be written past every version counter."""
     frame = frame_at(2)
     result = func(*args, **kwargs)
-    with Net(recorder, "shared memory", frame):
+    with ErrorGuard(recorder, "shared memory", frame):
         if frame is not None and recorder.sites.is_user(frame.f_code.co_filename):
             recorder.untracked.open(args[0], ops.name_of(func), frame, True)
     return result
@@ -150,7 +150,7 @@ def _fused(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     frame = frame_at(2)
     result = recorder.call(func, args, kwargs, frame)
     recorder.gap(ops.FUSED, frame)
-    with Net(recorder, "a fused step", frame):
+    with ErrorGuard(recorder, "a fused step", frame):
         for parameter in args[0] if args else kwargs.get("params", ()):
             recorder.untracked.written(parameter, ops.name_of(func), frame)
     return result
@@ -160,7 +160,7 @@ def _normalise(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """Running statistics are saved as they are in `eval()` mode, and moved in `train()` mode without their version."""
     frame = frame_at(2)
     result = recorder.call(func, args, kwargs, frame)
-    with Net(recorder, "running statistics", frame):
+    with ErrorGuard(recorder, "running statistics", frame):
         _note_statistics(recorder, func, args, kwargs, frame, result)
     return result
 
@@ -185,9 +185,9 @@ def _backward(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     try:
         return func(*args, **kwargs)
     except BaseException as error:
-        with Net(recorder, "an exception", frame):
+        with ErrorGuard(recorder, "an exception", frame):
             roots: list[torch.Tensor] = []
-            gather((args, kwargs), roots)
+            collect_tensors((args, kwargs), roots)
             for root in roots:
                 recorder.training.call_backward(root)
             recorder.fail(error, func, recorder.accesses(roots), frame)
@@ -198,7 +198,7 @@ def _user_reads(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """`.grad` and `.grad_fn` read by the user's own line are part of the story; read by an optimizer they are not."""
     frame = frame_at(2)
     read_by_user = False
-    with Net(recorder, "a read", frame):
+    with ErrorGuard(recorder, "a read", frame):
         read_by_user = frame is not None and recorder.sites.is_user(frame.f_code.co_filename)
     return recorder.call(func, args, kwargs, frame) if read_by_user else func(*args, **kwargs)
 

@@ -19,7 +19,7 @@ import torch.overrides
 
 from tensorlens.journal.rows import NONE, NOTICE, VALUES
 from tensorlens.tracer.frames.frame_values import values_read
-from tensorlens.tracer.isolation.guard import Net
+from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.isolation.hidden_frames import is_ours
 from tensorlens.tracer.recording.recorder import Recorder
 
@@ -35,7 +35,7 @@ def hide(code: CodeType) -> None:
 
 
 @contextmanager
-def invisible(recorder: Recorder) -> Iterator[None]:
+def warnings_and_tracebacks_cleaned(recorder: Recorder) -> Iterator[None]:
     """While this lasts, warnings name the user's line and tracebacks leave our frames out."""
     with _warnings_reattributed(recorder), _frames_hidden(recorder):
         yield
@@ -75,7 +75,7 @@ def _warnings_reattributed(recorder: Recorder) -> Iterator[None]:
     def keeping_ours_first(change: Any) -> Any:
         def changed(*args: Any, **kwargs: Any) -> Any:
             result = change(*args, **kwargs)
-            with Net(recorder, "a change of `warnings.filters`"):
+            with ErrorGuard(recorder, "a change of `warnings.filters`"):
                 _put_filter_first()
             return result
 
@@ -112,10 +112,10 @@ def _reattributing(recorder: Recorder, show: Any) -> Any:
         here = sys._getframe(1)
         frame: FrameType | None = here
         ours = is_ours(message.filename)
-        with Net(recorder, "where a warning is from"):
+        with ErrorGuard(recorder, "where a warning is from"):
             frame = _calling_frame(here) if ours else here
         if frame is not None and (ours or not reissued):
-            with Net(recorder, "a warning"):
+            with ErrorGuard(recorder, "a warning"):
                 _note(recorder, message, frame)
         if not ours or frame is here:
             show(message)
@@ -134,7 +134,7 @@ def _counting_visible_frames(recorder: Recorder, warn: Any) -> Any:
 
     def warn_(message: Any, category: Any = None, stacklevel: int = 1, source: Any = None, **more: Any) -> None:
         level = stacklevel
-        with Net(recorder, "where a warning points"):
+        with ErrorGuard(recorder, "where a warning points"):
             level = _level(sys._getframe(1), stacklevel)
         warn(message, category, max(level, 1) + 1, source, **more)
 
@@ -224,7 +224,7 @@ def _frames_hidden(recorder: Recorder) -> Iterator[None]:
             if args and args[0] is None and walk is originals.get("walk_stack"):
                 args = (sys._getframe(1).f_back.f_back, *args[1:])  # type: ignore[union-attr]
             entries = list(walk(*args))
-            with Net(recorder, "a traceback"):
+            with ErrorGuard(recorder, "a traceback"):
                 return _without_ours(entries, reverse=walk is originals.get("walk_stack"))
             return iter(entries)
 

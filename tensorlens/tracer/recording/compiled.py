@@ -39,8 +39,8 @@ def __torch_function__(func: Any, args: Any, kwargs: Any = MappingProxyType({}))
     return func(*args, **kwargs)
 
 
-def short_way(recorder: Any, otherwise: Any, atoms: set[Any]) -> Any:
-    """`__torch_function__` of a `Hot`; what it does not take goes to `otherwise`. `atoms`: types of plain values."""
+def compiled_fast_path(recorder: Any, otherwise: Any, atoms: set[Any]) -> Any:
+    """`__torch_function__` of a `FastPathMode`. Other calls go to `otherwise`. `atoms`: types of plain values."""
     identity = recorder.identity
     return ShortWay(
         recorder=recorder,

@@ -25,13 +25,13 @@ from torch.overrides import TorchFunctionMode
 
 from tensorlens.journal.rows import NEW, NONE, PLAN, WRITTEN
 from tensorlens.tracer.frames.call_sites import Sites
-from tensorlens.tracer.isolation.guard import Net
+from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.isolation.torch_originals import data_ptr, untyped_storage
 from tensorlens.tracer.recording import compiled, ops
-from tensorlens.tracer.recording.fast_path import ATOMS, LongWayError, fast_path
+from tensorlens.tracer.recording.fast_path import ATOMS, SlowPathError, fast_path
 from tensorlens.tracer.recording.graph_nodes import UNREAD, GraphNodes
 from tensorlens.tracer.recording.ops import LONG, ORDINARY, SIMPLE, VIEW
-from tensorlens.tracer.recording.tensor_ids import Entry, Identity, text_of
+from tensorlens.tracer.recording.tensor_ids import Entry, TensorIds, text_of
 
 Called = tuple[Any, str, Any, bool, bool, Any]  # see `Recorder.finish`
 Key = tuple[Any, ...]  # all that a plan stands for
@@ -45,14 +45,14 @@ MAX_PLANS = 50_000  # shapes that differ at every turn of a loop are not worth o
 UNWRITTEN = "a tensor first met is not written down yet"
 
 
-class Hot(TorchFunctionMode):
+class FastPathMode(TorchFunctionMode):
     """What `Recorder` builds on: the tables of the short way, and the short way itself."""
 
     def __init__(self, own_files: tuple[str, ...] = ()) -> None:
         super().__init__()
         self.rows: list[Any] = []
         self.sites = Sites(self.rows, own_files)
-        self.identity = Identity(self.rows)
+        self.identity = TensorIds(self.rows)
         self.graph_nodes = GraphNodes()
         self.paused = False
         self.risky = False  # whether an operation without a derivative everywhere was recorded since the last backward
@@ -66,7 +66,7 @@ class Hot(TorchFunctionMode):
         self.guarded: list[Any] = []  # of these, what is compared after every call
         way: Any = MethodType(fast_path(self), self)
         if compiled.ShortWay is not None:
-            way = compiled.short_way(self, way, ATOMS)
+            way = compiled.compiled_fast_path(self, way, ATOMS)
         self.__torch_function__ = way  # type: ignore[method-assign]
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -79,8 +79,8 @@ class Hot(TorchFunctionMode):
 
     def way_of(self, func: Any) -> int:
         """Which way a function met for the first time takes."""
-        with Net(self, "what a function does"):
-            self.ways[func] = ops.way_of(func)
+        with ErrorGuard(self, "what a function does"):
+            self.ways[func] = ops.call_kind(func)
         return self.ways.setdefault(func, LONG)
 
     def find_plan(self, frame: Any, key: Key, result: Any, written: bool = False) -> Plan:
@@ -97,17 +97,17 @@ class Hot(TorchFunctionMode):
                 break
             frame = frame.f_back
             if frame is None:
-                raise LongWayError
+                raise SlowPathError
         site = offsets.get(frame.f_lasti)
         if site is None:
             site = self.sites.of(frame)
         plan = self._every_plan.get((site, key))
         if plan is None and (site, key) not in self._every_plan:
             if len(self._every_plan) >= MAX_PLANS or torch._is_functional_tensor(result):  # see `identity._memory`
-                raise LongWayError
+                raise SlowPathError
             plan = self._every_plan[site, key] = self._new_plan(site, key, result, written)
         if plan is None:
-            raise LongWayError
+            raise SlowPathError
         if id(code) in by_id:
             self.plans[id(code) + frame.f_lasti] = plan
         return plan
@@ -126,7 +126,7 @@ class Hot(TorchFunctionMode):
         strange |= way == SIMPLE and bool(base is not None or result._version or self._is_held(result))
         if strange or (way == VIEW and base is None):
             self.ways[func] = ORDINARY  # torch has changed: believe nothing about this function
-            raise LongWayError
+            raise SlowPathError
         made = (tuple(result.shape), text_of(result.dtype), text_of(result.device), untyped_storage(result).nbytes())
         number = next(self.plan_ids)
         plan = (
@@ -166,19 +166,19 @@ class Hot(TorchFunctionMode):
         if result.requires_grad:
             graph, leaf = 2 if _grad_enabled() else 3, result.is_leaf
             if not (written if leaf else drawn) or (written and not leaf and result.retains_grad):
-                raise LongWayError
+                raise SlowPathError
         elif not _grad_enabled():
             graph = 1
         changed = [n for n, tensor in enumerate(tensors) if tensor._version != inputs[2 * n + 2]]
         owner = None
         if written:
             if changed != [0] or tensors[0] is not result or base is not None:
-                raise LongWayError
+                raise SlowPathError
         elif changed or (entry is not None and entry[0]() is not None):
-            raise LongWayError
+            raise SlowPathError
         elif base is None:
             if self._is_held(result):
-                raise LongWayError
+                raise SlowPathError
         else:
             owner = self.identity.entry(base)
         shared, given = owner is not None or written, tensors[0].shape if tensors else None

@@ -7,18 +7,18 @@ from typing import Any
 import torch.utils.checkpoint
 
 from tensorlens.journal.rows import ARGUMENTS, FAILURE, NONE, VALUES
-from tensorlens.tracer.frames.failing_call import named_arguments, refused_call
+from tensorlens.tracer.frames.failing_call import failing_call, named_arguments
 from tensorlens.tracer.frames.frame_values import plain_values, tensors_read
 from tensorlens.tracer.isolation.guard import safe_text
 from tensorlens.tracer.recording import ops
-from tensorlens.tracer.recording.dispatch_mode import Hot
+from tensorlens.tracer.recording.dispatch_mode import FastPathMode
 from tensorlens.tracer.recording.tensor_text import token_of
 
 MAX_FAILURES = 200
 _STOP = torch.utils.checkpoint._StopRecomputationError  # how a recomputation ends early: no failure
 
 
-class Failures(Hot):
+class ExceptionRows(FastPathMode):
     """What `Recorder` builds on: each exception is written once. `failures` counts the FAILURE rows."""
 
     def __init__(self, own_files: tuple[str, ...] = ()) -> None:
@@ -57,7 +57,7 @@ class Failures(Hot):
             if isinstance(error, SyntaxError) and error.filename and self.sites.is_user(error.filename):
                 stack = (*stack, self.sites.of_syntax_error(error))
             site = stack[-1] if stack else NONE
-            op, tensors = refused_call(self.sites, error.__traceback__)
+            op, tensors = failing_call(self.sites, error.__traceback__)
             if not tensors and type(error) is RuntimeError:
                 tensors = tensors_read(self.sites, error.__traceback__)
             inputs = tuple(self.accesses(tensors))

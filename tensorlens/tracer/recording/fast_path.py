@@ -12,7 +12,7 @@ import torch
 
 from tensorlens.journal.rows import NONE
 from tensorlens.tracer.frames.call_sites import frame_at
-from tensorlens.tracer.isolation.guard import pass_over
+from tensorlens.tracer.isolation.guard import reraise_user_error
 from tensorlens.tracer.isolation.torch_originals import data_ptr
 from tensorlens.tracer.recording import ops
 from tensorlens.tracer.recording.ops import LONG, ORDINARY, SIMPLE
@@ -29,7 +29,7 @@ ATOMS = {int, float, str, bool, slice, type(None), type(...), torch.dtype, torch
 TELLING = {bool, str}  # plain values that may decide what a function computes
 
 
-class LongWayError(Exception):
+class SlowPathError(Exception):
     """Something about a call is not as the short way has it."""
 
 
@@ -82,7 +82,7 @@ def fast_path(recorder: Any) -> Any:  # noqa: C901 - see below
                 inputs.append(entry[1])
                 inputs.append(value._version)
         except Exception as error:  # RuntimeError: an inference tensor has no version
-            inputs = pass_over(error)
+            inputs = reraise_user_error(error)
         if inputs is None:  # not in the handler: what the call raises has no exception of ours as its context
             return recorder.call(func, args, kwargs, frame_at(1))
         first = _next_sequence()
@@ -98,9 +98,9 @@ def fast_path(recorder: Any) -> Any:  # noqa: C901 - see below
         try:
             frame = _getframe(1)
             if type(result) is not _Tensor or detours:
-                raise LongWayError
+                raise SlowPathError
             if watched and recorder.is_watched(_tensors(args, more), first, frame):
-                raise LongWayError
+                raise SlowPathError
             if way == ORDINARY or kwargs or more:
                 ops.note_risk(recorder, func, args, kwargs)
                 recorder.ordinary((func, others, frame), result, _tensors(args, more), inputs, first)
@@ -118,14 +118,14 @@ def fast_path(recorder: Any) -> Any:  # noqa: C901 - see below
             plan = plans.get(id(frame.f_code) + frame.f_lasti)  # the address of the instruction, so to say: unique
             if plan is None or plan[0] != key:
                 if graph == 2 and drawn != 1:
-                    raise LongWayError
+                    raise SlowPathError
                 plan = recorder.find_plan(frame, key, result)
             if plan[2] and graph == 2 and not recorder.risky:
                 recorder.risky = ops.RISKS[func](args, kwargs)
             if way == SIMPLE:
                 address = data_ptr(result)
                 if not address:
-                    raise LongWayError
+                    raise SlowPathError
                 number = next(numbers)
                 known[id(result)] = blocks[address] = (_ref(result), number, number, number)
                 inputs += (number, NONE, 0, first)
@@ -133,7 +133,7 @@ def fast_path(recorder: Any) -> Any:  # noqa: C901 - see below
                 base = result._base
                 owner = known.get(id(base))
                 if owner is None or owner[0]() is not base:
-                    raise LongWayError
+                    raise SlowPathError
                 number = next(numbers)
                 known[id(result)] = (_ref(result), number, owner[2], owner[3])
                 inputs += (number, owner[1], inputs[2], first)  # a view has the version of what it is a view of
@@ -143,7 +143,7 @@ def fast_path(recorder: Any) -> Any:  # noqa: C901 - see below
                 identity.sweep(number)
             return result
         except Exception as error:  # RuntimeError: no version or no memory; ValueError: no frame
-            pass_over(error)  # no more in the handler: a Ctrl-C has no exception of ours as its context
+            reraise_user_error(error)  # no more in the handler: a Ctrl-C has no exception of ours as its context
         recorder.finish_compiled((func, args, kwargs, frame), result, _tensors(args, more), inputs[1:], first)
         return result
 
@@ -157,7 +157,7 @@ def _tensors(args: Any, more: Any) -> list[Any]:
 def _more(tensors: Any, kinds: Any, items: Any, kind: type) -> tuple[list[Any], tuple[Any, ...]]:
     """`tensors` and `kinds` with those in a list or tuple that holds nothing but tensors and plain values."""
     if kind is not list and kind is not tuple:
-        raise LongWayError
+        raise SlowPathError
     found, others = [*tensors], [*kinds, kind]
     for value in items:
         kind = type(value)
@@ -166,5 +166,5 @@ def _more(tensors: Any, kinds: Any, items: Any, kind: type) -> tuple[list[Any], 
         elif kind in ATOMS:
             others += (len(found), value if kind in TELLING else kind)
         else:
-            raise LongWayError
+            raise SlowPathError
     return found, tuple(others)

@@ -17,7 +17,7 @@ _SCROLL_ALL = b"\x1b7\x1b[r\x1b8"  # every row of the terminal scrolls again; th
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
-class Sink:
+class JournalWriter:
     """Writes the rows to a file descriptor: from a thread of its own now and then, and on `flush`.
 
     The thread is a bare one (`threading` does not know it), sleeps on a lock, and starts with the first run of

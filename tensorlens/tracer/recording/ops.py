@@ -134,7 +134,7 @@ def _run_original(recorder: Any, func: Any, args: Any, kwargs: Any) -> Any:
     return recorder.call(original, args, kwargs, frame_at(2))
 
 
-def way_of(func: Any) -> int:
+def call_kind(func: Any) -> int:
     if replaced(func) is not None:
         SPECIAL[func] = _run_original
     if func in QUIET or func in SPECIAL or func in STATEFUL or func in SHARES_COUNTER or func in ELSEWHERE:

@@ -13,7 +13,7 @@ import torch
 
 from tensorlens.journal.rows import NOTICED
 from tensorlens.tracer.frames.local_tensors import names_of
-from tensorlens.tracer.isolation.guard import Net
+from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.isolation.module_tree import module_tensors, own_attributes
 
 MAX_LOOKS = 50
@@ -21,7 +21,7 @@ MAX_NAMED = 5_000  # tensors
 _DEPTH = 2  # attributes and items on the way to a module
 
 
-class Reached:
+class ReachedNames:
     """The tensors of modules that have a name already, and the places looked at."""
 
     def __init__(self, recorder: Any) -> None:
@@ -36,7 +36,7 @@ class Reached:
         if frame is None or len(self._looked) >= MAX_LOOKS or (frame.f_code, frame.f_lasti) in self._looked:
             return
         self._looked.add((frame.f_code, frame.f_lasti))
-        with Net(self._recorder, "the names of parameters", frame), torch._C.DisableTorchFunction():
+        with ErrorGuard(self._recorder, "the names of parameters", frame), torch._C.DisableTorchFunction():
             while frame is not None:
                 self._note(frame)
                 frame = sites.frame(frame.f_back)

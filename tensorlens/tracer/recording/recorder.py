@@ -14,14 +14,14 @@ from typing import Any
 import torch
 
 from tensorlens.journal.rows import CALL, GAP, NONE, WITHIN
-from tensorlens.tracer.isolation.guard import pass_over, safe_text
+from tensorlens.tracer.isolation.guard import reraise_user_error, safe_text
 from tensorlens.tracer.recording import ops
 from tensorlens.tracer.recording.dispatch_mode import UNWRITTEN, Called
-from tensorlens.tracer.recording.exceptions import Failures
+from tensorlens.tracer.recording.exceptions import ExceptionRows
 from tensorlens.tracer.recording.fast_path import ATOMS
 from tensorlens.tracer.recording.graph_nodes import UNCHANGED, Node, kinds_of, read_node
 from tensorlens.tracer.recording.tensor_ids import PLAIN, Entry
-from tensorlens.tracer.recording.user_callbacks import Callbacks
+from tensorlens.tracer.recording.user_callbacks import UserCallbacks
 
 _next_sequence = torch._C._autograd._get_sequence_nr
 _grad_enabled = torch.is_grad_enabled
@@ -41,19 +41,19 @@ def version_of(tensor: torch.Tensor) -> int:
         return NONE
 
 
-def gather(value: Any, found: list[torch.Tensor], depth: int = 3) -> None:
+def collect_tensors(value: Any, found: list[torch.Tensor], depth: int = 3) -> None:
     """Append the tensors in `value` to `found`: itself, or inside lists, tuples and dicts."""
     if isinstance(value, torch.Tensor):
         found.append(value)
     elif depth and isinstance(value, (list, tuple)):
         for item in value:
-            gather(item, found, depth - 1)
+            collect_tensors(item, found, depth - 1)
     elif depth and isinstance(value, dict):
         for item in value.values():
-            gather(item, found, depth - 1)
+            collect_tensors(item, found, depth - 1)
 
 
-class Recorder(Failures):
+class Recorder(ExceptionRows):
     """Records every torch call made while it is active. `rows` is the only thing that it produces."""
 
     def __init__(self, own_files: tuple[str, ...] = ()) -> None:
@@ -68,7 +68,7 @@ class Recorder(Failures):
         self.attributes: Any = None  # tensors kept as attributes of `ctx` (`leftovers.Attributes`)
         self.last_warning = ""
         self.valued: set[int] = set()  # sites whose plain values a warning has told
-        self.callbacks = Callbacks(self)
+        self.callbacks = UserCallbacks(self)
         self.leaving: Callable[[int], None] = lambda status: None  # called when the process leaves by `os._exit`
 
     @property
@@ -96,9 +96,9 @@ class Recorder(Failures):
                     tensors.append(value)
                     plain += 1
                 elif type(value) not in ATOMS:
-                    gather(value, tensors)
+                    collect_tensors(value, tensors)
             if kwargs:
-                gather(kwargs, tensors)
+                collect_tensors(kwargs, tensors)
             inputs = self.accesses(tensors)
             ops.note_risk(self, func, args, kwargs)
         except Exception as trouble:  # ours, never the user's
@@ -200,7 +200,7 @@ class Recorder(Failures):
     ) -> tuple[tuple[int, ...], list[Any]]:
         found: list[torch.Tensor] = [result] if type(result) in PLAIN else []
         if not found:
-            gather(result, found)
+            collect_tensors(result, found)
         flat: list[int] = []
         states: list[Any] = []
         for tensor, node in zip(found, self._nodes_of((*kind, "output"), found, nodes), strict=True):
@@ -289,7 +289,7 @@ class Recorder(Failures):
 
     def trouble(self, what: str, error: Exception, frame: Any = None) -> None:
         """Say that an error of ours kept us from recording something. What a signal handler raises is none of ours."""
-        pass_over(error)
+        reraise_user_error(error)
         with suppress(Exception):
             self.gap(f"{what} could not be recorded ({type(error).__name__}: {safe_text(error)})", frame)
 

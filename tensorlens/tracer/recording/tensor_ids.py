@@ -25,7 +25,7 @@ _texts: dict[Any, str] = {}  # dtypes and devices as the trace names them
 Entry = tuple["weakref.ref[torch.Tensor]", int, int, int]  # the tensor, its id, its counter, its storage
 
 
-class Identity:
+class TensorIds:
     """Gives tensors their ids. `rows` receives a TENSOR or STORAGE row for each new one."""
 
     def __init__(self, rows: list[Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from tensorlens.journal.rows import values_text
-from tensorlens.tracer.isolation.muted_dispatch import hears
+from tensorlens.tracer.isolation.muted_dispatch import has_torch_dispatch
 from tensorlens.tracer.isolation.torch_originals import numel, tolist
 from tensorlens.tracer.recording.tensor_ids import text_of
 
@@ -23,7 +23,7 @@ def short_text(tensor: torch.Tensor) -> str:
 def short_values(tensor: torch.Tensor) -> Any:
     """What `short_text` says, before it is made into text: nested lists of numbers, a number, or text."""
     dense = tensor.layout is torch.strided and tensor.device.type == "cpu"
-    if numel(tensor) > SHOWN_VALUES or not dense or hears(tensor):
+    if numel(tensor) > SHOWN_VALUES or not dense or has_torch_dispatch(tensor):
         return _kind_text(tensor.shape, tensor.dtype)
     try:
         return tolist(tensor)

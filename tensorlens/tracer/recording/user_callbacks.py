@@ -18,8 +18,8 @@ import torch
 from tensorlens.journal.rows import CALLBACK, NONE
 from tensorlens.tracer.frames.call_sites import Sites
 from tensorlens.tracer.isolation.guard import guarded
-from tensorlens.tracer.recording.tensor_ids import Identity
-from tensorlens.tracer.recording.user_functions import Function, Functions, Watch
+from tensorlens.tracer.recording.tensor_ids import TensorIds
+from tensorlens.tracer.recording.user_functions import Function, UserFunctions, Watch
 
 RETURNED, RAISED, REFUSED = 0, 1, 2  # REFUSED: it could not be called as it was
 METHODS = ("forward", "setup_context", "backward", "vjp", "jvp", "vmap")
@@ -27,15 +27,15 @@ MAX_REGISTRATIONS = 20_000
 QUIET_KINDS = ("pack hook", "unpack hook")  # run once for every saved tensor: told only where something is amiss
 
 
-class Callbacks:
+class UserCallbacks:
     """The functions that autograd was given, and their runs: CALLBACK rows of a recorder."""
 
     def __init__(self, recorder: Any) -> None:
         self._recorder = recorder
         self._rows: list[Any] = recorder.rows
         self.sites: Sites = recorder.sites
-        self._identity: Identity = recorder.identity
-        self.functions = Functions(self._rows, self.sites)
+        self._identity: TensorIds = recorder.identity
+        self.functions = UserFunctions(self._rows, self.sites)
         self._registrations: dict[tuple[int, str, int, int], int] = {}
         self._latest: dict[int, int] = {}  # function -> its latest registration
         self._modules: dict[int, tuple[weakref.ref[Any], int]] = {}
@@ -173,7 +173,7 @@ class Run:
 
     __slots__ = ("_added", "_before", "_callbacks", "_kind", "_watch", "result")
 
-    def __init__(self, callbacks: Callbacks, kind: str, added: tuple[int, Function], given: Iterable[Any]) -> None:
+    def __init__(self, callbacks: UserCallbacks, kind: str, added: tuple[int, Function], given: Iterable[Any]) -> None:
         self._callbacks, self._kind, self._added = callbacks, kind, added
         self._before = _versions(given)
         self._watch = Watch(added[1])
@@ -199,7 +199,7 @@ class Watched:
 
     __slots__ = ("_added", "_callbacks", "_kind", "hook")
 
-    def __init__(self, hook: Any, callbacks: Callbacks, kind: str, added: tuple[int, Function]) -> None:
+    def __init__(self, hook: Any, callbacks: UserCallbacks, kind: str, added: tuple[int, Function]) -> None:
         self.hook = hook
         self._callbacks = callbacks
         self._kind = kind

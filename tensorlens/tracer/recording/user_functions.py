@@ -31,7 +31,7 @@ class Function:
     returns: tuple[tuple[CodeType, int], ...]  # (code, offset) of every instruction that hands back a value
 
 
-class Functions:
+class UserFunctions:
     """The table of user functions. `rows` receives a CALLBACK row for each new one."""
 
     def __init__(self, rows: list[Any], sites: Sites) -> None:

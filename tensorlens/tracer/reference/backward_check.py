@@ -17,9 +17,9 @@ import torch
 
 from tensorlens.journal.rows import NOTICED
 from tensorlens.records.reference import FORMULAS
-from tensorlens.tracer.isolation.guard import Net
+from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.recording.fast_path import ATOMS
-from tensorlens.tracer.recording.recorder import Recorder, gather
+from tensorlens.tracer.recording.recorder import Recorder, collect_tensors
 from tensorlens.tracer.recording.tensor_ids import PLAIN
 from tensorlens.tracer.reference.gradient_samples import Comparison
 
@@ -60,16 +60,16 @@ class _Application:
         given = [moved.get(place, value) for place, value in enumerate(self.args)]
         fresh = [_as(value, dtype).clone() if isinstance(value, torch.Tensor) else value for value in given]
         found: list[torch.Tensor] = []
-        gather(self.kind.apply(*fresh), found)
+        collect_tensors(self.kind.apply(*fresh), found)
         return [output for output in found if output.is_floating_point()]
 
 
-class Formulas:
+class BackwardCheck:
     """The custom Functions of a run."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self.net = Net(Comparison(recorder.rows, FORMULAS), "the `backward` of a custom Function")
+        self.net = ErrorGuard(Comparison(recorder.rows, FORMULAS), "the `backward` of a custom Function")
         self._kept: dict[type, list[_Application]] = {}
 
     def keep(self, kind: type, args: tuple[Any, ...]) -> _Application | None:

@@ -14,8 +14,8 @@ import torch
 
 from tensorlens.journal.rows import PASS, UNCOMPARED
 from tensorlens.records import reference
-from tensorlens.tracer.isolation.guard import Net, safe_text
-from tensorlens.tracer.isolation.muted_dispatch import hears
+from tensorlens.tracer.isolation.guard import ErrorGuard, safe_text
+from tensorlens.tracer.isolation.muted_dispatch import has_torch_dispatch
 from tensorlens.tracer.isolation.torch_originals import (
     absolute,
     arange,
@@ -53,12 +53,12 @@ class Comparison:
         self._rows.append((UNCOMPARED, self._checks, why))
 
 
-class Samples:
+class GradientSamples:
     """Writes a PASS row after each backward pass."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._net = Net(Comparison(recorder.rows), "the values of a backward pass")
+        self._net = ErrorGuard(Comparison(recorder.rows), "the values of a backward pass")
         self._left = BUDGET
         self._passes = 0
         self._numbers: dict[int, int] = {}  # tensor id -> place among all that had a gradient, the same in both runs
@@ -103,7 +103,7 @@ class Samples:
 
     def _sample(self, tensor: torch.Tensor, most: int) -> Sample | None:
         """The values of a tensor; None for one whose values can't be read."""
-        if hears(tensor):
+        if has_torch_dispatch(tensor):
             return None
         most = most if self._left > 0 else FEW
         try:

@@ -15,9 +15,9 @@ from typing import Any
 import torch
 import torch.utils.checkpoint
 
-from tensorlens.tracer.isolation.guard import Net, guarded, netted
+from tensorlens.tracer.isolation.guard import ErrorGuard, guarded, guarded_patch
 from tensorlens.tracer.recording.recorder import Recorder
-from tensorlens.tracer.reference.backward_check import Formulas
+from tensorlens.tracer.reference.backward_check import BackwardCheck
 from tensorlens.tracer.reference.gradient_samples import Comparison
 
 _autograd = torch._C._autograd
@@ -26,10 +26,10 @@ _PLAIN = {torch.Tensor, torch.nn.Parameter}
 
 
 @contextmanager
-def copying(recorder: Recorder) -> Iterator[None]:
+def saved_tensors_copied(recorder: Recorder) -> Iterator[None]:
     """Keep copies while this lasts. To be entered after the recorder's own patches."""
     comparison = Comparison(recorder.rows)
-    formulas = Formulas(recorder)
+    formulas = BackwardCheck(recorder)
     copies = _Copies(recorder, formulas)
     patches: tuple[tuple[Any, str, Callable[[Any], Any]], ...] = (
         (_autograd, "_push_saved_tensors_default_hooks", copies.push),
@@ -41,33 +41,33 @@ def copying(recorder: Recorder) -> Iterator[None]:
         (threading.Thread, "_bootstrap_inner", copies.thread),
     )
     undo = [(owner, name, vars(owner)[name]) for owner, name, _ in patches]
-    with Net(comparison, "the saved-tensor hooks"):
+    with ErrorGuard(comparison, "the saved-tensor hooks"):
         copies.begin()
     for owner, name, wrap in patches:
-        setattr(owner, name, netted(comparison, _told_nothing(wrap), vars(owner)[name]))
+        setattr(owner, name, guarded_patch(comparison, _told_nothing(wrap), vars(owner)[name]))
     try:
         yield
     finally:
         for owner, name, original in undo:
             setattr(owner, name, original)
-        with Net(comparison, "the saved-tensor hooks"):
+        with ErrorGuard(comparison, "the saved-tensor hooks"):
             copies.end()
         with formulas.net:
             formulas.check()
 
 
 def _told_nothing(wrap: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
-    """A wrapper as `netted` wants it, of one that needs no recorder."""
+    """A wrapper as `guarded_patch` wants it, of one that needs no recorder."""
     return lambda _, original: wrap(original)
 
 
 class _Copies(threading.local):
     """Hooks are a thread's own: so is whether they are in place."""
 
-    def __init__(self, recorder: Recorder, formulas: Formulas) -> None:
+    def __init__(self, recorder: Recorder, formulas: BackwardCheck) -> None:
         self._recorder, self.formulas = recorder, formulas
         self._comparison = Comparison(recorder.rows)
-        self._net = Net(self._comparison, "what autograd saves")
+        self._net = ErrorGuard(self._comparison, "what autograd saves")
         self._push = _PUSH
         self._active = False
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 
 from tensorlens.tracer.frames.code_between_calls import Place
-from tensorlens.tracer.saved_tensors.watched_storage import Watch
+from tensorlens.tracer.saved_tensors.watched_storage import WatchedStorage
 
 SMALL = 16 * 1024  # bytes: larger memory is not compared at every call
 BUDGET = 64 * 1024  # bytes compared at every call, all in all
@@ -16,11 +16,11 @@ MOST = 8  # arrays, likewise
 PATIENCE = 1_000  # calls in a row without a change, after which an array is compared only where it is used
 
 
-class Guards:
+class ArrayGuards:
     """The arrays that are compared. `pairs`: their watches, with the numbers of their storages; the recorder reads it
     too. `place`: where the program was when they were compared last."""
 
-    def __init__(self, pairs: list[tuple[int, Watch]]) -> None:
+    def __init__(self, pairs: list[tuple[int, WatchedStorage]]) -> None:
         self.pairs = pairs
         self.place: Place = ()
 
@@ -30,7 +30,7 @@ class Guards:
     def __contains__(self, watch: object) -> bool:
         return any(watch is other for _, other in self.pairs)
 
-    def add(self, number: int, watch: Watch) -> None:
+    def add(self, number: int, watch: WatchedStorage) -> None:
         """Compare an array from here on, where it is small; the one that was added first makes room."""
         size = watch.memory.size
         if not (watch.outside and watch.saved) or size > SMALL or watch.checks >= PATIENCE or watch in self:
@@ -58,6 +58,6 @@ class Guards:
             self._release(tired)
         return False
 
-    def _release(self, pair: tuple[int, Watch]) -> None:
+    def _release(self, pair: tuple[int, WatchedStorage]) -> None:
         self.pairs.remove(pair)
         pair[1].place = self.place

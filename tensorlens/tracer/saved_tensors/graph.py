@@ -16,8 +16,8 @@ from typing import Any
 import torch
 
 from tensorlens.journal.rows import NONE
-from tensorlens.tracer.isolation.guard import pass_over
-from tensorlens.tracer.isolation.muted_dispatch import hears
+from tensorlens.tracer.isolation.guard import reraise_user_error
+from tensorlens.tracer.isolation.muted_dispatch import has_torch_dispatch
 from tensorlens.tracer.isolation.torch_originals import isinf, isnan, numel, total
 
 MAX_NODES = 20_000
@@ -34,7 +34,7 @@ MAX_VALUES = 1_000_000
 LEAF_SEQUENCE = 2**63  # AccumulateGrad has no place in the order: 2**64 - 1
 
 
-def autopsy(
+def failed_backward_nodes(
     recorder: Any, roots: list[torch.Tensor], message: str, asked: Sequence[torch.Tensor], older: int
 ) -> tuple[Any, ...]:
     """Return the saved tensors of the graph below `roots` that can't be used, as `model.SavedTensor` rows.
@@ -50,7 +50,7 @@ def autopsy(
             return _of_nan(recorder, roots, not_a_number, message)
         _collect(recorder, in_order_of_execution(roots, asked), found, older if _FREED in message else 0)
     except Exception as trouble:  # ours: the user's own exception is on its way and must not be replaced
-        pass_over(trouble)
+        reraise_user_error(trouble)
         recorder.gap(f"the failed graph could not be read to its end ({type(trouble).__name__}: {trouble})")
     found.sort(key=lambda row: row[-1] not in (message, ""))
     if not any(row[-1] == message for row in found):
@@ -94,7 +94,7 @@ def _given(node: Any) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def _odd_values(recorder: Any, node: Any, slot: str, data: torch.Tensor) -> tuple[Any, ...] | None:
-    if data.layout is not torch.strided or numel(data) > MAX_VALUES or hears(data):
+    if data.layout is not torch.strided or numel(data) > MAX_VALUES or has_torch_dispatch(data):
         return None
     with torch.no_grad():
         counts = {"0": int(total(data == 0)), "infinite": int(total(isinf(data))), "NaN": int(total(isnan(data)))}
@@ -103,7 +103,7 @@ def _odd_values(recorder: Any, node: Any, slot: str, data: torch.Tensor) -> tupl
     return None if row is None or not text else (*row[:8], "nan", text)
 
 
-def dead_ends(roots: list[torch.Tensor]) -> tuple[tuple[str, int], ...]:
+def nondifferentiable_nodes(roots: list[torch.Tensor]) -> tuple[tuple[str, int], ...]:
     """(name, sequence number of the forward node that it differentiates) of the nodes below `roots` that torch gives
     no derivative; the nearest first."""
     found: list[tuple[str, int]] = []
@@ -114,7 +114,7 @@ def dead_ends(roots: list[torch.Tensor]) -> tuple[tuple[str, int], ...]:
     return tuple(found[:MAX_FOUND])
 
 
-def stopped_at(roots: list[torch.Tensor]) -> tuple[tuple[str, int], ...]:
+def last_executed_node(roots: list[torch.Tensor]) -> tuple[tuple[str, int], ...]:
     """(name, sequence number) of the node that a failed pass came to last, if it frees what it has gone through: of the
     nodes that still hold what they saved the one that is run first."""
     waiting = [

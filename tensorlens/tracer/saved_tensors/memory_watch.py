@@ -25,10 +25,10 @@ from tensorlens.journal.rows import NONE, NOTICED
 from tensorlens.tracer.frames.code_between_calls import Place, changed_between, place_of
 from tensorlens.tracer.isolation.torch_originals import data_ptr, untyped_storage
 from tensorlens.tracer.recording.recorder import Recorder
-from tensorlens.tracer.saved_tensors.array_guards import Guards
+from tensorlens.tracer.saved_tensors.array_guards import ArrayGuards
 from tensorlens.tracer.saved_tensors.watched_storage import (
-    Watch,
-    Watches,
+    WatchedStorage,
+    WatchedStorages,
     address_of,
     difference,
     extent_of,
@@ -58,15 +58,15 @@ class Mark:
     base: int = 0  # where that began
 
 
-class Untracked:
+class MemoryWatcher:
     """Watches the open ways of one run. `marks` is what was changed through them."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self.marks: list[Mark] = []
-        self._watches = Watches(recorder.watched)
+        self._watches = WatchedStorages(recorder.watched)
         self.packs = False  # whether a hook of the program's has packed a saved tensor, which no count of uses tells
-        self._guards = Guards(recorder.guarded)  # those compared after every call
+        self._guards = ArrayGuards(recorder.guarded)  # those compared after every call
         self._has_passed = False  # a backward pass may have let go of what the guards are for
         self._count = 0
         self._statistics: set[int] = set()  # running statistics that nodes may have saved
@@ -84,7 +84,7 @@ class Untracked:
         memory = memory_of(tensor)
         if memory is None:
             return
-        watch = Watch(memory, way, site, entry[1], reference(source) if outside else None, outside, False)
+        watch = WatchedStorage(memory, way, site, entry[1], reference(source) if outside else None, outside, False)
         if known is not None and known.outside and known.saved:
             watch.saved, watch.content, watch.place = True, known.content, known.place
         else:
@@ -97,7 +97,7 @@ class Untracked:
             self._guards.place = place_of(self.recorder, frame)
         self.recorder.finish = self._finish  # type: ignore[method-assign]
 
-    def _keep(self, watch: Watch, holder: torch.Tensor, frame: Any) -> None:
+    def _keep(self, watch: WatchedStorage, holder: torch.Tensor, frame: Any) -> None:
         """Keep a copy of memory that a node may have saved; `holder` is the tensor that lay there first."""
         if self._is_unsaved(watch, holder):
             watch.let_go()
@@ -230,7 +230,7 @@ class Untracked:
                 kept.append((number, watch))
         self._guards.pairs[:] = kept
 
-    def _is_let_go(self, watch: Watch) -> bool:
+    def _is_let_go(self, watch: WatchedStorage) -> bool:
         """Whether no node has saved what lies in a memory, though one may have done so before."""
         identity, storage = self.recorder.identity, watch.memory.storage()
         entry = identity.blocks.get(watch.memory.start)
@@ -242,14 +242,14 @@ class Untracked:
         return self._counts() and is_held_by_its_array(storage) and not identity.counters_at(watch.memory.start)
 
     @staticmethod
-    def _is_made_of_tensor(watch: Watch) -> bool:
+    def _is_made_of_tensor(watch: WatchedStorage) -> bool:
         return watch.way.rpartition(".")[2] in ("numpy", "__array__")
 
     def _counts(self) -> bool:
         """Whether PyTorch's counts of uses tell of everything that is saved."""
         return not self.packs and not self.recorder.attributes.kept
 
-    def _is_unsaved(self, watch: Watch, tensor: torch.Tensor) -> bool:
+    def _is_unsaved(self, watch: WatchedStorage, tensor: torch.Tensor) -> bool:
         """Whether no node can have saved the memory of a tensor, nor a custom Function kept it as an attribute."""
         sharing = _SHARING.get(watch.way.rpartition(".")[2], 0)
         return self._counts() and is_surely_unsaved(tensor, sharing)
@@ -273,7 +273,7 @@ class Untracked:
         if not len(self._watches):
             self.recorder.__dict__.pop("finish", None)
 
-    def _compare(self, watch: Watch, writer: Any, frame: FrameType, place: Place, before: int | None) -> None:
+    def _compare(self, watch: WatchedStorage, writer: Any, frame: FrameType, place: Place, before: int | None) -> None:
         """Note a change. `place` is () where the line of `frame` made it."""
         since = self._guards.place if watch in self._guards else watch.place
         watch.place = place

@@ -14,10 +14,10 @@ from typing import Any
 import torch
 
 from tensorlens.journal.rows import NOTICED
-from tensorlens.tracer.isolation.muted_dispatch import hears
+from tensorlens.tracer.isolation.muted_dispatch import has_torch_dispatch
 from tensorlens.tracer.isolation.torch_originals import detach, every, isfinite, isnan, numel, ones, some, total
 from tensorlens.tracer.recording import ops
-from tensorlens.tracer.recording.recorder import Recorder, gather
+from tensorlens.tracer.recording.recorder import Recorder, collect_tensors
 from tensorlens.tracer.recording.tensor_text import SHOWN_VALUES, short_text
 from tensorlens.tracer.saved_tensors.graph import LEAF_SEQUENCE, nodes_of, raw_saved_of
 
@@ -33,13 +33,13 @@ _SELECTIONS = ("Where", "MaskedFill", "MaskedScatter", "Index", "Select", "Slice
 Found = tuple[str, int, int, int, tuple[int, ...]]
 
 
-def singular_nodes(recorder: Recorder, roots: list[torch.Tensor], frame: Any) -> list[Found]:
+def nonfinite_nodes(recorder: Recorder, roots: list[torch.Tensor], frame: Any) -> list[Found]:
     """(node, sequence, elements that are not finite, elements, selections above it) of the nodes below `roots` whose
     derivative is not finite at the values that they saved."""
     if not recorder.risky:
         return []
     recorder.risky = False
-    if any(map(hears, roots)):
+    if any(map(has_torch_dispatch, roots)):
         return []
     try:
         with torch.no_grad():
@@ -50,7 +50,7 @@ def singular_nodes(recorder: Recorder, roots: list[torch.Tensor], frame: Any) ->
     return []
 
 
-def note_singular(recorder: Recorder, found: list[Found], result: Any) -> None:
+def note_nonfinite(recorder: Recorder, found: list[Found], result: Any) -> None:
     """Write rows for them if a gradient that the pass gave is not finite."""
     gradients: list[tuple[int, torch.Tensor]] = []
     for number, ref in recorder.leaves.items():
@@ -58,7 +58,7 @@ def note_singular(recorder: Recorder, found: list[Found], result: Any) -> None:
         if leaf is not None and (leaf.is_leaf or leaf.retains_grad) and leaf.grad is not None:
             gradients.append((number, leaf.grad))
     returned: list[torch.Tensor] = []
-    gather(result, returned)
+    collect_tensors(result, returned)
     gradients += [(recorder.identity.meet(gradient), gradient) for gradient in returned]
     spoiled = [(number, _text(detach(gradient))) for number, gradient in gradients if _is_spoiled(gradient)]
     if spoiled:
@@ -99,7 +99,7 @@ def _derivative(node: Any) -> tuple[int, int]:
     try:
         given = [ones(list(entry.shape), dtype=entry.dtype) for entry in node._input_metadata]
         found: list[torch.Tensor] = []
-        gather(node(*given), found)
+        collect_tensors(node(*given), found)
     except (RuntimeError, TypeError, AttributeError):
         return 0, 0
     return sum(int(total(~isfinite(g))) for g in found), sum(numel(g) for g in found)
@@ -114,7 +114,7 @@ def _is_plain(raw: Any) -> bool:
 
 
 def _is_read(data: torch.Tensor | None) -> bool:
-    return data is None or (data.device.type == "cpu" and not hears(data))
+    return data is None or (data.device.type == "cpu" and not has_torch_dispatch(data))
 
 
 def _selections(node: Any, above: dict[Any, list[Any]]) -> Iterator[int]:

@@ -13,14 +13,14 @@ from typing import Any
 import torch
 
 from tensorlens.journal.rows import NONE, NOTICED
-from tensorlens.tracer.isolation.guard import Net
-from tensorlens.tracer.isolation.muted_dispatch import Unheard
+from tensorlens.tracer.isolation.guard import ErrorGuard
+from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.recording.recorder import Recorder, version_of
 from tensorlens.tracer.recording.tensor_text import short_text
 
 
 @dataclass(slots=True)
-class Packed:
+class PackedTensors:
     """What a pack hook returned, and the tensor that it was given: its id, storage and version then."""
 
     value: Any
@@ -35,30 +35,30 @@ def keeps_tensors(pack: Any) -> bool:
     return getattr(pack, "__module__", "") != "torch.utils.checkpoint"
 
 
-def following(recorder: Recorder, pack: Any, unpack: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+def with_version_check(recorder: Recorder, pack: Any, unpack: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
     """The two hooks, with the version of what they pack noted on the way."""
 
-    def packing(tensor: torch.Tensor) -> Packed:
+    def packing(tensor: torch.Tensor) -> PackedTensors:
         if recorder.paused:
-            return Packed(pack(tensor), NONE, NONE, NONE, NONE)
+            return PackedTensors(pack(tensor), NONE, NONE, NONE, NONE)
         known = (NONE, NONE, NONE, NONE)
         recorder.untracked.packs = True
-        with Net(recorder, "what a hook packs"), torch._C.DisableTorchFunction():
+        with ErrorGuard(recorder, "what a hook packs"), torch._C.DisableTorchFunction():
             _, number, _, storage = recorder.identity.entry(tensor)
             known = number, storage, version_of(tensor), torch._C._autograd._get_sequence_nr() - 1
-        return Packed(pack(tensor), *known)
+        return PackedTensors(pack(tensor), *known)
 
-    def unpacking(packed: Packed) -> Any:
+    def unpacking(packed: PackedTensors) -> Any:
         result = unpack(packed.value)
         if not recorder.paused and isinstance(result, torch.Tensor):
-            with Net(recorder, "what a hook unpacks"), torch._C.DisableTorchFunction(), Unheard():
+            with ErrorGuard(recorder, "what a hook unpacks"), torch._C.DisableTorchFunction(), MutedDispatch():
                 _compare(recorder, packed, result)
         return result
 
     return packing, unpacking
 
 
-def _compare(recorder: Recorder, packed: Packed, result: torch.Tensor) -> None:
+def _compare(recorder: Recorder, packed: PackedTensors, result: torch.Tensor) -> None:
     version = version_of(result)
     if NONE in (packed.storage, packed.version, version) or version <= packed.version:
         return

@@ -16,7 +16,7 @@ FEWEST = 3  # tensors
 MAX_TOLD = 2_000
 
 
-class Held:
+class RetainedGraphs:
     """The rounds of one run: an optimizer's steps or, as long as none stepped, backward passes."""
 
     def __init__(self, recorder: Any) -> None:

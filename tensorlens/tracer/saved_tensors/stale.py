@@ -15,8 +15,8 @@ from typing import Any
 import torch
 
 from tensorlens.journal.rows import NONE, NOTICED
-from tensorlens.tracer.isolation.guard import pass_over
-from tensorlens.tracer.isolation.muted_dispatch import hears
+from tensorlens.tracer.isolation.guard import reraise_user_error
+from tensorlens.tracer.isolation.muted_dispatch import has_torch_dispatch
 from tensorlens.tracer.isolation.torch_originals import (
     as_strided,
     detach,
@@ -28,17 +28,17 @@ from tensorlens.tracer.isolation.torch_originals import (
     stride,
     untyped_storage,
 )
-from tensorlens.tracer.recording.recorder import Recorder, gather, version_of
+from tensorlens.tracer.recording.recorder import Recorder, collect_tensors, version_of
 from tensorlens.tracer.recording.tensor_text import SHOWN_VALUES, short_text
 from tensorlens.tracer.saved_tensors.graph import LEAF_SEQUENCE, check_of, nodes_of, raw_saved_of
-from tensorlens.tracer.saved_tensors.memory_watch import Mark, Untracked
+from tensorlens.tracer.saved_tensors.memory_watch import Mark, MemoryWatcher
 from tensorlens.tracer.saved_tensors.watched_storage import address_of, extent_of
 
 MAX_STALE = 50
 CLOSE = 1e-4  # memory that was changed and put back, up to rounding, does no harm
 
 
-class Attributes:
+class ContextAttributes:
     """Tensors that custom Functions keep as attributes of `ctx`, with the versions they had when `forward` ended."""
 
     def __init__(self, recorder: Recorder) -> None:
@@ -60,7 +60,7 @@ class Attributes:
     def note_nested(self, args: tuple[Any, ...]) -> None:
         """Write a row for the tensors that a Function was given inside containers, after its call."""
         tensors: list[torch.Tensor] = []
-        gather([value for value in args if isinstance(value, list | tuple | dict)], tensors)
+        collect_tensors([value for value in args if isinstance(value, list | tuple | dict)], tensors)
         if tensors:
             numbers = tuple(self._recorder.identity.meet(tensor) for tensor in tensors)
             self._recorder.rows.append((NOTICED, "nested", numbers))
@@ -79,9 +79,9 @@ class Attributes:
         return found
 
 
-def note_leftovers(recorder: Recorder, roots: list[torch.Tensor], frame: Any) -> None:
+def note_stale_saved_tensors(recorder: Recorder, roots: list[torch.Tensor], frame: Any) -> None:
     """Write a row for each saved tensor below `roots` that is not what it was when it was saved."""
-    untracked: Untracked = recorder.untracked
+    untracked: MemoryWatcher = recorder.untracked
     try:
         untracked.look(frame)
         attributes = recorder.attributes.changed() if recorder.attributes.kept else {}
@@ -97,7 +97,7 @@ def note_leftovers(recorder: Recorder, roots: list[torch.Tensor], frame: Any) ->
             if found >= MAX_STALE:
                 return
     except Exception as trouble:  # ours: the user's backward goes on
-        pass_over(trouble)
+        reraise_user_error(trouble)
         recorder.gap(f"the graph could not be read before backward ({type(trouble).__name__}: {trouble})", frame)
 
 
@@ -117,7 +117,11 @@ def _of_node(recorder: Recorder, node: Any, attributes: Any, saved_before: bool)
         if slot.startswith("running_") and node._saved_training:
             continue  # saved, and not used: it normalised with the statistics of its batch
         data = raw if isinstance(raw, torch.Tensor) else _data(raw)
-        if data is not None and not hears(data) and (isinstance(raw, torch.Tensor) or check_of(node, slot) is None):
+        if (
+            data is not None
+            and not has_torch_dispatch(data)
+            and (isinstance(raw, torch.Tensor) or check_of(node, slot) is None)
+        ):
             row = _compare(recorder, sequence, data)
             if row is not None:
                 version = version_of(data)

@@ -58,7 +58,7 @@ def memory_of(tensor: torch.Tensor) -> Memory | None:
 
 
 @dataclass(slots=True)
-class Watch:
+class WatchedStorage:
     """Memory with an open way past its counter: `way` and `site` say what opened it, and on which `tensor`."""
 
     memory: Memory
@@ -85,12 +85,12 @@ class Watch:
         return self.content is not None and self.content != self.memory.read()
 
 
-class Watches:
+class WatchedStorages:
     """The watches of a run, by the number of their storage and by address."""
 
     def __init__(self, numbers: set[int]) -> None:
         self._numbers = numbers  # the storages that are watched, for the short way
-        self._by_number: dict[int, Watch] = {}
+        self._by_number: dict[int, WatchedStorage] = {}
         self._starts: dict[int, list[tuple[int, int]]] = {}  # by size (bits): (address, number), sorted
         self._sweep_at = 64
         self._credit = 0  # a sweep looks at all watches: it is paid for by as many questions to a few of them
@@ -98,18 +98,18 @@ class Watches:
     def __len__(self) -> int:
         return len(self._by_number)
 
-    def __iter__(self) -> Iterator[tuple[int, Watch]]:
+    def __iter__(self) -> Iterator[tuple[int, WatchedStorage]]:
         return iter(list(self._by_number.items()))
 
-    def __getitem__(self, number: int) -> Watch:
+    def __getitem__(self, number: int) -> WatchedStorage:
         return self._by_number[number]
 
-    def get(self, number: int) -> Watch | None:
+    def get(self, number: int) -> WatchedStorage | None:
         """The watch on a storage, if it is still the same memory."""
         watch = self._by_number.get(number)
         return watch if watch is not None and watch.memory.is_there() else None
 
-    def put(self, number: int, watch: Watch) -> None:
+    def put(self, number: int, watch: WatchedStorage) -> None:
         """Add a watch, in place of an earlier one on the same storage."""
         self.drop(number)
         self._by_number[number] = watch

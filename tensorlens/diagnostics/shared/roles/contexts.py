@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tensorlens.analysis.contexts import recomputed, region
 from tensorlens.analysis.lineage import ancestry
-from tensorlens.diagnostics.shared.rejected_call import Refusal, Spot
+from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
 from tensorlens.diagnostics.shared.roles.inference import gradient_in_inference, made_in_inference
 from tensorlens.diagnostics.shared.roles.tensors import value, views
 from tensorlens.diagnostics.shared.wording import op_text
@@ -16,19 +16,19 @@ _TRANSFORMS = ("func.", "dual_level")
 _OPS = ("Tensor.", "torch.", "nn.", "autograd.", "optim.", "ops.")
 
 
-def mode(refusal: Refusal) -> Spot | None:
+def mode(refusal: RejectedCall) -> LabelledSite | None:
     """The mode under which the refused call ran, or under which one of its tensors was made."""
     transform = region(refusal.facts, refusal.index, *_TRANSFORMS) or _left_by(refusal)
     if transform is not None:
-        return Spot(None, transform.site, f"`{transform.name}` begins here")
+        return LabelledSite(None, transform.site, f"`{transform.name}` begins here")
     switch = _switch(refusal)
     if switch is not None:
-        return Spot(None, switch.site, f"`{switch.cause}` begins here")
+        return LabelledSite(None, switch.site, f"`{switch.cause}` begins here")
     entered = region(refusal.facts, refusal.index)
-    return None if entered is None else Spot(None, entered.site, f"`{entered.name}` begins here")
+    return None if entered is None else LabelledSite(None, entered.site, f"`{entered.name}` begins here")
 
 
-def _switch(refusal: Refusal) -> GradMode | None:
+def _switch(refusal: RejectedCall) -> GradMode | None:
     """The switch of gradient recording that matters: of a gradient or tensor that inference mode made, of the refused
     call itself, of what it was given."""
     facts = refusal.facts
@@ -46,35 +46,35 @@ def _switch(refusal: Refusal) -> GradMode | None:
     return next((switch for switch in switches if switch is not None), None)
 
 
-def _left_by(refusal: Refusal) -> Region | None:
+def _left_by(refusal: RejectedCall) -> Region | None:
     """The transform that the exception itself has ended: the last one called from a line that it passed through."""
     stack = () if refusal.failure is None else refusal.failure.stack
     events = [e for e in refusal.facts.events if isinstance(e, Region) and e.entering and e.name.startswith("func.")]
     return next((e for e in reversed(events) if e.site in stack and e.index < refusal.index), None)
 
 
-def called(refusal: Refusal) -> Spot | None:
+def called(refusal: RejectedCall) -> LabelledSite | None:
     """The call of a checkpoint, a custom Function, a transform or a library function that the failure went through."""
     facts = refusal.facts
     checkpoint = None if refusal.failure is None else recomputed(facts, refusal.failure)
     if checkpoint is not None:
-        return Spot(None, checkpoint.site, "the checkpoint is called here; backward runs its function again")
+        return LabelledSite(None, checkpoint.site, "the checkpoint is called here; backward runs its function again")
     if refusal.op.endswith(".apply"):
-        return Spot(None, refusal.site, f"{op_text(refusal.op)} is called here")
+        return LabelledSite(None, refusal.site, f"{op_text(refusal.op)} is called here")
     transform = region(facts, refusal.index, "func.") or _left_by(refusal)
     if transform is not None:
-        return Spot(None, transform.site, f"`{transform.name}` is called here")
+        return LabelledSite(None, transform.site, f"`{transform.name}` is called here")
     above = [call for access in refusal.inputs for _, call in ancestry(facts, access.tensor, refusal.index)]
     before = [call for call in reversed(facts.calls) if call.index < refusal.index]
     call = next((c for c in (*above, *before) if c.op.endswith(".apply")), None)
     if call is not None:
-        return Spot(None, call.site, f"{op_text(call.op)} is called here")
+        return LabelledSite(None, call.site, f"{op_text(call.op)} is called here")
     if refusal.op and not refusal.op.startswith(_OPS):
-        return Spot(None, refusal.site, f"{op_text(refusal.op)} is called here")
+        return LabelledSite(None, refusal.site, f"{op_text(refusal.op)} is called here")
     return None
 
 
-ROLES: dict[str, Callable[[Refusal], Spot | None]] = {
+ROLES: dict[str, Callable[[RejectedCall], LabelledSite | None]] = {
     "mode_entered_here": mode,
     "grad_mode_off_here": mode,
     "called_here": called,

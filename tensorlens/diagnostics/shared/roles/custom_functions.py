@@ -18,7 +18,7 @@ from tensorlens.analysis.user_callbacks import (
     responsible,
     runs_before,
 )
-from tensorlens.diagnostics.shared.rejected_call import Refusal, Spot
+from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
 from tensorlens.diagnostics.shared.roles import contexts
 from tensorlens.diagnostics.shared.roles.hooks import defined_at, only_return, takes
 from tensorlens.diagnostics.shared.wording import op_text
@@ -26,13 +26,13 @@ from tensorlens.records.callbacks import Registration
 from tensorlens.records.model import Call
 
 
-def returned_by_forward(refusal: Refusal) -> Spot | None:
+def returned_by_forward(refusal: RejectedCall) -> LabelledSite | None:
     """The `return` of the `forward` that the refused call, or the call that made its view, ran."""
     site, op = _apply(refusal)
     return only_return(method_at(refusal.facts, "forward", site, op), "hands back its result here")
 
 
-def made_view(refusal: Refusal) -> Spot | None:
+def made_view(refusal: RejectedCall) -> LabelledSite | None:
     """Where a custom Function returned the view, or where the module was made whose full backward hook makes views."""
     found = returned_by_forward(refusal)
     if found is not None:
@@ -41,33 +41,33 @@ def made_view(refusal: Refusal) -> Spot | None:
         for made, function in registrations(refusal.facts, "module", None, hooked.target):
             if made.kind == "module":
                 text = f"this `{function.name}` has a full backward hook, which makes views of its input and result"
-                return Spot(None, made.site, text)
+                return LabelledSite(None, made.site, text)
     return None
 
 
-def returned_by_operator(refusal: Refusal) -> Spot | None:
+def returned_by_operator(refusal: RejectedCall) -> LabelledSite | None:
     return only_return(operator_of(refusal.facts, refusal.op), "hands back its result here")
 
 
-def refused_forward(refusal: Refusal) -> Spot | None:
+def refused_forward(refusal: RejectedCall) -> LabelledSite | None:
     """The definition of the `forward` that the refused call could not run as it was."""
     site, op = _apply(refusal)
     function = method_at(refusal.facts, "forward", site, op)
     return None if function is None else takes(function)
 
 
-def forward_not_callable(refusal: Refusal) -> bool:
+def forward_not_callable(refusal: RejectedCall) -> bool:
     """Whether the call of a custom Function failed before a line of its `forward` ran."""
     return refusal.op.endswith(".apply") and refusal.raised is None and refused_forward(refusal) is not None
 
 
-def defined_class(refusal: Refusal) -> Spot | None:
+def defined_class(refusal: RejectedCall) -> LabelledSite | None:
     """The class of the custom Function that was called, or whose backward ran last."""
     site, op = _apply(refusal)
     return defined_at(class_at(refusal.facts, site, op))
 
 
-def instantiated(refusal: Refusal) -> Spot | None:
+def instantiated(refusal: RejectedCall) -> LabelledSite | None:
     """The `forward` of the custom Function of which the refused line makes an object."""
     refused = refusal.facts.span(refusal.site)
     for known, function in registrations(refusal.facts, "forward"):
@@ -77,7 +77,7 @@ def instantiated(refusal: Refusal) -> Spot | None:
     return None
 
 
-def defined_forward(refusal: Refusal) -> Spot | None:
+def defined_forward(refusal: RejectedCall) -> LabelledSite | None:
     """The `forward`, or the operator, whose backward ran last."""
     found = responsible(refusal.facts, refusal.index)
     if found is not None and found.registration.kind.startswith("backward of "):
@@ -86,7 +86,7 @@ def defined_forward(refusal: Refusal) -> Spot | None:
     return defined_at(method_at(refusal.facts, "forward", site, op))
 
 
-def defined_operator(refusal: Refusal) -> Spot | None:
+def defined_operator(refusal: RejectedCall) -> LabelledSite | None:
     """The implementation of the custom operator that the graph went through."""
     for call in _calls_above(refusal):
         function = operator_of(refusal.facts, call.op)
@@ -95,16 +95,16 @@ def defined_operator(refusal: Refusal) -> Spot | None:
     return None
 
 
-def called_operator(refusal: Refusal) -> Spot | None:
+def called_operator(refusal: RejectedCall) -> LabelledSite | None:
     if operator_of(refusal.facts, refusal.op) is not None:
-        return Spot(None, refusal.site, f"{op_text(refusal.op)} is called here")
+        return LabelledSite(None, refusal.site, f"{op_text(refusal.op)} is called here")
     for call in _calls_above(refusal):
         if operator_of(refusal.facts, call.op) is not None:
-            return Spot(None, call.site, f"{op_text(call.op)} is called here")
+            return LabelledSite(None, call.site, f"{op_text(call.op)} is called here")
     return None
 
 
-def _calls_above(refusal: Refusal) -> Iterator[Call]:
+def _calls_above(refusal: RejectedCall) -> Iterator[Call]:
     facts = refusal.facts
     event = facts.event(refusal.index)
     roots = refusal.inputs or getattr(event, "roots", ())
@@ -113,31 +113,33 @@ def _calls_above(refusal: Refusal) -> Iterator[Call]:
     yield from (call for call in reversed(facts.calls) if call.index < refusal.index)
 
 
-def marked_dirty(refusal: Refusal) -> Spot | None:
+def marked_dirty(refusal: RejectedCall) -> LabelledSite | None:
     """The line that declared an input as changed in place."""
     marks = [c for c in refusal.facts.calls if c.op == "ctx.mark_dirty" and c.index < refusal.index]
-    return None if not marks else Spot(None, marks[-1].site, "declared here as changed in place")
+    return None if not marks else LabelledSite(None, marks[-1].site, "declared here as changed in place")
 
 
-def saving(refusal: Refusal) -> Spot | None:
+def saving(refusal: RejectedCall) -> LabelledSite | None:
     """The line of `forward` that handed over what is to be saved: it is looked at only when `forward` has returned."""
     saved = [c for c in refusal.facts.calls if c.op == "ctx.save_for_backward" and c.index < refusal.index]
-    return None if not saved else Spot(None, saved[-1].site, "handed over here, with something that is no tensor")
+    return (
+        None if not saved else LabelledSite(None, saved[-1].site, "handed over here, with something that is no tensor")
+    )
 
 
-def marked_once(refusal: Refusal) -> Spot | None:
+def marked_once(refusal: RejectedCall) -> LabelledSite | None:
     """The line that marked a `backward` that ran before as differentiable once."""
     found = _once(refusal)
-    return None if found is None else Spot(None, found[1].site, f"`{found[0].function.name}` is marked here")
+    return None if found is None else LabelledSite(None, found[1].site, f"`{found[0].function.name}` is marked here")
 
 
-def graph_of_once(refusal: Refusal) -> Spot | None:
+def graph_of_once(refusal: RejectedCall) -> LabelledSite | None:
     found = _once(refusal)
     call = None if found is None else call_of(refusal.facts, found[0], refusal.index)
-    return None if call is None else Spot(None, call.site, f"{op_text(call.op)} is part of the graph")
+    return None if call is None else LabelledSite(None, call.site, f"{op_text(call.op)} is part of the graph")
 
 
-def _once(refusal: Refusal) -> tuple[Callback, Registration] | None:
+def _once(refusal: RejectedCall) -> tuple[Callback, Registration] | None:
     marks = {function.id: mark for mark, function in registrations(refusal.facts, "once differentiable")}
     for run in reversed(refusal.facts.trace.callbacks.runs):
         known = refusal.facts.trace.callbacks.registrations[run.registration]
@@ -147,17 +149,17 @@ def _once(refusal: Refusal) -> tuple[Callback, Registration] | None:
     return None
 
 
-def called(refusal: Refusal) -> Spot | None:
+def called(refusal: RejectedCall) -> LabelledSite | None:
     """The call of the custom function whose node ran last, else as for any refusal."""
     found = next(iter(runs_before(refusal.facts, refusal.index)), None)
     again = refusal.failure is not None and recomputed(refusal.facts, refusal.failure) is not None
     call = None if found is None or again else call_of(refusal.facts, found, refusal.index)
     if call is None or refusal.op.endswith(".apply"):
         return contexts.called(refusal)
-    return Spot(None, call.site, f"{op_text(call.op)} is called here")
+    return LabelledSite(None, call.site, f"{op_text(call.op)} is called here")
 
 
-def _apply(refusal: Refusal) -> tuple[int | None, str]:
+def _apply(refusal: RejectedCall) -> tuple[int | None, str]:
     """(site, class) of the call of a custom Function that a refusal is about."""
     facts = refusal.facts
     if refusal.op.endswith(".apply"):
@@ -174,7 +176,7 @@ def _apply(refusal: Refusal) -> tuple[int | None, str]:
     return refusal.site, ""
 
 
-ROLES: dict[str, Callable[[Refusal], Spot | None]] = {
+ROLES: dict[str, Callable[[RejectedCall], LabelledSite | None]] = {
     "returned_here:forward": returned_by_forward,
     "returned_here:operator": returned_by_operator,
     "function_defined_here:refused-forward": refused_forward,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tensorlens.analysis.user_callbacks import call_of, runs_before
-from tensorlens.diagnostics.shared.roles.tensors import Refusal, Spot
+from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
 from tensorlens.diagnostics.shared.wording import op_text
 from tensorlens.records.callbacks import Function
 from tensorlens.records.model import Call
@@ -13,28 +13,28 @@ from tensorlens.records.model import Call
 _EXACT = ("float64", "complex128")
 
 
-def _registered(refusal: Refusal, kind: str) -> Function | None:
+def _registered(refusal: RejectedCall, kind: str) -> Function | None:
     """The function registered last at the refused line as `kind`."""
     known = refusal.facts.trace.callbacks
     found = [r for r in known.registrations if r.site == refusal.site and r.kind.startswith(kind)]
     return known.functions[found[-1].function] if found else None
 
 
-def given_to(refusal: Refusal) -> str:
+def given_to(refusal: RejectedCall) -> str:
     """`hessian`: what the function was given to."""
     known = refusal.facts.trace.callbacks.registrations
     found = [r.kind for r in known if r.site == refusal.site and r.kind.startswith("given to ")]
     return found[-1].removeprefix("given to ") if found else refusal.op.rpartition(".")[2]
 
 
-def defined(refusal: Refusal) -> Spot | None:
+def defined(refusal: RejectedCall) -> LabelledSite | None:
     function = _registered(refusal, "given to ")
     if function is None or function.defined is None:
         return None
-    return Spot(None, function.defined, f"`{function.name}` is defined here")
+    return LabelledSite(None, function.defined, f"`{function.name}` is defined here")
 
 
-def returned(refusal: Refusal) -> Spot | None:
+def returned(refusal: RejectedCall) -> LabelledSite | None:
     """Where what was checked came from: an input that is not exact enough to be checked, else the `return` of a custom
     `backward`, else that of the function itself."""
     for access in refusal.inputs:
@@ -42,14 +42,14 @@ def returned(refusal: Refusal) -> Spot | None:
         if state is not None and state.requires_grad and tensor.dtype not in _EXACT:
             made = refusal.facts.first_use(access.tensor)
             text = f"{refusal.name(access.tensor)} is {tensor.dtype}: differences of small steps are lost in rounding"
-            return Spot(access.tensor, None if made is None else made.site, text)
+            return LabelledSite(access.tensor, None if made is None else made.site, text)
     function = _registered(refusal, "backward") or _backward_within(refusal) or _registered(refusal, "given to ")
     if function is None or not function.returns:
         return None
-    return Spot(None, function.returns[-1], f"`{function.name}` hands back its result here")
+    return LabelledSite(None, function.returns[-1], f"`{function.name}` hands back its result here")
 
 
-def _backward_within(refusal: Refusal) -> Function | None:
+def _backward_within(refusal: RejectedCall) -> Function | None:
     """The custom `backward` that ran last, if its Function was called below the refused line."""
     sites = refusal.facts.trace.sites
     for found in runs_before(refusal.facts, refusal.index):
@@ -62,23 +62,23 @@ def _backward_within(refusal: Refusal) -> Function | None:
     return None
 
 
-def returned_by_function(refusal: Refusal) -> Spot | None:
+def returned_by_function(refusal: RejectedCall) -> LabelledSite | None:
     function = _registered(refusal, "given to ")
     if function is None or not function.returns:
         return None
-    return Spot(None, function.returns[-1], f"`{function.name}` hands back its result here")
+    return LabelledSite(None, function.returns[-1], f"`{function.name}` hands back its result here")
 
 
-def left_graph(refusal: Refusal) -> Spot | None:
+def left_graph(refusal: RejectedCall) -> LabelledSite | None:
     """The last call within the function that lost the history of what it was given."""
     for call in _within(refusal):
         lost = any(refusal.facts.requires_grad(a.tensor, call.index) for a in call.inputs)
         if lost and not any(refusal.facts.requires_grad(a.tensor, call.index) for a in call.outputs):
-            return Spot(None, call.site, f"the result of {op_text(call.op)} has no history")
+            return LabelledSite(None, call.site, f"the result of {op_text(call.op)} has no history")
     return None
 
 
-def _within(refusal: Refusal) -> Iterator[Call]:
+def _within(refusal: RejectedCall) -> Iterator[Call]:
     """The calls that ran below the refused line before it was refused, the latest first."""
     sites = refusal.facts.trace.sites
     for call in reversed(refusal.facts.calls):
@@ -86,19 +86,19 @@ def _within(refusal: Refusal) -> Iterator[Call]:
             yield call
 
 
-def called(refusal: Refusal) -> Spot:
-    return Spot(None, refusal.site, f"`{given_to(refusal)}` is called here")
+def called(refusal: RejectedCall) -> LabelledSite:
+    return LabelledSite(None, refusal.site, f"`{given_to(refusal)}` is called here")
 
 
-def value(refusal: Refusal) -> Spot | None:
+def value(refusal: RejectedCall) -> LabelledSite | None:
     """The value that is not a tensor: one that the refused line reads, else the result of the function."""
     plain = [value for value in refusal.values if value.site is not None]
     if plain:
-        return Spot(None, plain[-1].site, f"`{plain[-1].name}` is a `{plain[-1].type}`")
+        return LabelledSite(None, plain[-1].site, f"`{plain[-1].name}` is a `{plain[-1].type}`")
     return left_graph(refusal) or returned_by_function(refusal)
 
 
-def vector(refusal: Refusal) -> Spot | None:
+def vector(refusal: RejectedCall) -> LabelledSite | None:
     """The last of the refused call's tensors, before the call itself made a copy of it."""
     facts = refusal.facts
     number = refusal.inputs[-1].tensor if refusal.inputs else None
@@ -106,10 +106,10 @@ def vector(refusal: Refusal) -> Spot | None:
     while made is not None and made.site == refusal.site and made.inputs:
         number = made.inputs[0].tensor
         made = facts.first_use(number)
-    return None if made is None else Spot(number, made.site, f"{refusal.name(number)} is made here")
+    return None if made is None else LabelledSite(number, made.site, f"{refusal.name(number)} is made here")
 
 
-ROLES: dict[str, Callable[[Refusal], Spot | None]] = {
+ROLES: dict[str, Callable[[RejectedCall], LabelledSite | None]] = {
     "function_defined_here:given": defined,
     "returned_here:checked": returned,
     "returned_here:given": returned_by_function,

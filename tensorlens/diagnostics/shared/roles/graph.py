@@ -5,15 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import ancestry, find_cut, leaf_above, leaves_above
-from tensorlens.diagnostics.shared.roles.tensors import Refusal, Spot, graph, leaf, leaf_spot
+from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
+from tensorlens.diagnostics.shared.roles.tensors import graph, leaf, leaf_spot
 from tensorlens.diagnostics.shared.wording import node_text, op_text
 from tensorlens.records.error_messages import argument_named
 from tensorlens.records.model import Call
 
 
-def leaf_of_argument(refusal: Refusal) -> Spot | None:
+def leaf_of_argument(refusal: RejectedCall) -> LabelledSite | None:
     """The leaf behind the argument that the message names; a lone tensor that requires grad needs no name."""
     name = argument_named(refusal.message)
     told = () if refusal.failure is None else refusal.failure.arguments
@@ -22,7 +23,7 @@ def leaf_of_argument(refusal: Refusal) -> Spot | None:
     return leaf_spot(refusal, above[0]) if above and above[0] is not None else leaf(refusal)
 
 
-def dead_end(refusal: Refusal) -> Spot | None:
+def dead_end(refusal: RejectedCall) -> LabelledSite | None:
     """The forward call whose derivative is a node that has none itself; else the operation that has none."""
     nodes = () if refusal.failure is None else refusal.failure.dead_ends
     for node in nodes:
@@ -30,21 +31,21 @@ def dead_end(refusal: Refusal) -> Spot | None:
         if call is not None:
             number = call.outputs[0].tensor if call.outputs else None
             text = f"recorded here; the derivative of its backward, {node_text(node.name)}, does not exist"
-            return Spot(number, call.site, text)
+            return LabelledSite(number, call.site, text)
     return graph(refusal)
 
 
-def stopped(refusal: Refusal) -> Spot | None:
+def stopped(refusal: RejectedCall) -> LabelledSite | None:
     """The forward call whose backward formula was run last."""
     node = None if refusal.failure is None else refusal.failure.stopped_at
     call = None if node is None else refusal.facts.call_of_node(node.sequence, refusal.index)
     if node is None or call is None:
         return graph(refusal)
     number = call.outputs[0].tensor if call.outputs else None
-    return Spot(number, call.site, f"recorded here; backward ended in its {node_text(node.name)}")
+    return LabelledSite(number, call.site, f"recorded here; backward ended in its {node_text(node.name)}")
 
 
-def result_of_stopped(refusal: Refusal) -> Spot | None:
+def result_of_stopped(refusal: RejectedCall) -> LabelledSite | None:
     """The first operation on a result of the call whose backward formula was run last."""
     node = None if refusal.failure is None else refusal.failure.stopped_at
     call = None if node is None else refusal.facts.call_of_node(node.sequence, refusal.index)
@@ -52,49 +53,49 @@ def result_of_stopped(refusal: Refusal) -> Spot | None:
     for use in refusal.facts.calls:
         number = next((a.tensor for a in use.inputs if a.tensor in results), None)
         if call is not None and call.index < use.index < refusal.index and number is not None:
-            return Spot(number, use.site, f"{op_text(use.op)} is computed from {refusal.name(number)}")
+            return LabelledSite(number, use.site, f"{op_text(use.op)} is computed from {refusal.name(number)}")
     return None
 
 
-def of_sparse(refusal: Refusal) -> Spot | None:
+def of_sparse(refusal: RejectedCall) -> LabelledSite | None:
     """The recorded operation on a sparse tensor, which has no storage, that gave another sparse tensor."""
     facts = refusal.facts
     for access in refusal.inputs:
         for number, call in ancestry(facts, access.tensor, refusal.index):
             read = [a.tensor for a in call.inputs]
             if read and call.nodes[1] > call.nodes[0] and all(facts.tensor(n).storage is None for n in (number, *read)):
-                return Spot(number, call.site, f"{refusal.name(number)} is computed from a sparse tensor here")
+                return LabelledSite(number, call.site, f"{refusal.name(number)} is computed from a sparse tensor here")
     return None
 
 
-def never_required(refusal: Refusal) -> Spot | None:
+def never_required(refusal: RejectedCall) -> LabelledSite | None:
     """The first of the call's tensors that does not require grad, or the tensor that it was computed from."""
     facts = refusal.facts
     number = refusal.first(lambda n: not facts.requires_grad(n, refusal.index))
     found = None if number is None else find_cut(facts, number, refusal.index)
     origin = number if found is None or found.leaf is None else found.leaf
     use = None if origin is None else facts.first_use(origin)
-    return None if use is None else Spot(origin, use.site, f"{refusal.name(origin)} does not require grad")
+    return None if use is None else LabelledSite(origin, use.site, f"{refusal.name(origin)} does not require grad")
 
 
-def gradient_assigned(refusal: Refusal) -> Spot | None:
+def gradient_assigned(refusal: RejectedCall) -> LabelledSite | None:
     """The last assignment to `.grad` of a leaf behind the call's tensors."""
     facts = refusal.facts
     leaves = {leaf for access in refusal.inputs for leaf in leaves_above(facts, access.tensor, refusal.index)}
     for call in reversed(facts.calls):
         if call.index < refusal.index and call.op == "Tensor.grad.__set__" and call.inputs[0].tensor in leaves:
             name = refusal.name(call.inputs[0].tensor)
-            return Spot(call.inputs[0].tensor, call.site, f"the gradient of {name} is assigned here")
+            return LabelledSite(call.inputs[0].tensor, call.site, f"the gradient of {name} is assigned here")
     return None
 
 
-def outer_call(refusal: Refusal) -> Spot | None:
+def outer_call(refusal: RejectedCall) -> LabelledSite | None:
     """The line outside the refused one that called into torch, which called the user's code back."""
     stack = () if refusal.failure is None else refusal.failure.stack
-    return Spot(None, stack[-2], "called from here") if len(stack) > 1 else None
+    return LabelledSite(None, stack[-2], "called from here") if len(stack) > 1 else None
 
 
-def shared(refusal: Refusal) -> Spot | None:
+def shared(refusal: RejectedCall) -> LabelledSite | None:
     """The line from which on one of the call's tensors lay in the memory of another of them, of a third tensor, or of
     an array."""
     facts = refusal.facts
@@ -102,29 +103,29 @@ def shared(refusal: Refusal) -> Spot | None:
     made = [(a.tensor, call) for a in refusal.inputs if (call := facts.maker(a.tensor)) is not None]
     pairs = [(number, call, source) for number, call in made for source in _aliases(facts, number, call)]
     for number, call, source in sorted(pairs, key=lambda pair: pair[2] not in given):
-        return Spot(number, call.site, f"{refusal.name(number)} shares memory with {refusal.name(source)}")
+        return LabelledSite(number, call.site, f"{refusal.name(number)} shares memory with {refusal.name(source)}")
     for number, call in made:
         if call.op in _FROM_ARRAY:
-            return Spot(number, call.site, f"{refusal.name(number)} shares memory with an array")
+            return LabelledSite(number, call.site, f"{refusal.name(number)} shares memory with an array")
     return _exported(refusal, given)
 
 
-def shared_with_array(refusal: Refusal) -> Spot:
-    return Spot(None, refusal.site, f"{op_text(refusal.op)} makes a tensor on this memory")
+def shared_with_array(refusal: RejectedCall) -> LabelledSite:
+    return LabelledSite(None, refusal.site, f"{op_text(refusal.op)} makes a tensor on this memory")
 
 
-def _aliases(facts: Facts, number: int, made: Call) -> list[int]:
+def _aliases(facts: TraceIndex, number: int, made: Call) -> list[int]:
     """The inputs of the call that made a tensor in whose memory it lies."""
     storage = facts.tensor(number).storage
     return [a.tensor for a in made.inputs if a.tensor != number and facts.tensor(a.tensor).storage == storage]
 
 
-def _exported(refusal: Refusal, given: set[int]) -> Spot | None:
+def _exported(refusal: RejectedCall, given: set[int]) -> LabelledSite | None:
     """The last call that handed the memory of one of the tensors to an array."""
     for call in reversed(refusal.facts.calls):
         if call.index < refusal.index and call.op in _TO_ARRAY and call.inputs and call.inputs[0].tensor in given:
             number = call.inputs[0].tensor
-            return Spot(number, call.site, f"{op_text(call.op)} hands the memory of {refusal.name(number)} out")
+            return LabelledSite(number, call.site, f"{op_text(call.op)} hands the memory of {refusal.name(number)} out")
     return None
 
 
@@ -132,7 +133,7 @@ _FROM_ARRAY = ("torch.from_numpy", "torch.frombuffer", "torch.as_tensor", "torch
 _TO_ARRAY = ("Tensor.numpy", "Tensor.__array__", "Tensor.__dlpack__")
 
 
-ROLES: dict[str, Callable[[Refusal], Spot | None]] = {
+ROLES: dict[str, Callable[[RejectedCall], LabelledSite | None]] = {
     "leaf_made_here:argument": leaf_of_argument,
     "graph_built_here:sparse": of_sparse,
     "graph_built_here:dead_end": dead_end,

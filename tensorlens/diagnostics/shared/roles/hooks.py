@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.user_callbacks import (
     Callback,
     given_text,
@@ -16,45 +16,45 @@ from tensorlens.analysis.user_callbacks import (
     runs_before,
     value_text,
 )
+from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
 from tensorlens.diagnostics.shared.roles import tensors
-from tensorlens.diagnostics.shared.roles.tensors import Refusal, Spot
 from tensorlens.diagnostics.shared.wording import op_text
 from tensorlens.records.callbacks import Function, Registration
 
 BACKWARD_HOOKS = ("module backward", "old module backward")
 
 
-def returned(refusal: Refusal) -> Spot | None:
+def returned(refusal: RejectedCall) -> LabelledSite | None:
     """The statement that handed back what was refused right afterwards."""
     found = responsible(refusal.facts, refusal.index)
     if found is None or found.returned is None:
         return None
     text = f"`{found.function.name}` hands back {value_text(refusal.facts, found)}"
-    return Spot(None, found.returned, text)
+    return LabelledSite(None, found.returned, text)
 
 
-def only_return(function: Function | None, text: str) -> Spot | None:
+def only_return(function: Function | None, text: str) -> LabelledSite | None:
     if function is None or len(function.returns) != 1:
         return None
-    return Spot(None, function.returns[0], f"`{function.name}` {text}")
+    return LabelledSite(None, function.returns[0], f"`{function.name}` {text}")
 
 
-def returned_by_module(refusal: Refusal) -> Spot | None:
+def returned_by_module(refusal: RejectedCall) -> LabelledSite | None:
     hooked = registrations(refusal.facts, "hooked forward", refusal.site)
     return only_return(hooked[0][1] if hooked else None, "hands back its result here")
 
 
-def registered(refusal: Refusal) -> Spot | None:
+def registered(refusal: RejectedCall) -> LabelledSite | None:
     """Where the hook was registered that ran last before the refusal."""
     found = responsible(refusal.facts, refusal.index)
     return None if found is None else _registered(found.registration, found.function)
 
 
-def _registered(registration: Registration, function: Function) -> Spot:
-    return Spot(None, registration.site, f"`{function.name}` is registered here: a {registration.kind}")
+def _registered(registration: Registration, function: Function) -> LabelledSite:
+    return LabelledSite(None, registration.site, f"`{function.name}` is registered here: a {registration.kind}")
 
 
-def registered_before(refusal: Refusal) -> Spot | None:
+def registered_before(refusal: RejectedCall) -> LabelledSite | None:
     """The other registration on the thing whose second one was refused."""
     here = registrations(refusal.facts, "", refusal.site)
     target = here[0][0].target if here else None
@@ -64,7 +64,7 @@ def registered_before(refusal: Refusal) -> Spot | None:
     return None
 
 
-def registered_on_called(refusal: Refusal) -> Spot | None:
+def registered_on_called(refusal: RejectedCall) -> LabelledSite | None:
     """The backward hook of the module that is called at the refused line."""
     hooked = registrations(refusal.facts, "hooked forward", refusal.site)
     for known, function in registrations(refusal.facts, "", None, hooked[0][0].target) if hooked else ():
@@ -77,18 +77,18 @@ def registered_on_called(refusal: Refusal) -> Spot | None:
     return None
 
 
-def registered_and_running(refusal: Refusal) -> Spot | None:
+def registered_and_running(refusal: RejectedCall) -> LabelledSite | None:
     """The module's hook that runs next after a warning of the backward pass."""
     found = _running(refusal)
     return None if found is None else _registered(found.registration, found.function)
 
 
-def _running(refusal: Refusal) -> Callback | None:
+def _running(refusal: RejectedCall) -> Callback | None:
     after = runs_after(refusal.facts, refusal.index)
     return next((c for c in after if c.registration.kind.startswith(BACKWARD_HOOKS)), None)
 
 
-def module_input(refusal: Refusal) -> Spot | None:
+def module_input(refusal: RejectedCall) -> LabelledSite | None:
     """What went into the hooked module: the first tensor that its first call read and that is no parameter."""
     running, facts = _running(refusal), refusal.facts
     target = None if running is None else running.registration.target
@@ -101,11 +101,11 @@ def module_input(refusal: Refusal) -> Spot | None:
             made = facts.first_use(access.tensor)
             if facts.tensor(access.tensor).type != "Parameter" and made is not None:
                 text = f"{refusal.name(access.tensor)} goes into the module and does not require grad"
-                return Spot(access.tensor, made.site, text)
+                return LabelledSite(access.tensor, made.site, text)
     return None
 
 
-def _within(facts: Facts, site: int | None, outer: set[int]) -> bool:
+def _within(facts: TraceIndex, site: int | None, outer: set[int]) -> bool:
     """Whether a site is one of `outer`, or was come to through one of them."""
     for _ in range(len(facts.trace.sites)):
         if site is None or site in outer:
@@ -114,33 +114,33 @@ def _within(facts: Facts, site: int | None, outer: set[int]) -> bool:
     return site in outer
 
 
-def defined(refusal: Refusal) -> Spot | None:
+def defined(refusal: RejectedCall) -> LabelledSite | None:
     """The definition of the function that autograd called last."""
     found = responsible(refusal.facts, refusal.index)
     return None if found is None else defined_at(found.function)
 
 
-def refused_function(refusal: Refusal) -> Spot | None:
+def refused_function(refusal: RejectedCall) -> LabelledSite | None:
     """The definition of the function that could not be called as it was."""
     found = next(iter(runs_before(refusal.facts, refusal.index)), None)
     return None if found is None or found.run.ended != "refused" else takes(found.function)
 
 
-def takes(function: Function) -> Spot | None:
+def takes(function: Function) -> LabelledSite | None:
     if function.defined is None:
         return None
     count = "any number of" if function.most is None else function.most
     plural = "" if function.most == 1 else "s"
-    return Spot(None, function.defined, f"`{function.name}` takes {count} positional argument{plural}")
+    return LabelledSite(None, function.defined, f"`{function.name}` takes {count} positional argument{plural}")
 
 
-def defined_at(function: Function | None) -> Spot | None:
+def defined_at(function: Function | None) -> LabelledSite | None:
     if function is None or function.defined is None:
         return None
-    return Spot(None, function.defined, f"`{function.name}` is defined here")
+    return LabelledSite(None, function.defined, f"`{function.name}` is defined here")
 
 
-def written_by_hook(refusal: Refusal) -> Spot | None:
+def written_by_hook(refusal: RejectedCall) -> LabelledSite | None:
     """The last change in place, within a hook, of what the hook was given."""
     found = responsible(refusal.facts, refusal.index)
     if found is None:
@@ -150,27 +150,29 @@ def written_by_hook(refusal: Refusal) -> Spot | None:
         moved = [w for w in call.writes if refusal.facts.tensor(w.tensor).counter in counters]
         if call.index < found.run.index and moved:
             text = f"{op_text(call.op)} changes what it was given: version {moved[0].before} -> {moved[0].after}"
-            return Spot(None, call.site, text)
+            return LabelledSite(None, call.site, text)
     return None
 
 
-def calling(refusal: Refusal) -> Spot | None:
+def calling(refusal: RejectedCall) -> LabelledSite | None:
     """The backward pass that called the function."""
     found = responsible(refusal.facts, refusal.index)
     name = "it" if found is None else f"`{found.function.name}`"
-    return Spot(None, refusal.site, f"{op_text(refusal.op)} runs {name}" if refusal.op else f"autograd runs {name}")
+    return LabelledSite(
+        None, refusal.site, f"{op_text(refusal.op)} runs {name}" if refusal.op else f"autograd runs {name}"
+    )
 
 
-def saved_tensor_hooks(refusal: Refusal) -> Spot | None:
+def saved_tensor_hooks(refusal: RejectedCall) -> LabelledSite | None:
     found = responsible(refusal.facts, refusal.index)
-    return None if found is None else Spot(None, found.registration.site, "the saved-tensor hooks begin here")
+    return None if found is None else LabelledSite(None, found.registration.site, "the saved-tensor hooks begin here")
 
 
-def saved(refusal: Refusal) -> Spot | None:
-    return Spot(None, refusal.site, f"{op_text(refusal.op)} saves a tensor: it is packed")
+def saved(refusal: RejectedCall) -> LabelledSite | None:
+    return LabelledSite(None, refusal.site, f"{op_text(refusal.op)} saves a tensor: it is packed")
 
 
-def words(refusal: Refusal) -> dict[str, str]:
+def words(refusal: RejectedCall) -> dict[str, str]:
     """Template fields: {function}, and what it was {given} and handed back ({handed})."""
     found = responsible(refusal.facts, refusal.index)
     if found is None:
@@ -183,12 +185,12 @@ def words(refusal: Refusal) -> dict[str, str]:
     }
 
 
-def not_callable(refusal: Refusal) -> bool:
+def not_callable(refusal: RejectedCall) -> bool:
     """Whether the engine could not call a function with what such a function is given."""
     return refused_function(refusal) is not None
 
 
-ROLES: dict[str, Callable[[Refusal], Spot | None]] = {
+ROLES: dict[str, Callable[[RejectedCall], LabelledSite | None]] = {
     "returned_here": returned,
     "returned_here:module": returned_by_module,
     "hook_registered_here": registered,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tensorlens.analysis.lineage import ancestry, leaves_above
-from tensorlens.diagnostics.shared.rejected_call import Refusal
+from tensorlens.diagnostics.shared.rejected_call import RejectedCall
 from tensorlens.records.model import Backward
 
 
-def made_in_inference(refusal: Refusal) -> int | None:
+def made_in_inference(refusal: RejectedCall) -> int | None:
     """The tensor among the call's, or one above them, that inference mode made. A tensor that has a version can only
     share the memory of one."""
     facts = refusal.facts
@@ -21,7 +21,7 @@ def made_in_inference(refusal: Refusal) -> int | None:
     return None
 
 
-def gradient_in_inference(refusal: Refusal) -> tuple[int, Backward] | None:
+def gradient_in_inference(refusal: RejectedCall) -> tuple[int, Backward] | None:
     """For a refused backward pass: a leaf whose gradient an earlier pass made in inference mode, and that pass."""
     facts = refusal.facts
     leaves = {leaf for access in refusal.inputs for leaf in leaves_above(facts, access.tensor, refusal.index)}

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import leaves_above
 from tensorlens.analysis.missing_gradient import path_to
-from tensorlens.diagnostics.shared.roles.tensors import Refusal, Spot, spot
+from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
+from tensorlens.diagnostics.shared.roles.tensors import spot
 from tensorlens.diagnostics.shared.wording import op_text
 from tensorlens.records.failure_context import Assignment, Value
 from tensorlens.records.model import Backward, Call
@@ -20,40 +21,42 @@ _CONTAINERS = ("list", "tuple", "dict", "set", "frozenset", *_ITERATORS)
 # --- plain values ---------------------------------------------------------------------------------------------------
 
 
-def plain(refusal: Refusal) -> Spot | None:
+def plain(refusal: RejectedCall) -> LabelledSite | None:
     """The plain value that the refused expression reads last; without one, it is written out there."""
     return _told(refusal, refusal.values[-1]) if refusal.values else _inline(refusal)
 
 
-def container(refusal: Refusal) -> Spot | None:
+def container(refusal: RejectedCall) -> LabelledSite | None:
     """The first list, dict, iterator or the like that the refused expression reads."""
     held = next((value for value in refusal.values if value.type in _CONTAINERS), None)
     return _inline(refusal) if held is None else _told(refusal, held)
 
 
-def _told(refusal: Refusal, value: Value) -> Spot | None:
+def _told(refusal: RejectedCall, value: Value) -> LabelledSite | None:
     if value.type in _ITERATORS and value.used is not None:
-        return Spot(None, value.used, f"`{value.name}` gives its items once, and this line has read them before")
+        return LabelledSite(None, value.used, f"`{value.name}` is an iterator that this line has already consumed")
     article = "an" if value.type[0] in "aeiou" else "a"
-    return Spot(None, value.site, f"`{value.name}` is {article} `{value.type}`")
+    return LabelledSite(None, value.site, f"`{value.name}` is {article} `{value.type}`")
 
 
-def _inline(refusal: Refusal) -> Spot:
-    return Spot(None, refusal.site, f"{op_text(refusal.op)} is given it here" if refusal.op else "it is given here")
+def _inline(refusal: RejectedCall) -> LabelledSite:
+    return LabelledSite(
+        None, refusal.site, f"{op_text(refusal.op)} is given it here" if refusal.op else "it is given here"
+    )
 
 
 # --- optimizers -----------------------------------------------------------------------------------------------------
 
 
-def optimizer(refusal: Refusal) -> Spot | None:
+def optimizer(refusal: RejectedCall) -> LabelledSite | None:
     """Where the optimizer of the refused call's parameters was made: the call itself, or the one before it."""
     if refusal.op.startswith("optim."):
         return spot(refusal)
     made = optimizer_of(refusal)
-    return None if made is None else Spot(None, made.site, f"`{made.op}` collects its parameters here")
+    return None if made is None else LabelledSite(None, made.site, f"`{made.op}` collects its parameters here")
 
 
-def optimizer_of(refusal: Refusal) -> Call | None:
+def optimizer_of(refusal: RejectedCall) -> Call | None:
     """The last optimizer made of the call's tensors; of calls that say nothing of theirs, the last one made."""
     given = {access.tensor for access in refusal.inputs}
     made = [c for c in refusal.facts.calls if c.op.startswith("optim.") and c.index < refusal.index]
@@ -61,19 +64,19 @@ def optimizer_of(refusal: Refusal) -> Call | None:
     return next(reversed(own or made), None)
 
 
-def first_half(refusal: Refusal) -> Spot | None:
+def first_half(refusal: RejectedCall) -> LabelledSite | None:
     """The last call of a method of the same class on the same tensors."""
     given = {access.tensor for access in refusal.inputs}
     owner = refusal.op.partition(".")[0] + "."
     same = (c for c in reversed(refusal.facts.calls) if c.index < refusal.index and c.op.startswith(owner))
     call = next((c for c in same if not given or given & {a.tensor for a in c.inputs}), None)
-    return None if call is None else Spot(None, call.site, f"{op_text(call.op)} came before")
+    return None if call is None else LabelledSite(None, call.site, f"{op_text(call.op)} came before")
 
 
 # --- gradients ------------------------------------------------------------------------------------------------------
 
 
-def gradient(refusal: Refusal) -> Spot | None:
+def gradient(refusal: RejectedCall) -> LabelledSite | None:
     """The backward pass that gave the call's tensors the gradients that they have; a non-finite one comes first."""
     passes = list(_gave_gradients(refusal))
     broken = [found for found in passes if any(word in found[2] for word in ("nan", "inf"))]
@@ -81,10 +84,10 @@ def gradient(refusal: Refusal) -> Spot | None:
         return None
     event, tensor, text = (broken or passes)[-1]
     what = f": {text}" if text.startswith(("[", "nan", "inf", "-inf")) else ""
-    return Spot(tensor, event.site, f"{op_text(event.op)} gives {refusal.name(tensor)} its gradient here{what}")
+    return LabelledSite(tensor, event.site, f"{op_text(event.op)} gives {refusal.name(tensor)} its gradient here{what}")
 
 
-def _gave_gradients(refusal: Refusal) -> Iterable[tuple[Backward, int, str]]:
+def _gave_gradients(refusal: RejectedCall) -> Iterable[tuple[Backward, int, str]]:
     given = {access.tensor for access in refusal.inputs}
     for event in refusal.facts.backwards:
         if event.index < refusal.index:
@@ -93,18 +96,18 @@ def _gave_gradients(refusal: Refusal) -> Iterable[tuple[Backward, int, str]]:
                     yield event, change.tensor, change.after
 
 
-def used_in_graph(refusal: Refusal) -> Spot | None:
+def used_in_graph(refusal: RejectedCall) -> LabelledSite | None:
     """The last recorded forward operation that the call's tensors went into."""
     given = {access.tensor for access in refusal.inputs}
     for call in reversed(refusal.facts.calls):
         if call.index < refusal.index and call.nodes[1] > call.nodes[0]:
             number = next((access.tensor for access in call.inputs if access.tensor in given), None)
             if number is not None:
-                return Spot(number, call.site, f"{op_text(call.op)} computes with {refusal.name(number)} here")
+                return LabelledSite(number, call.site, f"{op_text(call.op)} computes with {refusal.name(number)} here")
     return None
 
 
-def cut(refusal: Refusal) -> Spot | None:
+def cut(refusal: RejectedCall) -> LabelledSite | None:
     """Where the way from the call's tensors to a loss that backward was called on was cut."""
     facts = refusal.facts
     for event in reversed(facts.backwards):
@@ -115,11 +118,11 @@ def cut(refusal: Refusal) -> Spot | None:
                 found, _ = path_to(facts, root.tensor, access.tensor, event.index)
                 if found is not None:
                     text = f"{op_text(found.call.op)} cuts the way back to {refusal.name(access.tensor)}"
-                    return Spot(found.source, found.call.site, text)
+                    return LabelledSite(found.source, found.call.site, text)
     return None
 
 
-def unreached_leaf(refusal: Refusal) -> Spot | None:
+def unreached_leaf(refusal: RejectedCall) -> LabelledSite | None:
     """The line that made, or last froze, the first parameter among the call's that no backward pass came to."""
     facts = refusal.facts
     parameters = [a.tensor for a in refusal.inputs if facts.tensor(a.tensor).type == "Parameter"]
@@ -133,10 +136,10 @@ def unreached_leaf(refusal: Refusal) -> Spot | None:
     else:
         use = facts.first_use(number)
         site, what = None if use is None else use.site, "is made here, and no backward pass has come to it"
-    return Spot(number, site, f"{refusal.name(number)} {what}")
+    return LabelledSite(number, site, f"{refusal.name(number)} {what}")
 
 
-def _frozen_at(facts: Facts, number: int, before: int) -> int | None:
+def _frozen_at(facts: TraceIndex, number: int, before: int) -> int | None:
     """The last call that switched `requires_grad` of a tensor off; without one, the call that made it."""
     calls = [c for c in facts.calls if c.index < before and any(s.tensor == number for s in c.states)]
     off = [c for c in calls if facts.requires_grad(number, c.index - 1) and not facts.requires_grad(number, c.index)]
@@ -144,7 +147,7 @@ def _frozen_at(facts: Facts, number: int, before: int) -> int | None:
     return None if use is None else use.site
 
 
-def converted_leaf(refusal: Refusal) -> Spot | None:
+def converted_leaf(refusal: RejectedCall) -> LabelledSite | None:
     """The line that made the first leaf among the call's tensors, or last converted it to another data type."""
     facts = refusal.facts
     number = refusal.first(refusal.is_leaf)
@@ -152,30 +155,34 @@ def converted_leaf(refusal: Refusal) -> Spot | None:
         return None
     before = (call for call in reversed(facts.calls) if call.index < refusal.index)
     use = next((call for call in before if _converts(facts, call, number)), None) or facts.first_use(number)
-    return None if use is None else Spot(number, use.site, f"{refusal.name(number)} has its data type from here on")
+    return (
+        None
+        if use is None
+        else LabelledSite(number, use.site, f"{refusal.name(number)} has its data type from here on")
+    )
 
 
-def _converts(facts: Facts, call: Call, number: int) -> bool:
+def _converts(facts: TraceIndex, call: Call, number: int) -> bool:
     if call.op != "Tensor.data.__set__" or len(call.inputs) < 2 or call.inputs[0].tensor != number:
         return False
     return facts.tensor(call.inputs[1].tensor).dtype != facts.tensor(number).dtype
 
 
-def module_call(refusal: Refusal) -> Spot:
-    return Spot(None, refusal.site, f"{op_text(refusal.op)} is called here")
+def module_call(refusal: RejectedCall) -> LabelledSite:
+    return LabelledSite(None, refusal.site, f"{op_text(refusal.op)} is called here")
 
 
 # --- modules --------------------------------------------------------------------------------------------------------
 
 
-def replaced(refusal: Refusal) -> Spot | None:
+def replaced(refusal: RejectedCall) -> LabelledSite | None:
     """The line that put another parameter or module in the place of one that the call's tensors belong to."""
     given = {access.tensor for access in refusal.inputs}
     change = _last(refusal, lambda a: bool(given & (set(a.old) - set(a.new))))
-    return None if change is None else Spot(None, change.site, f"`{change.name}` is replaced here")
+    return None if change is None else LabelledSite(None, change.site, f"`{change.name}` is replaced here")
 
 
-def swapped(refusal: Refusal) -> Spot | None:
+def swapped(refusal: RejectedCall) -> LabelledSite | None:
     """The line that swapped a leaf of the graph for another tensor."""
     facts = refusal.facts
     leaves = {leaf for access in refusal.inputs for leaf in leaves_above(facts, access.tensor, refusal.index)}
@@ -183,10 +190,10 @@ def swapped(refusal: Refusal) -> Spot | None:
     if change is None:
         return None
     number = next(n for n in (*change.old, *change.new) if n in leaves)
-    return Spot(number, change.site, f"{refusal.name(number)} becomes another tensor here")
+    return LabelledSite(number, change.site, f"{refusal.name(number)} becomes another tensor here")
 
 
-def shared(refusal: Refusal) -> Spot | None:
+def shared(refusal: RejectedCall) -> LabelledSite | None:
     """The line from which on a parameter that the call was given twice stood in two places of a module."""
     given = [access.tensor for access in refusal.inputs]
     twice = {number for number in given if given.count(number) > 1}
@@ -194,21 +201,21 @@ def shared(refusal: Refusal) -> Spot | None:
     if change is None:
         return None
     number = next(n for n in change.new if n in (twice or given))
-    return Spot(number, change.site, f"from here on {refusal.name(number)} stands in two places")
+    return LabelledSite(number, change.site, f"from here on {refusal.name(number)} stands in two places")
 
 
-def _last(refusal: Refusal, wanted: Callable[[Assignment], bool]) -> Assignment | None:
+def _last(refusal: RejectedCall, wanted: Callable[[Assignment], bool]) -> Assignment | None:
     before = [a for a in refusal.facts.trace.assignments if a.index <= refusal.index and wanted(a)]
     return before[-1] if before else None
 
 
-def never_reached(facts: Facts, numbers: Iterable[int], before: int) -> list[int]:
+def never_reached(facts: TraceIndex, numbers: Iterable[int], before: int) -> list[int]:
     """Those of the tensors that no backward pass before an event gave a gradient."""
     reached = {change.tensor for event in facts.backwards if event.index < before for change in event.gradients}
     return [number for number in numbers if number not in reached]
 
 
-ROLES: dict[str, Callable[[Refusal], Spot | None]] = {
+ROLES: dict[str, Callable[[RejectedCall], LabelledSite | None]] = {
     "value_made_here:plain": plain,
     "value_made_here:container": container,
     "value_made_here:gradient": gradient,

@@ -1,6 +1,6 @@
 """Where the things that PyTorch refused came from: for each role in a cause, the function that finds its line.
 
-Each function answers for one refused call or one warning (`Refusal`) from the recorded facts, or says None.
+Each function answers for one refused call or one warning (`RejectedCall`) from the recorded facts, or says None.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tensorlens.analysis.contexts import backward_at, run_again_at
-from tensorlens.analysis.facts import Facts
+from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import ancestry, born_as_leaf, leaf_above
 from tensorlens.analysis.naming.names import shape_text
-from tensorlens.diagnostics.shared.rejected_call import Refusal as Refusal
-from tensorlens.diagnostics.shared.rejected_call import Spot as Spot
+from tensorlens.diagnostics.shared.rejected_call import LabelledSite as Spot
+from tensorlens.diagnostics.shared.rejected_call import RejectedCall as Refusal
 from tensorlens.diagnostics.shared.roles.inference import gradient_in_inference, made_in_inference
 from tensorlens.diagnostics.shared.wording import node_text, op_text
 from tensorlens.records.model import Call
@@ -75,7 +75,7 @@ def views(refusal: Refusal) -> list[int]:
     return sorted(chain, key=lambda n: (m := refusal.facts.maker(n)) is None or m.mode == "grad")
 
 
-def _handed_out(facts: Facts, number: int) -> Call | None:
+def _handed_out(facts: TraceIndex, number: int) -> Call | None:
     """The custom Function that returned a tensor made inside it."""
     returning = (c for c in facts.calls if c.op.endswith(".apply") and any(a.tensor == number for a in c.outputs))
     return next(returning, None)
@@ -160,7 +160,7 @@ def graph(refusal: Refusal) -> Spot | None:
     return Spot(number, call.site, f"{refusal.name(number)} is recorded here{by}")
 
 
-def _rank(facts: Facts, pair: tuple[int, Call], line: int | None) -> int:
+def _rank(facts: TraceIndex, pair: tuple[int, Call], line: int | None) -> int:
     number, call = pair
     state, where = facts.state(number, call.index), facts.span(call.site)
     if state is not None and (state.grad_fn or "").endswith("NotImplemented"):

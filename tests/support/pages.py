@@ -1,0 +1,26 @@
+"""The examples on the manual's pages, and the lines that they mark."""
+
+from __future__ import annotations
+
+import re
+
+from tensorlens.diagnostics import manual
+
+
+def fence(code: str, heading: str) -> str:
+    """The one runnable example below a heading of a page."""
+    text = manual.page(code)
+    assert text is not None
+    below = re.findall(rf"^## {heading}\n\n```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    assert len(below) == 1, f"{code} has {len(below)} examples below {heading}"
+    return str(below[0])
+
+
+def marked(example: str) -> dict[str, set[int]]:
+    """Role -> the lines whose trailing comment names it."""
+    lines: dict[str, set[int]] = {}
+    for number, line in enumerate(example.splitlines(), 1):
+        comment = line.rpartition("  # ")[2] if "  # " in line else ""
+        for role in re.findall(r"\b\w+_here\b", comment):
+            lines.setdefault(role, set()).add(number)
+    return lines
