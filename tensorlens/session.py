@@ -17,7 +17,7 @@ import torch
 
 from tensorlens.diagnostics import diagnose
 from tensorlens.journal.reader import Reader
-from tensorlens.journal.rows import NONE, OUTCOME, VERSIONS
+from tensorlens.journal.rows import OutcomeRow, VersionsRow
 from tensorlens.records import model
 from tensorlens.records.version import __version__
 from tensorlens.tracer.entry.exit_state import write_end
@@ -50,7 +50,7 @@ class Session:
                 os.path.basename(filename), (), os.path.dirname(os.path.abspath(filename)), "ok", 0, None
             )
         recorder = self._recorder = Recorder(own_files=(filename,))
-        recorder.rows.append((VERSIONS, __version__, str(torch.__version__), platform.python_version()))
+        recorder.rows.write(VersionsRow(__version__, str(torch.__version__), platform.python_version()))
         self._reader = Reader(self._script)
         self._reading = threading.Lock()
         recorder.identity.after_census = functools.partial(self._read, recorder.rows)
@@ -69,10 +69,10 @@ class Session:
         installation.take_out()
         with ErrorGuard(recorder, "the state at the end"):
             write_end(recorder, names, None if error is None else error.__traceback__)
-        failure = NONE
+        failure: int | None = None
         with ErrorGuard(recorder, "the exception that ended the run"):
-            failure = NONE if error is None else recorder.note_ending(error)
-        recorder.rows.append((OUTCOME, "ok", 0, NONE) if error is None else (OUTCOME, "error", 1, failure))
+            failure = None if error is None else recorder.note_ending(error)
+        recorder.rows.write(OutcomeRow("ok", 0, None) if error is None else OutcomeRow("error", 1, failure))
         recorder.close()
         self._read(recorder.rows, wait=True)
         self._trace = self._reader.trace()

@@ -22,8 +22,9 @@ from support.traces import gap_reasons
 from support.warm import Warm, comparable
 
 from tensorlens.errors import TraceFileError
+from tensorlens.journal.batches import is_read, pack, unpack
 from tensorlens.journal.reader import Reader
-from tensorlens.journal.rows import BROKEN, is_read, pack, unpack
+from tensorlens.journal.rows import BROKEN
 from tensorlens.records import trace_file
 from tensorlens.records.model import Call, Report, Script
 
