@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Call, Failure, State
 
 Changed = Callable[[State, State], bool]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Backward, Change, Event, Failure, Region
 
 

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from tensorlens.analysis.facts import LEAVING, TraceIndex
+from tensorlens.analysis.trace_index import LEAVING, TraceIndex
 from tensorlens.records.model import Backward, Call, Tensor
 
 MAX_CALLS = 5_000

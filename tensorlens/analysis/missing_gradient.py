@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import Cut, ancestry, leaf_above
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Backward, Call, Failure
 
 GRAD_READ = "Tensor.grad.__get__"

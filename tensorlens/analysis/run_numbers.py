@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.naming.names import callers
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Backward, Call
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.naming.names import shape_text
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.callbacks import Function, Registration, Run
 from tensorlens.records.model import Backward, Call
 

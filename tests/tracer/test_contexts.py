@@ -17,7 +17,7 @@ from torch.utils.checkpoint import checkpoint
 
 import tensorlens
 from tensorlens.analysis.contexts import changes, failed_backward, recomputed, region
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Change, Region, Trace
 from tensorlens.tracer.frames import bytecode
 from tensorlens.tracer.frames.captured_state import CapturedState

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.parameters_without_gradient import Starved
 from tensorlens.records.model import Backward, Call, Site
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tensorlens.analysis.facts import ENTERING, LEAVING, TraceIndex
 from tensorlens.analysis.lineage import MAX_CALLS, Cut, ancestry
+from tensorlens.analysis.trace_index import ENTERING, LEAVING, TraceIndex
 from tensorlens.analysis.training.timeline import DATA_SET, Training
 from tensorlens.records.model import Access, Backward, Call
 from tensorlens.records.observations import Step

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import ancestry, reaches
 from tensorlens.analysis.naming.names import place_of
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Backward, Call
 
 FEWEST = 3  # steps whose graphs are alive at once

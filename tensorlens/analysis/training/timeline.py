@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Literal
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Backward, Call, Gap, Gradient
 from tensorlens.records.observations import Step
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.missing_gradient import path_to
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.graph_cuts import cut_fixes
 from tensorlens.diagnostics.shared.wording import finding, fix, named, severity_of
 from tensorlens.records.model import Backward, Call, Diagnostic, Failure, Fix, Label

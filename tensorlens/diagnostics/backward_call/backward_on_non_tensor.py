@@ -31,8 +31,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import LEAVING, TraceIndex
 from tensorlens.analysis.naming.assignments import Assigned, assigned_before, receiver
+from tensorlens.analysis.trace_index import LEAVING, TraceIndex
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text, severity_of
 from tensorlens.records.model import Call, Diagnostic, Failure, Fix, Label
 

@@ -39,7 +39,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.contexts import changes, run_again_at
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
 from tensorlens.diagnostics.shared.wording import finding, fix, named

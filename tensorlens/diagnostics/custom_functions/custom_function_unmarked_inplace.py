@@ -55,8 +55,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import reaches
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.proof import BEYOND_COPIES
 from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text
 from tensorlens.records.model import Backward, Call, Diagnostic, Write

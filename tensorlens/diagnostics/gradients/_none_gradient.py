@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.missing_gradient import Missing, missing_gradient
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.graph_cuts import cut_fixes, cut_reason
 from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text, severity_of, with_method
 from tensorlens.records.model import Diagnostic, Failure, Fix, Label

@@ -28,9 +28,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import find_cut
 from tensorlens.analysis.missing_gradient import GRAD_FN_READ, last_read
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.graph_cuts import cut_fixes, cut_labels, cut_reason
 from tensorlens.diagnostics.shared.wording import finding, fix, named, severity_of, with_method
 from tensorlens.records.model import Diagnostic

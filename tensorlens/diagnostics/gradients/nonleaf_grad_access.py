@@ -36,9 +36,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import born_as_leaf, leaves_above
 from tensorlens.analysis.naming.syntax import OPERATORS, plain_name
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.rejected import refusals, tell
 from tensorlens.diagnostics.shared.rejected_call import RejectedCall
 from tensorlens.records.model import Call, Diagnostic

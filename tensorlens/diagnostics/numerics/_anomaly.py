@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.contexts import failed_backward, region
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import leaf_above
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.rejected import refusals
 from tensorlens.diagnostics.shared.wording import finding, fix, named, node_text
 from tensorlens.records.model import Call, Diagnostic, Failure, Label

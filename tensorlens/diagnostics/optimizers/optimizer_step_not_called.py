@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import Training, training_of
 from tensorlens.diagnostics.shared.optimizers import made_name
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text

@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.cleared_gradients import Dropped, dropped
 from tensorlens.analysis.training.timeline import Moment, Training, cleared_at, training_of
 from tensorlens.diagnostics.shared.optimizers import optimizer_name, several

@@ -43,8 +43,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.contexts import failed_backward
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import Reached, leaves_above, reached_by, reaches
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.wording import finding, fix, named, ordinal, severity_of, source_text
 from tensorlens.records.model import Backward, Call, Diagnostic, Failure, Fix, SavedTensor
 

@@ -36,8 +36,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.naming.names import callers
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.wording import count_text, finding, fix, named, op_text, severity_of, source_text
 from tensorlens.records.model import Access, Backward, Call, Diagnostic, Failure, Fix, Label, SavedTensor, Write
 

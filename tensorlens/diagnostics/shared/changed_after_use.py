@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tensorlens.analysis.changed_after_use import Changed, Overtaken, overtaken
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text, severity_of
 from tensorlens.records.model import Diagnostic, Failure, Label
 

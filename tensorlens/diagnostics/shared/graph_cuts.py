@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import LEAVING, TraceIndex
 from tensorlens.analysis.lineage import Cut, born_as_leaf, is_update
+from tensorlens.analysis.trace_index import LEAVING, TraceIndex
 from tensorlens.diagnostics.shared.wording import fix, named, op_text
 from tensorlens.records.model import Fix, GradMode, Label
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.naming.assignments import assigned_to
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.diagnostics.shared.wording import named
 from tensorlens.records.model import Call, Label

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tensorlens.analysis.contexts import run_again_at
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import find_cut
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.graph_cuts import cut_labels
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
 from tensorlens.diagnostics.shared.roles import (

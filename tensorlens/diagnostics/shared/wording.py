@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.run_numbers import run_of
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Backward, Call, Diagnostic, Edit, Failure, Fix, Label, Severity
 from tensorlens.records.source import one_line, text_of
 

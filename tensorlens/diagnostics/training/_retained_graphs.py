@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.naming.assignments import kept_at, put_into
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.retained_graphs import FEWEST, Kept, kept
 from tensorlens.diagnostics.shared.wording import finding, fix, named, with_method
 from tensorlens.records.model import Call, Diagnostic, Label, Site

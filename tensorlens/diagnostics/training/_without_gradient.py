@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import Cut
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.discarded_outputs import is_discarded
 from tensorlens.analysis.training.parameters_without_gradient import Starved, lost, starved, ways
 from tensorlens.analysis.training.replaced_parameters import replaced_parameters

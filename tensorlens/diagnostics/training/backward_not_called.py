@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.parameters_without_gradient import starved, ways
 from tensorlens.analysis.training.replaced_parameters import replaced_parameters
 from tensorlens.analysis.training.timeline import Training, training_of

@@ -32,9 +32,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import reaches
 from tensorlens.analysis.naming.names import shape_text
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.wording import finding, fix, named
 from tensorlens.records.model import Backward, Call, Diagnostic
 

@@ -33,8 +33,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import Cut, find_cut
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import training_of
 from tensorlens.diagnostics.shared.graph_cuts import cut_fixes, cut_labels, cut_reason
 from tensorlens.diagnostics.shared.wording import finding, named, op_text

@@ -36,8 +36,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import reaches
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import DATA_SET
 from tensorlens.diagnostics.shared.proof import BEYOND_COPIES
 from tensorlens.diagnostics.shared.wording import count_text, finding, fix, named, op_text, source_text

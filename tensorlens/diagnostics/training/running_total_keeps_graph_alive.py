@@ -38,9 +38,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tensorlens.analysis.facts import LEAVING, TraceIndex
 from tensorlens.analysis.lineage import ancestry, leaves_above, reaches
 from tensorlens.analysis.naming.names import place_of
+from tensorlens.analysis.trace_index import LEAVING, TraceIndex
 from tensorlens.diagnostics.shared.wording import finding, fix, named, with_method
 from tensorlens.diagnostics.training._retained_graphs import find_kept
 from tensorlens.records.model import Call, Diagnostic, Label

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import ancestry, find_cut, leaf_above, leaves_above
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
 from tensorlens.diagnostics.shared.roles.tensors import graph, leaf, leaf_spot
 from tensorlens.diagnostics.shared.wording import node_text, op_text

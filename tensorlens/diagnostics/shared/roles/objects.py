@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import leaves_above
 from tensorlens.analysis.missing_gradient import path_to
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
 from tensorlens.diagnostics.shared.roles.tensors import spot
 from tensorlens.diagnostics.shared.wording import op_text

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tensorlens.analysis.contexts import backward_at, run_again_at
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import ancestry, born_as_leaf, leaf_above
 from tensorlens.analysis.naming.names import shape_text
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite as Spot
 from tensorlens.diagnostics.shared.rejected_call import RejectedCall as Refusal
 from tensorlens.diagnostics.shared.roles.inference import gradient_in_inference, made_in_inference
