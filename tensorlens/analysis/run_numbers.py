@@ -7,7 +7,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Backward, Call
 
 
-def run_of(facts: TraceIndex, event: Call | Backward) -> tuple[int, int] | None:
+def run_number(facts: TraceIndex, event: Call | Backward) -> tuple[int, int] | None:
     """(the number of the run of its line that `event` belongs to, the number of runs in all); None where the calls of
     two runs can't be told apart.
 

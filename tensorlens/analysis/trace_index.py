@@ -27,12 +27,14 @@ from tensorlens.records.model import (
     Write,
 )
 
-LEAVING = frozenset(
+OPS_LEAVING_TORCH = frozenset(
     f"Tensor.{name}" for name in ("item", "tolist", "numpy", "__array__", "__float__", "__int__", "__dlpack__")
 )
 """Calls that hand a tensor's values to plain Python or NumPy, where autograd can't follow."""
 
-ENTERING = frozenset(f"torch.{name}" for name in ("tensor", "as_tensor", "asarray", "from_numpy", "from_dlpack"))
+OPS_ENTERING_TORCH = frozenset(
+    f"torch.{name}" for name in ("tensor", "as_tensor", "asarray", "from_numpy", "from_dlpack")
+)
 """Calls that make a tensor of what is none."""
 
 
@@ -77,7 +79,7 @@ class TraceIndex:
 
     def name(self, number: int, at: int | None = None) -> str:
         """A short display name of a tensor, as it was known at event `at`."""
-        return self.names.of(number, at)
+        return self.names.display_name(number, at)
 
     # --- places -------------------------------------------------------------------------------------------------
 
@@ -166,13 +168,13 @@ class TraceIndex:
         calls = self._producers.get(number, [])
         return calls[: bisect_left(calls, before, key=lambda call: call.index)][::-1]
 
-    def maker(self, number: int) -> Call | None:
+    def creator(self, number: int) -> Call | None:
         """The call that returned a tensor first."""
         return self.call(self.tensor(number).created_by)
 
     def first_use(self, number: int) -> Call | None:
         """The call that created a tensor, or the first in which it was met."""
-        made = self.maker(number)
+        made = self.creator(number)
         if made is not None:
             return made
         for call in self.calls:

@@ -15,7 +15,7 @@ from functools import cache
 
 from tensorlens.analysis.naming.bindings import names_at_end, names_of_modules
 from tensorlens.analysis.naming.storage_numbers import owners_of_gradients, storage_numbers
-from tensorlens.analysis.naming.stored_values import Scope, Stored, visits_of
+from tensorlens.analysis.naming.stored_values import Scope, StoredValues, results_by_site
 from tensorlens.analysis.naming.syntax import Syntax, plain_name
 from tensorlens.records.model import Access, Call, Change, Event, Failure, Region, Site, Tensor, Trace
 from tensorlens.records.source import one_line, text_of
@@ -46,12 +46,12 @@ class Names:
         self._read_events()
         self._numbers = storage_numbers(trace, self._bound.keys() | self._reached.keys() | set(self._latest.values()))
 
-    def of(self, tensor: int, at: int | None = None) -> str:
+    def display_name(self, tensor: int, at: int | None = None) -> str:
         """The name of `tensor`, as the line of event `at` would say it; never empty."""
-        name = self.given(tensor, at) or self._gradient(tensor) or self._passing(tensor, at)
+        name = self.script_name(tensor, at) or self._gradient(tensor) or self._passing(tensor, at)
         return name or f"a tensor of shape {shape_text(self._trace.tensors[tensor])}"
 
-    def given(self, tensor: int, at: int | None = None) -> str | None:
+    def script_name(self, tensor: int, at: int | None = None) -> str | None:
         """The name that the script gave `tensor`; None if it only passed through an expression."""
         if at is not None and (name := self._at(tensor, at)):
             return name
@@ -97,7 +97,7 @@ class Names:
     def _gradient(self, tensor: int) -> str | None:
         """`x.grad`, for what was the gradient of `x`."""
         owner = self._owners.get(tensor)
-        name = None if owner is None else self.given(owner)
+        name = None if owner is None else self.script_name(owner)
         return None if name is None else f"{name}.grad"
 
     def _passing(self, tensor: int, at: int | None) -> str:
@@ -119,10 +119,10 @@ class Names:
 
     def quoted(self, tensor: int, at: int | None = None) -> str:
         """The name for prose: code in backticks, a description without."""
-        name = self.of(tensor, at)
+        name = self.display_name(tensor, at)
         return name if name.startswith("a tensor of") else f"`{name}`"
 
-    def all(self, tensor: int) -> tuple[str, ...]:
+    def all_names(self, tensor: int) -> tuple[str, ...]:
         """Every name that reached `tensor` when the run ended, the plainest first."""
         return self._bound.get(tensor, ())
 
@@ -144,12 +144,12 @@ class Names:
             self._operands[key] = names
         return names
 
-    def storage(self, tensor: int) -> str:
+    def mark(self, tensor: int) -> str:
         """`#1`: the tensor's memory, numbered as named tensors came to lie in it; "" for none. Of the tensors that a
         loop stored under one name, the last counts."""
-        return self.number(self.storage_of(tensor))
+        return self.storage_mark(self.storage_of(tensor))
 
-    def number(self, storage: int | None) -> str:
+    def storage_mark(self, storage: int | None) -> str:
         """The mark of a storage, `#1`; "" for one that no named tensor lies in."""
         return f"#{self._numbers[storage]}" if storage is not None and storage in self._numbers else ""
 
@@ -198,8 +198,8 @@ class Names:
             for state in call.states:
                 if state.storage is not None:
                     self._places[state.tensor] = state.storage
-        stored = Stored(self._trace, heard)
-        for site, visits in visits_of(self._trace, calls, self._is_direct).items():
+        stored = StoredValues(self._trace, heard)
+        for site, visits in results_by_site(self._trace, calls, self._is_direct).items():
             if not self._holders.intersection(self._trace.sites[site].targets):
                 for tensor, event, name in stored.named(site, visits):
                     self._assign(tensor, event, name, (site, ""))

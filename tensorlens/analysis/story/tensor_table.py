@@ -42,10 +42,12 @@ def tensor_table(trace: Trace, names: Names) -> TensorTable:
     """Named tensors in the order of their first appearance; the parameters of a big module in one row."""
     states = last_states(trace)
     named = [
-        state for state in states if names.all(state.tensor) or (not trace.end.states and names.is_named(state.tensor))
+        state
+        for state in states
+        if names.all_names(state.tensor) or (not trace.end.states and names.is_named(state.tensor))
     ]
     if not trace.end.states:
-        named = list({names.of(state.tensor): state for state in named}.values())
+        named = list({names.display_name(state.tensor): state for state in named}.values())
     named.sort(key=lambda state: (_nested(names, state.tensor), state.tensor))
     groups = _groups(trace, names, named)
     rows: list[TensorRow] = []
@@ -108,10 +110,10 @@ class _Gradients:
 
 def _row(trace: Trace, names: Names, state: State) -> TensorRow:
     tensor = trace.tensors[state.tensor]
-    aliases = names.all(state.tensor)
+    aliases = names.all_names(state.tensor)
     return TensorRow(
-        name=", ".join(aliases[:MAX_SHARES]) or names.of(state.tensor),
-        storage=names.storage(state.tensor) or "none",
+        name=", ".join(aliases[:MAX_SHARES]) or names.display_name(state.tensor),
+        storage=names.mark(state.tensor) or "none",
         shares=_sharers(trace, names, state),
         requires_grad="yes" if state.requires_grad else "no",
         grad_fn=state.grad_fn or "",
@@ -132,14 +134,16 @@ def _sharers(trace: Trace, names: Names, state: State) -> str:
     if storage is None:
         return ""
     others = [other.tensor for other in last_states(trace) if other.tensor != state.tensor]
-    named = [names.of(other) for other in others if names.all(other) and names.storage_of(other) == storage]
+    named = [
+        names.display_name(other) for other in others if names.all_names(other) and names.storage_of(other) == storage
+    ]
     rest = len(named) - MAX_SHARES
     return ", ".join(named[:MAX_SHARES]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _nested(names: Names, tensor: int) -> bool:
     """Whether only an attribute or item reaches the tensor: those come after the script's own variables."""
-    name = names.of(tensor)
+    name = names.display_name(tensor)
     return "." in name or "[" in name
 
 
@@ -149,7 +153,7 @@ def _groups(trace: Trace, names: Names, states: list[State]) -> list[list[State]
         return [[state] for state in states]
     groups: dict[tuple[str, str], list[State]] = defaultdict(list)
     for state in states:
-        name = names.of(state.tensor)
+        name = names.display_name(state.tensor)
         nested = _nested(names, state.tensor)
         groups[
             name.split(".")[0].split("[")[0] if nested else name, str(state.requires_grad) if nested else name
@@ -158,9 +162,9 @@ def _groups(trace: Trace, names: Names, states: list[State]) -> list[list[State]
 
 
 def _group_row(names: Names, states: list[State]) -> TensorRow:
-    root = names.of(states[0].tensor).split(".")[0].split("[")[0]
+    root = names.display_name(states[0].tensor).split(".")[0].split("[")[0]
     graphs = {state.grad_fn for state in states if state.grad_fn}
-    storages = {names.storage(state.tensor) for state in states}
+    storages = {names.mark(state.tensor) for state in states}
     with_grad = sum(state.grad is not None for state in states)
     return TensorRow(
         name=f"{root} ({len(states)} tensors)",

@@ -72,7 +72,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 def _rounding(facts: TraceIndex, number: int) -> Call | None:
     """The call that turned a gradient of fractions into this integer tensor."""
-    made = facts.maker(number)
+    made = facts.creator(number)
     if made is None or not _whole(facts.tensor(number)):
         return None
     return made if any(not _whole(facts.tensor(access.tensor)) for access in made.inputs) else None

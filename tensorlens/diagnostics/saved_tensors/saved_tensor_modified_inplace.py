@@ -141,13 +141,13 @@ class _Story:
         if self.access is None or write.tensor == self.access.tensor:
             return None
         for number in (write.tensor, self.access.tensor):
-            made = self.facts.maker(number)
+            made = self.facts.creator(number)
             shares = made is not None and any(self._same_memory(access.tensor, number) for access in made.inputs)
             if made is None or not shares or made.site == self.changes[0][0].site:
                 continue
             is_view = self.facts.tensor(number).base is not None
             source = next(a.tensor for a in made.inputs if self._same_memory(a.tensor, number))
-            before = self.facts.maker(source)
+            before = self.facts.creator(source)
             if before is not None and before.site == made.site and not self.facts.names.is_named(source):
                 continue  # both were made inside the call that stands there
             text = f"{named(self.facts, number, made.index)} shares memory with {named(self.facts, source, made.index)}"
@@ -184,7 +184,7 @@ class _Story:
     def _local_fixes(self, event: Call, write: Write) -> Iterator[Fix]:
         written = named(self.facts, write.tensor, event.index)
         alias = self.access is not None and write.tensor != self.access.tensor
-        made = self.facts.maker(write.tensor)
+        made = self.facts.creator(write.tensor)
         name = event.op.rpartition(".")[2]
         item = name == "__setitem__"
         in_place = item or (self._direct(event) and name.endswith("_"))
@@ -224,7 +224,7 @@ class _Story:
         return any(facts.same_line(saving, site) for saving in sites)
 
     def _change_a_copy(self, event: Call, write: Write) -> Fix:
-        base, made = self.facts.tensor(write.tensor).base, self.facts.maker(write.tensor)
+        base, made = self.facts.tensor(write.tensor).base, self.facts.creator(write.tensor)
         at = event.index if base is None or made is None else made.index
         name = self.facts.name(write.tensor if base is None else base, at)
         if not name.replace(".", "_").isidentifier():

@@ -67,7 +67,7 @@ def inputs_of(facts: TraceIndex, failure: Failure) -> list[Label | None]:
     labels: list[Label | None] = []
     for access in failure.inputs[:MAX_TENSORS]:
         tensor = facts.tensor(access.tensor)
-        use = facts.maker(access.tensor)
+        use = facts.creator(access.tensor)
         if use is None or use.site == failure.site:
             continue
         state = facts.state(access.tensor, failure.index)

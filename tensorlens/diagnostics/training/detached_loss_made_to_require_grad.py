@@ -54,12 +54,12 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 def _cut(facts: TraceIndex, root: int, flagged: Call) -> Cut | None:
     """Where the history was lost: before the flag was set, which a tensor may have been made with."""
-    return find_cut(facts, root, flagged.index + (flagged is facts.maker(root)))
+    return find_cut(facts, root, flagged.index + (flagged is facts.creator(root)))
 
 
 def _flagged(facts: TraceIndex, root: int, before: int) -> Call | None:
     """The call that made a computed value require grad as a leaf, so that its history begins with itself."""
-    state, made = facts.state(root, before - 1), facts.maker(root)
+    state, made = facts.state(root, before - 1), facts.creator(root)
     if state is None or not (state.requires_grad and state.is_leaf) or made is None:
         return None
     switched = (c for c in reversed(facts.calls) if c.index < before and any(s.tensor == root for s in c.states))

@@ -182,7 +182,11 @@ class _Replay:
     def _name(self, tensor: int, line: int) -> str:
         """What the script called a tensor at `line`; "" where nothing had been given to it by then."""
         made = self._trace.tensors[tensor].created_by
-        candidates = (*self._names.all(tensor), self._names.of(tensor, made), self._names.of(tensor))
+        candidates = (
+            *self._names.all_names(tensor),
+            self._names.display_name(tensor, made),
+            self._names.display_name(tensor),
+        )
         plain = (name for name in candidates if _NAME.fullmatch(name) and not name.endswith(".grad"))
         return next((name for name in plain if self._is_given(name, tensor, line)), "")
 
@@ -201,7 +205,7 @@ class _Replay:
         none = "None" if state.is_leaf or state.retains_grad else "not kept"
         return TensorState(
             name=name,
-            storage="none" if storage is None else self._names.number(storage),
+            storage="none" if storage is None else self._names.storage_mark(storage),
             requires_grad="yes" if state.requires_grad else "no",
             grad_fn=state.grad_fn or ("leaf" if state.is_leaf else ""),
             version="none" if state.version is None else str(state.version),

@@ -100,7 +100,7 @@ def shared(refusal: RejectedCall) -> LabelledSite | None:
     an array."""
     facts = refusal.facts
     given = {access.tensor for access in refusal.inputs}
-    made = [(a.tensor, call) for a in refusal.inputs if (call := facts.maker(a.tensor)) is not None]
+    made = [(a.tensor, call) for a in refusal.inputs if (call := facts.creator(a.tensor)) is not None]
     pairs = [(number, call, source) for number, call in made for source in _aliases(facts, number, call)]
     for number, call, source in sorted(pairs, key=lambda pair: pair[2] not in given):
         return LabelledSite(number, call.site, f"{refusal.name(number)} shares memory with {refusal.name(source)}")
