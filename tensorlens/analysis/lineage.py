@@ -19,7 +19,7 @@ class Cut:
     call: Call
     source: int | None  # the input that still required grad; None: nothing upstream ever did
     leaf: int | None  # the leaf that requires grad above `source`; without one, the leaf that never did
-    left: Call | None = None  # the call that took the values out of torch, where `call` brought them back
+    left_torch: Call | None = None  # the call that took the values out of torch, where `call` brought them back
 
 
 def ancestry(facts: TraceIndex, root: int, before: int) -> Iterator[tuple[int, Call]]:
@@ -145,7 +145,7 @@ def _left_torch(facts: TraceIndex, entry: Call, same_shape: bool) -> Cut | None:
         number = call.inputs[0].tensor
         if made is not None and _real(facts.tensor(number)) == _real(made) and number not in _roots(facts):
             if facts.requires_grad(number, call.index):
-                return Cut(call, number, None, left=call)
+                return Cut(call, number, None, left_torch=call)
     return next(filter(None, (_lost_before(facts, call) for call in leaving)), None)
 
 
@@ -161,11 +161,11 @@ def _lost_before(facts: TraceIndex, leaving: Call) -> Cut | None:
     """The cut in or before a call that hands out values, if they ever had a history."""
     number = leaving.inputs[0].tensor
     if facts.requires_grad(number, leaving.index):
-        return Cut(leaving, number, None, left=leaving)
+        return Cut(leaving, number, None, left_torch=leaving)
     for made, producer in ancestry(facts, number, leaving.index):
         for access in producer.inputs:
             if access.tensor != made and facts.requires_grad(access.tensor, producer.index - 1):
-                return Cut(producer, access.tensor, None, left=leaving)
+                return Cut(producer, access.tensor, None, left_torch=leaving)
     return None
 
 

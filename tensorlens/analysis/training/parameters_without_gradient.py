@@ -93,7 +93,7 @@ def unused_path_ends(training: Training, numbers: set[int]) -> Iterator[PathEnd]
         backward = next((b for b in facts.backwards if b.index > call.index and not b.failed), None)
         if backward is not None and _computed(facts, backward):
             out = next((taken[a.tensor] for a in call.outputs if a.tensor in taken), None)
-            if kind == "unused" and out is not None and _brought_back(facts, backward, out.left):
+            if kind == "unused" and out is not None and _brought_back(facts, backward, out.left_torch):
                 yield PathEnd(number, backward, replace(out, leaf=number), "cut")
             else:
                 yield PathEnd(number, backward, Cut(call, source, number), kind)
@@ -111,7 +111,7 @@ def _taken_out(facts: TraceIndex, ends: set[int]) -> dict[int, Cut]:
         if cut is None or cut.source is None:
             continue
         if call.op in OPS_LEAVING_TORCH:
-            found[cut.source] = replace(cut, left=call)
+            found[cut.source] = replace(cut, left_torch=call)
         else:
             made = (access.tensor for access in call.outputs)
             constant.update((number, cut) for number in made if not facts.requires_grad(number, call.index))

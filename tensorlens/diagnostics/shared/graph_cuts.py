@@ -99,7 +99,7 @@ def cut_fixes(facts: TraceIndex, cut: Cut | None) -> Iterator[Fix]:
         yield _recording_fix(facts, cut)
     elif cut.call.op == "autograd.grad":
         yield fix("pass `create_graph=True` to the call that computes the gradient")
-    elif cut.call.op in OPS_LEAVING_TORCH or cut.left is not None:
+    elif cut.call.op in OPS_LEAVING_TORCH or cut.left_torch is not None:
         yield fix("stay in torch between the parameters and the loss: use tensor operations on the values")
     elif cut.call.op in ("torch.tensor", "torch.as_tensor"):
         yield fix("use the tensor itself; to join several, `torch.stack` keeps their history")

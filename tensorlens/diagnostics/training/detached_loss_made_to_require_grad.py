@@ -69,7 +69,7 @@ def _flagged(facts: TraceIndex, root: int, before: int) -> Call | None:
 def _tell(facts: TraceIndex, backward: Backward, root: int, found: tuple[Call, Cut]) -> Diagnostic:
     flagged, cut = found
     name = named(facts, root, backward.index)
-    harmless = cut.left is not None and not training_of(facts).steps
+    harmless = cut.left_torch is not None and not training_of(facts).steps
     return finding(
         "detached-loss-made-to-require-grad",
         "note" if harmless else "warning",
