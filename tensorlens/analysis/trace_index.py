@@ -11,7 +11,6 @@ from functools import cached_property
 
 from tensorlens.analysis.naming.names import Names, names_of
 from tensorlens.records.model import (
-    Access,
     Backward,
     Call,
     Event,
@@ -137,6 +136,10 @@ class TraceIndex:
         state = self.state(number, at)
         return state is not None and state.requires_grad
 
+    def is_leaf_requiring_grad(self, number: int, at: int) -> bool:
+        state = self.state(number, at)
+        return state is not None and state.is_leaf and state.requires_grad
+
     @cached_property
     def _producers(self) -> dict[int, list[Call]]:
         found: dict[int, list[Call]] = defaultdict(list)
@@ -215,21 +218,18 @@ class TraceIndex:
                     break
         return best
 
-    def saved(self, saved: SavedTensor, by: Call) -> Access | None:
-        """The tensor object, among what the saving call read or made, that lies where the saved one does."""
+    def saved_tensor(self, saved: SavedTensor, by: Call) -> int | None:
+        """The tensor, among what the saving call read or made, that a node keeps: the same object where it is known,
+        else one in the same storage, at best with the saved version and shape."""
         for access in (*by.inputs, *by.outputs):
             if access.tensor == saved.tensor and access.version == saved.expected:
-                return access
-        result_first = saved.slot.startswith(("result", "output"))
-        groups = (by.outputs, by.inputs) if result_first else (by.inputs, by.outputs)
-        candidates = [a for group in groups for a in group if self.storage_of(a.tensor, by.index) == saved.storage]
-        for access in candidates:
-            if access.version == saved.expected and self.tensor(access.tensor).shape == saved.shape:
-                return access
-        for access in candidates:
-            if access.version == saved.expected:
-                return access
-        return candidates[0] if candidates else None
+                return access.tensor
+        is_result = saved.slot.startswith(("result", "output"))
+        accesses = (*by.outputs, *by.inputs) if is_result else (*by.inputs, *by.outputs)
+        near = [access for access in accesses if self.storage_of(access.tensor, by.index) == saved.storage]
+        same_version = [access for access in near if access.version == saved.expected]
+        same_shape = [access for access in same_version if self.tensor(access.tensor).shape == saved.shape]
+        return next((access.tensor for access in (*same_shape, *same_version, *near)), None)
 
     # --- switches -----------------------------------------------------------------------------------------------
 
