@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorlens.analysis.naming.names import callers
+from tensorlens.analysis.naming.places import callers
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Backward, Call
 

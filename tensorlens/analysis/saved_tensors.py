@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tensorlens.analysis.naming.names import callers
+from tensorlens.analysis.naming.places import callers
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Backward, Call, Failure, SavedTensor, Write
 

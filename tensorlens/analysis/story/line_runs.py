@@ -14,7 +14,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
-from tensorlens.analysis.naming.names import Names, callers, place_of
+from tensorlens.analysis.naming.names import Names
+from tensorlens.analysis.naming.places import callers, place_of
 from tensorlens.analysis.story.blocks import Blocks, Statement
 from tensorlens.records.model import Backward, Call, Failure, GradMode, Site, Trace
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tensorlens.analysis.naming.names import Names, place_of
+from tensorlens.analysis.naming.names import Names
+from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.story.gradient_changes import gradient_kind, gradient_text
 from tensorlens.analysis.story.origins import MANY, VisitCalls, listed, origin
 from tensorlens.analysis.story.running_state import RunningState

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 
-from tensorlens.analysis.naming.names import Names, place_of
+from tensorlens.analysis.naming.names import Names
+from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.story.line_runs import LineRuns
 from tensorlens.analysis.story.phrases import REGION_TEXTS, LineEvent, Phrases, failure_event
 from tensorlens.records.model import Backward, Call, Change, Event, Gap, GradMode, Region, Trace

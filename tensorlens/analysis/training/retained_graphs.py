@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import accumulate, pairwise
 
 from tensorlens.analysis.lineage import ancestry, backward_reaches
-from tensorlens.analysis.naming.names import place_of
+from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Backward, Call
 

@@ -39,7 +39,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tensorlens.analysis.lineage import ancestry, backward_reaches, leaves_above
-from tensorlens.analysis.naming.names import place_of
+from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.diagnostics.shared.wording import finding, fix, named, with_method
 from tensorlens.diagnostics.training._retained_graphs import find_kept

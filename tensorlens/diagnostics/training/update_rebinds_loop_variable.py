@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.naming.names import place_of
+from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.parameters_without_gradient import changed_since

@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any
 
 from tensorlens.analysis.naming.names import Names, names_of
-from tensorlens.analysis.story.tensor_table import last_states
+from tensorlens.analysis.states import last_states
 from tensorlens.records.claim import Claim
 from tensorlens.records.model import (
     Backward,
