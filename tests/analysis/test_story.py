@@ -303,7 +303,7 @@ def test_names_of_unpacked_values_are_what_the_names_hold(run: Run, tmp_path: Pa
     clones = [event for event in trace.events if isinstance(event, Call) and event.op == "Tensor.clone"]
     assert clones
     for call in clones:
-        assert names_of.given(call.inputs[0].tensor) == names_of.operands(call)[0]
+        assert names_of.script_name(call.inputs[0].tensor) == names_of.operands(call)[0]
 
 
 def nested(depth: int, count: Iterator[int], names: list[str]) -> tuple[str, str]:
