@@ -6,11 +6,12 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import count, repeat
-from typing import Any, ClassVar
+from typing import Any
 
 from tensorlens.journal import rows
 from tensorlens.journal.batches import rows_of
 from tensorlens.journal.retention import WINDOW, Retention
+from tensorlens.journal.row_buffer import Tag, typed
 from tensorlens.journal.trace_builder import MODES, TraceBuilder, accesses, state_of
 from tensorlens.records import callbacks, claim, failure_context, model, observations, reference
 from tensorlens.records.error_messages import classify
@@ -79,7 +80,7 @@ class Reader:
     def _read_batch(self, batch: list[Any]) -> None:
         for item in rows_of(batch, self._lengths):
             if type(item) is tuple:
-                self.READERS[item[0]](self, rows.typed(item))
+                READERS[item[0]](self, typed(item))
             else:
                 self._add_compact_calls(item)
 
@@ -306,35 +307,5 @@ class Reader:
     def _read_uncompared(self, row: rows.UncomparedRow) -> None:
         self.unchecked.setdefault(row.check, row.reason)
 
-    READERS: ClassVar[dict[int, Callable[[Reader, Any], None]]] = {
-        rows.Tag.VERSIONS: _read_versions,
-        rows.Tag.SITE: _read_site,
-        rows.Tag.SOURCE: _read_source,
-        rows.Tag.CLAIM: _read_claim,
-        rows.Tag.END: _read_end,
-        rows.Tag.OUTCOME: _read_outcome,
-        rows.Tag.STORAGE: _read_storage,
-        rows.Tag.TENSOR: _read_tensor,
-        rows.Tag.ALIVE: _read_alive,
-        rows.Tag.CALL: _read_call,
-        rows.Tag.CALL_TEMPLATE: _read_call_template,
-        rows.Tag.WITHIN: _read_within,
-        rows.Tag.BACKWARD_START: _read_backward_start,
-        rows.Tag.BACKWARD: _read_backward,
-        rows.Tag.PASS: _read_pass,
-        rows.Tag.UNCOMPARED: _read_uncompared,
-        rows.Tag.GRAD_MODE: _read_grad_mode,
-        rows.Tag.REGION: _read_region,
-        rows.Tag.CHANGE: _read_change,
-        rows.Tag.NOTICE: _read_notice,
-        rows.Tag.GAP: _read_gap,
-        rows.Tag.FAILURE: _read_failure,
-        rows.Tag.VALUES: _read_values,
-        rows.Tag.ARGUMENTS: _read_arguments,
-        rows.Tag.DEAD_ENDS: _read_dead_ends,
-        rows.Tag.ASSIGNMENT: _read_assignment,
-        rows.Tag.FUNCTION: _read_function,
-        rows.Tag.REGISTRATION: _read_registration,
-        rows.Tag.CALLBACK_RUN: _read_callback_run,
-        rows.Tag.FACT: _read_fact,
-    }
+
+READERS: dict[int, Callable[[Reader, Any], None]] = {tag: getattr(Reader, f"_read_{tag.name.lower()}") for tag in Tag}

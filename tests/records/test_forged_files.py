@@ -19,7 +19,8 @@ from support.warm import Warm
 from tensorlens.journal import batches
 from tensorlens.journal.batches import pack, unpack
 from tensorlens.journal.reader import Reader
-from tensorlens.journal.rows import BROKEN, GapRow, Tag, plain
+from tensorlens.journal.row_buffer import Tag, plain
+from tensorlens.journal.rows import BROKEN, GapRow
 from tensorlens.records.model import Gap, Script, Trace
 from tensorlens.records.trace_file import dumps
 from tensorlens.runner.follow import Follower

@@ -13,7 +13,8 @@ import pytest
 
 from tensorlens.errors import UsageError
 from tensorlens.journal.batches import pack, unpack
-from tensorlens.journal.rows import GapRow, plain
+from tensorlens.journal.row_buffer import plain
+from tensorlens.journal.rows import GapRow
 from tensorlens.records.invariants import validate
 from tensorlens.records.model import Call, Gap, Trace
 from tensorlens.runner.launch import RunOptions, Target, run_script

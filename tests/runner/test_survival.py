@@ -21,7 +21,8 @@ from support.traces import written_alias
 from tensorlens.errors import TraceFileError, UsageError
 from tensorlens.journal import overflow
 from tensorlens.journal.batches import pack, unpack
-from tensorlens.journal.rows import BROKEN, LOST, GapRow, plain
+from tensorlens.journal.row_buffer import plain
+from tensorlens.journal.rows import BROKEN, LOST, GapRow
 from tensorlens.records.model import Call, Gap
 from tensorlens.records.trace_file import loads
 from tensorlens.render import render

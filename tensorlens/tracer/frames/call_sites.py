@@ -18,7 +18,8 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any
 from zipimport import zipimporter
 
-from tensorlens.journal.rows import NONE, RowBuffer, SiteRow, SourceRow, optional
+from tensorlens.journal.row_buffer import RowBuffer
+from tensorlens.journal.rows import NONE, SiteRow, SourceRow, optional
 from tensorlens.records.source import lines_of
 from tensorlens.tracer.frames.assignment_targets import targets_of
 from tensorlens.tracer.frames.local_tensors import LocalTensors

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal.rows import RowBuffer
+from tensorlens.journal.row_buffer import RowBuffer
 from tensorlens.records.observations import Sighted
 from tensorlens.tracer.frames.assignment_targets import STARRED
 

@@ -23,7 +23,8 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from tensorlens.journal.rows import NEW, NONE, WRITTEN, CallTemplateRow, RowBuffer, State
+from tensorlens.journal.row_buffer import RowBuffer
+from tensorlens.journal.rows import NEW, NONE, WRITTEN, CallTemplateRow, State
 from tensorlens.tracer.frames.call_sites import Sites
 from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.isolation.torch_originals import data_ptr, untyped_storage

@@ -11,7 +11,8 @@ from typing import Any
 
 from tensorlens.journal import overflow
 from tensorlens.journal.batches import pack
-from tensorlens.journal.rows import NONE, GapRow, RowBuffer
+from tensorlens.journal.row_buffer import RowBuffer
+from tensorlens.journal.rows import NONE, GapRow
 
 INTERVAL = 0.2  # seconds
 _SCROLL_ALL = b"\x1b7\x1b[r\x1b8"  # every row of the terminal scrolls again; the cursor stays where it was

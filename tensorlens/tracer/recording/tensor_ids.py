@@ -14,7 +14,8 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal.rows import NONE, AliveRow, RowBuffer, StorageRow, TensorRow, optional
+from tensorlens.journal.row_buffer import RowBuffer
+from tensorlens.journal.rows import NONE, AliveRow, StorageRow, TensorRow, optional
 from tensorlens.tracer.isolation.torch_originals import untyped_storage
 
 SWEEP = 1024  # new tensors, at the least, between two sweeps: few entries stay near the processor

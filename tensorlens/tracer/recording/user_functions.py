@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any
 
-from tensorlens.journal.rows import NONE, FunctionRow, RowBuffer, optional
+from tensorlens.journal.row_buffer import RowBuffer
+from tensorlens.journal.rows import NONE, FunctionRow, optional
 from tensorlens.tracer.frames.call_sites import Sites
 from tensorlens.tracer.isolation.stack_room import is_short
 

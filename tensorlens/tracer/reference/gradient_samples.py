@@ -12,7 +12,8 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal.rows import PassRow, RowBuffer, UncomparedRow
+from tensorlens.journal.row_buffer import RowBuffer
+from tensorlens.journal.rows import PassRow, UncomparedRow
 from tensorlens.records import reference
 from tensorlens.tracer.isolation.guard import ErrorGuard, safe_text
 from tensorlens.tracer.isolation.muted_dispatch import has_torch_dispatch

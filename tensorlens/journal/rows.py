@@ -1,0 +1,310 @@
+"""The rows of the journal: one NamedTuple for each kind. `row_buffer` gives each its tag.
+
+The tracer writes rows and the reader reads them. Most calls have no row of their own: a call on the fast path is a run
+of ints in the journal (see `CallTemplateRow`). `None` stands for an absent number or text in every field; only in runs
+of ints, which can't hold it, `NONE` does.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+NONE = -1  # an absent number in a run of ints
+SAME = -2  # a state's node: the one that was recorded last for this tensor
+
+NEW, WRITTEN, NOTHING = range(3)
+"""The result of a call of a template: a new tensor, its first argument, which it wrote, or nothing."""
+
+SHARED_MEMORY = "memory is shared with an array outside torch: writes through it are not seen"
+"""The reason of a gap that nearly every program has: those that load data from NumPy."""
+
+BROKEN = "the journal of the run was damaged while it ran: what came after is not known"
+LOST = "the program closed the journal of the run, or became another program: what came after is not known"
+FULL = "the disk that holds the journal of the run was full, and not all that came after could be passed on"
+
+Access = tuple[int, ...]  # tensor id, version, tensor id, version, ...: a run of ints
+Writes = tuple[int, ...]  # tensor id, version before, version after, ...: a run of ints
+State = tuple[int, int | None, bool, bool, str | None, int | None, bool, int | None]
+"""The fields of `model.State` without `grad`; the node may be `SAME`."""
+Sample = tuple[tuple[int, ...], str, bytes]
+"""Shape, dtype, and values as doubles."""
+
+
+def optional(number: int) -> int | None:
+    """Returns None for `NONE`, and any other number as it is."""
+    return None if number == NONE else number
+
+
+def values_text(values: Any) -> str:
+    """Returns values as text, as in `[0.5, -1.25]`: nested lists of numbers, a number, or text already."""
+    if isinstance(values, list):
+        return "[" + ", ".join(map(values_text, values)) + "]"
+    return f"{values:.4g}" if isinstance(values, float) else str(values)
+
+
+class VersionsRow(NamedTuple):
+    tensorlens: str
+    torch: str
+    python: str
+
+
+class SiteRow(NamedTuple):
+    """A line of the user's code, when it first calls torch."""
+
+    site: int
+    file: str
+    function: str
+    position: tuple[int, int, int, int]  # line, end line, column, end column; columns count bytes
+    targets: tuple[str, ...]
+    caller: int | None
+    through: str
+
+
+class SourceRow(NamedTuple):
+    """The text of a source file as it is when the run meets it."""
+
+    file: str
+    text: str
+
+
+class ClaimRow(NamedTuple):
+    """A checked `#:` line."""
+
+    fields: tuple[Any, ...]  # of `records.claim.Claim`
+
+
+class EndRow(NamedTuple):
+    """The live tensors and the names that reach them when the run ends."""
+
+    states: tuple[tuple[Any, ...], ...]  # a `State` and the text of `.grad`, or None
+    bindings: tuple[tuple[str, int, str], ...]  # the fields of `model.Binding`
+
+
+class OutcomeRow(NamedTuple):
+    """The end of the run."""
+
+    outcome: str  # one of `model.Outcome`
+    exit_code: int | None
+    failure: int | None  # number of the failure that ended the script
+
+
+class StorageRow(NamedTuple):
+    """A block of memory, when a tensor on it is first met."""
+
+    storage: int
+    nbytes: int
+
+
+class TensorRow(NamedTuple):
+    """A tensor, when it is first met. New tensors of calls of a template have no such row."""
+
+    tensor: int
+    storage: int | None
+    counter: int  # of versions
+    shape: tuple[int, ...]
+    dtype: str
+    device: str
+    type: str
+    base: int | None
+
+
+class AliveRow(NamedTuple):
+    """A census: the reader may forget every other tensor."""
+
+    tensors: tuple[int, ...]
+
+
+class CallRow(NamedTuple):
+    """A torch call that returned, on the slow path."""
+
+    op: str
+    site: int
+    inputs: Access
+    outputs: Access
+    writes: Writes
+    states: tuple[State, ...]
+    first_node: int  # the sequence number that the call's first node gets
+    end_node: int  # the one after its last node
+    mode: int  # position in `trace_builder.MODES`
+
+
+class CallTemplateRow(NamedTuple):
+    """The part of a call that repeats. Each call of the template is a run of ints in the journal: the template's id,
+    the id and version of each input, and of the result (or else of the first input) its id, its base's id or `NONE`,
+    its version, and the first sequence number.
+    """
+
+    template: int
+    op: str
+    site: int
+    shape: tuple[int, ...]
+    dtype: str
+    device: str
+    nbytes: int
+    requires_grad: bool
+    grad_fn: str | None
+    offset: int  # of the sequence number of `grad_fn` to the first that the call draws
+    drawn: int  # sequence numbers
+    mode: int
+    inputs: int
+    result: int  # NEW, WRITTEN or NOTHING
+
+
+class WithinRow(NamedTuple):
+    """An optimizer step begins or ends: all calls from here on are made within it."""
+
+    step: str  # "SGD.step"; "" outside steps
+
+
+class BackwardStartRow(NamedTuple):
+    token: int
+
+
+class BackwardRow(NamedTuple):
+    """A backward pass that has ended."""
+
+    token: int  # of its BackwardStartRow
+    op: str
+    site: int
+    roots: Access
+    gradients: tuple[tuple[int, Any, Any, Writes | None, int | None], ...]  # leaf, before, after, write, `.grad`
+    inputs: tuple[int, ...]
+    retain_graph: bool
+    create_graph: bool
+    failed: bool
+
+
+class PassRow(NamedTuple):
+    """Samples of a backward pass, for `--reference`."""
+
+    roots: tuple[Sample | None, ...]
+    gradients: tuple[tuple[int, int, Sample | None, Sample | None], ...]  # place, tensor, its values, its gradient's
+    failed: bool
+
+
+class UncomparedRow(NamedTuple):
+    """A check of `--reference` that failed itself."""
+
+    check: str  # `reference.PASSES` or `reference.FORMULAS`
+    reason: str
+
+
+class GradModeRow(NamedTuple):
+    site: int
+    mode: int  # position in `trace_builder.MODES`
+    cause: str
+    entering: bool
+    decorator: bool
+
+
+class RegionRow(NamedTuple):
+    token: int | None  # of a checkpoint that is entered
+    site: int
+    kind: str
+    entering: bool
+    checkpoint: int | None  # token of the checkpoint whose function runs again
+
+
+class ChangeRow(NamedTuple):
+    site: int | None
+    name: str
+    before: str
+    after: str
+    checkpoint: int  # token
+
+
+class NoticeRow(NamedTuple):
+    """A warning."""
+
+    site: int | None
+    category: str
+    message: str
+    op: str | None
+
+
+class GapRow(NamedTuple):
+    """Something that the tracer can't see."""
+
+    reason: str
+    site: int | None
+
+
+class FailureRow(NamedTuple):
+    """An exception of a torch call, or the one that ends the script."""
+
+    type: str
+    message: str
+    op: str | None  # None: Python code raised it
+    inputs: Access
+    saved: tuple[tuple[Any, ...], ...]  # the fields of `model.SavedTensor`
+    stack: tuple[int, ...]
+    site: int | None
+
+
+class ValuesRow(NamedTuple):
+    """The plain values that a failing expression reads, or that the expression of the last warning reads."""
+
+    failure: int | None  # None: the last event, a warning
+    values: tuple[tuple[str, str, int | None, int | None], ...]  # the fields of `failure_context.Value`
+
+
+class ArgumentsRow(NamedTuple):
+    failure: int
+    arguments: tuple[tuple[str, int], ...]  # parameter, tensor
+
+
+class DeadEndsRow(NamedTuple):
+    """Nodes of the graph of a failed backward pass, each as its name and sequence number."""
+
+    failure: int
+    nodes: tuple[tuple[str, int | None], ...]  # those that can't be differentiated
+    stopped_at: tuple[tuple[str, int | None], ...]  # the node that ran last: one or none
+
+
+class AssignmentRow(NamedTuple):
+    """A module's attribute gets another parameter or module."""
+
+    site: int | None
+    name: str
+    old: tuple[int, ...]
+    new: tuple[int, ...]
+    shared: bool
+
+
+class FunctionRow(NamedTuple):
+    """A user function that autograd calls back."""
+
+    number: int
+    name: str
+    defined: int | None
+    returns: tuple[int, ...]
+    least: int
+    most: int | None
+
+
+class RegistrationRow(NamedTuple):
+    """A user function is given to autograd."""
+
+    number: int
+    function: int
+    kind: str
+    site: int
+    target: int | None
+
+
+class CallbackRunRow(NamedTuple):
+    """Autograd has called a user function."""
+
+    registration: int
+    returned: int | None
+    values: tuple[tuple[int | None, str], ...]  # tensor, type
+    given: tuple[int, ...]
+    node: int | None
+    ending: str  # one of `callbacks.Ending`
+
+
+class FactRow(NamedTuple):
+    """A record of `records.observations`; `RowBuffer.write_fact` makes it."""
+
+    table: str  # the field of `Inspection`
+    fields: tuple[Any, ...]  # all fields of the record but `index`
