@@ -17,7 +17,6 @@ from tensorlens.records.model import (
     Event,
     Failure,
     GradMode,
-    Label,
     Notice,
     SavedTensor,
     Span,
@@ -26,6 +25,7 @@ from tensorlens.records.model import (
     Trace,
     Write,
 )
+from tensorlens.records.report import Label
 
 LEAVING = frozenset(
     f"Tensor.{name}" for name in ("item", "tolist", "numpy", "__array__", "__float__", "__int__", "__dlpack__")

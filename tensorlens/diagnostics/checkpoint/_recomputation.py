@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from tensorlens.analysis.contexts import changes, failed_backward, recomputed
 from tensorlens.analysis.facts import TraceIndex
 from tensorlens.diagnostics.shared.wording import finding, fix, severity_of
-from tensorlens.records.model import Change, Diagnostic, Failure, Fix, Label, Region
+from tensorlens.records.model import Change, Failure, Region
+from tensorlens.records.report import Diagnostic, Fix, Label
 
 MAX_CHANGES = 4
 

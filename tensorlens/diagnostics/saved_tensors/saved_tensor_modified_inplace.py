@@ -39,7 +39,8 @@ from collections.abc import Iterator
 from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.naming.names import callers
 from tensorlens.diagnostics.shared.wording import count_text, finding, fix, named, op_text, severity_of, source_text
-from tensorlens.records.model import Access, Backward, Call, Diagnostic, Failure, Fix, Label, SavedTensor, Write
+from tensorlens.records.model import Access, Backward, Call, Failure, SavedTensor, Write
+from tensorlens.records.report import Diagnostic, Fix, Label
 
 _OTHERS = 3
 _ONLY_IN_PLACE = (

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from tensorlens.analysis.facts import LEAVING, TraceIndex
 from tensorlens.analysis.lineage import Cut, born_as_leaf, is_update
 from tensorlens.diagnostics.shared.wording import fix, named, op_text
-from tensorlens.records.model import Fix, GradMode, Label
+from tensorlens.records.model import GradMode
+from tensorlens.records.report import Fix, Label
 
 _INTEGERS = ("int", "uint", "bool")
 

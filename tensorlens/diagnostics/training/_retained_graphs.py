@@ -10,7 +10,8 @@ from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.naming.assignments import kept_at, put_into
 from tensorlens.analysis.training.retained_graphs import FEWEST, Kept, kept
 from tensorlens.diagnostics.shared.wording import finding, fix, named, with_method
-from tensorlens.records.model import Call, Diagnostic, Label, Site
+from tensorlens.records.model import Call, Site
+from tensorlens.records.report import Diagnostic, Label
 
 MAX_CALLERS = 4
 

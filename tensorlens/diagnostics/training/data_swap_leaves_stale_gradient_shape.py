@@ -36,7 +36,8 @@ from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import reaches
 from tensorlens.analysis.naming.names import shape_text
 from tensorlens.diagnostics.shared.wording import finding, fix, named
-from tensorlens.records.model import Backward, Call, Diagnostic
+from tensorlens.records.model import Backward, Call
+from tensorlens.records.report import Diagnostic
 
 CODE = "data-swap-leaves-stale-gradient-shape"
 
