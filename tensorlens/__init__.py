@@ -30,7 +30,8 @@ from typing import TYPE_CHECKING, Any  # noqa: E402
 from tensorlens.records.version import __version__  # noqa: E402
 
 if TYPE_CHECKING:
-    from tensorlens.records.model import Diagnostic, Report, Trace
+    from tensorlens.records.model import Trace
+    from tensorlens.records.report import Diagnostic, Report
     from tensorlens.session import Session
 
 __all__ = ["Diagnostic", "Report", "Trace", "__version__", "load", "trace"]
@@ -40,9 +41,9 @@ def __getattr__(name: str) -> Any:
     """The records, imported when they are asked for: the commands that show none of them start sooner."""
     if name not in ("Diagnostic", "Report", "Trace"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from tensorlens.records import model
+    from tensorlens.records import model, report
 
-    return getattr(model, name)
+    return getattr(model if name == "Trace" else report, name)
 
 
 def trace() -> Session:

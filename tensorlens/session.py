@@ -19,6 +19,7 @@ from tensorlens.diagnostics import diagnose
 from tensorlens.journal.reader import Reader
 from tensorlens.journal.rows import OutcomeRow, VersionsRow
 from tensorlens.records import model
+from tensorlens.records.report import Report
 from tensorlens.records.version import __version__
 from tensorlens.tracer.entry.exit_state import write_end
 from tensorlens.tracer.entry.installation import Installation
@@ -137,6 +138,6 @@ class Session:
             raise RuntimeError("there is no trace yet: leave the `with tensorlens.trace()` block first")
         return self._trace
 
-    def report(self) -> model.Report:
+    def report(self) -> Report:
         """What was recorded, with the diagnostics that it gives rise to."""
-        return model.Report(self.trace(), diagnose(self.trace()))
+        return Report(self.trace(), diagnose(self.trace()))

@@ -26,7 +26,8 @@ from tensorlens.journal.batches import is_read, pack, unpack
 from tensorlens.journal.reader import Reader
 from tensorlens.journal.rows import BROKEN
 from tensorlens.records import trace_file
-from tensorlens.records.model import Call, Report, Script
+from tensorlens.records.model import Call, Script
+from tensorlens.records.report import Report
 
 SAVED = (
     "correct/checkpointed_stack",

@@ -18,7 +18,6 @@ from tensorlens.records.model import (
     Event,
     Failure,
     GradMode,
-    Label,
     Notice,
     SavedTensor,
     Span,
@@ -27,6 +26,7 @@ from tensorlens.records.model import (
     Trace,
     Write,
 )
+from tensorlens.records.report import Label
 
 OPS_LEAVING_TORCH = frozenset(
     f"Tensor.{name}" for name in ("item", "tolist", "numpy", "__array__", "__float__", "__int__", "__dlpack__")

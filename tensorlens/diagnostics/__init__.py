@@ -16,7 +16,8 @@ from tensorlens.records.error_messages import classify, entries, entry, find
 
 if TYPE_CHECKING:
     from tensorlens.analysis.trace_index import TraceIndex
-    from tensorlens.records.model import Diagnostic, Trace
+    from tensorlens.records.model import Trace
+    from tensorlens.records.report import Diagnostic
 
 _ORDER = {"error": 0, "warning": 1, "note": 2}
 

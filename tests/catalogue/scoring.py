@@ -19,7 +19,7 @@ from support.warm import Warm
 
 from tensorlens.diagnostics import diagnose
 from tensorlens.records.error_messages import Entry, entry
-from tensorlens.records.model import Diagnostic
+from tensorlens.records.report import Diagnostic
 
 FOLDER = Path(__file__).parent
 SCRIPTS = sorted((FOLDER / "scripts").glob("*.py"))

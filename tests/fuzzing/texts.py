@@ -15,7 +15,8 @@ from fuzzing.programs import HOSTILE
 from tensorlens.cli.app import called
 from tensorlens.cli.commands import guarded
 from tensorlens.records.error_messages import entries
-from tensorlens.records.model import Edit, Fix, Label, Report, Span
+from tensorlens.records.model import Span
+from tensorlens.records.report import Edit, Fix, Label, Report
 
 _BYTES = st.binary(max_size=9).map(lambda given: given.decode("utf-8", "surrogateescape"))
 _ANY = st.one_of(st.text(max_size=30), st.sampled_from(HOSTILE), _BYTES)

@@ -14,7 +14,8 @@ from support.folders import DOCS
 from tensorlens.diagnostics import diagnose
 from tensorlens.records import trace_file
 from tensorlens.records.invariants import validate
-from tensorlens.records.model import Report, Trace
+from tensorlens.records.model import Trace
+from tensorlens.records.report import Report
 from tensorlens.render import RenderOptions, render
 
 _SCHEMA = json.loads((DOCS / "report.schema.json").read_text(encoding="utf-8"))

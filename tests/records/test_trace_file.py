@@ -16,7 +16,7 @@ import tensorlens
 from tensorlens.diagnostics import diagnose
 from tensorlens.errors import TraceFileError
 from tensorlens.records import trace_file
-from tensorlens.records.model import Report
+from tensorlens.records.report import Report
 from tensorlens.render import RENDERERS, RenderOptions, render
 
 TRACE = written_alias(

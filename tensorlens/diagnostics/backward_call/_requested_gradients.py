@@ -9,7 +9,8 @@ from tensorlens.analysis.missing_gradient import cut_between
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.graph_cuts import cut_fixes
 from tensorlens.diagnostics.shared.wording import finding, fix, named, severity_of
-from tensorlens.records.model import Backward, Call, Diagnostic, Failure, Fix, Label
+from tensorlens.records.model import Backward, Call, Failure
+from tensorlens.records.report import Diagnostic, Fix, Label
 
 
 def find_asked(facts: TraceIndex, code: str, title: str, why: str) -> Iterator[Diagnostic]:

@@ -34,7 +34,8 @@ from collections.abc import Iterator
 from tensorlens.analysis.naming.assignments import Assigned, assigned_before, receiver
 from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text, severity_of
-from tensorlens.records.model import Call, Diagnostic, Failure, Fix, Label
+from tensorlens.records.model import Call, Failure
+from tensorlens.records.report import Diagnostic, Fix, Label
 
 CODE = "backward-on-non-tensor"
 

@@ -34,7 +34,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.backward_call._requested_gradients import find_asked
-from tensorlens.records.model import Diagnostic
+from tensorlens.records.report import Diagnostic
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:

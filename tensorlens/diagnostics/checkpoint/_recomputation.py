@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from tensorlens.analysis.contexts import changes_between_runs, failed_backward, last_recomputed_checkpoint
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.wording import finding, fix, severity_of
-from tensorlens.records.model import Change, Diagnostic, Failure, Fix, Label, Region
+from tensorlens.records.model import Change, Failure, Region
+from tensorlens.records.report import Diagnostic, Fix, Label
 
 MAX_CHANGES = 4
 

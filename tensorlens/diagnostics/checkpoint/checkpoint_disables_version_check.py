@@ -55,8 +55,9 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of, saving_call
 from tensorlens.diagnostics.shared.wording import count_text, finding, fix, named, op_text, with_method
-from tensorlens.records.model import Backward, Call, Diagnostic, Fix, Write
+from tensorlens.records.model import Backward, Call, Write
 from tensorlens.records.observations import RECOMPUTED, Stale
+from tensorlens.records.report import Diagnostic, Fix
 
 CODE = "checkpoint-disables-version-check"
 

@@ -35,7 +35,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.rejected import refusals
 from tensorlens.diagnostics.shared.wording import finding, fix, named
-from tensorlens.records.model import Diagnostic, Label
+from tensorlens.records.report import Diagnostic, Label
 
 CODE = "checkpoint-no-input-requires-grad"
 MAX_INPUTS = 3

@@ -45,7 +45,8 @@ from tensorlens.analysis.lineage import find_cut
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.graph_cuts import cut_fixes, cut_labels, cut_reason
 from tensorlens.diagnostics.shared.wording import finding, fix, severity_of
-from tensorlens.records.model import Diagnostic, Failure
+from tensorlens.records.model import Failure
+from tensorlens.records.report import Diagnostic
 
 CODE = "checkpoint-output-without-grad"
 

@@ -43,8 +43,9 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
 from tensorlens.diagnostics.shared.wording import finding, fix, named
-from tensorlens.records.model import Backward, Call, Diagnostic, Event, Fix, Region
+from tensorlens.records.model import Backward, Call, Event, Region
 from tensorlens.records.observations import Recomputed
+from tensorlens.records.report import Diagnostic, Fix
 
 CODE = "checkpoint-recomputes-with-changed-state"
 

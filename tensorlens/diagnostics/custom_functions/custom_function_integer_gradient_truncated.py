@@ -55,7 +55,8 @@ from tensorlens.diagnostics.shared.custom_function_runs import backward_runs
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text
 from tensorlens.records.callbacks import Run
-from tensorlens.records.model import Call, Diagnostic, Tensor
+from tensorlens.records.model import Call, Tensor
+from tensorlens.records.report import Diagnostic
 
 CODE = "custom-function-integer-gradient-truncated"
 

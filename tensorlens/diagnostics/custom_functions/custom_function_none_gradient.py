@@ -57,7 +57,8 @@ from tensorlens.diagnostics.shared.custom_function_runs import backward_runs, gr
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
 from tensorlens.diagnostics.shared.wording import finding, fix, named
 from tensorlens.records.callbacks import Run
-from tensorlens.records.model import Call, Diagnostic
+from tensorlens.records.model import Call
+from tensorlens.records.report import Diagnostic
 
 CODE = "custom-function-none-gradient"
 

@@ -59,7 +59,8 @@ from tensorlens.analysis.lineage import backward_reaches
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.proof import BEYOND_COPIES
 from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text
-from tensorlens.records.model import Backward, Call, Diagnostic, Write
+from tensorlens.records.model import Backward, Call, Write
+from tensorlens.records.report import Diagnostic
 
 CODE = "custom-function-unmarked-inplace"
 

@@ -61,8 +61,8 @@ from tensorlens.diagnostics.shared.custom_function_runs import backward_runs
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
 from tensorlens.diagnostics.shared.wording import finding, fix
 from tensorlens.records.callbacks import Run
-from tensorlens.records.model import Diagnostic
 from tensorlens.records.observations import Formula
+from tensorlens.records.report import Diagnostic
 
 CODE = "custom-function-wrong-backward"
 _SUMS = {

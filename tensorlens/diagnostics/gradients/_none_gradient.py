@@ -8,7 +8,8 @@ from tensorlens.analysis.missing_gradient import MissingGradient, missing_gradie
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.graph_cuts import cut_fixes, cut_reason
 from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text, severity_of, with_method
-from tensorlens.records.model import Diagnostic, Failure, Fix, Label
+from tensorlens.records.model import Failure
+from tensorlens.records.report import Diagnostic, Fix, Label
 
 
 def find_none_gradient(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:

@@ -33,7 +33,7 @@ from tensorlens.analysis.missing_gradient import GRAD_FN_READ, last_read_of_none
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.graph_cuts import cut_fixes, cut_labels, cut_reason
 from tensorlens.diagnostics.shared.wording import finding, fix, named, severity_of, with_method
-from tensorlens.records.model import Diagnostic
+from tensorlens.records.report import Diagnostic
 
 CODE = "grad-fn-is-none"
 

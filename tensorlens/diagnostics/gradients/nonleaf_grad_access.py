@@ -41,7 +41,8 @@ from tensorlens.analysis.naming.syntax import OPERATORS, plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.rejected import refusals, tell
 from tensorlens.diagnostics.shared.rejected_call import RejectedCall
-from tensorlens.records.model import Call, Diagnostic
+from tensorlens.records.model import Call
+from tensorlens.records.report import Diagnostic
 
 _CODE = "nonleaf-grad-access"
 _ROLES = ("observed_here", "nonleaf_made_here")

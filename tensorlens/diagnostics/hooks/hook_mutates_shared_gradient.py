@@ -49,7 +49,8 @@ from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
 from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text
 from tensorlens.records.callbacks import Run
-from tensorlens.records.model import Backward, Call, Diagnostic
+from tensorlens.records.model import Backward, Call
+from tensorlens.records.report import Diagnostic
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:

@@ -37,7 +37,8 @@ from tensorlens.diagnostics.shared.rejected import refusals
 from tensorlens.diagnostics.shared.rejected_call import RejectedCall
 from tensorlens.diagnostics.shared.roles.hooks import registered_and_running
 from tensorlens.diagnostics.shared.wording import finding, fix, named
-from tensorlens.records.model import Backward, Diagnostic, Label
+from tensorlens.records.model import Backward
+from tensorlens.records.report import Diagnostic, Label
 
 CODE = "module-backward-hook-no-input-grad"
 

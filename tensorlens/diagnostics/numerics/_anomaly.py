@@ -9,7 +9,8 @@ from tensorlens.analysis.lineage import leaf_above
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.rejected import refusals
 from tensorlens.diagnostics.shared.wording import finding, fix, named, node_text
-from tensorlens.records.model import Call, Diagnostic, Failure, Label
+from tensorlens.records.model import Call, Failure
+from tensorlens.records.report import Diagnostic, Label
 
 
 def find_announced(facts: TraceIndex, code: str, why: str, help_: str) -> Iterator[Diagnostic]:

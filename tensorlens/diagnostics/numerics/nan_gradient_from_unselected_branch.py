@@ -34,7 +34,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.numerics._nonfinite import find_singular
-from tensorlens.records.model import Diagnostic
+from tensorlens.records.report import Diagnostic
 
 CODE = "nan-gradient-from-unselected-branch"
 

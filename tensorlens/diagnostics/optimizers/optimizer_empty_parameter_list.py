@@ -41,7 +41,8 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text, severity_of
-from tensorlens.records.model import Diagnostic, Failure, Fix, Label
+from tensorlens.records.model import Failure
+from tensorlens.records.report import Diagnostic, Fix, Label
 
 CODE = "optimizer-empty-parameter-list"
 

@@ -42,8 +42,8 @@ from tensorlens.analysis.training.replaced_parameters import ReplacedParameter, 
 from tensorlens.analysis.training.timeline import Training, training_of
 from tensorlens.diagnostics.shared.optimizers import optimizer_label, optimizer_name, several
 from tensorlens.diagnostics.shared.wording import finding, fix
-from tensorlens.records.model import Diagnostic
 from tensorlens.records.observations import Step
+from tensorlens.records.report import Diagnostic
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:

@@ -41,7 +41,8 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import Training, training_of
 from tensorlens.diagnostics.shared.optimizers import made_name
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text
-from tensorlens.records.model import Backward, Call, Diagnostic
+from tensorlens.records.model import Backward, Call
+from tensorlens.records.report import Diagnostic
 
 CODE = "optimizer-step-not-called"
 FEWEST = 3  # backward passes: fewer may be there to look at the gradients

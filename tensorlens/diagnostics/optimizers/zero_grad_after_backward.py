@@ -41,8 +41,8 @@ from tensorlens.analysis.training.cleared_gradients import ClearedGradients, cle
 from tensorlens.analysis.training.timeline import Moment, Training, cleared_at, training_of
 from tensorlens.diagnostics.shared.optimizers import optimizer_name, several
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text
-from tensorlens.records.model import Diagnostic
 from tensorlens.records.observations import Step
+from tensorlens.records.report import Diagnostic
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:

@@ -41,8 +41,9 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of, saving_call
 from tensorlens.diagnostics.shared.wording import count_text, finding, fix, named, op_text
-from tensorlens.records.model import Backward, Call, Diagnostic, Label
+from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import Stale
+from tensorlens.records.report import Diagnostic, Label
 
 CODE = "saved-tensor-hooks-disable-version-check"
 MODES = ("saved_tensors_hooks", "save_on_cpu")

@@ -38,7 +38,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.contexts import open_region
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text, severity_of
-from tensorlens.records.model import Diagnostic
+from tensorlens.records.report import Diagnostic
 
 CODE = "saved-tensor-hooks-disabled"
 FORBIDDING = (

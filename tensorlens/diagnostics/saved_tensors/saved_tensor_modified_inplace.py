@@ -46,7 +46,8 @@ from tensorlens.analysis.saved_tensors import (
 )
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.wording import count_text, finding, fix, named, op_text, severity_of, source_text
-from tensorlens.records.model import Backward, Call, Diagnostic, Failure, Fix, Label
+from tensorlens.records.model import Backward, Call, Failure
+from tensorlens.records.report import Diagnostic, Fix, Label
 
 _OTHERS = 3
 _ONLY_IN_PLACE = (

@@ -38,7 +38,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.silent_saved_tensor import find_overwritten
-from tensorlens.records.model import Diagnostic
+from tensorlens.records.report import Diagnostic
 
 CODE = "unversioned-write-to-saved-tensor"
 

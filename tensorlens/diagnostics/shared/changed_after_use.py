@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from tensorlens.analysis.changed_after_use import ChangedAfterUse, StateChange, changed_after_use
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text, severity_of
-from tensorlens.records.model import Diagnostic, Failure, Label
+from tensorlens.records.model import Failure
+from tensorlens.records.report import Diagnostic, Label
 
 Words = tuple[str, str, str]  # title, why, what the change did
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from tensorlens.analysis.lineage import Cut, is_update_by_hand, leaf_origin
 from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.diagnostics.shared.wording import fix, named, op_text
-from tensorlens.records.model import Fix, GradMode, Label
+from tensorlens.records.model import GradMode
+from tensorlens.records.report import Fix, Label
 
 _INTEGERS = ("int", "uint", "bool")
 

@@ -8,8 +8,9 @@ from tensorlens.analysis.naming.assignments import assigned_to
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.diagnostics.shared.wording import named
-from tensorlens.records.model import Call, Label
+from tensorlens.records.model import Call
 from tensorlens.records.observations import Step
+from tensorlens.records.report import Label
 
 
 def several(facts: TraceIndex, numbers: Sequence[int], at: int | None = None) -> str:

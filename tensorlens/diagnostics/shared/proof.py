@@ -9,8 +9,9 @@ from math import isfinite
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.wording import named
-from tensorlens.records.model import Backward, Diagnostic
+from tensorlens.records.model import Backward
 from tensorlens.records.reference import Difference
+from tensorlens.records.report import Diagnostic
 
 BEYOND_COPIES = (
     "unproven: `--reference` keeps copies of what autograd saves, and those don't tell what a change that was never "

@@ -26,7 +26,8 @@ from tensorlens.diagnostics.shared.roles import (
 from tensorlens.diagnostics.shared.roles.tensors import needed
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text, severity_of
 from tensorlens.records.error_messages import classify
-from tensorlens.records.model import Backward, Diagnostic, Failure, Label, Notice
+from tensorlens.records.model import Backward, Failure, Notice
+from tensorlens.records.report import Diagnostic, Label
 
 
 def _returned(refusal: RejectedCall) -> LabelledSite | None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.wording import named
 from tensorlens.records.failure_context import Value
-from tensorlens.records.model import Access, Failure, Severity
+from tensorlens.records.model import Access, Failure
+from tensorlens.records.report import Severity
 
 
 @dataclass(frozen=True, slots=True)

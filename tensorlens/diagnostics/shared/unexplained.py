@@ -9,7 +9,8 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.rejected import labels_of, of_failure
 from tensorlens.diagnostics.shared.wording import finding, named, op_text
 from tensorlens.records.error_messages import entry
-from tensorlens.records.model import Diagnostic, Failure, Label
+from tensorlens.records.model import Failure
+from tensorlens.records.report import Diagnostic, Label
 
 MAX_TENSORS = 4
 WORDS = {

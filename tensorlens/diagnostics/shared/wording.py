@@ -11,7 +11,8 @@ from collections.abc import Iterable
 
 from tensorlens.analysis.run_numbers import run_number
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.records.model import Backward, Call, Diagnostic, Edit, Failure, Fix, Label, Severity
+from tensorlens.records.model import Backward, Call, Failure
+from tensorlens.records.report import Diagnostic, Edit, Fix, Label, Severity
 from tensorlens.records.source import one_line, text_of
 
 _OPERATORS = {

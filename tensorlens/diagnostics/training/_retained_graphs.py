@@ -10,7 +10,8 @@ from tensorlens.analysis.naming.assignments import container_store, only_store_i
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.retained_graphs import MIN_STEPS, RetainedGraphs, retained_graphs
 from tensorlens.diagnostics.shared.wording import finding, fix, named, with_method
-from tensorlens.records.model import Call, Diagnostic, Label, Site
+from tensorlens.records.model import Call, Site
+from tensorlens.records.report import Diagnostic, Label
 
 MAX_CALLERS = 4
 

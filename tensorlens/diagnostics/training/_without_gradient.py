@@ -19,8 +19,8 @@ from tensorlens.diagnostics.custom_functions import custom_function_none_gradien
 from tensorlens.diagnostics.shared.graph_cuts import cut_fixes, cut_labels, cut_reason
 from tensorlens.diagnostics.shared.optimizers import born, optimizer_label, optimizer_name, several
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text
-from tensorlens.records.model import Diagnostic, Fix, Label
 from tensorlens.records.observations import Step
+from tensorlens.records.report import Diagnostic, Fix, Label
 
 Chosen = Callable[[Cut], bool]
 

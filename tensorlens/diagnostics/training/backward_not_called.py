@@ -41,8 +41,9 @@ from tensorlens.analysis.training.replaced_parameters import replaced_parameters
 from tensorlens.analysis.training.timeline import Training, training_of
 from tensorlens.diagnostics.shared.optimizers import optimizer_label, optimizer_name
 from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text, with_method
-from tensorlens.records.model import Backward, Call, Diagnostic, Label, Severity
+from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import Step, Uncalled
+from tensorlens.records.report import Diagnostic, Label, Severity
 
 CODE = "backward-not-called"
 

@@ -33,7 +33,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.training._without_gradient import find_cut_off, find_unused
-from tensorlens.records.model import Diagnostic
+from tensorlens.records.report import Diagnostic
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:

@@ -36,7 +36,8 @@ from tensorlens.analysis.lineage import backward_reaches
 from tensorlens.analysis.naming.names import shape_text
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.wording import finding, fix, named
-from tensorlens.records.model import Backward, Call, Diagnostic
+from tensorlens.records.model import Backward, Call
+from tensorlens.records.report import Diagnostic
 
 CODE = "data-swap-leaves-stale-gradient-shape"
 

@@ -38,7 +38,8 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import training_of
 from tensorlens.diagnostics.shared.graph_cuts import cut_fixes, cut_labels, cut_reason
 from tensorlens.diagnostics.shared.wording import finding, named, op_text
-from tensorlens.records.model import Backward, Call, Diagnostic
+from tensorlens.records.model import Backward, Call
+from tensorlens.records.report import Diagnostic
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:

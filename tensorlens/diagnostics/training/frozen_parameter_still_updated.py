@@ -42,8 +42,9 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import GRAD_SET, Moment, Training, cleared_at, training_of
 from tensorlens.diagnostics.shared.optimizers import optimizer_name, several
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text
-from tensorlens.records.model import Call, Diagnostic, Label
+from tensorlens.records.model import Call
 from tensorlens.records.observations import Step
+from tensorlens.records.report import Diagnostic, Label
 
 CODE = "frozen-parameter-still-updated"
 

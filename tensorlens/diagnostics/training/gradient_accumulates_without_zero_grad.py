@@ -43,8 +43,9 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import Moment, Training, training_of
 from tensorlens.diagnostics.shared.optimizers import optimizer_name, several
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text
-from tensorlens.records.model import Backward, Call, Diagnostic, Label, Severity
+from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import Step
+from tensorlens.records.report import Diagnostic, Label, Severity
 
 CODE = "gradient-accumulates-without-zero-grad"
 

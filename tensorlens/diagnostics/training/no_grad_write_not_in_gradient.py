@@ -41,7 +41,8 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import DATA_SET
 from tensorlens.diagnostics.shared.proof import BEYOND_COPIES
 from tensorlens.diagnostics.shared.wording import count_text, finding, fix, named, op_text, source_text
-from tensorlens.records.model import Backward, Call, Diagnostic, Label
+from tensorlens.records.model import Backward, Call
+from tensorlens.records.report import Diagnostic, Label
 
 CODE = "no-grad-write-not-in-gradient"
 ENOUGH = 4  # changes by one line that are looked at

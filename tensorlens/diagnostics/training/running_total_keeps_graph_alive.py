@@ -43,7 +43,8 @@ from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.diagnostics.shared.wording import finding, fix, named, with_method
 from tensorlens.diagnostics.training._retained_graphs import find_kept
-from tensorlens.records.model import Call, Diagnostic, Label
+from tensorlens.records.model import Call
+from tensorlens.records.report import Diagnostic, Label
 
 CODE = "running-total-keeps-graph-alive"
 FEWEST = 3  # rounds that hang on one another

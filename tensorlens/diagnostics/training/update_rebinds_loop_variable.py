@@ -43,7 +43,8 @@ from tensorlens.analysis.training.parameters_without_gradient import changed_sin
 from tensorlens.analysis.training.timeline import Training, training_of
 from tensorlens.diagnostics.shared.optimizers import born, several
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text
-from tensorlens.records.model import Call, Diagnostic
+from tensorlens.records.model import Call
+from tensorlens.records.report import Diagnostic
 
 MAX_CALLS = 50
 

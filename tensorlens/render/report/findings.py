@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 
 from tensorlens.analysis.naming.names import Names, shape_text
-from tensorlens.records.model import Diagnostic, Edit, Failure, Fix, Label, Trace
+from tensorlens.records.model import Failure, Trace
+from tensorlens.records.report import Diagnostic, Edit, Fix, Label
 from tensorlens.records.source import lines_of, one_line, shown_path
 from tensorlens.render.layout import Line, paragraph
 from tensorlens.render.report.headline import final_failure

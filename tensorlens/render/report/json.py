@@ -9,22 +9,9 @@ from typing import Any
 from tensorlens.analysis.naming.names import Names, names_of
 from tensorlens.analysis.states import last_states
 from tensorlens.records.claim import Claim
-from tensorlens.records.model import (
-    Backward,
-    Call,
-    Change,
-    Diagnostic,
-    Event,
-    Gap,
-    GradMode,
-    Notice,
-    Region,
-    Report,
-    Span,
-    State,
-    Trace,
-)
+from tensorlens.records.model import Backward, Call, Change, Event, Gap, GradMode, Notice, Region, Span, State, Trace
 from tensorlens.records.reference import Reference
+from tensorlens.records.report import Diagnostic, Report
 from tensorlens.records.source import shown_path
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.report.headline import final_failure
