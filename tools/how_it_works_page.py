@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from typing import Any
 from unittest import mock
@@ -18,10 +22,10 @@ from tensorlens.journal.rows import CallTemplateRow, FailureRow, SiteRow
 from tensorlens.records.model import Call, Trace
 from tensorlens.runner.launch import run_script
 from tensorlens.runner.targets import Target
-from tools.course_page import printed
 
 FILE = DOCS / "how-it-works.md"
 PROGRAM = "docs/examples/overwritten_output.py"
+_MESSAGE = re.compile(r"one of the variables needed for [^'\"]*")
 MESSAGE = "one of the variables needed for gradient computation has been modified by an inplace operation"
 
 TEXT = """\
@@ -34,8 +38,9 @@ This page follows one failing program from a line of its source to the text on t
 
 {program}
 
-`exp()` computes its gradient from its own result, so autograd saves `y`. Line 5 then overwrites `y`. `backward()` raises
-"{message}" and names neither line.
+`exp()` computes its gradient from its own result, so autograd saves `y`. Line 5 then overwrites `y`. `backward()`
+raises "{message}" and names
+neither line.
 
 `tensorlens explain` starts a child process (`runner/launch.py`). The child runs the script as `__main__`
 (`tracer/entry/script.py`), inside a `TorchFunctionMode` and with a few functions of torch replaced
@@ -57,13 +62,14 @@ a run of numbers: the template, the id and the version of each input, then of th
 
 {template}
 
-If the script runs line 4 again, only the second line is written. Line 5 writes its first argument. Its numbers say
-that tensor 1, at version 0 before the call, has version 1 afterwards:
+If the script ran line 4 again, only the run of numbers would be written. Line 5 writes its first argument
+(`result=1`, where 0 is a new tensor). Its numbers say that tensor 1, at version 0 before the call, is the result, at
+version 1:
 
 {write}
 
-A thread packs the rows and appends them to a file, the journal, several times a second. If the script is killed, the
-last batch is lost at most.
+A thread packs the rows and appends them to a file, the journal, several times a second (`journal_writer.py`). If the
+script is killed, only the last batch is lost.
 
 ## 3. The failure
 
@@ -85,8 +91,9 @@ of line 5 is a `Call` again:
 ## 5. The finding
 
 `records/error_messages.py` matches PyTorch's message with the patterns of all pages and finds the code
-`{code}`. Its finder (`diagnostics/saved_tensors/saved_tensor_modified_inplace.py`) asks the analysis one question:
-where was this tensor saved, changed and needed? `analysis/saved_tensors.py` answers with facts of the trace only: the
+`{code}`. Its finder
+(`diagnostics/saved_tensors/saved_tensor_modified_inplace.py`) asks the analysis one question: where was this tensor
+saved, changed and needed? `analysis/saved_tensors.py` answers with facts of the trace only: the
 node's sequence number leads to the call that saved the tensor, and the write with the first version after the saved
 one is the change.
 
@@ -112,7 +119,7 @@ def document() -> str:
     (failure,) = trace.failures
     (diagnostic,) = diagnose(trace)
     by_line = {row.position[0]: row for row in rows if isinstance(row, SiteRow)}
-    first, second = (number for number, row in enumerate(rows) if isinstance(row, CallTemplateRow))[:2]
+    first, second, *_ = (number for number, row in enumerate(rows) if isinstance(row, CallTemplateRow))
     return TEXT.format(
         program=_fence((ROOT / PROGRAM).read_text(encoding="utf-8"), "python"),
         message=MESSAGE,
@@ -124,7 +131,7 @@ def document() -> str:
         code=diagnostic.code,
         query=_fence(_shown(saved_tensor_change(index, failure))),
         finding=_fence(_shown(diagnostic)),
-        screen=_fence(printed(f"tensorlens explain {PROGRAM}"), "console"),
+        screen=_fence(_printed(), "console"),
     )
 
 
@@ -132,12 +139,23 @@ def _run(rows: list[Any]) -> Trace:
     """Runs the program as the command does, and copies what the reader reads into `rows`."""
     read = Reader.read
 
-    def copying(reader: Reader, batch: Any) -> Any:
+    def copying(reader: Reader, batches: Iterable[Any]) -> Any:
+        return read(reader, map(copied, batches))
+
+    def copied(batch: list[Any]) -> list[Any]:
         rows.extend(typed(row) if isinstance(row, tuple) else row for row in batch)
-        return read(reader, batch)
+        return batch
 
     with mock.patch.object(Reader, "read", copying):
         return run_script(Target("file", PROGRAM))
+
+
+def _printed() -> str:
+    """What the command prints at 80 columns."""
+    environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
+    command = [sys.executable, "-m", "tensorlens", "explain", PROGRAM]
+    ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    return f"$ tensorlens explain {PROGRAM}\n{ended.stdout}"
 
 
 def _ints(rows: list[Any], template: int) -> str:
@@ -151,25 +169,26 @@ def _ints(rows: list[Any], template: int) -> str:
 
 
 def _shown(value: Any, indent: str = "") -> str:
-    """A record as Python text, one field a line where it is long."""
+    """A record as Python text, with a field or an item on each line if it is long."""
+    deeper = indent + "    "
     if is_dataclass(value):
-        parts = [(field.name, getattr(value, field.name)) for field in fields(value)]
+        texts = [f"{field.name}={_shown(getattr(value, field.name), deeper)}" for field in fields(value)]
+        name = type(value).__name__
     elif hasattr(value, "_asdict"):
-        parts = list(value._asdict().items())
+        texts = [f"{key}={_shown(item, deeper)}" for key, item in value._asdict().items()]
+        name = type(value).__name__
+    elif isinstance(value, tuple) and any(map(is_dataclass, value)):
+        name, texts = "", [_shown(item, deeper) for item in value]
     else:
         return repr(value)
-    name = type(value).__name__
-    deeper = indent + "    "
-    texts = [f"{key}={_shown(item, deeper)}" for key, item in parts]
-    short = f"{name}({', '.join(texts)})"
+    short = f"{name}({', '.join(texts)})" if name or len(texts) > 1 else f"({texts[0]},)"
     if len(short) + len(indent) <= 100 and "\n" not in short:
         return short
     return f"{name}(\n" + "".join(f"{deeper}{text},\n" for text in texts) + f"{indent})"
 
 
 def _fence(text: str, language: str = "") -> str:
-    for long, short in ((str(ROOT) + os.sep, ""), (MESSAGE, "one of the variables ...")):
-        text = text.replace(long, short)
+    text = _MESSAGE.sub("one of the variables ...", text).replace(str(ROOT) + os.sep, "").replace("+cpu", "")
     return f"```{language}\n{text.rstrip()}\n```"
 
 
