@@ -15,7 +15,7 @@ from tensorlens.journal import rows
 from tensorlens.journal.retention import CompactCall, Retention, is_call, tensors_of
 from tensorlens.journal.rows import NEW, NOTHING, SAME, WRITTEN, CallRow, CallTemplateRow, TensorRow, optional
 from tensorlens.records import model
-from tensorlens.records.invariants import REFERENCES
+from tensorlens.records.fields import references_of
 from tensorlens.records.model import Access, Mode, State, Write
 
 MODES: tuple[Mode, ...] = ("grad", "no_grad", "inference")
@@ -213,7 +213,7 @@ class TraceBuilder:
     def record(self, record: Any) -> Any:
         """Returns a record, and all records in it, with the ids of the trace."""
         tables = {"tensors": self._tensors, "storages": self._storages}
-        references = REFERENCES.get(type(record), {})
+        references = references_of(record.__class__)
         changed: dict[str, Any] = {}
         for name in _fields(record.__class__):
             value = getattr(record, name)
@@ -236,7 +236,7 @@ def _references(record: Any, kind: str) -> Iterable[int]:
             if is_dataclass(item) or type(item) in (tuple, list):
                 yield from _references(item, kind)
         return
-    references = REFERENCES.get(type(record), {})
+    references = references_of(record.__class__)
     for name in _fields(record.__class__):
         value = getattr(record, name)
         if references.get(name) == kind:
