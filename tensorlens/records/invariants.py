@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import is_dataclass
 from functools import cache
 from itertools import pairwise
@@ -20,16 +20,13 @@ def validate(trace: Trace) -> list[str]:
         if name not in ("failures", "overwrites"):  # whose records have no id
             problems += [f"{name[:-1]} {n} has id {record.id}" for n, record in enumerate(table) if record.id != n]
     sizes = {name: len(table) for name, table in tables.items()}
-    for record in _records(trace):
-        problems += _dangling_references(record, sizes)
-        problems += _too_small(record)
-    for site in trace.sites:
-        problems += _too_small(site.span)
+    problems += _wrong_numbers(_records(trace), sizes)
+    problems += _wrong_numbers((site.span for site in trace.sites), sizes)
     for before, event in pairwise(trace.events):
         if before.index >= event.index:
             problems.append(f"event {event.index} comes after event {before.index}")
     for event in trace.events:
-        problems += _check_event(event)
+        problems.extend(_check_event(event))
     return problems
 
 
@@ -46,13 +43,19 @@ def _tables(trace: Trace) -> dict[str, tuple[Any, ...]]:
     }
 
 
-def _dangling_references(record: Any, sizes: dict[str, int]) -> list[str]:
+def _wrong_numbers(records: Iterable[Any], sizes: dict[str, int]) -> list[str]:
+    """Returns the references to nothing, and the numbers below their bound."""
     problems = []
-    for name, table in references_of(record.__class__).items():
-        value = getattr(record, name)
-        for number in value if type(value) is tuple else (value,):
-            if number is not None and not 0 <= number < sizes[table]:
-                problems.append(f"{type(record).__name__}.{name} is unknown {table[:-1]} {number}")
+    for record in records:
+        kind = record.__class__
+        for name, table in references_of(kind).items():
+            value = getattr(record, name)
+            for number in value if type(value) is tuple else (value,):
+                if number is not None and not 0 <= number < sizes[table]:
+                    problems.append(f"{kind.__name__}.{name} is unknown {table[:-1]} {number}")
+        for name, bound in bounds_of(kind).items():
+            if getattr(record, name) < bound:
+                problems.append(f"{kind.__name__}.{name} is {getattr(record, name)}")
     return problems
 
 
@@ -78,15 +81,6 @@ def _fields_with_records(record: Any) -> tuple[str, ...]:
 
 def _names_record(hint: Any) -> bool:
     return is_dataclass(hint) or any(map(_names_record, get_args(hint)))
-
-
-def _too_small(record: Any) -> list[str]:
-    bounds = bounds_of(record.__class__).items()
-    return [
-        f"{type(record).__name__}.{name} is {getattr(record, name)}"
-        for name, bound in bounds
-        if getattr(record, name) < bound
-    ]
 
 
 def _check_event(event: Event) -> list[str]:
