@@ -48,15 +48,21 @@ def _wrong_numbers(records: Iterable[Any], sizes: dict[str, int]) -> list[str]:
     problems = []
     for record in records:
         kind = record.__class__
-        for name, table in references_of(kind).items():
+        references, bounds = _marks_of(kind)
+        for name, table in references:
             value = getattr(record, name)
             for number in value if type(value) is tuple else (value,):
                 if number is not None and not 0 <= number < sizes[table]:
                     problems.append(f"{kind.__name__}.{name} is unknown {table[:-1]} {number}")
-        for name, bound in bounds_of(kind).items():
+        for name, bound in bounds:
             if getattr(record, name) < bound:
                 problems.append(f"{kind.__name__}.{name} is {getattr(record, name)}")
     return problems
+
+
+@cache
+def _marks_of(record: type) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, int], ...]]:
+    return tuple(references_of(record).items()), tuple(bounds_of(record).items())
 
 
 def _records(trace: Trace) -> Iterator[Any]:
