@@ -13,7 +13,7 @@ import sys
 
 
 def _is_command() -> bool:
-    """Whether `python -m tensorlens` is importing this package, to run it."""
+    """Returns whether `python -m tensorlens` is importing this package, to run it."""
     words: list[str] = getattr(sys, "argv", [])
     if words[:1] != ["-m"]:
         return False
@@ -38,7 +38,7 @@ __all__ = ["Diagnostic", "Report", "Trace", "__version__", "load", "trace"]
 
 
 def __getattr__(name: str) -> Any:
-    """The records, imported when they are asked for: the commands that show none of them start sooner."""
+    """Imports the records on first use: commands that show none of them start sooner."""
     if name not in ("Diagnostic", "Report", "Trace"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from tensorlens.records import model, report
@@ -47,10 +47,11 @@ def __getattr__(name: str) -> Any:
 
 
 def trace() -> Session:
-    """Record every torch call of the current process while the `with` block, or the decorated function, runs.
+    """Records every torch call of the current process while the `with` block, or the decorated function, runs.
 
-    After the block, `lens.trace()` is the `Trace`, and `lens.report()` the `Report` with its diagnostics. An exception
-    goes on its way and stands in both. Blocks may be nested and repeated; afterwards torch is as it was.
+    After the block, `lens.trace()` is the `Trace`, and `lens.report()` the `Report` with its diagnostics. Both contain
+    an exception that leaves the block; it is raised as usual. Blocks may be nested and repeated; afterwards torch is
+    unchanged.
     """
     from tensorlens.session import Session
 
@@ -58,7 +59,7 @@ def trace() -> Session:
 
 
 def load(path: str | Path) -> Trace:
-    """Read a saved trace.
+    """Reads a saved trace.
 
     Raises:
         tensorlens.errors.TraceFileError: the file is not a trace, or is damaged.

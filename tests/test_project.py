@@ -1,4 +1,4 @@
-"""What the design asks of every module: its size, what it imports, and what the package says of itself."""
+"""Holds every module to the design: its size, its imports, its place in the documents."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ TORCH_FREE = [
 
 
 def code_lines(path: Path, tree: ast.Module) -> int:
-    """The lines of a module without the manual page at the head of a finding."""
+    """Counts the lines of a module without the page at the head of a finding."""
     lines = len(path.read_text(encoding="utf-8").splitlines())
     first = tree.body[0] if tree.body else None
     is_page = "diagnostics" in path.parts and isinstance(first, ast.Expr)
@@ -76,7 +76,7 @@ def test_every_module_says_what_it_is(path: Path) -> None:
 
 
 def loaded_by(*modules: str) -> set[str]:
-    """The top-level packages in memory after importing `modules` in a fresh interpreter."""
+    """Returns the top-level packages in memory after importing `modules` in a fresh interpreter."""
     code = f"import importlib, sys\nfor name in {modules!r}: importlib.import_module(name)\nprint(*sys.modules)"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     return {name.partition(".")[0] for name in ended.stdout.split()}

@@ -1,4 +1,4 @@
-"""Journals and saved traces that are well-formed and make no sense: told of in bounded time and memory."""
+"""Journals and saved traces that are well-formed and make no sense are handled in bounded time and memory."""
 
 from __future__ import annotations
 

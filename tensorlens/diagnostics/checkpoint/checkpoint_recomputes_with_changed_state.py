@@ -38,8 +38,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.contexts import changes, run_again_at
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.contexts import changes_between_runs, recomputing_checkpoint
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
 from tensorlens.diagnostics.shared.wording import finding, fix, named
@@ -61,7 +61,7 @@ class _Cause:
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     told: set[int] = set()
     for found in facts.trace.inspection.recomputed:
-        backward, checkpoint = backward_of(facts, found.index), run_again_at(facts, found.index)
+        backward, checkpoint = backward_of(facts, found.index), recomputing_checkpoint(facts, found.index)
         if backward is not None and not backward.failed and checkpoint is not None and checkpoint.site not in told:
             told.add(checkpoint.site)
             yield _tell(facts, found, checkpoint, backward)
@@ -90,7 +90,7 @@ def _tell(facts: TraceIndex, found: Recomputed, checkpoint: Region, backward: Ba
 
 
 def _values(facts: TraceIndex, checkpoint: Region, backward: Backward) -> Iterator[_Cause]:
-    for change in changes(facts, checkpoint, backward.index):
+    for change in changes_between_runs(facts, checkpoint, backward.index):
         text = f"`{change.name}` was {change.before} in the forward pass and is {change.after} in backward"
         yield _Cause(change.site, text)
 

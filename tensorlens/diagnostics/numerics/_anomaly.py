@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.contexts import failed_backward, region
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.contexts import failed_backward, open_region
 from tensorlens.analysis.lineage import leaf_above
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.rejected import refusals
 from tensorlens.diagnostics.shared.wording import finding, fix, named, node_text
 from tensorlens.records.model import Call, Failure
@@ -44,7 +44,7 @@ def failing_call(facts: TraceIndex, failure: Failure) -> Call | None:
 
 def mode_label(facts: TraceIndex, at: int) -> Label | None:
     """Where anomaly mode was entered."""
-    entered = region(facts, at, "detect_anomaly")
+    entered = open_region(facts, at, "detect_anomaly")
     return None if entered is None else facts.label("mode_entered_here", entered.site, "anomaly mode begins here")
 
 

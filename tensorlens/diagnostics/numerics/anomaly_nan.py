@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.numerics._anomaly import failing_call, mode_label, value_label
 from tensorlens.diagnostics.shared.wording import count_text, finding, fix, node_text, op_text, severity_of
 from tensorlens.records.model import Call, Failure

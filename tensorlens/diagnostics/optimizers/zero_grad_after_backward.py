@@ -36,8 +36,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
-from tensorlens.analysis.training.cleared_gradients import Dropped, dropped
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.cleared_gradients import ClearedGradients, cleared_gradients
 from tensorlens.analysis.training.timeline import Moment, Training, cleared_at, training_of
 from tensorlens.diagnostics.shared.optimizers import optimizer_name, several
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text
@@ -62,9 +62,9 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 def _partly(training: Training) -> Iterator[Diagnostic]:
     """Updates that used the last of several gradients, the others of the same line having been cleared."""
-    groups: dict[tuple[int | None, int | None], list[Dropped]] = {}
+    groups: dict[tuple[int | None, int | None], list[ClearedGradients]] = {}
     for leaf in training.moments:
-        found = dropped(training, leaf)
+        found = cleared_gradients(training, leaf)
         if found is not None and isinstance(found.used.event, Step):
             groups.setdefault((found.filled.event.site, found.cleared.event.site), []).append(found)
     for group in groups.values():
@@ -81,9 +81,9 @@ def _lost(training: Training, step: Step) -> list[tuple[int, Moment, Moment]]:
             return []
         if not training.facts.requires_grad(number, step.index - 1):
             continue  # frozen, its gradient is in nobody's way
-        filled = None if cleared is None else training.last(number, cleared.index, "fill")
+        filled = None if cleared is None else training.last_moment(number, cleared.index, "fill")
         if cleared is not None and filled is not None:
-            used = training.last(number, cleared.index, "update")
+            used = training.last_moment(number, cleared.index, "update")
             if used is None or used.index < filled.index:
                 found.append((number, filled, cleared))
     return found
@@ -112,7 +112,7 @@ def _tell(training: Training, step: Step, lost: list[tuple[int, Moment, Moment]]
     )
 
 
-def _tell_partly(training: Training, group: list[Dropped]) -> Diagnostic:
+def _tell_partly(training: Training, group: list[ClearedGradients]) -> Diagnostic:
     facts, first = training.facts, group[0]
     step = first.used.event
     assert isinstance(step, Step)

@@ -43,8 +43,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.contexts import failed_backward
-from tensorlens.analysis.facts import TraceIndex
-from tensorlens.analysis.lineage import Reached, leaves_above, reached_by, reaches
+from tensorlens.analysis.lineage import ReachedCalls, backward_reaches, calls_reached_by, leaves_above
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.wording import finding, fix, named, ordinal, severity_of, source_text
 from tensorlens.records.model import Backward, Call, Failure, SavedTensor
 from tensorlens.records.report import Diagnostic, Fix
@@ -126,7 +126,7 @@ def _freed(failure: Failure) -> dict[int, SavedTensor]:
 def _culprit(facts: TraceIndex, failure: Failure, failed: Backward) -> _Culprit:
     """The freed node that the failed pass met first. It freed nodes itself before it failed: the one sought is the
     first that an earlier pass went through, if of those before it is known that none did."""
-    passes = [reached_by(facts, backward) for backward in facts.backwards if backward.index < failure.index]
+    passes = [calls_reached_by(facts, backward) for backward in facts.backwards if backward.index < failure.index]
     freed = _freed(failure)
     certain = True
     for saved in freed.values():
@@ -149,7 +149,7 @@ def _recorded(facts: TraceIndex, failure: Failure, saved: SavedTensor) -> Call |
     return None if any(name not in (None, saved.node) for name in names) else built
 
 
-def _frees(facts: TraceIndex, reached: Reached, built: Call, saved: SavedTensor | None = None) -> bool:
+def _frees(facts: TraceIndex, reached: ReachedCalls, built: Call, saved: SavedTensor | None = None) -> bool:
     """Whether a pass went through the nodes of a call, and did not keep them. One that failed came as far as to the
     node that it stopped at."""
     backward = reached.backward
@@ -162,9 +162,9 @@ def _frees(facts: TraceIndex, reached: Reached, built: Call, saved: SavedTensor 
     return stop is not None and saved is not None and saved.sequence > stop
 
 
-def _shared_part(facts: TraceIndex, failed: Backward, passes: list[Reached]) -> _Culprit:
+def _shared_part(facts: TraceIndex, failed: Backward, passes: list[ReachedCalls]) -> _Culprit:
     """Where the graph does not show the node: the last call that the failed pass and an earlier one went through."""
-    needed = reached_by(facts, failed)
+    needed = calls_reached_by(facts, failed)
     for call in reversed(facts.calls):
         if call.index in needed.calls and call.nodes[1] > call.nodes[0]:
             by = next((reached.backward for reached in passes if _frees(facts, reached, call)), None)
@@ -230,11 +230,11 @@ def _entry(facts: TraceIndex, built: Call, by: Backward) -> Call | None:
     """The first call through which a pass came to what `built` made."""
     made = {access.tensor for access in built.outputs}
     users = (c for c in facts.calls if built.index < c.index < by.index and made & {a.tensor for a in c.inputs})
-    return next((call for call in users if reaches(facts, by, call)), None)
+    return next((call for call in users if backward_reaches(facts, by, call)), None)
 
 
 def _roots_known_before(facts: TraceIndex, failure: Failure, by: Backward) -> bool:
     """Whether what the failed pass started from was there already when the graph was freed."""
     failed = failed_backward(facts, failure)
-    makers = [] if failed is None else [facts.maker(root.tensor) for root in failed.roots]
+    makers = [] if failed is None else [facts.creator(root.tensor) for root in failed.roots]
     return bool(makers) and all(maker is not None and maker.index < by.index for maker in makers)

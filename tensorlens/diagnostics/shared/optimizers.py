@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.naming.assignments import assigned_to
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.diagnostics.shared.wording import named
 from tensorlens.records.model import Call
@@ -23,7 +23,7 @@ def several(facts: TraceIndex, numbers: Sequence[int], at: int | None = None) ->
 
 def optimizer_name(training: Training, step: Step) -> str:
     """What the script calls an optimizer, else its class."""
-    made = training.made(step)
+    made = training.optimizer_call(step)
     return step.op.removesuffix(".step") if made is None else made_name(training.facts, made)
 
 
@@ -36,7 +36,7 @@ def made_name(facts: TraceIndex, made: Call) -> str:
 
 def optimizer_label(training: Training, step: Step) -> Label | None:
     """The line that made the optimizer."""
-    made = training.made(step)
+    made = training.optimizer_call(step)
     if made is None:
         return None
     count = len({access.tensor for access in made.inputs})

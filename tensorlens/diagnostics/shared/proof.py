@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from math import isfinite
 
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.wording import named
 from tensorlens.records.model import Backward
 from tensorlens.records.reference import Difference

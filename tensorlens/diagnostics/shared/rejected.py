@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tensorlens.analysis.contexts import run_again_at
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.contexts import recomputing_checkpoint
 from tensorlens.analysis.lineage import find_cut
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.graph_cuts import cut_labels
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
 from tensorlens.diagnostics.shared.roles import (
@@ -97,7 +97,7 @@ def labels_of(refusal: RejectedCall, roles: tuple[str, ...]) -> tuple[list[Label
         found = ROLES[role](refusal) if role in ROLES else None
         if found is not None:
             labels.append(facts.label(role.partition(":")[0], found.site, found.text))
-            if role == "rejected_here" and run_again_at(facts, refusal.index) is not None:
+            if role == "rejected_here" and recomputing_checkpoint(facts, refusal.index) is not None:
                 again = needed(refusal)
                 labels.append(None if again is None else facts.label("needed_here", again.site, again.text))
             if role == "modified_here" and found.site != refusal.site:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.naming.names import shape_text
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.rejected import labels_of, of_failure
 from tensorlens.diagnostics.shared.wording import finding, named, op_text
 from tensorlens.records.error_messages import entry
@@ -68,7 +68,7 @@ def inputs_of(facts: TraceIndex, failure: Failure) -> list[Label | None]:
     labels: list[Label | None] = []
     for access in failure.inputs[:MAX_TENSORS]:
         tensor = facts.tensor(access.tensor)
-        use = facts.maker(access.tensor)
+        use = facts.creator(access.tensor)
         if use is None or use.site == failure.site:
             continue
         state = facts.state(access.tensor, failure.index)

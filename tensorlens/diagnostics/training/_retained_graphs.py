@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.facts import TraceIndex
-from tensorlens.analysis.naming.assignments import kept_at, put_into
-from tensorlens.analysis.training.retained_graphs import FEWEST, Kept, kept
+from tensorlens.analysis.naming.assignments import container_store, only_store_into
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.retained_graphs import MIN_STEPS, RetainedGraphs, retained_graphs
 from tensorlens.diagnostics.shared.wording import finding, fix, named, with_method
 from tensorlens.records.model import Call, Site
 from tensorlens.records.report import Diagnostic, Label
@@ -25,7 +25,7 @@ class _Holder:
 
 
 def find_kept(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
-    for group in kept(facts):
+    for group in retained_graphs(facts):
         holder = _holder(facts, group)
         if holder is not None:
             yield _tell_held(facts, code, group, holder)
@@ -33,7 +33,7 @@ def find_kept(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
             yield _tell(facts, code, group)
 
 
-def _tell(facts: TraceIndex, code: str, group: Kept) -> Diagnostic:
+def _tell(facts: TraceIndex, code: str, group: RetainedGraphs) -> Diagnostic:
     call = group.calls[-1]
     name = named(facts, call.outputs[0].tensor, call.index)
     return finding(
@@ -47,7 +47,7 @@ def _tell(facts: TraceIndex, code: str, group: Kept) -> Diagnostic:
     )
 
 
-def _tell_held(facts: TraceIndex, code: str, group: Kept, holder: _Holder) -> Diagnostic:
+def _tell_held(facts: TraceIndex, code: str, group: RetainedGraphs, holder: _Holder) -> Diagnostic:
     call = holder.calls[-1]
     name = named(facts, call.outputs[0].tensor)
     return finding(
@@ -64,7 +64,7 @@ def _tell_held(facts: TraceIndex, code: str, group: Kept, holder: _Holder) -> Di
     )
 
 
-def _why(group: Kept) -> str:
+def _why(group: RetainedGraphs) -> str:
     what = "the backward pass that needed it is over" if group.passed else "no backward pass goes through it"
     return (
         f"a tensor keeps the graph that it was computed in for as long as it lives, though {what}: "
@@ -72,12 +72,12 @@ def _why(group: Kept) -> str:
     )
 
 
-def _holder(facts: TraceIndex, group: Kept) -> _Holder | None:
+def _holder(facts: TraceIndex, group: RetainedGraphs) -> _Holder | None:
     """The container that most of it was found in at the end."""
-    names = [facts.names.given(call.outputs[0].tensor) or "" for call in group.calls]
+    names = [facts.names.script_name(call.outputs[0].tensor) or "" for call in group.calls]
     found = Counter(outer for name in names for outer in _containers(name))
     holder = max(found, key=lambda outer: (found[outer], len(outer)), default="")  # `log` and `log["loss"]`: the inner
-    if found[holder] < FEWEST or 2 * found[holder] < len(names):
+    if found[holder] < MIN_STEPS or 2 * found[holder] < len(names):
         return None
     inside = (call for call, name in zip(group.calls, names, strict=True) if holder in _containers(name))
     return _Holder(holder, tuple(inside))
@@ -92,7 +92,7 @@ def _put(facts: TraceIndex, made: int, holder: str) -> Label | None:
     """The line that puts it into its container, if there is one; else the line that made it."""
     text = f"each goes into `{holder}`, its graph with it"
     for site in _callers(facts, made):
-        span = put_into(facts.trace.sources.get(site.span.file, ""), site.span.file, holder)
+        span = only_store_into(facts.trace.sources.get(site.span.file, ""), site.span.file, holder)
         if span is not None:
             return Label("shared_here", span, text)
     return facts.label("shared_here", made, text)
@@ -101,7 +101,7 @@ def _put(facts: TraceIndex, made: int, holder: str) -> Label | None:
 def _kept(facts: TraceIndex, made: int, name: str) -> Label | None:
     """The line that puts it into a container: where it was made, or where a caller got it."""
     for site in _callers(facts, made):
-        span = kept_at(facts.trace.sources.get(site.span.file, ""), site.span, (*site.targets, name.strip("`")))
+        span = container_store(facts.trace.sources.get(site.span.file, ""), site.span, (*site.targets, name.strip("`")))
         if span is not None:
             return Label("shared_here", span, f"{name} is kept here, its graph with it")
     return facts.label("shared_here", made, f"{name} is kept, its graph with it")

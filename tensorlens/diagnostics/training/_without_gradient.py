@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import Cut
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.discarded_outputs import is_discarded
-from tensorlens.analysis.training.parameters_without_gradient import Starved, lost, starved, ways
+from tensorlens.analysis.training.parameters_without_gradient import (
+    PathEnd,
+    parameters_without_gradient,
+    path_ends,
+    unused_path_ends,
+)
 from tensorlens.analysis.training.replaced_parameters import replaced_parameters
 from tensorlens.analysis.training.timeline import DATA_SET, Training, training_of
 from tensorlens.diagnostics.custom_functions import custom_function_none_gradient
@@ -35,7 +40,7 @@ def find_cut_off(facts: TraceIndex, code: str, chosen: Chosen) -> Iterator[Diagn
     moved = {call.site for call in facts.calls if call.op == DATA_SET}
     beside = [way for way in found if way.number in training.had_gradient and way.cut.call.site not in sites | moved]
     partly = [way for way in beside if _is_partly(facts, way)]
-    groups: dict[tuple[int, int], list[Starved]] = {}
+    groups: dict[tuple[int, int], list[PathEnd]] = {}
     for way in (*whole, *partly):
         groups.setdefault((way.cut.call.site, way.backward.site), []).append(way)
     for group in groups.values():
@@ -75,15 +80,15 @@ def _stepped(training: Training) -> dict[int, Step]:
     """The parameters that an optimizer steps in vain, each with the last such step; those replaced have their own
     finding."""
     replaced = {found.old for found, _ in replaced_parameters(training)}
-    return {number: step for number, step in starved(training).items() if number not in replaced}
+    return {number: step for number, step in parameters_without_gradient(training).items() if number not in replaced}
 
 
-def _ways(training: Training, stepped: dict[int, Step]) -> list[Starved]:
-    followed = list(ways(training, set(stepped) if training.steps else _leaves(training)))
-    return followed + list(lost(training, set(stepped) - {way.number for way in followed}))
+def _ways(training: Training, stepped: dict[int, Step]) -> list[PathEnd]:
+    followed = list(path_ends(training, set(stepped) if training.steps else _leaves(training)))
+    return followed + list(unused_path_ends(training, set(stepped) - {way.number for way in followed}))
 
 
-def _is_partly(facts: TraceIndex, way: Starved) -> bool:
+def _is_partly(facts: TraceIndex, way: PathEnd) -> bool:
     """Whether a cut beside an open way may be a mistake: comparisons have no derivative."""
     made = [facts.tensor(access.tensor).dtype for access in way.cut.call.outputs]
     return way.kind == "cut" and any(dtype.startswith("float") for dtype in made)
@@ -95,7 +100,7 @@ def _leaves(training: Training) -> set[int]:
     return {state.tensor for state in states if state.requires_grad and state.is_leaf}
 
 
-def _tell(training: Training, code: str, group: list[Starved], step: Step | None) -> Diagnostic:
+def _tell(training: Training, code: str, group: list[PathEnd], step: Step | None) -> Diagnostic:
     facts, first = training.facts, group[0]
     name = several(facts, [found.number for found in group])
     loss = facts.names.quoted(first.backward.roots[0].tensor, first.backward.index)
@@ -120,11 +125,11 @@ def _tell(training: Training, code: str, group: list[Starved], step: Step | None
     )
 
 
-def _required(found: Starved) -> str:
+def _required(found: PathEnd) -> str:
     return "requires grad only later" if found.kind == "late" else "requires grad"
 
 
-def _end(facts: TraceIndex, found: Starved, name: str) -> Iterator[Label | None]:
+def _end(facts: TraceIndex, found: PathEnd, name: str) -> Iterator[Label | None]:
     """The line at which the way ends, and the switch behind it."""
     op = op_text(found.cut.call.op)
     if found.kind == "cut":
@@ -138,7 +143,7 @@ def _end(facts: TraceIndex, found: Starved, name: str) -> Iterator[Label | None]
         yield facts.label("graph_cut_here", found.cut.call.site, f"{op} is given {name} and gives it no gradient")
 
 
-def _why(facts: TraceIndex, found: Starved, loss: str) -> str:
+def _why(facts: TraceIndex, found: PathEnd, loss: str) -> str:
     if found.kind == "cut":
         return f"on its way to {loss}: {cut_reason(facts, found.cut)}"
     if found.kind == "late":
@@ -148,7 +153,7 @@ def _why(facts: TraceIndex, found: Starved, loss: str) -> str:
     return "the call is recorded, and its derivative does not lead to this input"
 
 
-def _fixes(facts: TraceIndex, found: Starved, name: str) -> Iterator[Fix]:
+def _fixes(facts: TraceIndex, found: PathEnd, name: str) -> Iterator[Fix]:
     if found.kind == "cut":
         yield from cut_fixes(facts, found.cut)
     elif found.kind == "late":

@@ -33,8 +33,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import Cut, find_cut
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import training_of
 from tensorlens.diagnostics.shared.graph_cuts import cut_fixes, cut_labels, cut_reason
 from tensorlens.diagnostics.shared.wording import finding, named, op_text
@@ -55,12 +55,12 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 def _cut(facts: TraceIndex, root: int, flagged: Call) -> Cut | None:
     """Where the history was lost: before the flag was set, which a tensor may have been made with."""
-    return find_cut(facts, root, flagged.index + (flagged is facts.maker(root)))
+    return find_cut(facts, root, flagged.index + (flagged is facts.creator(root)))
 
 
 def _flagged(facts: TraceIndex, root: int, before: int) -> Call | None:
     """The call that made a computed value require grad as a leaf, so that its history begins with itself."""
-    state, made = facts.state(root, before - 1), facts.maker(root)
+    state, made = facts.state(root, before - 1), facts.creator(root)
     if state is None or not (state.requires_grad and state.is_leaf) or made is None:
         return None
     switched = (c for c in reversed(facts.calls) if c.index < before and any(s.tensor == root for s in c.states))
@@ -70,7 +70,7 @@ def _flagged(facts: TraceIndex, root: int, before: int) -> Call | None:
 def _tell(facts: TraceIndex, backward: Backward, root: int, found: tuple[Call, Cut]) -> Diagnostic:
     flagged, cut = found
     name = named(facts, root, backward.index)
-    harmless = cut.left is not None and not training_of(facts).steps
+    harmless = cut.left_torch is not None and not training_of(facts).steps
     return finding(
         "detached-loss-made-to-require-grad",
         "note" if harmless else "warning",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tensorlens.analysis.contexts import recomputed, region
+from tensorlens.analysis.contexts import last_recomputed_checkpoint, open_region
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
 from tensorlens.diagnostics.shared.roles.inference import gradient_in_inference, made_in_inference
@@ -18,13 +18,13 @@ _OPS = ("Tensor.", "torch.", "nn.", "autograd.", "optim.", "ops.")
 
 def mode(refusal: RejectedCall) -> LabelledSite | None:
     """The mode under which the refused call ran, or under which one of its tensors was made."""
-    transform = region(refusal.facts, refusal.index, *_TRANSFORMS) or _left_by(refusal)
+    transform = open_region(refusal.facts, refusal.index, *_TRANSFORMS) or _left_by(refusal)
     if transform is not None:
         return LabelledSite(None, transform.site, f"`{transform.name}` begins here")
     switch = _switch(refusal)
     if switch is not None:
         return LabelledSite(None, switch.site, f"`{switch.cause}` begins here")
-    entered = region(refusal.facts, refusal.index)
+    entered = open_region(refusal.facts, refusal.index)
     return None if entered is None else LabelledSite(None, entered.site, f"`{entered.name}` begins here")
 
 
@@ -56,12 +56,12 @@ def _left_by(refusal: RejectedCall) -> Region | None:
 def called(refusal: RejectedCall) -> LabelledSite | None:
     """The call of a checkpoint, a custom Function, a transform or a library function that the failure went through."""
     facts = refusal.facts
-    checkpoint = None if refusal.failure is None else recomputed(facts, refusal.failure)
+    checkpoint = None if refusal.failure is None else last_recomputed_checkpoint(facts, refusal.failure)
     if checkpoint is not None:
         return LabelledSite(None, checkpoint.site, "the checkpoint is called here; backward runs its function again")
     if refusal.op.endswith(".apply"):
         return LabelledSite(None, refusal.site, f"{op_text(refusal.op)} is called here")
-    transform = region(facts, refusal.index, "func.") or _left_by(refusal)
+    transform = open_region(facts, refusal.index, "func.") or _left_by(refusal)
     if transform is not None:
         return LabelledSite(None, transform.site, f"`{transform.name}` is called here")
     above = [call for access in refusal.inputs for _, call in ancestry(facts, access.tensor, refusal.index)]

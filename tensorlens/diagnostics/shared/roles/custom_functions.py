@@ -6,16 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tensorlens.analysis.contexts import recomputed
+from tensorlens.analysis.contexts import last_recomputed_checkpoint
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.user_callbacks import (
-    Callback,
-    call_of,
+    CallbackRun,
+    call_running,
     class_at,
+    custom_operator,
+    last_run_that_returned,
     method_at,
-    operator_of,
     registrations,
-    responsible,
     runs_before,
 )
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
@@ -46,7 +46,7 @@ def made_view(refusal: RejectedCall) -> LabelledSite | None:
 
 
 def returned_by_operator(refusal: RejectedCall) -> LabelledSite | None:
-    return only_return(operator_of(refusal.facts, refusal.op), "hands back its result here")
+    return only_return(custom_operator(refusal.facts, refusal.op), "hands back its result here")
 
 
 def refused_forward(refusal: RejectedCall) -> LabelledSite | None:
@@ -79,9 +79,9 @@ def instantiated(refusal: RejectedCall) -> LabelledSite | None:
 
 def defined_forward(refusal: RejectedCall) -> LabelledSite | None:
     """The `forward`, or the operator, whose backward ran last."""
-    found = responsible(refusal.facts, refusal.index)
+    found = last_run_that_returned(refusal.facts, refusal.index)
     if found is not None and found.registration.kind.startswith("backward of "):
-        return defined_at(operator_of(refusal.facts, found.registration.kind.removeprefix("backward of ")))
+        return defined_at(custom_operator(refusal.facts, found.registration.kind.removeprefix("backward of ")))
     site, op = _apply(refusal)
     return defined_at(method_at(refusal.facts, "forward", site, op))
 
@@ -89,17 +89,17 @@ def defined_forward(refusal: RejectedCall) -> LabelledSite | None:
 def defined_operator(refusal: RejectedCall) -> LabelledSite | None:
     """The implementation of the custom operator that the graph went through."""
     for call in _calls_above(refusal):
-        function = operator_of(refusal.facts, call.op)
+        function = custom_operator(refusal.facts, call.op)
         if function is not None:
             return defined_at(function)
     return None
 
 
 def called_operator(refusal: RejectedCall) -> LabelledSite | None:
-    if operator_of(refusal.facts, refusal.op) is not None:
+    if custom_operator(refusal.facts, refusal.op) is not None:
         return LabelledSite(None, refusal.site, f"{op_text(refusal.op)} is called here")
     for call in _calls_above(refusal):
-        if operator_of(refusal.facts, call.op) is not None:
+        if custom_operator(refusal.facts, call.op) is not None:
             return LabelledSite(None, call.site, f"{op_text(call.op)} is called here")
     return None
 
@@ -135,25 +135,25 @@ def marked_once(refusal: RejectedCall) -> LabelledSite | None:
 
 def graph_of_once(refusal: RejectedCall) -> LabelledSite | None:
     found = _once(refusal)
-    call = None if found is None else call_of(refusal.facts, found[0], refusal.index)
+    call = None if found is None else call_running(refusal.facts, found[0], refusal.index)
     return None if call is None else LabelledSite(None, call.site, f"{op_text(call.op)} is part of the graph")
 
 
-def _once(refusal: RejectedCall) -> tuple[Callback, Registration] | None:
+def _once(refusal: RejectedCall) -> tuple[CallbackRun, Registration] | None:
     marks = {function.id: mark for mark, function in registrations(refusal.facts, "once differentiable")}
     for run in reversed(refusal.facts.trace.callbacks.runs):
         known = refusal.facts.trace.callbacks.registrations[run.registration]
         if run.index <= refusal.index and known.function in marks:
             function = refusal.facts.trace.callbacks.functions[known.function]
-            return Callback(run, known, function), marks[known.function]
+            return CallbackRun(run, known, function), marks[known.function]
     return None
 
 
 def called(refusal: RejectedCall) -> LabelledSite | None:
     """The call of the custom function whose node ran last, else as for any refusal."""
     found = next(iter(runs_before(refusal.facts, refusal.index)), None)
-    again = refusal.failure is not None and recomputed(refusal.facts, refusal.failure) is not None
-    call = None if found is None or again else call_of(refusal.facts, found, refusal.index)
+    again = refusal.failure is not None and last_recomputed_checkpoint(refusal.facts, refusal.failure) is not None
+    call = None if found is None or again else call_running(refusal.facts, found, refusal.index)
     if call is None or refusal.op.endswith(".apply"):
         return contexts.called(refusal)
     return LabelledSite(None, call.site, f"{op_text(call.op)} is called here")
@@ -167,7 +167,7 @@ def _apply(refusal: RejectedCall) -> tuple[int | None, str]:
     event = facts.event(refusal.index)
     if getattr(event, "failed", False):
         found = next((c for c in runs_before(facts, refusal.index) if c.run.node is not None), None)
-        call = None if found is None else call_of(facts, found, refusal.index)
+        call = None if found is None else call_running(facts, found, refusal.index)
         if call is not None:
             return call.site, call.op.removesuffix(".apply")
     for call in _calls_above(refusal):

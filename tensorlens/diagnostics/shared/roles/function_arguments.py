@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tensorlens.analysis.user_callbacks import call_of, runs_before
+from tensorlens.analysis.user_callbacks import call_running, runs_before
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
 from tensorlens.diagnostics.shared.wording import op_text
 from tensorlens.records.callbacks import Function
@@ -53,7 +53,7 @@ def _backward_within(refusal: RejectedCall) -> Function | None:
     """The custom `backward` that ran last, if its Function was called below the refused line."""
     sites = refusal.facts.trace.sites
     for found in runs_before(refusal.facts, refusal.index):
-        call = call_of(refusal.facts, found, refusal.index)
+        call = call_running(refusal.facts, found, refusal.index)
         caller = None if call is None else sites[call.site].caller
         while caller is not None and caller != refusal.site:
             caller = sites[caller].caller

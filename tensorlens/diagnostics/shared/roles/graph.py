@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import ancestry, find_cut, leaf_above, leaves_above
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
 from tensorlens.diagnostics.shared.roles.tensors import graph, leaf, leaf_spot
 from tensorlens.diagnostics.shared.wording import node_text, op_text
@@ -100,7 +100,7 @@ def shared(refusal: RejectedCall) -> LabelledSite | None:
     an array."""
     facts = refusal.facts
     given = {access.tensor for access in refusal.inputs}
-    made = [(a.tensor, call) for a in refusal.inputs if (call := facts.maker(a.tensor)) is not None]
+    made = [(a.tensor, call) for a in refusal.inputs if (call := facts.creator(a.tensor)) is not None]
     pairs = [(number, call, source) for number, call in made for source in _aliases(facts, number, call)]
     for number, call, source in sorted(pairs, key=lambda pair: pair[2] not in given):
         return LabelledSite(number, call.site, f"{refusal.name(number)} shares memory with {refusal.name(source)}")

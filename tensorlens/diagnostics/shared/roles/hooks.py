@@ -6,15 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.user_callbacks import (
-    Callback,
-    given_text,
+    CallbackRun,
+    first_argument_text,
+    last_run_that_returned,
     registrations,
-    responsible,
+    returned_text,
     runs_after,
     runs_before,
-    value_text,
 )
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
 from tensorlens.diagnostics.shared.roles import tensors
@@ -26,10 +26,10 @@ BACKWARD_HOOKS = ("module backward", "old module backward")
 
 def returned(refusal: RejectedCall) -> LabelledSite | None:
     """The statement that handed back what was refused right afterwards."""
-    found = responsible(refusal.facts, refusal.index)
+    found = last_run_that_returned(refusal.facts, refusal.index)
     if found is None or found.returned is None:
         return None
-    text = f"`{found.function.name}` hands back {value_text(refusal.facts, found)}"
+    text = f"`{found.function.name}` hands back {returned_text(refusal.facts, found)}"
     return LabelledSite(None, found.returned, text)
 
 
@@ -46,7 +46,7 @@ def returned_by_module(refusal: RejectedCall) -> LabelledSite | None:
 
 def registered(refusal: RejectedCall) -> LabelledSite | None:
     """Where the hook was registered that ran last before the refusal."""
-    found = responsible(refusal.facts, refusal.index)
+    found = last_run_that_returned(refusal.facts, refusal.index)
     return None if found is None else _registered(found.registration, found.function)
 
 
@@ -83,7 +83,7 @@ def registered_and_running(refusal: RejectedCall) -> LabelledSite | None:
     return None if found is None else _registered(found.registration, found.function)
 
 
-def _running(refusal: RejectedCall) -> Callback | None:
+def _running(refusal: RejectedCall) -> CallbackRun | None:
     after = runs_after(refusal.facts, refusal.index)
     return next((c for c in after if c.registration.kind.startswith(BACKWARD_HOOKS)), None)
 
@@ -116,7 +116,7 @@ def _within(facts: TraceIndex, site: int | None, outer: set[int]) -> bool:
 
 def defined(refusal: RejectedCall) -> LabelledSite | None:
     """The definition of the function that autograd called last."""
-    found = responsible(refusal.facts, refusal.index)
+    found = last_run_that_returned(refusal.facts, refusal.index)
     return None if found is None else defined_at(found.function)
 
 
@@ -142,7 +142,7 @@ def defined_at(function: Function | None) -> LabelledSite | None:
 
 def written_by_hook(refusal: RejectedCall) -> LabelledSite | None:
     """The last change in place, within a hook, of what the hook was given."""
-    found = responsible(refusal.facts, refusal.index)
+    found = last_run_that_returned(refusal.facts, refusal.index)
     if found is None:
         return None
     counters = {refusal.facts.tensor(number).counter for number in found.run.given}
@@ -156,7 +156,7 @@ def written_by_hook(refusal: RejectedCall) -> LabelledSite | None:
 
 def calling(refusal: RejectedCall) -> LabelledSite | None:
     """The backward pass that called the function."""
-    found = responsible(refusal.facts, refusal.index)
+    found = last_run_that_returned(refusal.facts, refusal.index)
     name = "it" if found is None else f"`{found.function.name}`"
     return LabelledSite(
         None, refusal.site, f"{op_text(refusal.op)} runs {name}" if refusal.op else f"autograd runs {name}"
@@ -164,7 +164,7 @@ def calling(refusal: RejectedCall) -> LabelledSite | None:
 
 
 def saved_tensor_hooks(refusal: RejectedCall) -> LabelledSite | None:
-    found = responsible(refusal.facts, refusal.index)
+    found = last_run_that_returned(refusal.facts, refusal.index)
     return None if found is None else LabelledSite(None, found.registration.site, "the saved-tensor hooks begin here")
 
 
@@ -174,14 +174,14 @@ def saved(refusal: RejectedCall) -> LabelledSite | None:
 
 def words(refusal: RejectedCall) -> dict[str, str]:
     """Template fields: {function}, and what it was {given} and handed back ({handed})."""
-    found = responsible(refusal.facts, refusal.index)
+    found = last_run_that_returned(refusal.facts, refusal.index)
     if found is None:
         return {"function": "the function", "given": "a tensor", "handed": "something else"}
     facts = refusal.facts
     return {
         "function": f"`{found.function.name}`",
-        "given": given_text(facts, found),
-        "handed": value_text(facts, found),
+        "given": first_argument_text(facts, found),
+        "handed": returned_text(facts, found),
     }
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import leaves_above
-from tensorlens.analysis.missing_gradient import path_to
+from tensorlens.analysis.missing_gradient import cut_between
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
 from tensorlens.diagnostics.shared.roles.tensors import spot
 from tensorlens.diagnostics.shared.wording import op_text
@@ -115,7 +115,7 @@ def cut(refusal: RejectedCall) -> LabelledSite | None:
             continue
         for root in event.roots:
             for access in refusal.inputs:
-                found, _ = path_to(facts, root.tensor, access.tensor, event.index)
+                found, _ = cut_between(facts, root.tensor, access.tensor, event.index)
                 if found is not None:
                     text = f"{op_text(found.call.op)} cuts the way back to {refusal.name(access.tensor)}"
                     return LabelledSite(found.source, found.call.site, text)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tensorlens.analysis.contexts import backward_at, run_again_at
-from tensorlens.analysis.facts import TraceIndex
-from tensorlens.analysis.lineage import ancestry, born_as_leaf, leaf_above
+from tensorlens.analysis.contexts import failed_backward_at, recomputing_checkpoint
+from tensorlens.analysis.lineage import ancestry, leaf_above, leaf_origin
 from tensorlens.analysis.naming.names import shape_text
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite as Spot
 from tensorlens.diagnostics.shared.rejected_call import RejectedCall as Refusal
 from tensorlens.diagnostics.shared.roles.inference import gradient_in_inference, made_in_inference
@@ -33,9 +33,9 @@ def leaf(refusal: Refusal) -> Spot | None:
 
 def leaf_spot(refusal: Refusal, number: int) -> Spot:
     facts = refusal.facts
-    born = born_as_leaf(facts, number, refusal.index)
+    born = leaf_origin(facts, number, refusal.index)
     site = None if born is None else born.site
-    checkpoint, backward = run_again_at(facts, refusal.index), backward_at(facts, refusal.index)
+    checkpoint, backward = recomputing_checkpoint(facts, refusal.index), failed_backward_at(facts, refusal.index)
     if checkpoint is not None and backward is not None and site == backward.site:
         text = "this checkpoint hands its function a detached copy, a leaf, when it is run again"
         return Spot(number, checkpoint.site, text)
@@ -57,7 +57,7 @@ def view(refusal: Refusal) -> Spot | None:
     number = next(iter(views(refusal)), None)
     if number is None:
         return Spot(None, refusal.site, "a view is made here")
-    made = _handed_out(refusal.facts, number) or refusal.facts.maker(number)
+    made = _handed_out(refusal.facts, number) or refusal.facts.creator(number)
     text = f"{refusal.name(number)} is a view of {refusal.name(refusal.facts.tensor(number).base)}"
     return Spot(number, None if made is None else made.site, text)
 
@@ -69,10 +69,10 @@ def views(refusal: Refusal) -> list[int]:
     number = refusal.first(refusal.is_view)
     while number is not None and number not in chain:
         chain.append(number)
-        made = refusal.facts.maker(number)
+        made = refusal.facts.creator(number)
         sources = () if made is None else made.inputs
         number = next((a.tensor for a in sources if refusal.is_view(a.tensor)), None)
-    return sorted(chain, key=lambda n: (m := refusal.facts.maker(n)) is None or m.mode == "grad")
+    return sorted(chain, key=lambda n: (m := refusal.facts.creator(n)) is None or m.mode == "grad")
 
 
 def _handed_out(facts: TraceIndex, number: int) -> Call | None:
@@ -175,7 +175,11 @@ def spot(refusal: Refusal) -> Spot | None:
 
 
 def needed(refusal: Refusal) -> Spot | None:
-    backward = None if run_again_at(refusal.facts, refusal.index) is None else backward_at(refusal.facts, refusal.index)
+    backward = (
+        None
+        if recomputing_checkpoint(refusal.facts, refusal.index) is None
+        else failed_backward_at(refusal.facts, refusal.index)
+    )
     if backward is not None:
         return Spot(None, backward.site, "backward runs the checkpointed function again")
     return Spot(None, refusal.site, f"{op_text(refusal.op)} needs it here" if refusal.op else "needed here")
