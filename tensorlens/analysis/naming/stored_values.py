@@ -1,4 +1,4 @@
-"""Finds which tensor made by library code a line stored under which name.
+"""Matches the tensors that library code made with the names under which a line stores them.
 
 For `x, y = next(loader)` the recorded calls show which tensors were made and in which order, but not which of them
 were returned. The evidence for a name is: the local variables seen in the frame, the names that other lines of the
@@ -27,7 +27,8 @@ class LineResults:
     value: tuple[int, ...] = ()  # made by the last call
 
     def lists(self) -> tuple[tuple[str, list[int]], ...]:
-        """The tensors that no call of the run read, and all that it made: a name means a position in one of them."""
+        """The tensors that no call of the run read, and all that it made. A name is matched by its tensor's position in
+        one of these lists."""
         unread = [tensor for tensor in self.made if tensor not in self.used]
         return ("unread", unread), ("made", list(self.made))
 

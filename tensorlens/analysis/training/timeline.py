@@ -19,14 +19,11 @@ from tensorlens.records.observations import Step
 GRAD_SET = "Tensor.grad.__set__"
 DATA_SET = "Tensor.data.__set__"
 GRAD_READ = "Tensor.grad.__get__"
-_CHANGING = (
-    GRAD_SET,
-    DATA_SET,
-    "torch._fused_",
-)  # they change a leaf or its gradient, with or without a write
+_CHANGING = (GRAD_SET, DATA_SET, "torch._fused_")  # change a leaf or its gradient, with or without a write
 MAX_WALK = 12  # calls between a gradient and the update by hand that uses it
 
 Kind = Literal["fill", "clear", "touch", "update"]
+"""Backward filled the gradient; the script cleared it, or changed it otherwise; something changed the leaf."""
 
 
 @dataclass(frozen=True, slots=True)
