@@ -12,6 +12,7 @@ from functools import cached_property, lru_cache
 from typing import Literal
 
 from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.naming.storage_numbers import owners_of_gradients
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Backward, Call, Gap, Gradient
 from tensorlens.records.observations import Step
@@ -211,9 +212,7 @@ class Training:
     @cached_property
     def _gradient_of(self) -> dict[int, int]:
         """Maps tensors that were a `.grad` to the leaf."""
-        leaves: dict[int, int] = {}
-        for event in self.facts.backwards:
-            leaves.update({c.held: c.tensor for c in event.gradients if c.held is not None})
+        leaves = owners_of_gradients(self.facts.trace)
         for step in self.steps:
             pairs = zip(step.gradients, step.parameters, strict=True)
             leaves.update({gradient: number for gradient, number in pairs if gradient is not None})
