@@ -1,4 +1,4 @@
-"""Holds docstrings, comments and documents to plain words: no idiom of our own, and a verb at the start of a docstring."""
+"""Holds docstrings, comments and documents to plain words: no private idiom, and a verb at the start of a docstring."""
 
 from __future__ import annotations
 

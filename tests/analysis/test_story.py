@@ -14,7 +14,8 @@ from support.warm import Warm
 from tensorlens.analysis.naming.names import Names
 from tensorlens.analysis.story.story import Row, story
 from tensorlens.analysis.story.tensor_table import tensor_table
-from tensorlens.records.model import Call, Report, Trace
+from tensorlens.records.model import Call, Trace
+from tensorlens.records.report import Report
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.report.terminal import to_terminal
 
