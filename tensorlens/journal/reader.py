@@ -239,7 +239,7 @@ class Reader:
                 site=row.site,
                 op=row.op,
                 inputs=accesses(row.inputs),
-                saved=tuple(model.SavedTensor(*fields) for fields in row.saved),
+                saved=tuple(failure_context.SavedTensor(*fields) for fields in row.saved),
                 stack=row.stack,
                 caught=True,
             )

@@ -1,10 +1,11 @@
-"""Records the context of a failure: plain values, arguments, graph nodes, and earlier assignments to modules."""
+"""Records the context of a failure: plain values, arguments, the graph's nodes and saved tensors, assignments."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
-from tensorlens.records.fields import SiteId, TensorId
+from tensorlens.records.fields import SiteId, StorageId, TensorId
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,22 @@ class Node:
 
     name: str  # "CdistBackwardBackward0"
     sequence: int | None  # of the forward node that it differentiates, or its own; None: unknown
+
+
+@dataclass(frozen=True, slots=True)
+class SavedTensor:
+    """A tensor saved for backward by a node of a graph whose pass failed, read after the failure."""
+
+    node: str  # "SigmoidBackward0"
+    sequence: int
+    slot: str  # "result", "self", "saved_tensors[0]"; "output 0" of a node whose gradient was NaN
+    tensor: TensorId | None  # the live tensor object with the same storage and version counter, if any
+    storage: StorageId | None
+    shape: tuple[int, ...]
+    expected: int | None  # saved at this version; None: not reported
+    found: int | None  # its version at the check
+    problem: Literal["version", "freed", "nan", "other"] | None  # None: intact
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)

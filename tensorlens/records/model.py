@@ -12,7 +12,7 @@ from typing import Literal
 
 from tensorlens.records.callbacks import Callbacks
 from tensorlens.records.claim import Claim
-from tensorlens.records.failure_context import Argument, Assignment, Node, Value
+from tensorlens.records.failure_context import Argument, Assignment, Node, SavedTensor, Value
 from tensorlens.records.fields import FailureId, NonNegative, Positive, SiteId, StorageId, TensorId
 from tensorlens.records.observations import Inspection
 from tensorlens.records.reference import Reference
@@ -203,22 +203,6 @@ class Gap:
 
 
 Event = Call | Backward | GradMode | Notice | Gap | Region | Change
-
-
-@dataclass(frozen=True, slots=True)
-class SavedTensor:
-    """A tensor saved for backward by a node of a graph whose pass failed, read after the failure."""
-
-    node: str  # "SigmoidBackward0"
-    sequence: int
-    slot: str  # "result", "self", "saved_tensors[0]"; "output 0" of a node whose gradient was NaN
-    tensor: TensorId | None  # the live tensor object with the same storage and version counter, if any
-    storage: StorageId | None
-    shape: tuple[int, ...]
-    expected: int | None  # saved at this version; None: not reported
-    found: int | None  # its version at the check
-    problem: Literal["version", "freed", "nan", "other"] | None  # None: intact
-    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,10 @@ import torch
 
 import tensorlens
 from tensorlens.records import observations
+from tensorlens.records.failure_context import SavedTensor
 from tensorlens.records.fields import bounds_of, references_of
 from tensorlens.records.invariants import validate
-from tensorlens.records.model import Backward, Call, SavedTensor, Span, State, Total, Trace
+from tensorlens.records.model import Backward, Call, Span, State, Total, Trace
 
 NAMES = {
     "site": "sites", "sites": "sites", "caller": "sites", "stack": "sites", "opened": "sites",
