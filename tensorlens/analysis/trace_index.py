@@ -12,20 +12,8 @@ from functools import cached_property
 
 from tensorlens.analysis.naming.names import Names, names_of
 from tensorlens.analysis.states import StateHistory, states_of
-from tensorlens.records.model import (
-    Backward,
-    Call,
-    Event,
-    Failure,
-    GradMode,
-    Notice,
-    SavedTensor,
-    Span,
-    State,
-    Tensor,
-    Trace,
-    Write,
-)
+from tensorlens.records.failure_context import SavedTensor
+from tensorlens.records.model import Backward, Call, Event, Failure, GradMode, Notice, Span, State, Tensor, Trace, Write
 from tensorlens.records.report import Label
 
 OPS_LEAVING_TORCH = frozenset(
@@ -216,8 +204,7 @@ class TraceIndex:
         for access in (*by.inputs, *by.outputs):
             if access.tensor == saved.tensor and access.version == saved.expected:
                 return access.tensor
-        is_result = saved.slot.startswith(("result", "output"))
-        accesses = (*by.outputs, *by.inputs) if is_result else (*by.inputs, *by.outputs)
+        accesses = (*by.outputs, *by.inputs) if is_result_slot(saved.slot) else (*by.inputs, *by.outputs)
         near = [access for access in accesses if self.storage_of(access.tensor, by.index) == saved.storage]
         same_version = [access for access in near if access.version == saved.expected]
         same_shape = [access for access in same_version if self.tensor(access.tensor).shape == saved.shape]
@@ -238,6 +225,11 @@ class TraceIndex:
             elif event.mode != "grad" and event.cause != "enable_grad":
                 return event
         return None
+
+
+def is_result_slot(slot: str) -> bool:
+    """Returns whether a node keeps its own result in this slot."""
+    return slot.startswith(("result", "output"))
 
 
 def _writes_of(event: Event) -> tuple[Write, ...]:
