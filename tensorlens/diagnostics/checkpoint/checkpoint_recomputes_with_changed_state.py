@@ -1,37 +1,4 @@
-"""A checkpointed region was run again for backward after something that it reads had changed.
-
-The region is not kept but computed once more, with the globals, parameters and settings of that moment. If they have
-changed, the gradient belongs to another computation than the loss does. Only a difference in shapes or in the number of
-tensors is noticed.
-
-## Fails
-
-```python
-import torch
-from torch.utils.checkpoint import checkpoint
-
-factor = 2.0
-weight = torch.tensor([1.0, 2.0], requires_grad=True)
-result = checkpoint(lambda value: (value * factor).square(), weight, use_reentrant=False)  # called_here
-factor = 0.0  # state_changed_here
-result.sum().backward()  # needed_here
-print(weight.grad)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-from torch.utils.checkpoint import checkpoint
-
-factor = 2.0
-weight = torch.tensor([1.0, 2.0], requires_grad=True)
-result = checkpoint(lambda value, by: (value * by).square(), weight, factor, use_reentrant=False)
-factor = 0.0
-result.sum().backward()
-print(weight.grad)
-```
-"""
+"""Finds the cause of `checkpoint-recomputes-with-changed-state`."""
 
 from __future__ import annotations
 
@@ -63,10 +30,10 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         backward, checkpoint = backward_of(facts, found.index), run_again_at(facts, found.index)
         if backward is not None and not backward.failed and checkpoint is not None and checkpoint.site not in told:
             told.add(checkpoint.site)
-            yield _tell(facts, found, checkpoint, backward)
+            yield _report(facts, found, checkpoint, backward)
 
 
-def _tell(facts: TraceIndex, found: Recomputed, checkpoint: Region, backward: Backward) -> Diagnostic:
+def _report(facts: TraceIndex, found: Recomputed, checkpoint: Region, backward: Backward) -> Diagnostic:
     causes = [*_values(facts, checkpoint, backward), *_tensors(facts, checkpoint, found, backward)]
     if not causes and not found.random_kept:
         text = "the state of the random generators is not kept here: the second run draws other numbers"

@@ -1,58 +1,4 @@
-"""A custom function kept a tensor as an attribute of `ctx`, and the tensor was changed before backward.
-
-`ctx.save_for_backward` notes the version of what it keeps, and backward refuses if it has changed. An attribute is a
-plain reference: nobody checks it, and backward computes with whatever stands there by then.
-
-## Fails
-
-```python
-import torch
-
-
-class Square(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, value):
-        ctx.value = value  # saved_here
-        return value * value
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return 2 * ctx.value * gradient
-
-
-weight = torch.tensor([2.0, 3.0], requires_grad=True)
-hidden = weight * 1
-loss = Square.apply(hidden).sum()
-hidden.zero_()  # modified_here
-loss.backward()  # needed_here
-print(weight.grad)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-
-class Square(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, value):
-        ctx.save_for_backward(value)
-        return value * value
-
-    @staticmethod
-    def backward(ctx, gradient):
-        (value,) = ctx.saved_tensors
-        return 2 * value * gradient
-
-
-weight = torch.tensor([2.0, 3.0], requires_grad=True)
-hidden = weight * 1
-loss = Square.apply(hidden).sum()
-loss.backward()
-print(weight.grad)
-```
-"""
+"""Finds the cause of `ctx-attribute-bypasses-version-check`."""
 
 from __future__ import annotations
 
@@ -76,7 +22,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
             continue
         if _reads(facts, backward, stale) and (by.site, backward.site) not in told:
             told.add((by.site, backward.site))
-            yield _tell(facts, stale, backward, by)
+            yield _report(facts, stale, backward, by)
 
 
 def _reads(facts: TraceIndex, backward: Backward, stale: Stale) -> bool:
@@ -85,7 +31,7 @@ def _reads(facts: TraceIndex, backward: Backward, stale: Stale) -> bool:
     return any(access.tensor == stale.tensor for call in during for access in call.inputs)
 
 
-def _tell(facts: TraceIndex, stale: Stale, backward: Backward, by: Call) -> Diagnostic:
+def _report(facts: TraceIndex, stale: Stale, backward: Backward, by: Call) -> Diagnostic:
     name = tensor_name(facts, stale, by)
     then, now = stale.versions
     return finding(

@@ -1,52 +1,4 @@
-"""The `backward` of a custom function returned None for an input that requires grad.
-
-None says that there is no gradient, and PyTorch believes it: `.grad` of that parameter stays None and an optimizer
-leaves it alone.
-
-## Fails
-
-```python
-import torch
-
-
-class Shift(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, value, offset):
-        return value + offset
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return gradient, None  # returned_here
-
-
-weight = torch.ones(2, requires_grad=True)
-offset = torch.zeros(2, requires_grad=True)
-Shift.apply(weight, offset).sum().backward()  # needed_here
-print(offset.grad)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-
-class Shift(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, value, offset):
-        return value + offset
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return gradient, gradient
-
-
-weight = torch.ones(2, requires_grad=True)
-offset = torch.zeros(2, requires_grad=True)
-Shift.apply(weight, offset).sum().backward()
-print(offset.grad)
-```
-"""
+"""Finds the cause of `custom-function-none-gradient`."""
 
 from __future__ import annotations
 
@@ -70,7 +22,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         missing = _missing(facts, run, call)
         if missing and run.returned not in told:
             told.add(run.returned)
-            yield _tell(facts, run, call, missing)
+            yield _report(facts, run, call, missing)
 
 
 def _missing(facts: TraceIndex, run: Run, call: Call) -> list[int]:
@@ -87,7 +39,7 @@ def _missing(facts: TraceIndex, run: Run, call: Call) -> list[int]:
     return [number for number in leaves if gradient_of(facts, number, run.index) is None]
 
 
-def _tell(facts: TraceIndex, run: Run, call: Call, missing: list[int]) -> Diagnostic:
+def _report(facts: TraceIndex, run: Run, call: Call, missing: list[int]) -> Diagnostic:
     names = ", ".join(named(facts, number, call.index) for number in missing)
     one = len(missing) == 1
     function = call.op.removesuffix(".apply")

@@ -1,55 +1,4 @@
-"""A custom function changed its input in place and did not say so.
-
-Inside `forward` nothing is recorded. If an input is changed there without `mark_dirty`, the caller's tensor has new
-values and the history of the old ones, and its gradient is that of the old ones.
-
-## Fails
-
-```python
-import torch
-
-
-class Grow(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, value):
-        value.mul_(3)  # modified_here
-        return value.clone()
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return gradient * 3
-
-
-weight = torch.tensor([1.0, 2.0], requires_grad=True)
-hidden = weight * 1
-grown = Grow.apply(hidden)  # called_here
-hidden.sum().backward()  # needed_here
-print(hidden, weight.grad)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-
-class Grow(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, value):
-        return value * 3
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return gradient * 3
-
-
-weight = torch.tensor([1.0, 2.0], requires_grad=True)
-hidden = weight * 1
-grown = Grow.apply(hidden)
-grown.sum().backward()
-print(grown, weight.grad)
-```
-"""
+"""Finds the cause of `custom-function-unmarked-inplace`."""
 
 from __future__ import annotations
 
@@ -73,7 +22,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
             backward = _unnoticed(facts, call, write)
             if backward is not None and call.site not in told:
                 told.add(call.site)
-                yield _tell(facts, call, write, backward)
+                yield _report(facts, call, write, backward)
 
 
 def _unnoticed(facts: TraceIndex, call: Call, write: Write) -> Backward | None:
@@ -93,7 +42,7 @@ def _unnoticed(facts: TraceIndex, call: Call, write: Write) -> Backward | None:
     return None
 
 
-def _tell(facts: TraceIndex, call: Call, write: Write, backward: Backward) -> Diagnostic:
+def _report(facts: TraceIndex, call: Call, write: Write, backward: Backward) -> Diagnostic:
     name = named(facts, write.tensor, call.index)
     function = call.op.removesuffix(".apply")
     state = facts.state(write.tensor, call.index)

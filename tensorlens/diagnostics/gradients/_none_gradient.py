@@ -16,10 +16,10 @@ def find_none_gradient(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
     for failure in facts.failures(code):
         missing = missing_gradient(facts, failure)
         if missing is not None:
-            yield _tell(facts, code, failure, missing)
+            yield _report(facts, code, failure, missing)
 
 
-def _tell(facts: TraceIndex, code: str, failure: Failure, missing: Missing) -> Diagnostic:
+def _report(facts: TraceIndex, code: str, failure: Failure, missing: Missing) -> Diagnostic:
     name = named(facts, missing.tensor, missing.read.index)
     return finding(
         code,

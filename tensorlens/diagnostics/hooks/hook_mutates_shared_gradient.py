@@ -1,44 +1,4 @@
-"""A hook changed the gradient in place that it was given, and other parts of the graph got the changed one.
-
-Autograd does not copy a gradient for each of its receivers: the two inputs of a sum are given the same tensor. A hook
-that wants another gradient returns a new one.
-
-## Fails
-
-```python
-import torch
-
-first = torch.ones(2, requires_grad=True)
-second = torch.ones(2, requires_grad=True)
-
-
-def enlarge(gradient):
-    gradient.mul_(10)  # modified_here
-
-
-first.register_hook(enlarge)  # hook_registered_here
-(first + second).backward(torch.ones(2))  # needed_here
-print(second.grad)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-first = torch.ones(2, requires_grad=True)
-second = torch.ones(2, requires_grad=True)
-
-
-def enlarge(gradient):
-    return gradient * 10
-
-
-first.register_hook(enlarge)
-(first + second).backward(torch.ones(2))
-print(second.grad)
-```
-"""
+"""Finds the cause of `hook-mutates-shared-gradient`."""
 
 from __future__ import annotations
 
@@ -64,7 +24,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         write, others = _write(facts, run, backward), _spoiled(facts, run, backward)
         if write is not None and others:
             told.add(run.registration)
-            yield _tell(facts, run, backward, write, others)
+            yield _report(facts, run, backward, write, others)
 
 
 def _write(facts: TraceIndex, run: Run, backward: Backward) -> Call | None:
@@ -83,7 +43,7 @@ def _spoiled(facts: TraceIndex, run: Run, backward: Backward) -> list[int]:
     return [d.tensor for d in differences if d.backward == backward.index and d.tensor != target]
 
 
-def _tell(facts: TraceIndex, run: Run, backward: Backward, write: Call, others: list[int]) -> Diagnostic:
+def _report(facts: TraceIndex, run: Run, backward: Backward, write: Call, others: list[int]) -> Diagnostic:
     registration = facts.trace.callbacks.registrations[run.registration]
     name = facts.trace.callbacks.functions[registration.function].name
     target = "its tensor" if registration.target is None else named(facts, registration.target)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.contexts import failed_backward, region
 from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import leaf_above
-from tensorlens.diagnostics.shared.rejected import refusals
+from tensorlens.diagnostics.shared.rejected import rejected_calls
 from tensorlens.diagnostics.shared.wording import finding, fix, named, node_text
 from tensorlens.records.model import Call, Diagnostic, Failure, Label
 
@@ -15,8 +15,8 @@ from tensorlens.records.model import Call, Diagnostic, Failure, Label
 def find_announced(facts: TraceIndex, code: str, why: str, help_: str) -> Iterator[Diagnostic]:
     """Warnings of anomaly mode before an error in backward. Where the error ended the script it is told itself; these
     are for those that were caught."""
-    for refusal in refusals(facts, code):
-        failure = next((f for f in facts.trace.failures if f.index >= refusal.index and f.op), None)
+    for rejected in rejected_calls(facts, code):
+        failure = next((f for f in facts.trace.failures if f.index >= rejected.index and f.op), None)
         if failure is None or not failure.caught:
             continue
         call = failing_call(facts, failure)

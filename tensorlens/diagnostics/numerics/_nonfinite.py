@@ -25,7 +25,7 @@ def find_singular(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
             continue
         told.add(call.site)
         if (UNSELECTED if _is_unselected(node) else BOUNDARY) == code:
-            yield _tell(facts, code, node, call, backward)
+            yield _report(facts, code, node, call, backward)
 
 
 def _is_unselected(node: Singular) -> bool:
@@ -33,7 +33,7 @@ def _is_unselected(node: Singular) -> bool:
     return bool(node.selected) and "nan" in node.gradient
 
 
-def _tell(facts: TraceIndex, code: str, node: Singular, call: Call, backward: Backward) -> Diagnostic:
+def _report(facts: TraceIndex, code: str, node: Singular, call: Call, backward: Backward) -> Diagnostic:
     value, made = _value(facts, call)
     name = "its input" if value is None else named(facts, value, call.index)
     leaf = named(facts, node.leaf, backward.index)

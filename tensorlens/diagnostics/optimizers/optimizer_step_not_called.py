@@ -1,37 +1,4 @@
-"""Backward passes computed gradients for an optimizer that never made a step.
-
-The usual causes are `optimizer.step` without parentheses, which names the method and does not call it, and a call that
-stands behind a condition that never holds. The gradients are right, are cleared, and are computed again: no parameter
-ever moves.
-
-## Fails
-
-```python
-import torch
-
-weight = torch.tensor([1.0, 1.0], requires_grad=True)
-optimizer = torch.optim.SGD([weight], lr=0.1)  # optimizer_made_here
-for epoch in range(3):
-    optimizer.zero_grad()  # cleared_here
-    weight.square().sum().backward()  # needed_here
-    optimizer.step
-print(weight)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-weight = torch.tensor([1.0, 1.0], requires_grad=True)
-optimizer = torch.optim.SGD([weight], lr=0.1)
-for epoch in range(3):
-    optimizer.zero_grad()
-    weight.square().sum().backward()
-    optimizer.step()
-print(weight)
-```
-"""
+"""Finds the cause of `optimizer-step-not-called`."""
 
 from __future__ import annotations
 
@@ -57,7 +24,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         held = {access.tensor for access in made.inputs}
         passes = [b for b in facts.backwards if b.index > made.index and held & {c.tensor for c in b.gradients}]
         if len(passes) >= FEWEST and not _moves(training, held) and not _scaled(facts, held):
-            yield _tell(training, made, passes)
+            yield _report(training, made, passes)
 
 
 def _moves(training: Training, held: set[int]) -> bool:
@@ -71,7 +38,7 @@ def _scaled(facts: TraceIndex, held: set[int]) -> bool:
     return any(held & {access.tensor for access in call.inputs} for call in calls)
 
 
-def _tell(training: Training, made: Call, passes: list[Backward]) -> Diagnostic:
+def _report(training: Training, made: Call, passes: list[Backward]) -> Diagnostic:
     facts, last = training.facts, passes[-1]
     held = {access.tensor for access in made.inputs}
     optimizer = made_name(facts, made)

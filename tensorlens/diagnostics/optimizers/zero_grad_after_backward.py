@@ -1,36 +1,4 @@
-"""The gradients were reset between backward and the optimizer's step, so the step had nothing to work with.
-
-Each round of training has three parts, in this order: reset the gradients, compute them, use them. A reset after
-backward throws away what was just computed; the step then finds None or zeros and changes nothing. No error is raised,
-because a parameter without a gradient is normal: a frozen layer has none. Where the gradients of several passes are to
-add up, a reset before each of them throws away all but the last.
-
-## Fails
-
-```python
-import torch
-
-weight = torch.tensor([1.0, 1.0], requires_grad=True)
-optimizer = torch.optim.SGD([weight], lr=0.1)
-weight.square().sum().backward()  # needed_here
-optimizer.zero_grad()  # cleared_here
-optimizer.step()  # rejected_here
-print(weight)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-weight = torch.tensor([1.0, 1.0], requires_grad=True)
-optimizer = torch.optim.SGD([weight], lr=0.1)
-optimizer.zero_grad()
-weight.square().sum().backward()
-optimizer.step()
-print(weight)
-```
-"""
+"""Finds the cause of `zero-grad-after-backward`."""
 
 from __future__ import annotations
 
@@ -55,7 +23,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
             place = (filled.event.site, cleared.event.site)
             if place not in told:
                 told.add(place)
-                yield _tell(training, step, lost)
+                yield _report(training, step, lost)
     if not told:
         yield from _partly(training)
 
@@ -89,7 +57,7 @@ def _lost(training: Training, step: Step) -> list[tuple[int, Moment, Moment]]:
     return found
 
 
-def _tell(training: Training, step: Step, lost: list[tuple[int, Moment, Moment]]) -> Diagnostic:
+def _report(training: Training, step: Step, lost: list[tuple[int, Moment, Moment]]) -> Diagnostic:
     facts = training.facts
     number, filled, cleared = lost[0]
     name = several(facts, [entry[0] for entry in lost])

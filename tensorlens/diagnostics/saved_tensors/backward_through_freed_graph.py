@@ -1,41 +1,4 @@
-"""backward went through a part of the graph whose saved tensors an earlier backward had already freed.
-
-To save memory, backward frees the tensors that were saved for it as soon as it has used them. A second pass through the
-same nodes finds nothing there. That happens when the same result is differentiated twice, when two losses share a part
-of the forward pass, and, most often, when something computed before a loop or in its last iteration (a hidden state, a
-running average, a scale) is used again: its graph is still part of the new loss, and it is freed.
-
-The message proposes `retain_graph=True`. That is right where the same graph is to be differentiated twice and nothing
-changes in between: two results of one forward pass whose gradients are needed one by one. It is wrong in a loop: each
-pass then goes through the graphs of all iterations before it, memory and time grow, and once an optimizer has moved the
-parameters the next error follows. For a hidden state that is carried on, `detach()` it between iterations. For two
-losses on a shared trunk, add the losses and call backward once. For something computed before the loop, compute it
-inside.
-
-## Fails
-
-```python
-import torch
-
-weight = torch.tensor([0.5, 1.5], requires_grad=True)
-scale = torch.exp(weight)  # graph_built_here
-for step in range(2):
-    loss = (scale * step).sum()
-    loss.backward()  # freed_here, needed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-weight = torch.tensor([0.5, 1.5], requires_grad=True)
-for step in range(2):
-    scale = torch.exp(weight)
-    loss = (scale * step).sum()
-    loss.backward()
-```
-"""
+"""Finds the cause of `backward-through-freed-graph`."""
 
 from __future__ import annotations
 

@@ -1,36 +1,4 @@
-"""A tensor saved under `saved_tensors_hooks` was changed in place, and backward did not notice.
-
-With such hooks autograd keeps what the first hook returned in place of the tensor, and gives up the check of its
-version. If the hook returned the tensor itself, a later change in place changes what is kept, and the gradient is wrong
-without a word.
-
-## Fails
-
-```python
-import torch
-
-weight = torch.tensor([2.0, 3.0], requires_grad=True)
-hidden = weight * 1
-with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):  # mode_entered_here
-    loss = (hidden * hidden).sum()  # saved_here
-hidden.zero_()  # modified_here
-loss.backward()  # needed_here
-print(weight.grad)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-weight = torch.tensor([2.0, 3.0], requires_grad=True)
-hidden = weight * 1
-with torch.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
-    loss = (hidden * hidden).sum()
-loss.backward()
-print(weight.grad)
-```
-"""
+"""Finds the cause of `saved-tensor-hooks-disable-version-check`."""
 
 from __future__ import annotations
 
@@ -56,10 +24,10 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
             continue
         if (by.site, backward.site) not in told:
             told.add((by.site, backward.site))
-            yield _tell(facts, stale, backward, by)
+            yield _report(facts, stale, backward, by)
 
 
-def _tell(facts: TraceIndex, stale: Stale, backward: Backward, by: Call) -> Diagnostic:
+def _report(facts: TraceIndex, stale: Stale, backward: Backward, by: Call) -> Diagnostic:
     name = named(facts, stale.tensor, by.index)
     then, now = stale.versions
     mode = region(facts, by.index, *MODES)

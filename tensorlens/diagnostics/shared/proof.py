@@ -41,10 +41,10 @@ def proof_notes(facts: TraceIndex, backward: Backward | None, tensors: Iterable[
     return tuple(notes)
 
 
-def weighed(diagnostic: Diagnostic) -> Diagnostic:
-    """A finding as it is after the second run: without harm to any gradient it is no warning."""
-    harmless = diagnostic.severity == "warning" and NOT_CONFIRMED in diagnostic.notes
-    return replace(diagnostic, severity="note") if harmless else diagnostic
+def downgrade_unconfirmed(diagnostic: Diagnostic) -> Diagnostic:
+    """Makes a warning a note if the second run has the same gradients."""
+    unconfirmed = diagnostic.severity == "warning" and NOT_CONFIRMED in diagnostic.notes
+    return replace(diagnostic, severity="note") if unconfirmed else diagnostic
 
 
 def difference_text(facts: TraceIndex, difference: Difference) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.naming.names import shape_text
-from tensorlens.diagnostics.shared.rejected import labels_of, of_failure
+from tensorlens.diagnostics.shared.rejected import SEARCHED_ROLES, labels_of, of_failure
 from tensorlens.diagnostics.shared.wording import finding, named, op_text
 from tensorlens.records.error_messages import entry
 from tensorlens.records.model import Diagnostic, Failure, Label
@@ -47,13 +47,13 @@ def find_unexplained(facts: TraceIndex, failure: Failure) -> Iterator[Diagnostic
 
 
 def _by_roles(facts: TraceIndex, failure: Failure, roles: tuple[str, ...], title: str) -> Diagnostic:
-    """A known error without a finder of its own: the lines of its roles, as far as the facts of the call give them."""
-    refusal = of_failure(facts, failure)
-    labels, _ = labels_of(refusal, roles)
-    missing = sorted({role for role in roles if role not in {label.role for label in labels if label is not None}})
+    """Reports a known error that no finder explains, with the lines of its roles as far as the facts give them."""
+    rejected = of_failure(facts, failure)
+    labels, _ = labels_of(rejected, tuple(role for role in roles if role in SEARCHED_ROLES))
+    missing = sorted({*roles} - {label.role for label in labels if label is not None})
     return finding(
         failure.kind,
-        refusal.severity,
+        rejected.severity,
         title,
         f"raised by {op_text(failure.op)}" if failure.op else "raised by Python code",
         labels or [facts.label("rejected_here", failure.site, "raised here")],

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.run_numbers import run_of
+from tensorlens.diagnostics.shared.role_names import ROLE_NAMES
 from tensorlens.records.model import Backward, Call, Diagnostic, Edit, Failure, Fix, Label, Severity
 from tensorlens.records.source import one_line, text_of
 
@@ -67,10 +68,16 @@ def severity_of(failure: Failure) -> Severity:
 def finding(
     code: str, severity: Severity, title: str, explanation: str, labels: Iterable[Label | None], **more: object
 ) -> Diagnostic:
-    """A diagnostic without the labels whose place is unknown, and without repeated ones; `more`: notes, fixes,
-    evidence."""
+    """Makes a diagnostic, without the labels whose line is unknown and without repeated ones. `more`: notes, fixes,
+    evidence.
+
+    Raises:
+        KeyError: a label has a role that `ROLE_NAMES` does not know.
+    """
     kept: list[Label] = []
     for label in labels:
+        if label is not None and label.role not in ROLE_NAMES:
+            raise KeyError(label.role)
         if label is not None and not any((k.role, k.span) == (label.role, label.span) for k in kept):
             kept.append(label)
     return Diagnostic(code, severity, title, explanation, tuple(kept), **more)  # type: ignore[arg-type]

@@ -29,10 +29,10 @@ def find_kept(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
         if holder is not None:
             yield _tell_held(facts, code, group, holder)
         elif not group.in_gradient:
-            yield _tell(facts, code, group)
+            yield _report(facts, code, group)
 
 
-def _tell(facts: TraceIndex, code: str, group: Kept) -> Diagnostic:
+def _report(facts: TraceIndex, code: str, group: Kept) -> Diagnostic:
     call = group.calls[-1]
     name = named(facts, call.outputs[0].tensor, call.index)
     return finding(

@@ -39,7 +39,7 @@ def find_cut_off(facts: TraceIndex, code: str, chosen: Chosen) -> Iterator[Diagn
     for way in (*whole, *partly):
         groups.setdefault((way.cut.call.site, way.backward.site), []).append(way)
     for group in groups.values():
-        yield _tell(training, code, group, stepped.get(group[0].number))
+        yield _report(training, code, group, stepped.get(group[0].number))
 
 
 def find_unused(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
@@ -95,7 +95,7 @@ def _leaves(training: Training) -> set[int]:
     return {state.tensor for state in states if state.requires_grad and state.is_leaf}
 
 
-def _tell(training: Training, code: str, group: list[Starved], step: Step | None) -> Diagnostic:
+def _report(training: Training, code: str, group: list[Starved], step: Step | None) -> Diagnostic:
     facts, first = training.facts, group[0]
     name = several(facts, [found.number for found in group])
     loss = facts.names.quoted(first.backward.roots[0].tensor, first.backward.index)

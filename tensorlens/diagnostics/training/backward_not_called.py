@@ -1,35 +1,4 @@
-"""An optimizer made a step, but no backward pass had computed a gradient.
-
-The usual cause is `loss.backward` without parentheses: it names the method and does not call it, and Python has nothing
-to object to. A backward call that was deleted, or that stands behind a condition, does the same. The optimizer skips
-every parameter that has no gradient, so nothing moves.
-
-## Fails
-
-```python
-import torch
-
-weight = torch.tensor([1.0, 1.0], requires_grad=True)
-optimizer = torch.optim.SGD([weight], lr=0.1)
-loss = weight.square().sum()  # graph_built_here
-loss.backward  # rejected_here
-optimizer.step()  # needed_here
-print(weight)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-weight = torch.tensor([1.0, 1.0], requires_grad=True)
-optimizer = torch.optim.SGD([weight], lr=0.1)
-loss = weight.square().sum()
-loss.backward()
-optimizer.step()
-print(weight)
-```
-"""
+"""Finds the cause of `backward-not-called`."""
 
 from __future__ import annotations
 
@@ -56,7 +25,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
             continue
         passes = [b for b in facts.backwards if b.index < steps[-1].index and not b.failed]
         if not passes:
-            yield _tell(training, steps)
+            yield _report(training, steps)
         elif _elsewhere(training, steps[-1], passes):
             yield _tell_elsewhere(training, steps, passes[-1])
 
@@ -101,7 +70,7 @@ def _forward(facts: TraceIndex, step: Step) -> Call | None:
     return next((c for c in calls if given & {a.tensor for a in c.inputs}), None)
 
 
-def _tell(training: Training, steps: list[Step]) -> Diagnostic:
+def _report(training: Training, steps: list[Step]) -> Diagnostic:
     facts, last = training.facts, steps[-1]
     computed = _forward(facts, last)
     uncalled = {u.site: u for u in facts.trace.inspection.uncalled if u.index <= last.index}

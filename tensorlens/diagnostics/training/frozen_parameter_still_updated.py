@@ -1,37 +1,4 @@
-"""A parameter was frozen by `requires_grad = False`, and the optimizer went on changing it.
-
-The flag stops new gradients. A gradient that is already stored in `.grad` stays there, and the optimizer uses whatever
-it finds; momentum and weight decay move a parameter as well. To leave a parameter alone its gradient has to go too.
-
-## Fails
-
-```python
-import torch
-
-layer = torch.nn.Linear(1, 1, bias=False)
-optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
-layer(torch.ones(1, 1)).sum().backward()  # accumulated_here
-layer.weight.requires_grad_(False)  # flag_changed_here
-before = layer.weight.clone()
-optimizer.step()  # needed_here
-print(torch.equal(before, layer.weight))  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-layer = torch.nn.Linear(1, 1, bias=False)
-optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
-layer(torch.ones(1, 1)).sum().backward()
-layer.weight.requires_grad_(False)
-layer.weight.grad = None
-before = layer.weight.clone()
-optimizer.step()
-print(torch.equal(before, layer.weight))
-```
-"""
+"""Finds the cause of `frozen-parameter-still-updated`."""
 
 from __future__ import annotations
 
@@ -64,7 +31,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         for frozen, moved in ((True, _frozen(training, step)), (False, _without_gradient(training, step))):
             if moved and (moved[0].cause.site, step.site) not in told:
                 told.add((moved[0].cause.site, step.site))
-                yield _tell(training, step, moved, frozen)
+                yield _report(training, step, moved, frozen)
 
 
 def _frozen(training: Training, step: Step) -> list[Moved]:
@@ -120,7 +87,7 @@ def _end(training: Training, step: Step) -> int:
     return end
 
 
-def _tell(training: Training, step: Step, moved: list[Moved], frozen: bool) -> Diagnostic:
+def _report(training: Training, step: Step, moved: list[Moved], frozen: bool) -> Diagnostic:
     facts, first = training.facts, moved[0]
     name = several(facts, [entry.number for entry in moved])
     optimizer = optimizer_name(training, step)

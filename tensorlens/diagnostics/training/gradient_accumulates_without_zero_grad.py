@@ -1,38 +1,4 @@
-"""Backward ran again and again, and each time added its gradient to the one that was there already.
-
-Backward adds to `.grad` and does not replace it. That is what lets a large batch be split into parts; in a training
-loop that never resets the gradients, every step uses the sum of all the gradients so far. The loss often still goes
-down for a while, which is why this goes unnoticed.
-
-## Fails
-
-```python
-import torch
-
-weight = torch.tensor([1.0, 1.0], requires_grad=True)
-optimizer = torch.optim.SGD([weight], lr=0.1)
-for _ in range(3):
-    loss = (weight * 2).sum()
-    loss.backward()  # accumulated_here
-    optimizer.step()  # needed_here
-print(weight.grad)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-weight = torch.tensor([1.0, 1.0], requires_grad=True)
-optimizer = torch.optim.SGD([weight], lr=0.1)
-for _ in range(3):
-    optimizer.zero_grad()
-    loss = (weight * 2).sum()
-    loss.backward()
-    optimizer.step()
-print(weight.grad)
-```
-"""
+"""Finds the cause of `gradient-accumulates-without-zero-grad`."""
 
 from __future__ import annotations
 
@@ -68,7 +34,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         groups.setdefault((found.added.event.site, needed), []).append(found)
     for group in groups.values():
         if group[0].needed is not None:
-            yield _tell(training, group, group[0].needed)
+            yield _report(training, group, group[0].needed)
         elif not any(other.needed for other in sums):
             yield _note(facts, group)
 
@@ -115,7 +81,7 @@ def _label(facts: TraceIndex, group: list[Sum]) -> Label | None:
     return facts.label("accumulated_here", event.site, f"{op_text(event.op)} adds to the gradient of {name}{values}")
 
 
-def _tell(training: Training, group: list[Sum], needed: Moment) -> Diagnostic:
+def _report(training: Training, group: list[Sum], needed: Moment) -> Diagnostic:
     facts = training.facts
     name = several(facts, [found.leaf for found in group])
     step = needed.event if isinstance(needed.event, Step) else None

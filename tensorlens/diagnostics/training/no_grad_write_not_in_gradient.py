@@ -1,34 +1,4 @@
-"""A computed tensor was changed in place under `no_grad`, so its value changed and its recorded derivative did not.
-
-Under `no_grad` the change is not recorded. The tensor keeps the history of the value that it had before, and later
-operations compute with the new one. The gradient that comes out belongs to neither computation: a factor of ten that
-was multiplied in is missing from it.
-
-## Fails
-
-```python
-import torch
-
-weight = torch.tensor([1.0, 2.0], requires_grad=True)
-hidden = weight + 1  # graph_built_here
-with torch.no_grad():  # grad_mode_off_here
-    hidden.mul_(10)  # modified_here
-hidden.sum().backward()  # needed_here
-print(weight.grad)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-weight = torch.tensor([1.0, 2.0], requires_grad=True)
-hidden = weight + 1
-hidden = hidden * 10
-hidden.sum().backward()
-print(weight.grad)
-```
-"""
+"""Finds the cause of `no-grad-write-not-in-gradient`."""
 
 from __future__ import annotations
 
@@ -75,7 +45,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         backward = _used_by(facts, change)
         if backward is not None:
             looked_at[change.site] = ENOUGH  # one finding for a line
-            yield _tell(facts, change, backward)
+            yield _report(facts, change, backward)
 
 
 def _overwriting(facts: TraceIndex, number: int | None) -> tuple[int, ...]:
@@ -180,7 +150,7 @@ def _node(facts: TraceIndex, number: int, at: int) -> int | None:
     return None if state is None else state.node
 
 
-def _tell(facts: TraceIndex, change: _Change, backward: Backward) -> Diagnostic:
+def _report(facts: TraceIndex, change: _Change, backward: Backward) -> Diagnostic:
     name = named(facts, change.activation, change.before)
     state = facts.state(change.activation, change.before)
     built = facts.call_of_node(None if state is None else state.node, change.index)

@@ -1,35 +1,4 @@
-"""A running total of losses keeps the graph of every iteration alive.
-
-Adding a loss to a total is an operation like any other: the total refers to the loss, the loss to its graph, and the
-graph to everything that was saved in it. A list of losses does the same. Memory grows with each step until it runs
-out. For a number to be shown, the value is enough.
-
-## Fails
-
-```python
-import torch
-
-weight = torch.tensor([1.0, 2.0], requires_grad=True)
-total = 0.0
-for step in range(3):
-    loss = (weight * step).exp().sum()  # graph_built_here
-    total = total + loss  # shared_here
-print(total.grad_fn)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-weight = torch.tensor([1.0, 2.0], requires_grad=True)
-total = 0.0
-for step in range(3):
-    loss = (weight * step).exp().sum()
-    total = total + loss.item()
-print(total)
-```
-"""
+"""Finds the cause of `running-total-keeps-graph-alive`."""
 
 from __future__ import annotations
 
@@ -72,7 +41,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     chains = [chain for calls in lines.values() if (chain := _chain(facts, calls)) is not None]
     kept = [chain for chain in chains if _outlives(facts, chain) and not _needed(facts, chain)]
     wrong = [chain for chain in kept if _over_passes(facts, chain) or _is_repeated(facts, chain)]
-    yield from (_tell(facts, chain) for chain in wrong)
+    yield from (_report(facts, chain) for chain in wrong)
     if not wrong:  # what a total keeps alive needs no holder of its own
         yield from find_kept(facts, CODE)
 
@@ -204,7 +173,7 @@ def _failed_in_backward(facts: TraceIndex) -> bool:
     return any(failure.op is not None and "backward" in failure.op for failure in facts.trace.failures)
 
 
-def _tell(facts: TraceIndex, chain: _Chain) -> Diagnostic:
+def _report(facts: TraceIndex, chain: _Chain) -> Diagnostic:
     name = named(facts, chain.carried, chain.last.index)
     rounds = len(chain.calls)
     added = None if chain.added is None else named(facts, chain.added, chain.last.index)

@@ -1,36 +1,4 @@
-"""A loop over parameters assigned the updated values to its own variable, and the parameters stayed as they were.
-
-`p = p - lr * p.grad` computes new values and lets the name `p` refer to them. The parameter itself is another object
-and is not touched, and the next round of the loop forgets the new tensor. An update has to write into the parameter.
-
-## Fails
-
-```python
-import torch
-
-model = torch.nn.Linear(1, 1, bias=False)  # leaf_made_here
-model(torch.ones(1, 1)).sum().backward()
-before = model.weight.item()
-with torch.no_grad():
-    for parameter in model.parameters():
-        parameter = parameter - 0.1 * parameter.grad  # replaced_here
-print(model.weight.item() - before)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-model = torch.nn.Linear(1, 1, bias=False)
-model(torch.ones(1, 1)).sum().backward()
-before = model.weight.item()
-with torch.no_grad():
-    for parameter in model.parameters():
-        parameter -= 0.1 * parameter.grad
-print(model.weight.item() - before)
-```
-"""
+"""Finds the cause of `update-rebinds-loop-variable`."""
 
 from __future__ import annotations
 
@@ -65,7 +33,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         if number is not None:
             groups.setdefault(call.site, []).append((number, call))
     for group in groups.values():
-        yield _tell(facts, group)
+        yield _report(facts, group)
 
 
 def _left_alone(training: Training, call: Call, asked: dict[int, int], lost: set[int]) -> int | None:
@@ -125,7 +93,7 @@ def _read(facts: TraceIndex, call: Call, leaves: set[int]) -> Iterator[tuple[int
                 waiting += before
 
 
-def _tell(facts: TraceIndex, group: list[tuple[int, Call]]) -> Diagnostic:
+def _report(facts: TraceIndex, group: list[tuple[int, Call]]) -> Diagnostic:
     number, call = group[0]
     target = facts.trace.sites[call.site].targets[0]
     name = several(facts, list(dict.fromkeys(entry[0] for entry in group)))
