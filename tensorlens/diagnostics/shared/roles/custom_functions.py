@@ -186,7 +186,7 @@ def _apply(rejected: RejectedCall) -> tuple[int | None, str]:
 ROLES: dict[str, Callable[[RejectedCall], LabelledSite | None]] = {
     "returned_here:forward": returned_by_forward,
     "returned_here:operator": returned_by_operator,
-    "function_defined_here:refused-forward": refused_forward,
+    "function_defined_here:rejected_forward": refused_forward,
     "function_defined_here:class": defined_class,
     "function_defined_here:forward": defined_forward,
     "function_defined_here:operator": defined_operator,

@@ -149,12 +149,12 @@ def words(rejected: RejectedCall) -> dict[str, str]:
     """Template fields: {function}, and what it was {given} and handed back ({handed})."""
     found = responsible(rejected.facts, rejected.index)
     if found is None:
-        return {"function": "the function", "given": "a tensor", "handed": "something else"}
+        return {"function": "the function", "given": "a tensor", "returned": "something else"}
     facts = rejected.facts
     return {
         "function": f"`{found.function.name}`",
         "given": given_text(facts, found),
-        "handed": value_text(facts, found),
+        "returned": value_text(facts, found),
     }
 
 
@@ -170,7 +170,7 @@ ROLES: dict[str, Callable[[RejectedCall], LabelledSite | None]] = {
     "hook_registered_here:before": registered_before,
     "hook_registered_here:module": registered_on_called,
     "function_defined_here": defined,
-    "function_defined_here:refused": refused_function,
+    "function_defined_here:rejected": refused_function,
     "modified_here:input": tensors.modified,
     "modified_here:hook": written_by_hook,
     "needed_here:calling": calling,
