@@ -19,7 +19,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 
 def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
-    """What the object is instead of a tensor, and the line that made it one."""
+    """Reports what the object is instead of a tensor, and the line that made it."""
     kind = failure.message.split("'")[1] if "'" in failure.message else "an object"
     span = facts.span(failure.site)
     node = None if span is None else receiver(facts.trace.sources.get(span.file, ""), span)
@@ -45,7 +45,7 @@ def _article(kind: str) -> str:
 
 
 def _left_torch(facts: TraceIndex, failure: Failure) -> Call | None:
-    """The last call before the failure that turned a tensor into plain numbers."""
+    """Finds the last call before the failure that turned a tensor into plain numbers."""
     return next((c for c in reversed(facts.calls) if c.index < failure.index and c.op in LEAVING), None)
 
 
@@ -61,7 +61,7 @@ def _made(facts: TraceIndex, failure: Failure, made: Assigned | None, left: Call
         return
     last = next((c for c in reversed(facts.calls) if c.index < failure.index), None)
     if last is not None:
-        yield facts.label("value_made_here", last.site, "the last tensor computed before: it was not handed back")
+        yield facts.label("value_made_here", last.site, "the last tensor computed before: it was not returned")
 
 
 def _why(kind: str, left: Call | None) -> str:

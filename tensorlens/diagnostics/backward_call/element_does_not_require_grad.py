@@ -19,7 +19,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 
 def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
-    """Which of the roots has no history, and the line where it was lost."""
+    """Reports the root without history, and the line that lost it."""
     root = next((a.tensor for a in failure.inputs if not facts.requires_grad(a.tensor, failure.index)), None)
     cut = None if root is None else find_cut(facts, root, failure.index)
     name = named(facts, root, failure.index)

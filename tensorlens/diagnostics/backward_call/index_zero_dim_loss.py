@@ -36,7 +36,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 
 def _computed(facts: TraceIndex, number: int, before: int) -> Call | None:
-    """The call that made the value, past `.data` and `detach()`, which only give it another name."""
+    """Finds the call that made the value, behind `.data` and `detach()`, which only give it a second name."""
     made = next(iter(facts.producers(number, before)), None) or facts.first_use(number)
     while made is not None and len(made.inputs) == 1:
         source = made.inputs[0].tensor

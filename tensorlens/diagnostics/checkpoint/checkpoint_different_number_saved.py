@@ -13,6 +13,6 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     yield from find_rerun(
         facts,
         "checkpoint-different-number-saved",
-        "the checkpointed function saved another number of tensors when it was run again",
+        "the checkpointed function saved a different number of tensors when it was run again",
         "backward needs what the function saved, and running it again must save the same tensors",
     )

@@ -16,7 +16,7 @@ CODE = "checkpoint-disables-version-check"
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
-    told: set[tuple[int | None, int]] = set()
+    reported: set[tuple[int | None, int]] = set()
     for stale in facts.trace.inspection.stale:
         if stale.slot != RECOMPUTED:
             continue
@@ -25,8 +25,8 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
             continue
         change = _change(facts, stale, by)
         place = (None if change is None else change[0].site, backward.site)
-        if place not in told:
-            told.add(place)
+        if place not in reported:
+            reported.add(place)
             yield _report(facts, stale, backward, by, change)
 
 
@@ -61,7 +61,7 @@ def _report(
 
 
 def _name(facts: TraceIndex, stale: Stale, by: Call, change: tuple[Call | Backward, Write] | None) -> str:
-    """What the line that saves the tensor calls it, where it is a line of the checkpoint; else the line that writes."""
+    """Names the tensor as the checkpoint's line that saves it does, else as the line that writes it."""
     site = by.site
     in_pass = any(one.site == site for one in facts.backwards)
     if in_pass and change is not None:
@@ -77,7 +77,7 @@ def _cure(change: tuple[Call | Backward, Write] | None, name: str) -> Fix:
 
 
 def _change(facts: TraceIndex, stale: Stale, by: Call) -> tuple[Call | Backward, Write] | None:
-    """The first change after the tensor was saved."""
+    """Finds the first change after the tensor was saved."""
     for event, write in facts.writes(facts.tensor(stale.tensor or 0).counter):
         if by.index <= event.index < stale.index and write.after > stale.versions[0]:
             return event, write

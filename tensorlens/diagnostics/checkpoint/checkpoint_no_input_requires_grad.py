@@ -33,7 +33,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 
 def _given(facts: TraceIndex, at: int) -> list[int]:
-    """The tensors that the checkpoint was given: those of the call in which the warning came."""
+    """Returns the tensors passed to the checkpoint: those of the call that emitted the warning."""
     call = next((c for c in facts.calls if c.index > at and c.op == "CheckpointFunction.apply"), None)
     return [] if call is None else list(dict.fromkeys(access.tensor for access in call.inputs))
 

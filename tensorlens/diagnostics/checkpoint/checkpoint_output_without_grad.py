@@ -20,7 +20,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 
 def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
-    """Where the second run of the checkpointed function lost the history of its result."""
+    """Reports where the second run of the checkpointed function lost the history of its result."""
     result = _result(facts, failure)
     cut = None if result is None else find_cut(facts, result, failure.index)
     checkpoint = recomputed(facts, failure)
@@ -40,7 +40,7 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
 
 
 def _result(facts: TraceIndex, failure: Failure) -> int | None:
-    """The tensor that the function computed last."""
+    """Finds the tensor that the function computed last."""
     backward = failed_backward(facts, failure)
     start = failure.index if backward is None else backward.started
     inside = [call for call in facts.calls if start <= call.index < failure.index and call.outputs]

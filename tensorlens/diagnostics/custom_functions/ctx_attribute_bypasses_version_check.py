@@ -15,18 +15,18 @@ CODE = "ctx-attribute-bypasses-version-check"
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
-    told: set[tuple[int, int]] = set()
+    reported: set[tuple[int, int]] = set()
     for stale in facts.trace.inspection.stale:
         backward, by = backward_of(facts, stale.index), saving_call(facts, stale)
         if stale.overwrite is not None or not stale.node or backward is None or by is None:
             continue
-        if _reads(facts, backward, stale) and (by.site, backward.site) not in told:
-            told.add((by.site, backward.site))
+        if _reads(facts, backward, stale) and (by.site, backward.site) not in reported:
+            reported.add((by.site, backward.site))
             yield _report(facts, stale, backward, by)
 
 
 def _reads(facts: TraceIndex, backward: Backward, stale: Stale) -> bool:
-    """Whether a call during the pass read the attribute: one that only counts or caches does no harm."""
+    """Returns whether a call during the pass read the attribute: one that only counts or caches does no harm."""
     during = (call for call in facts.calls if backward.started <= call.index <= backward.index)
     return any(access.tensor == stale.tensor for call in during for access in call.inputs)
 
@@ -59,7 +59,7 @@ def _changes(facts: TraceIndex, stale: Stale, by: Call) -> Iterator[Label | None
 
 
 def _kept(facts: TraceIndex, stale: Stale, by: Call) -> Label | None:
-    """The attribute is set inside `forward`, next to a call that read the tensor there; else the call of `apply`."""
+    """Labels the line of `forward` that set the attribute, else the call of `apply`."""
     return facts.label("saved_here", stale.site if stale.site is not None else by.site, f"kept as `{stale.slot}` here")
 
 

@@ -15,17 +15,17 @@ CODE = "custom-function-integer-gradient-truncated"
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
-    told: set[int | None] = set()
+    reported: set[int | None] = set()
     for run, call in backward_runs(facts):
         for value in run.values:
             made = None if value.tensor is None else _rounding(facts, value.tensor)
-            if made is not None and run.returned not in told:
-                told.add(run.returned)
+            if made is not None and run.returned not in reported:
+                reported.add(run.returned)
                 yield _report(facts, run, call, made)
 
 
 def _rounding(facts: TraceIndex, number: int) -> Call | None:
-    """The call that turned a gradient of fractions into this integer tensor."""
+    """Finds the call that turned a gradient of fractions into this integer tensor."""
     made = facts.maker(number)
     if made is None or not _whole(facts.tensor(number)):
         return None

@@ -15,18 +15,19 @@ CODE = "custom-function-none-gradient"
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
-    told: set[int | None] = set()
+    reported: set[int | None] = set()
     for run, call in backward_runs(facts):
         if (backward := backward_of(facts, run.index)) is not None and backward.failed:
-            continue  # what it returned was refused, for another reason
+            continue  # what it returned was rejected, for a different reason
         missing = _missing(facts, run, call)
-        if missing and run.returned not in told:
-            told.add(run.returned)
+        if missing and run.returned not in reported:
+            reported.add(run.returned)
             yield _report(facts, run, call, missing)
 
 
 def _missing(facts: TraceIndex, run: Run, call: Call) -> list[int]:
-    """The inputs that need a gradient and got None; where it can't be told which, those whose gradient stayed None."""
+    """Finds the inputs that need a gradient and got None; if the positions are not known, those whose gradient stayed
+    None."""
     wanted = inputs_needing_gradient(facts, call)
     nothing = [position for position, value in enumerate(run.values) if value.type == "NoneType"]
     if len(run.values) == len(call.inputs):

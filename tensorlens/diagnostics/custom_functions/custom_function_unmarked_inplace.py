@@ -14,19 +14,20 @@ CODE = "custom-function-unmarked-inplace"
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
-    told: set[int] = set()
+    reported: set[int] = set()
     for call in facts.calls:
-        if not call.op.endswith(".apply") or call.site in told:
+        if not call.op.endswith(".apply") or call.site in reported:
             continue
         for write in call.writes:
             backward = _unnoticed(facts, call, write)
-            if backward is not None and call.site not in told:
-                told.add(call.site)
+            if backward is not None and call.site not in reported:
+                reported.add(call.site)
                 yield _report(facts, call, write, backward)
 
 
 def _unnoticed(facts: TraceIndex, call: Call, write: Write) -> Backward | None:
-    """The backward pass through a later use of an input that `forward` changed and whose history stayed the old one."""
+    """Finds the backward pass through a later use of an input that `forward` changed and whose history stayed the old
+    one."""
     before, after = facts.state(write.tensor, call.index - 1), facts.state(write.tensor, call.index)
     if before is None or after is None or before.is_leaf or not before.requires_grad or before.node != after.node:
         return None
@@ -69,7 +70,7 @@ def _report(facts: TraceIndex, call: Call, write: Write, backward: Backward) -> 
 
 
 def _inner(facts: TraceIndex, call: Call, write: Write) -> Call | None:
-    """The call inside `forward` that made the change."""
+    """Finds the call inside `forward` that made the change."""
     counter = facts.tensor(write.tensor).counter
     found = [
         inner

@@ -16,7 +16,7 @@ CODE = "custom-function-wrong-backward"
 _SUMS = {
     "ones": "the outputs",
     "random": "the outputs, each times a random weight",
-    "given": "the outputs, each times the gradient that came to it, which `backward` does not look at",
+    "given": "the outputs, each times the gradient that reached it, which `backward` does not look at",
 }
 
 

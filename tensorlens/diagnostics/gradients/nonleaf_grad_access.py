@@ -63,7 +63,7 @@ def _rebound(facts: TraceIndex, number: int, at: int) -> _Rebound | None:
 
 
 def _words(facts: TraceIndex, rebound: _Rebound) -> tuple[str, str, tuple[str, ...]]:
-    """Why and help where the name was a leaf's: `retain_grad()` would keep the gradient of the wrong tensor."""
+    """Writes the text for a name that was a leaf's: `retain_grad()` would keep the gradient of the wrong tensor."""
     name, line = _escaped(rebound.name), rebound.line
     why = (
         f"line {line} gave the name `{name}`, which was a leaf's (made on line {rebound.leaf_line}), to a result; "
@@ -92,5 +92,5 @@ def _in_place(facts: TraceIndex, rebound: _Rebound) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text of the script in a template with fields."""
+    """Escapes text of the script for a template with fields."""
     return text.replace("{", "{{").replace("}", "}}")

@@ -13,22 +13,22 @@ from tensorlens.records.model import Backward, Call, Diagnostic
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
-    """Only a second run, in which each hook has a gradient of its own, tells a change of others from one that is
-    meant."""
-    told: set[int] = set()
+    """Needs a second run, in which each hook gets its own copy of the gradient: it shows which other gradients
+    changed."""
+    reported: set[int] = set()
     stale = {backward_of(facts, found.index) for found in facts.trace.inspection.stale}
     for run in facts.trace.callbacks.runs:
         backward = backward_of(facts, run.index)
-        if run.registration in told or backward is None or backward in stale:
+        if run.registration in reported or backward is None or backward in stale:
             continue
         write, others = _write(facts, run, backward), _spoiled(facts, run, backward)
         if write is not None and others:
-            told.add(run.registration)
+            reported.add(run.registration)
             yield _report(facts, run, backward, write, others)
 
 
 def _write(facts: TraceIndex, run: Run, backward: Backward) -> Call | None:
-    """The change in place, in a tensor hook, of the gradient that it was given."""
+    """Finds the change in place, in a tensor hook, of the gradient that it was given."""
     if facts.trace.callbacks.registrations[run.registration].kind != "tensor hook":
         return None
     inside = (call for call in facts.calls if backward.started <= call.index < run.index)
@@ -36,7 +36,7 @@ def _write(facts: TraceIndex, run: Run, backward: Backward) -> Call | None:
 
 
 def _spoiled(facts: TraceIndex, run: Run, backward: Backward) -> list[int]:
-    """The tensors, other than the hook's own, whose gradients of the pass are others in the second run."""
+    """Finds the tensors, other than the hook's own, whose gradients of this pass differ in the second run."""
     reference = facts.trace.reference
     target = facts.trace.callbacks.registrations[run.registration].target
     differences = () if reference is None else reference.differences
@@ -52,7 +52,7 @@ def _report(facts: TraceIndex, run: Run, backward: Backward, write: Call, others
         "hook-mutates-shared-gradient",
         "warning",
         f"the hook `{name}` of {target} changed the gradient of {other} as well",
-        f"autograd hands one gradient to several receivers; {op_text(write.op)} changes it in place for all of them",
+        f"autograd passes one gradient to several receivers; {op_text(write.op)} changes it in place for all of them",
         [
             facts.label("modified_here", write.site, f"{op_text(write.op)} writes into the gradient that it was given"),
             facts.label("hook_registered_here", registration.site, f"`{name}` is registered on {target}"),

@@ -47,7 +47,7 @@ def _labels(facts: TraceIndex, rejected: RejectedCall, number: int | None) -> It
 
 
 def _module_input(facts: TraceIndex, at: int) -> int | None:
-    """What the module was called on: the nearest first input above its hook that does not require grad."""
+    """Finds the module's input: the nearest first input above its hook that does not require grad."""
     backward = next((b for b in facts.backwards if b.started <= at <= b.index), None)
     for hook in _hooks(facts, backward):
         for _, call in ancestry(facts, hook, at):
@@ -57,7 +57,7 @@ def _module_input(facts: TraceIndex, at: int) -> int | None:
 
 
 def _hooks(facts: TraceIndex, backward: Backward | None) -> Iterator[int]:
-    """The results of modules with full backward hooks that this pass goes through."""
+    """Finds the results of modules with full backward hooks that this pass goes through."""
     for root in () if backward is None else backward.roots:
         for _, call in ancestry(facts, root.tensor, root_index(backward)):
             if call.op == "BackwardHookFunction.apply" and call.inputs:

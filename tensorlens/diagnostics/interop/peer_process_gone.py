@@ -11,7 +11,7 @@ from tensorlens.records.model import Diagnostic
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
-    """Name the line that waited, and say that the cause is not in it."""
+    """Reports the line that waited, and says that the cause is in another process."""
     for rejected in rejected_calls(facts, "peer-process-gone"):
         waited = f" while {op_text(rejected.op)} waited for it" if rejected.op else ""
         yield finding(

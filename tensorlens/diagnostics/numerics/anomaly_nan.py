@@ -18,7 +18,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 
 def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
-    """The node whose gradient was not a number, the call that recorded it, and the value that this call was given."""
+    """Reports the node whose gradient was NaN, the call that recorded it, and the input value of this call."""
     node = failure.saved[0] if failure.saved else None
     name = "an operation" if node is None else node_text(node.node)
     call = failing_call(facts, failure)

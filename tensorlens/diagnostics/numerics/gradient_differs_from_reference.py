@@ -14,7 +14,7 @@ CODE = "gradient-differs-from-reference"
 
 
 def find_unreported(facts: TraceIndex) -> Iterator[Diagnostic]:
-    """The wrong gradients of a run for which no detector has an explanation."""
+    """Reports the wrong gradients of a run that no other detector explains."""
     reference = facts.trace.reference
     if reference is None or not reference.differences:
         return
@@ -29,8 +29,8 @@ def _report(facts: TraceIndex, reference: Reference, backward: Backward) -> Diag
         CODE,
         "warning",
         difference_text(facts, worst),
-        "a second run in which autograd kept copies of what it saves has another gradient: something that this pass "
-        "needed was changed after it was saved, and no version moved",
+        "a second run in which autograd kept copies of what it saves has a different gradient: something that this "
+        "pass needed was changed after it was saved, and no version moved",
         [
             facts.label("needed_here", backward.site, "backward computes with changed values"),
             *_leaves(facts, reference),

@@ -17,12 +17,13 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 
 def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
-    """Why nothing was left: an iterator that was used up, tensors that `parameters()` does not find, an empty list."""
+    """Reports why no parameter was left: a consumed iterator, tensors that `parameters()` does not find, an empty
+    list."""
     spent = any(value.type == "exhausted generator" for value in failure.values)
     hidden = len(failure.inputs)
     why = "none of the tensors that it was given, or that its iterator yielded, is a parameter"
     if spent:
-        why = "a generator yields its items once, and this one had come to its end before the optimizer asked it"
+        why = "a generator yields its items once, and this one was consumed before the optimizer read it"
     elif hidden:
         why = (
             f"the module holds {hidden} {'tensor' if hidden == 1 else 'tensors'} to train where `parameters()` does not"

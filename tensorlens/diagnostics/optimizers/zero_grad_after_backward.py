@@ -15,46 +15,46 @@ from tensorlens.records.observations import Step
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     training = training_of(facts)
-    told: set[tuple[int | None, int | None]] = set()
+    reported: set[tuple[int | None, int | None]] = set()
     for step in training.steps:
         lost = _lost(training, step)
         if lost:
             filled, cleared = lost[0][1:]
             place = (filled.event.site, cleared.event.site)
-            if place not in told:
-                told.add(place)
+            if place not in reported:
+                reported.add(place)
                 yield _report(training, step, lost)
-    if not told:
+    if not reported:
         yield from _partly(training)
 
 
 def _partly(training: Training) -> Iterator[Diagnostic]:
-    """Updates that used the last of several gradients, the others of the same line having been cleared."""
+    """Reports updates that used only the last of several gradients: the others of the same line were cleared."""
     groups: dict[tuple[int | None, int | None], list[Dropped]] = {}
     for leaf in training.moments:
-        found = dropped(training, leaf)
-        if found is not None and isinstance(found.used.event, Step):
-            groups.setdefault((found.filled.event.site, found.cleared.event.site), []).append(found)
+        cleared = dropped(training, leaf)
+        if cleared is not None and isinstance(cleared.used.event, Step):
+            groups.setdefault((cleared.filled.event.site, cleared.cleared.event.site), []).append(cleared)
     for group in groups.values():
         yield _tell_partly(training, group)
 
 
 def _lost(training: Training, step: Step) -> list[tuple[int, Moment, Moment]]:
-    """(parameter, what filled its gradient, what cleared it) where a step found nothing but cleared gradients, and no
-    update had used them before."""
-    found = []
+    """Returns (parameter, what filled its gradient, what cleared it) if a step found only cleared gradients that no
+    update had used."""
+    lost = []
     for position, number in enumerate(step.parameters):
         cleared = cleared_at(training, step, position)
         if cleared is None and step.gradients[position] is not None:
             return []
         if not training.facts.requires_grad(number, step.index - 1):
-            continue  # frozen, its gradient is in nobody's way
+            continue  # frozen: its gradient does no harm
         filled = None if cleared is None else training.last(number, cleared.index, "fill")
         if cleared is not None and filled is not None:
             used = training.last(number, cleared.index, "update")
             if used is None or used.index < filled.index:
-                found.append((number, filled, cleared))
-    return found
+                lost.append((number, filled, cleared))
+    return lost
 
 
 def _report(training: Training, step: Step, lost: list[tuple[int, Moment, Moment]]) -> Diagnostic:

@@ -12,7 +12,7 @@ find = overtaken_before_backward(
     (
         "{name} was given other memory by {op} after autograd had saved it",
         "the version of {name} did not move, so backward goes on, and the sizes it combines do not fit",
-        "from here on {name} lies in other memory",
+        "from here on {name} uses other memory",
     ),
     "call backward before the values are replaced, or compute the loss again afterwards",
     "to change values, use `with torch.no_grad(): p.copy_(...)`: autograd notices that",

@@ -21,7 +21,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 
 def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
-    """Explain which node was freed, which call recorded it, and which backward freed it."""
+    """Reports which node was freed, which call recorded it, and which backward freed it."""
     failed = failed_backward(facts, failure)
     if failed is None:
         return _read_directly(facts, failure)
@@ -47,7 +47,7 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
 
 
 def _read_directly(facts: TraceIndex, failure: Failure) -> Diagnostic:
-    """No pass failed: the program read what a node had saved."""
+    """Returns whether no pass failed and the program itself read a saved tensor of a node."""
     passes = [b for b in facts.backwards if b.index < failure.index and not b.retain_graph]
     whole = len(facts.events) == facts.events[-1].index + 1 if facts.events else True
     by = passes[0] if whole and len(passes) == 1 else None
@@ -68,7 +68,7 @@ def _read_directly(facts: TraceIndex, failure: Failure) -> Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class _Culprit:
-    """What the failed pass met: the name of the node, the call that recorded it, the pass that had freed it."""
+    """The freed node that the failed pass reached: its name, the call that recorded it, the pass that freed it."""
 
     node: str | None = None
     built: Call | None = None
@@ -76,8 +76,8 @@ class _Culprit:
 
 
 def _freed(failure: Failure) -> dict[int, SavedTensor]:
-    """By sequence number, in the order in which the engine runs them: the nodes that an earlier pass can have freed.
-    All were found freed, but for those without a message, which do not show it."""
+    """Returns the nodes that an earlier pass can have freed, by sequence number, in the engine's order. All are known
+    to be freed, except those without a message."""
     found: dict[int, SavedTensor] = {}
     for saved in failure.saved:
         if saved.problem == "freed":
@@ -86,8 +86,9 @@ def _freed(failure: Failure) -> dict[int, SavedTensor]:
 
 
 def _culprit(facts: TraceIndex, failure: Failure, failed: Backward) -> _Culprit:
-    """The freed node that the failed pass met first. It freed nodes itself before it failed: the one sought is the
-    first that an earlier pass went through, if of those before it is known that none did."""
+    """Finds the freed node that the failed pass reached first. This pass freed nodes itself before it failed, so the
+    node is the first one that an earlier pass went through, provided that no earlier pass went through those before
+    it."""
     passes = [reached_by(facts, backward) for backward in facts.backwards if backward.index < failure.index]
     freed = _freed(failure)
     certain = True
@@ -103,7 +104,8 @@ def _culprit(facts: TraceIndex, failure: Failure, failed: Backward) -> _Culprit:
 
 
 def _recorded(facts: TraceIndex, failure: Failure, saved: SavedTensor) -> Call | None:
-    """The call that recorded a node; each thread numbers its nodes, so the names have to agree where both are known."""
+    """Finds the call that recorded a node. Each thread numbers its own nodes, so the names have to agree if both are
+    known."""
     built = facts.call_of_node(saved.sequence, failure.index)
     if built is None:
         return None
@@ -112,8 +114,8 @@ def _recorded(facts: TraceIndex, failure: Failure, saved: SavedTensor) -> Call |
 
 
 def _frees(facts: TraceIndex, reached: Reached, built: Call, saved: SavedTensor | None = None) -> bool:
-    """Whether a pass went through the nodes of a call, and did not keep them. One that failed came as far as to the
-    node that it stopped at."""
+    """Returns whether a pass went through the nodes of a call and freed them. A failed pass freed the nodes before the
+    one that it stopped at."""
     backward = reached.backward
     if backward.retain_graph or built.index not in reached.calls:
         return False
@@ -125,7 +127,8 @@ def _frees(facts: TraceIndex, reached: Reached, built: Call, saved: SavedTensor 
 
 
 def _shared_part(facts: TraceIndex, failed: Backward, passes: list[Reached]) -> _Culprit:
-    """Where the graph does not show the node: the last call that the failed pass and an earlier one went through."""
+    """Finds the last call that both the failed pass and an earlier one went through, for a graph that does not show the
+    node."""
     needed = reached_by(facts, failed)
     for call in reversed(facts.calls):
         if call.index in needed.calls and call.nodes[1] > call.nodes[0]:
@@ -142,8 +145,8 @@ def _freed_text(facts: TraceIndex, by: Backward) -> str:
 
 
 def _passes_at(facts: TraceIndex, one: Backward) -> tuple[int, int]:
-    """How many passes had begun on the line of a pass with this one, and how many in all; those inside another pass of
-    the same line do not count."""
+    """Returns the number of this pass among the passes of its line, and how many there are. Passes inside another pass
+    of the line do not count."""
     same = [b for b in facts.backwards if b.site == one.site]
     outer = [b.index for b in same if not any(a.started <= b.started and b.index < a.index for a in same)]
     return sum(index <= one.index for index in outer), len(outer)
@@ -155,7 +158,7 @@ def _fixes(facts: TraceIndex, failure: Failure, built: Call | None, by: Backward
     text = source_text(facts, built.site)
     times, _ = facts.times_run(built.site, built.index)
     by_now, _ = facts.times_run(built.site, failure.index)
-    if by_now > times:  # it was computed anew, and yet the old one is reached
+    if by_now > times:  # it was computed again, but this pass reaches the old one
         return (fix("`detach()` what is carried from one iteration to the next: its history ends there"),)
     _, passes = _passes_at(facts, by)
     if by.site == failure.site and passes > times and not _roots_known_before(facts, failure, by):
@@ -167,7 +170,8 @@ def _fixes(facts: TraceIndex, failure: Failure, built: Call | None, by: Backward
 
 
 def _fixes_of_a_shared_part(facts: TraceIndex, failure: Failure, built: Call, by: Backward) -> Iterator[Fix]:
-    """Two passes through one part: whether a step between them moves that part says which cure holds."""
+    """Suggests fixes for two passes through one part of the graph. They depend on whether a step between the passes
+    changes that part."""
     keep = f"keep the graph for the later pass: `retain_graph=True` at `{source_text(facts, by.site)}`"
     steps = [c for c in facts.calls if c.within and c.writes and by.index < c.index < failure.index]
     moved = {write.tensor for step in steps for write in step.writes}
@@ -189,14 +193,14 @@ def _fixes_of_a_shared_part(facts: TraceIndex, failure: Failure, built: Call, by
 
 
 def _entry(facts: TraceIndex, built: Call, by: Backward) -> Call | None:
-    """The first call through which a pass came to what `built` made."""
+    """Finds the first call through which a pass reached what `built` made."""
     made = {access.tensor for access in built.outputs}
     users = (c for c in facts.calls if built.index < c.index < by.index and made & {a.tensor for a in c.inputs})
     return next((call for call in users if reaches(facts, by, call)), None)
 
 
 def _roots_known_before(facts: TraceIndex, failure: Failure, by: Backward) -> bool:
-    """Whether what the failed pass started from was there already when the graph was freed."""
+    """Returns whether the roots of the failed pass existed before the graph was freed."""
     failed = failed_backward(facts, failure)
     makers = [] if failed is None else [facts.maker(root.tensor) for root in failed.roots]
     return bool(makers) and all(maker is not None and maker.index < by.index for maker in makers)

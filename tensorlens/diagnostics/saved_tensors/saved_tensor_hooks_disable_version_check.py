@@ -17,13 +17,13 @@ MODES = ("saved_tensors_hooks", "save_on_cpu")
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
-    told: set[tuple[int, int]] = set()
+    reported: set[tuple[int, int]] = set()
     for stale in facts.trace.inspection.stale:
         backward, by = backward_of(facts, stale.index), saving_call(facts, stale)
         if stale.node or stale.slot or backward is None or backward.failed or by is None:
             continue
-        if (by.site, backward.site) not in told:
-            told.add((by.site, backward.site))
+        if (by.site, backward.site) not in reported:
+            reported.add((by.site, backward.site))
             yield _report(facts, stale, backward, by)
 
 
@@ -53,7 +53,7 @@ def _report(facts: TraceIndex, stale: Stale, backward: Backward, by: Call) -> Di
 
 
 def _changes(facts: TraceIndex, stale: Stale, by: Call) -> Iterator[Label | None]:
-    """The first change after the save."""
+    """Finds the first change after the save."""
     for event, write in facts.writes(facts.tensor(stale.tensor or 0).counter):
         if by.index <= event.index < stale.index and write.after > stale.versions[0]:
             text = f"{op_text(event.op)} changes it in place: version {write.before} -> {write.after}"

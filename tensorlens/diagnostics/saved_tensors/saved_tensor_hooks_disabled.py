@@ -27,17 +27,17 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         yield finding(
             CODE,
             severity_of(failure),
-            f"{hooks} was entered inside {within}, where hooks on saved tensors are refused",
+            f"{hooks} was entered inside {within}, where hooks on saved tensors are not allowed",
             "a hook sees what autograd saves for one backward pass; here the saved tensors are not its own to see",
             [
-                facts.label("rejected_here", failure.site, f"{hooks} is refused"),
+                facts.label("rejected_here", failure.site, f"{hooks} is rejected"),
                 facts.label("mode_entered_here", mode.site, f"{within} begins here"),
             ],
             fixes=(
                 fix(f"enter the hooks around {within}, not inside it"),
                 fix("call the function without a checkpoint there")
                 if checkpoint
-                else fix("a checkpoint with `use_reentrant=False` uses such hooks too, and is refused as well"),
+                else fix("a checkpoint with `use_reentrant=False` uses such hooks too, and is rejected as well"),
             ),
             evidence={"op": failure.op, "mode": mode.name},
         )

@@ -24,7 +24,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 
 def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
-    """The story of the saved tensor that PyTorch raised on; the others that fail the check become notes."""
+    """Reports the saved tensor that PyTorch raised on; the others that fail the check become notes."""
     stale = [saved for saved in failure.saved if saved.problem == "version"]
     story = _Story(facts, failure, stale[0] if stale else None)
     return finding(
@@ -40,7 +40,7 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
 
 
 class _Story:
-    """Which call saved the tensor, through which alias it was changed, which call changed it."""
+    """The call that saved the tensor, the alias through which it was changed, and the call that changed it."""
 
     def __init__(self, facts: TraceIndex, failure: Failure, saved: SavedTensor | None) -> None:
         self.facts, self.failure, self.saved = facts, failure, saved
@@ -78,7 +78,7 @@ class _Story:
 
     def explanation(self) -> str:
         if self.saved is None:
-            return "backward found a saved tensor at another version than the one saved; the graph could not be read"
+            return "backward found a saved tensor at a version that is not the saved one; the graph could not be read"
         what = "its result" if self.saved.slot.startswith(("result", "output")) else f"{self.tensor}"
         node = f"`{self.saved.node}`" if self.saved.node else "the backward pass"
         return (
@@ -106,7 +106,7 @@ class _Story:
         return f"changed in place here{within}: version {write.before} -> {write.after}{again}"
 
     def _alias(self, write: Write) -> Label | None:
-        """The line from which on the written name and the saved tensor shared memory, if they are two tensors."""
+        """Labels the line that made the written tensor share memory with the saved one, if they are two tensors."""
         if self.access is None or write.tensor == self.access.tensor:
             return None
         for number in (write.tensor, self.access.tensor):
@@ -118,7 +118,7 @@ class _Story:
             source = next(a.tensor for a in made.inputs if self._same_memory(a.tensor, number))
             before = self.facts.maker(source)
             if before is not None and before.site == made.site and not self.facts.names.is_named(source):
-                continue  # both were made inside the call that stands there
+                continue  # both were made inside the call on that line
             text = f"{named(self.facts, number, made.index)} shares memory with {named(self.facts, source, made.index)}"
             return self.facts.label("view_made_here" if is_view else "shared_here", made.site, text)
         return None
@@ -183,11 +183,11 @@ class _Story:
             yield fix(f"give `{source_text(self.facts, event.site)}` a copy of {self.tensor} made with `clone()`")
 
     def _direct(self, call: Call) -> bool:
-        """Whether the line itself calls the op, and not a library's code on its behalf."""
+        """Returns whether the line itself calls the op, and no library code in between."""
         return self.facts.names.syntax.is_direct(self.facts.trace.sites[call.site], call.op)
 
     def _saved_below(self, site: int) -> bool:
-        """Whether the line at `site` saves the tensor itself, or calls what does."""
+        """Returns whether the line at `site` saves the tensor, or calls code that does."""
         facts = self.facts
         sites = () if self.by is None else (self.by.site, *callers(facts.trace, self.by.site))
         return any(facts.same_line(saving, site) for saving in sites)
@@ -202,12 +202,13 @@ class _Story:
         return fix(f"change a copy: `{name} = {name}.clone()` before {where}")
 
     def _is_trained(self, number: int, at: int) -> bool:
-        """Whether the tensor is a leaf that requires grad: the script changed it with recording off, on purpose."""
+        """Returns whether the tensor is a leaf that requires grad: the script changed it with recording off, on
+        purpose."""
         state = self.facts.state(number, at)
         return state is not None and state.is_leaf and state.requires_grad
 
     def _is_alias_of_saved(self, written: int, made: Call) -> bool:
-        """Whether the tensor written was made, as no view, from the one that was saved."""
+        """Returns whether the written tensor was made from the saved one without being a view of it."""
         saved = self._saved_tensor
         return self.facts.tensor(written).base is None and any(access.tensor == saved for access in made.inputs)
 
@@ -224,7 +225,7 @@ class _Story:
 
 
 def _inner_save(facts: TraceIndex, apply: Call, saved: SavedTensor) -> Call | None:
-    """The `ctx.save_for_backward` line inside a custom Function's forward, where the saved tensor was handed over."""
+    """Finds the `ctx.save_for_backward` call inside a custom Function's forward that saved the tensor."""
     if not apply.op.endswith(".apply"):
         return None
     for call in reversed(facts.calls):
@@ -237,10 +238,8 @@ def _inner_save(facts: TraceIndex, apply: Call, saved: SavedTensor) -> Call | No
 
 
 def _by_versions(facts: TraceIndex, saved: SavedTensor, before: int) -> tuple[Call | None, Access | None]:
-    """The recorded use of a tensor of this shape at the version saved, that was then changed to the version found.
-
-    For saved tensors that the graph does not show, as those of a checkpoint.
-    """
+    """Finds the use of a tensor of this shape at the saved version that was then changed to the version found. For
+    saved tensors that the graph does not show, such as those of a checkpoint."""
     for call in reversed(facts.calls):
         if call.index >= before or call.mode != "grad" or call.nodes[0] == call.nodes[1] or call.writes:
             continue
@@ -256,16 +255,16 @@ def _by_versions(facts: TraceIndex, saved: SavedTensor, before: int) -> tuple[Ca
 
 
 def _others(facts: TraceIndex, failure: Failure, stale: list[SavedTensor]) -> Iterator[str]:
-    """The other saved tensors that fail the check, those of one line and name together."""
-    told: dict[tuple[str, str, str], list[SavedTensor]] = defaultdict(list)
+    """Finds the other saved tensors that fail the check, those of one line and name together."""
+    groups: dict[tuple[str, str, str], list[SavedTensor]] = defaultdict(list)
     for saved in stale:
         by = facts.call_of_node(saved.sequence, failure.index)
         access = None if by is None else facts.saved(saved, by)
         span = None if by is None else facts.span(by.site)
         where = "" if span is None else f" on line {span.line}"
         what = f"its `{saved.slot}`" if by is None or access is None else named(facts, access.tensor, by.index)
-        told[f"`{saved.node}`", where, what].append(saved)
-    for (node, where, what), group in list(told.items())[:_OTHERS]:
+        groups[f"`{saved.node}`", where, what].append(saved)
+    for (node, where, what), group in list(groups.items())[:_OTHERS]:
         times = "" if len(group) == 1 else f", {len(group)} times"
         versions = list(dict.fromkeys(str(saved.expected) for saved in group))
         saved_at = f"version{'s' if len(versions) > 1 else ''} {_joined(versions)}"

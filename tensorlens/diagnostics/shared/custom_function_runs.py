@@ -1,4 +1,4 @@
-"""Custom Functions as the run shows them: the calls, and what their `backward` handed back."""
+"""Finds the calls of custom Functions, and what their `backward` returned."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tensorlens.records.model import Call
 
 
 def backward_runs(facts: TraceIndex) -> Iterator[tuple[Run, Call]]:
-    """Each run of a custom Function's `backward` that returned, with the call that made its node."""
+    """Finds each run of a custom Function's `backward` that returned, with the call that made its node."""
     callbacks = facts.trace.callbacks
     for run in callbacks.runs:
         kind = callbacks.registrations[run.registration].kind
@@ -22,14 +22,14 @@ def backward_runs(facts: TraceIndex) -> Iterator[tuple[Run, Call]]:
 
 
 def inputs_needing_gradient(facts: TraceIndex, call: Call) -> list[int]:
-    """The tensors among a call's inputs that require grad and that autograd knows as its inputs."""
+    """Finds the tensors among a call's inputs that require grad and that autograd knows as its inputs."""
     nested = {n for note in facts.trace.inspection.nested if note.index == call.index + 1 for n in note.tensors}
     found = [access.tensor for access in call.inputs if facts.requires_grad(access.tensor, call.index - 1)]
     return [number for number in dict.fromkeys(found) if number not in nested]
 
 
 def gradient_of(facts: TraceIndex, number: int, at: int) -> str | None:
-    """The text of a leaf's gradient as the backward pass around event `at` left it."""
+    """Returns the text of a leaf's gradient after the backward pass around event `at`."""
     for backward in facts.backwards:
         if backward.started <= at <= backward.index:
             return next((g.after for g in backward.gradients if g.tensor == number), None)

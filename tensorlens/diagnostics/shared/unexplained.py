@@ -1,4 +1,4 @@
-"""What can be said of an exception that no finding explains: what failed, where, with which tensors."""
+"""Reports an exception that no finding explains: what failed, where, with which tensors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tensorlens.records.model import Diagnostic, Failure, Label
 
 MAX_TENSORS = 4
 WORDS = {
-    "returned_here": "the return statement that handed back the wrong value",
+    "returned_here": "the return statement with the wrong value",
     "function_defined_here": "where the function involved is defined",
     "hook_registered_here": "where the hook was registered",
     "state_changed_here": "what changed between the forward pass and its repetition",
@@ -26,7 +26,7 @@ WORDS = {
 
 
 def find_unexplained(facts: TraceIndex, failure: Failure) -> Iterator[Diagnostic]:
-    """The failure itself, the tensors that went into it, and where each of them came from."""
+    """Reports the failure, its tensors, and the lines that made them."""
     first_line = failure.message.strip().splitlines()[0] if failure.message.strip() else ""
     title = f"{failure.type}: {first_line}" if first_line else failure.type
     known = entry(failure.kind)
@@ -63,7 +63,7 @@ def _by_roles(facts: TraceIndex, failure: Failure, roles: tuple[str, ...], title
 
 
 def inputs_of(facts: TraceIndex, failure: Failure) -> list[Label | None]:
-    """A label where each of the failing call's tensors was made, saying what it is."""
+    """Labels the lines that made the failing call's tensors."""
     labels: list[Label | None] = []
     for access in failure.inputs[:MAX_TENSORS]:
         tensor = facts.tensor(access.tensor)

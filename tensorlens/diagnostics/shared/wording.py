@@ -1,4 +1,4 @@
-"""Shared words: how an op is called in prose, and how a finding is put together.
+"""Writes ops, names and counts in prose, and makes findings.
 
 Wording as in rustc's guide: lower case, no full stop, code in backticks; the title states what happened, labels say
 what happened there, only fixes advise.
@@ -24,7 +24,7 @@ _PRIMARY = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 
 
 def op_text(op: str) -> str:
-    """The op as a person writes it: "`detach()`", "`.data`", "`torch.argmax()`", "an item assignment"."""
+    """Writes an op as a person does: "`detach()`", "`.data`", "`torch.argmax()`", "an item assignment"."""
     if op.endswith("__setitem__"):
         return "an item assignment"
     if op.endswith("__getitem__"):
@@ -39,7 +39,7 @@ def op_text(op: str) -> str:
 
 
 def node_text(node: str) -> str:
-    """A node's name for prose: "`SigmoidBackward0`"."""
+    """Writes a node's name: "`SigmoidBackward0`"."""
     return f"`{node.rpartition(chr(58))[2]}`"
 
 
@@ -55,13 +55,13 @@ def count_text(facts: TraceIndex, event: Call | Backward) -> str:
 
 
 def source_text(facts: TraceIndex, site: int | None, limit: int = 40) -> str:
-    """The expression at a site as the script writes it."""
+    """Returns the expression at a site as the script writes it."""
     span = facts.span(site)
     return "" if span is None else one_line(text_of(facts.trace.sources.get(span.file, ""), span), limit)
 
 
 def severity_of(failure: Failure) -> Severity:
-    """An exception that the script caught is told as a note: it may be meant."""
+    """Returns the severity of a failure: an exception that the script caught may be intended, so it is a note."""
     return "note" if failure.caught else "error"
 
 
@@ -88,7 +88,7 @@ def fix(title: str, *edits: Edit) -> Fix:
 
 
 def with_method(name: str, method: str) -> str:
-    """`name.method` in backticks, as a program writes it; `name` is what `named` gives: prose, where it is no code."""
+    """Writes `name.method` in backticks; `name` is a result of `named`, which may be prose."""
     text = name.strip("`")
     try:
         tree = ast.parse(text, mode="eval").body if name.startswith("`") else None
@@ -100,5 +100,5 @@ def with_method(name: str, method: str) -> str:
 
 
 def named(facts: TraceIndex, number: int | None, at: int | None = None) -> str:
-    """A tensor's name for prose, in backticks where it is code."""
+    """Returns a tensor's name for prose, in backticks if it is code."""
     return "a tensor" if number is None else facts.names.quoted(number, at)

@@ -31,7 +31,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 
 def _elsewhere(training: Training, step: Step, passes: list[Backward]) -> bool:
-    """Whether all that the optimizer is to train had nothing to do with what backward was called on."""
+    """Returns whether backward was only called on results that do not depend on the optimizer's parameters."""
     numbers = {number for number in starved(training) if number in step.parameters}
     replaced = {found.old for found, _ in replaced_parameters(training)}
     if not numbers or numbers & replaced or len(numbers) < len(step.parameters):
@@ -47,7 +47,7 @@ def _tell_elsewhere(training: Training, steps: list[Step], backward: Backward) -
     return finding(
         CODE,
         "warning",
-        f"{_count(steps)} of `{optimizer}` changed nothing: no backward pass came to any of its parameters",
+        f"{_count(steps)} of `{optimizer}` changed nothing: no backward pass reached any of its parameters",
         f"{loss} was not computed from them, and an optimizer skips parameters whose `.grad` is None",
         [
             facts.label("rejected_here", last.site, f"`{optimizer}.step()` finds no gradient"),
@@ -64,7 +64,7 @@ def _count(steps: list[Step]) -> str:
 
 
 def _forward(facts: TraceIndex, step: Step) -> Call | None:
-    """The first recorded computation with the optimizer's parameters before a step."""
+    """Finds the first recorded computation with the optimizer's parameters before a step."""
     given = set(step.parameters)
     calls = (c for c in facts.calls if c.index < step.index and c.nodes[1] > c.nodes[0])
     return next((c for c in calls if given & {a.tensor for a in c.inputs}), None)

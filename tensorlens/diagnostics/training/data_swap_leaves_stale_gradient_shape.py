@@ -26,7 +26,8 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 
 def _filled(facts: TraceIndex, call: Call, leaf: int) -> tuple[Call, Backward] | None:
-    """The use of the leaf before the change, and the backward pass through it that gave the leaf a gradient after."""
+    """Finds the use of the leaf before the change, and the backward pass through it that gave the leaf a gradient
+    afterwards."""
     earlier = (use for use in facts.calls if use.index < call.index and any(not s.is_leaf for s in use.states))
     uses = [use for use in earlier if any(access.tensor == leaf for access in use.inputs)]
     for backward in facts.backwards:
@@ -45,7 +46,7 @@ def _report(facts: TraceIndex, call: Call, use: Call, backward: Backward) -> Dia
         CODE,
         "warning",
         f"{name} has the shape {new} and its gradient the shape {old}",
-        f"the graph was recorded while {name} had the shape {old}; `.data` gave it another under the graph",
+        f"the graph was recorded while {name} had the shape {old}; `.data` changed it after the graph was recorded",
         [
             facts.label("modified_here", call.site, f"{name} becomes {new}"),
             facts.label("graph_built_here", use.site, f"the graph is recorded with {name} of shape {old}"),

@@ -13,23 +13,25 @@ from tensorlens.records.model import Backward, Call, Diagnostic
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
-    told: set[int] = set()
+    reported: set[int] = set()
     for backward in facts.backwards:
         for root in backward.roots:
-            flagged = None if backward.failed or backward.site in told else _flagged(facts, root.tensor, backward.index)
+            flagged = (
+                None if backward.failed or backward.site in reported else _flagged(facts, root.tensor, backward.index)
+            )
             cut = None if flagged is None else _cut(facts, root.tensor, flagged)
             if flagged is not None and cut is not None and cut.source is not None:
-                told.add(backward.site)
+                reported.add(backward.site)
                 yield _report(facts, backward, root.tensor, (flagged, cut))
 
 
 def _cut(facts: TraceIndex, root: int, flagged: Call) -> Cut | None:
-    """Where the history was lost: before the flag was set, which a tensor may have been made with."""
+    """Finds where the history was lost: before the flag was set, or when the tensor was made with the flag."""
     return find_cut(facts, root, flagged.index + (flagged is facts.maker(root)))
 
 
 def _flagged(facts: TraceIndex, root: int, before: int) -> Call | None:
-    """The call that made a computed value require grad as a leaf, so that its history begins with itself."""
+    """Finds the call that made a computed value a leaf that requires grad."""
     state, made = facts.state(root, before - 1), facts.maker(root)
     if state is None or not (state.requires_grad and state.is_leaf) or made is None:
         return None

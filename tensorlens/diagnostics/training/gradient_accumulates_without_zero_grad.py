@@ -17,7 +17,7 @@ CODE = "gradient-accumulates-without-zero-grad"
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """A gradient that was added to one that an update had used already, and what then used the sum."""
+    """A gradient added to one that an update had already used, and the update that used the sum."""
 
     leaf: int
     used: Moment | None
@@ -40,7 +40,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 
 def _sum(training: Training, leaf: int) -> Sum | None:
-    """The first sum of a leaf that an update used; of a leaf that nothing updated, its first sum."""
+    """Finds the first sum of gradients of a leaf that an update used, else the first sum."""
     moments = training.moments[leaf]
     if not any(moment.kind == "update" for moment in moments):
         added = next((m for m in moments if m.kind == "fill" and not m.fresh), None)
@@ -63,7 +63,7 @@ def _sum(training: Training, leaf: int) -> Sum | None:
 
 
 def _puts_back(facts: TraceIndex, leaf: int, moment: Moment, used: Moment) -> bool:
-    """Whether an update gave a leaf values that were made before another update: that one is undone."""
+    """Returns whether an update gave a leaf values from before an earlier update, which is thereby undone."""
     call = moment.event
     if not isinstance(call, Call) or not call.op.endswith(("copy_", "data.__set__")) or len(call.inputs) < 2:
         return False

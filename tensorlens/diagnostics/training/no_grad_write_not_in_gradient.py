@@ -21,7 +21,7 @@ ALIASES = ("Tensor.detach", "torch.detach", "Tensor.data.__get__", "Tensor.numpy
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A change of an activation's values that recorded nothing. `call` is None for one that torch did not see."""
+    """A change of an activation's values that was not recorded. `call` is None for a change that torch did not see."""
 
     index: int
     site: int
@@ -31,7 +31,7 @@ class _Change:
 
     @property
     def before(self) -> int:
-        """The event after which things stood as they did before the change."""
+        """The last event before the change."""
         return self.index if self.call is None else self.index - 1
 
 
@@ -71,7 +71,7 @@ def _changes(facts: TraceIndex) -> Iterator[_Change]:
 
 
 def _written(facts: TraceIndex, call: Call) -> Iterator[int]:
-    """The tensors that a call changed in place without recording it."""
+    """Returns the tensors that a call changed in place without recording it."""
     for write in () if _only_shifts(facts, call) else call.writes:
         if call.mode != "grad" or not facts.requires_grad(write.tensor, call.index):
             yield write.tensor
@@ -82,7 +82,7 @@ def _written(facts: TraceIndex, call: Call) -> Iterator[int]:
 
 
 def _only_shifts(facts: TraceIndex, call: Call) -> bool:
-    """Whether a call added constants: the derivative by what was there before stays as it is."""
+    """Returns whether a call added constants: the derivative by the old values stays the same."""
     if call.op not in SHIFTS or not call.writes:
         return False
     memory = facts.storage_of(call.writes[0].tensor, call.index)
@@ -95,7 +95,8 @@ def _activations(facts: TraceIndex, number: int, call: Call) -> list[int]:
 
 
 def _owners(facts: TraceIndex, number: int) -> list[int]:
-    """The tensor itself, what it is a view of, and what it was taken from by `detach()` or `.data`."""
+    """Yields the tensor, the base that it is a view of, and the tensors that it was taken from by `detach()` or
+    `.data`."""
     found = [number]
     for current in found:
         base, made = facts.tensor(current).base, facts.maker(current)
@@ -112,7 +113,8 @@ def _is_activation(facts: TraceIndex, number: int, at: int) -> bool:
 
 
 def _writing_functions(facts: TraceIndex) -> dict[int, list[Call]]:
-    """The calls of custom Functions that wrote, by version counter: for their changes `mark_dirty` is what matters."""
+    """Returns the calls of custom Functions that wrote, by version counter: `custom-function-unmarked-inplace` is about
+    these."""
     found: dict[int, list[Call]] = defaultdict(list)
     for call in facts.calls:
         if call.op.endswith(".apply"):
@@ -122,12 +124,13 @@ def _writing_functions(facts: TraceIndex) -> dict[int, list[Call]]:
 
 
 def _is_inside(call: Call, function: Call) -> bool:
-    """Whether a call was made while a custom Function ran: that one's row follows, and its nodes span the call's."""
+    """Returns whether a call was made while a custom Function ran: the Function's row follows, and its nodes span the
+    call's."""
     return function.index > call.index and function.nodes[0] <= call.nodes[0] and function.nodes[1] >= call.nodes[1]
 
 
 def _used_by(facts: TraceIndex, change: _Change) -> Backward | None:
-    """The backward pass that goes through a later use of the activation, whose history is still the old one."""
+    """Finds the backward pass that goes through a later use of the activation, whose history is still the old one."""
     state = facts.state(change.activation, change.before)
     uses = [
         call

@@ -15,19 +15,19 @@ from tensorlens.records.observations import Step, Unregistered
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     training = training_of(facts)
     groups: dict[tuple[str, str], list[Unregistered]] = {}
-    for held in facts.trace.inspection.unregistered:
-        state = facts.state(held.tensor, held.index)
-        if state is not None and state.is_leaf and training.is_left_out(held.tensor):
-            groups.setdefault((held.module, _attribute(held)), []).append(held)
+    for tensor in facts.trace.inspection.unregistered:
+        state = facts.state(tensor.tensor, tensor.index)
+        if state is not None and state.is_leaf and training.is_left_out(tensor.tensor):
+            groups.setdefault((tensor.module, _attribute(tensor)), []).append(tensor)
     for group in groups.values():
         step = next((s for s in training.steps if s.index >= group[0].index), None)
         if step is not None:
             yield _report(training, step, group)
 
 
-def _attribute(held: Unregistered) -> str:
-    """The attribute that holds it: "hidden" of "hidden[0].weight"."""
-    return held.name.partition("[")[0]
+def _attribute(tensor: Unregistered) -> str:
+    """Returns the attribute in a name: "hidden" of "hidden[0].weight"."""
+    return tensor.name.partition("[")[0]
 
 
 def _report(training: Training, step: Step, group: list[Unregistered]) -> Diagnostic:
@@ -47,12 +47,12 @@ def _report(training: Training, step: Step, group: list[Unregistered]) -> Diagno
         "parameter-not-registered",
         "warning",
         f"no optimizer ever changes {name} of `{first.module}`, though backward computes a gradient",
-        "`parameters()` finds what is assigned as a `Parameter` or a `Module`; this stands in a plain attribute",
+        "`parameters()` finds what is assigned as a `Parameter` or a `Module`; this one is in a plain attribute",
         [
             facts.label("leaf_made_here", born(facts, first.tensor), f"{name}: unknown to `parameters()`"),
             optimizer_label(training, step),
             facts.label("needed_here", step.site, f"`{optimizer}.step()` does not know it"),
         ],
         fixes=(fix(cure),),
-        evidence={"parameters": [held.name for held in group]},
+        evidence={"parameters": [tensor.name for tensor in group]},
     )

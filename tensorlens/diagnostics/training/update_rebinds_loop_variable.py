@@ -37,8 +37,8 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 
 def _left_alone(training: Training, call: Call, asked: dict[int, int], lost: set[int]) -> int | None:
-    """The leaf, of those with a gradient that no step took up, that `call` computed a new value for from its gradient,
-    and nobody used that: the leaf stayed as it was."""
+    """Finds the leaf that `call` computed an updated value for from its gradient, if nothing used that value: the leaf
+    stayed the same."""
     targets = set(training.facts.trace.sites[call.site].targets)
     for number, names in _read(training.facts, call, lost) if targets else ():
         if number in lost and names & targets and not training.is_updated(number):
@@ -50,7 +50,7 @@ def _left_alone(training: Training, call: Call, asked: dict[int, int], lost: set
 
 
 def _asked(facts: TraceIndex) -> dict[int, int]:
-    """The leaves whose gradients `autograd.grad` handed out, and when it did so first."""
+    """Returns the leaves whose gradients `autograd.grad` returned, with the first time."""
     found: dict[int, int] = {}
     for backward in facts.backwards:
         for number in backward.inputs if not backward.failed else ():
@@ -61,13 +61,13 @@ def _asked(facts: TraceIndex) -> dict[int, int]:
 
 
 def _last_use(facts: TraceIndex, number: int) -> int:
-    """The last call that recorded something computed from a tensor: it was in use as it had been."""
+    """Finds the last recorded call that used a tensor."""
     uses = (c.index for c in reversed(facts.calls) if c.mode == "grad" and any(a.tensor == number for a in c.inputs))
     return next(uses, -1)
 
 
 def _not_averaged(training: Training, call: Call) -> int | None:
-    """The parameter that `call` computed a new value for, from one that is trained, that nobody used either."""
+    """Finds the parameter of an averaged copy that `call` computed a new value for, if nothing used that value."""
     facts = training.facts
     targets = set(facts.trace.sites[call.site].targets)
     shape = facts.tensor(call.outputs[0].tensor).shape
@@ -80,8 +80,8 @@ def _not_averaged(training: Training, call: Call) -> int | None:
 
 
 def _read(facts: TraceIndex, call: Call, leaves: set[int]) -> Iterator[tuple[int, set[str | None]]]:
-    """The parameters and `leaves` that the line of `call` computes with, each with the names in the expression that
-    reads it."""
+    """Finds the parameters and `leaves` that the line of `call` computes with, each with the names in the expression
+    that reads it."""
     waiting, line = [call], place_of(facts.trace.sites[call.site])
     for made in waiting:
         site = facts.trace.sites[made.site]
@@ -103,7 +103,7 @@ def _report(facts: TraceIndex, group: list[tuple[int, Call]]) -> Diagnostic:
         f"the update of {name} changed nothing: it only gave the name `{target}` to a new tensor",
         f"an assignment binds a name; the tensor that {op_text(call.op)} made is used nowhere",
         [
-            facts.label("replaced_here", call.site, f"`{target}` is another tensor from here on"),
+            facts.label("replaced_here", call.site, f"`{target}` is a different tensor from here on"),
             facts.label("leaf_made_here", born(facts, number), f"{name}: never changed"),
         ],
         fixes=(fix(f"change it in place, under `torch.no_grad()`: `{target}.copy_(...)`"),),

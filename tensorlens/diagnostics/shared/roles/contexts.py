@@ -1,4 +1,5 @@
-"""Roles of what was open round a refused call: a mode, a transform of `torch.func`, a checkpoint, a custom Function."""
+"""Finds what was open around a rejected call: a mode, a transform of `torch.func`, a checkpoint, a custom
+Function."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ _OPS = ("Tensor.", "torch.", "nn.", "autograd.", "optim.", "ops.")
 
 
 def mode(rejected: RejectedCall) -> LabelledSite | None:
-    """The mode under which the refused call ran, or under which one of its tensors was made."""
+    """Finds the mode under which the rejected call ran, or under which one of its tensors was made."""
     transform = region(rejected.facts, rejected.index, *_TRANSFORMS) or _left_by(rejected)
     if transform is not None:
         return LabelledSite(None, transform.site, f"`{transform.name}` begins here")
@@ -29,13 +30,12 @@ def mode(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def _switch(rejected: RejectedCall) -> GradMode | None:
-    """The switch of gradient recording that matters: of a gradient or tensor that inference mode made, of the refused
-    call itself, of what it was given."""
+    """Finds the switch of gradient recording around an inference tensor, the rejected call, or its inputs."""
     facts = rejected.facts
     inference = made_in_inference(rejected)
     numbers = [*views(rejected), *(access.tensor for access in rejected.inputs)]
-    if not rejected.inputs and (found := value(rejected)) is not None and found.tensor is not None:
-        numbers.append(found.tensor)
+    if not rejected.inputs and (origin := value(rejected)) is not None and origin.tensor is not None:
+        numbers.append(origin.tensor)
     makers = [facts.first_use(n) for n in ([inference] if inference is not None else []) + numbers]
     switches = [facts.mode_switch(made.index) for made in makers if made is not None and made.mode != "grad"]
     if inference is None:
@@ -47,14 +47,15 @@ def _switch(rejected: RejectedCall) -> GradMode | None:
 
 
 def _left_by(rejected: RejectedCall) -> Region | None:
-    """The transform that the exception itself has ended: the last one called from a line that it passed through."""
+    """Finds the transform that the exception left: the last one called from a line of the exception's traceback."""
     stack = () if rejected.failure is None else rejected.failure.stack
     events = [e for e in rejected.facts.events if isinstance(e, Region) and e.entering and e.name.startswith("func.")]
     return next((e for e in reversed(events) if e.site in stack and e.index < rejected.index), None)
 
 
 def called(rejected: RejectedCall) -> LabelledSite | None:
-    """The call of a checkpoint, a custom Function, a transform or a library function that the failure went through."""
+    """Finds the call of a checkpoint, a custom Function, a transform or a library function that the failure went
+    through."""
     facts = rejected.facts
     checkpoint = None if rejected.failure is None else recomputed(facts, rejected.failure)
     if checkpoint is not None:

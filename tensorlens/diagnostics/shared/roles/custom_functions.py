@@ -27,16 +27,17 @@ from tensorlens.records.model import Call
 
 
 def returned_by_forward(rejected: RejectedCall) -> LabelledSite | None:
-    """The `return` of the `forward` that the refused call, or the call that made its view, ran."""
+    """Finds the `return` of the `forward` that the rejected call, or the call that made its view, ran."""
     site, op = _apply(rejected)
-    return only_return(method_at(rejected.facts, "forward", site, op), "hands back its result here")
+    return only_return(method_at(rejected.facts, "forward", site, op), "returns its result here")
 
 
 def made_view(rejected: RejectedCall) -> LabelledSite | None:
-    """Where a custom Function returned the view, or where the module was made whose full backward hook makes views."""
-    found = returned_by_forward(rejected)
-    if found is not None:
-        return found
+    """Finds where a custom Function returned the view, or where the module was made whose full backward hook makes
+    views."""
+    place = returned_by_forward(rejected)
+    if place is not None:
+        return place
     for hooked, _ in registrations(rejected.facts, "hooked forward", rejected.site):
         for made, function in registrations(rejected.facts, "module", None, hooked.target):
             if made.kind == "module":
@@ -46,23 +47,23 @@ def made_view(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def returned_by_operator(rejected: RejectedCall) -> LabelledSite | None:
-    return only_return(operator_of(rejected.facts, rejected.op), "hands back its result here")
+    return only_return(operator_of(rejected.facts, rejected.op), "returns its result here")
 
 
-def refused_forward(rejected: RejectedCall) -> LabelledSite | None:
-    """The definition of the `forward` that the refused call could not run as it was."""
+def rejected_forward(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the definition of the `forward` that the rejected call could not run as it was."""
     site, op = _apply(rejected)
     function = method_at(rejected.facts, "forward", site, op)
     return None if function is None else takes(function)
 
 
 def forward_not_callable(rejected: RejectedCall) -> bool:
-    """Whether the call of a custom Function failed before a line of its `forward` ran."""
-    return rejected.op.endswith(".apply") and rejected.raised is None and refused_forward(rejected) is not None
+    """Returns whether the call of a custom Function failed before a line of its `forward` ran."""
+    return rejected.op.endswith(".apply") and rejected.raised is None and rejected_forward(rejected) is not None
 
 
 def defined_class(rejected: RejectedCall) -> LabelledSite | None:
-    """The class of the custom Function that was called, or whose backward ran last."""
+    """Finds the class of the custom Function that was called, or whose backward ran last."""
     site, op = _apply(rejected)
     return defined_at(class_at(rejected.facts, site, op))
 
@@ -75,7 +76,7 @@ def not_called(rejected: RejectedCall) -> bool:
 
 
 def instantiated(rejected: RejectedCall) -> LabelledSite | None:
-    """The `forward` of the custom Function of which the refused line makes an object."""
+    """Finds the `forward` of the custom Function of which the rejected line makes an object."""
     refused = rejected.facts.span(rejected.site)
     for known, function in registrations(rejected.facts, "forward"):
         made = rejected.facts.span(known.site)
@@ -85,16 +86,16 @@ def instantiated(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def defined_forward(rejected: RejectedCall) -> LabelledSite | None:
-    """The `forward`, or the operator, whose backward ran last."""
-    found = responsible(rejected.facts, rejected.index)
-    if found is not None and found.registration.kind.startswith("backward of "):
-        return defined_at(operator_of(rejected.facts, found.registration.kind.removeprefix("backward of ")))
+    """Finds the `forward`, or the operator, whose backward ran last."""
+    callback = responsible(rejected.facts, rejected.index)
+    if callback is not None and callback.registration.kind.startswith("backward of "):
+        return defined_at(operator_of(rejected.facts, callback.registration.kind.removeprefix("backward of ")))
     site, op = _apply(rejected)
     return defined_at(method_at(rejected.facts, "forward", site, op))
 
 
 def defined_operator(rejected: RejectedCall) -> LabelledSite | None:
-    """The implementation of the custom operator that the graph went through."""
+    """Finds the implementation of the custom operator that the graph went through."""
     for call in _calls_above(rejected):
         function = operator_of(rejected.facts, call.op)
         if function is not None:
@@ -121,28 +122,26 @@ def _calls_above(rejected: RejectedCall) -> Iterator[Call]:
 
 
 def marked_dirty(rejected: RejectedCall) -> LabelledSite | None:
-    """The line that declared an input as changed in place."""
+    """Finds the line that declared an input as changed in place."""
     marks = [c for c in rejected.facts.calls if c.op == "ctx.mark_dirty" and c.index < rejected.index]
     return None if not marks else LabelledSite(None, marks[-1].site, "declared here as changed in place")
 
 
 def saving(rejected: RejectedCall) -> LabelledSite | None:
-    """The line of `forward` that handed over what is to be saved: it is looked at only when `forward` has returned."""
+    """Finds the line of `forward` that saved something: PyTorch checks it only after `forward` has returned."""
     saved = [c for c in rejected.facts.calls if c.op == "ctx.save_for_backward" and c.index < rejected.index]
-    return (
-        None if not saved else LabelledSite(None, saved[-1].site, "handed over here, with something that is no tensor")
-    )
+    return None if not saved else LabelledSite(None, saved[-1].site, "saved here, with something that is not a tensor")
 
 
 def marked_once(rejected: RejectedCall) -> LabelledSite | None:
-    """The line that marked a `backward` that ran before as differentiable once."""
-    found = _once(rejected)
-    return None if found is None else LabelledSite(None, found[1].site, f"`{found[0].function.name}` is marked here")
+    """Finds the `once_differentiable` mark of a `backward` that ran before."""
+    once = _once(rejected)
+    return None if once is None else LabelledSite(None, once[1].site, f"`{once[0].function.name}` is marked here")
 
 
 def graph_of_once(rejected: RejectedCall) -> LabelledSite | None:
-    found = _once(rejected)
-    call = None if found is None else call_of(rejected.facts, found[0], rejected.index)
+    once = _once(rejected)
+    call = None if once is None else call_of(rejected.facts, once[0], rejected.index)
     return None if call is None else LabelledSite(None, call.site, f"{op_text(call.op)} is part of the graph")
 
 
@@ -157,10 +156,10 @@ def _once(rejected: RejectedCall) -> tuple[Callback, Registration] | None:
 
 
 def called(rejected: RejectedCall) -> LabelledSite | None:
-    """The call of the custom function whose node ran last, else as for any rejected."""
-    found = next(iter(runs_before(rejected.facts, rejected.index)), None)
+    """Finds the call of the custom Function whose node ran last, else the call that is open around the rejected one."""
+    callback = next(iter(runs_before(rejected.facts, rejected.index)), None)
     again = rejected.failure is not None and recomputed(rejected.facts, rejected.failure) is not None
-    call = None if found is None or again else call_of(rejected.facts, found, rejected.index)
+    call = None if callback is None or again else call_of(rejected.facts, callback, rejected.index)
     if call is None or rejected.op.endswith(".apply"):
         return contexts.called(rejected)
     return LabelledSite(None, call.site, f"{op_text(call.op)} is called here")
@@ -173,8 +172,8 @@ def _apply(rejected: RejectedCall) -> tuple[int | None, str]:
         return rejected.site, rejected.op.removesuffix(".apply")
     event = facts.event(rejected.index)
     if getattr(event, "failed", False):
-        found = next((c for c in runs_before(facts, rejected.index) if c.run.node is not None), None)
-        call = None if found is None else call_of(facts, found, rejected.index)
+        callback = next((c for c in runs_before(facts, rejected.index) if c.run.node is not None), None)
+        call = None if callback is None else call_of(facts, callback, rejected.index)
         if call is not None:
             return call.site, call.op.removesuffix(".apply")
     for call in _calls_above(rejected):
@@ -186,7 +185,7 @@ def _apply(rejected: RejectedCall) -> tuple[int | None, str]:
 ROLES: dict[str, Callable[[RejectedCall], LabelledSite | None]] = {
     "returned_here:forward": returned_by_forward,
     "returned_here:operator": returned_by_operator,
-    "function_defined_here:rejected_forward": refused_forward,
+    "function_defined_here:rejected_forward": rejected_forward,
     "function_defined_here:class": defined_class,
     "function_defined_here:forward": defined_forward,
     "function_defined_here:operator": defined_operator,

@@ -1,4 +1,4 @@
-"""Roles of the function that a program gave to what differentiates or checks it."""
+"""Finds the lines of a function that the program passed to `jacobian`, `gradcheck` and the like."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _EXACT = ("float64", "complex128")
 
 
 def _registered(rejected: RejectedCall, kind: str) -> Function | None:
-    """The function registered last at the refused line as `kind`."""
+    """Finds the function registered last at the rejected line as `kind`."""
     known = rejected.facts.trace.callbacks
-    found = [r for r in known.registrations if r.site == rejected.site and r.kind.startswith(kind)]
-    return known.functions[found[-1].function] if found else None
+    registered = [r for r in known.registrations if r.site == rejected.site and r.kind.startswith(kind)]
+    return known.functions[registered[-1].function] if registered else None
 
 
 def given_to(rejected: RejectedCall) -> str:
-    """`hessian`: what the function was given to."""
+    """Returns the name of what the function was passed to, such as `hessian`."""
     known = rejected.facts.trace.callbacks.registrations
-    found = [r.kind for r in known if r.site == rejected.site and r.kind.startswith("given to ")]
-    return found[-1].removeprefix("given to ") if found else rejected.op.rpartition(".")[2]
+    kinds = [r.kind for r in known if r.site == rejected.site and r.kind.startswith("given to ")]
+    return kinds[-1].removeprefix("given to ") if kinds else rejected.op.rpartition(".")[2]
 
 
 def defined(rejected: RejectedCall) -> LabelledSite | None:
@@ -35,8 +35,8 @@ def defined(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def returned(rejected: RejectedCall) -> LabelledSite | None:
-    """Where what was checked came from: an input that is not exact enough to be checked, else the `return` of a custom
-    `backward`, else that of the function itself."""
+    """Finds the cause of a failed check: an input that is not exact enough, else the `return` of a custom `backward`,
+    else that of the function itself."""
     for access in rejected.inputs:
         tensor, state = rejected.facts.tensor(access.tensor), rejected.facts.state(access.tensor, rejected.index)
         if state is not None and state.requires_grad and tensor.dtype not in _EXACT:
@@ -46,19 +46,19 @@ def returned(rejected: RejectedCall) -> LabelledSite | None:
     function = _registered(rejected, "backward") or _backward_within(rejected) or _registered(rejected, "given to ")
     if function is None or not function.returns:
         return None
-    return LabelledSite(None, function.returns[-1], f"`{function.name}` hands back its result here")
+    return LabelledSite(None, function.returns[-1], f"`{function.name}` returns its result here")
 
 
 def _backward_within(rejected: RejectedCall) -> Function | None:
-    """The custom `backward` that ran last, if its Function was called below the refused line."""
+    """Finds the custom `backward` that ran last, if its Function was called below the rejected line."""
     sites = rejected.facts.trace.sites
-    for found in runs_before(rejected.facts, rejected.index):
-        call = call_of(rejected.facts, found, rejected.index)
+    for callback in runs_before(rejected.facts, rejected.index):
+        call = call_of(rejected.facts, callback, rejected.index)
         caller = None if call is None else sites[call.site].caller
         while caller is not None and caller != rejected.site:
             caller = sites[caller].caller
-        if found.registration.kind == "backward" and caller is not None:
-            return found.function
+        if callback.registration.kind == "backward" and caller is not None:
+            return callback.function
     return None
 
 
@@ -66,11 +66,11 @@ def returned_by_function(rejected: RejectedCall) -> LabelledSite | None:
     function = _registered(rejected, "given to ")
     if function is None or not function.returns:
         return None
-    return LabelledSite(None, function.returns[-1], f"`{function.name}` hands back its result here")
+    return LabelledSite(None, function.returns[-1], f"`{function.name}` returns its result here")
 
 
 def left_graph(rejected: RejectedCall) -> LabelledSite | None:
-    """The last call within the function that lost the history of what it was given."""
+    """Finds the last call within the function that lost the history of what it was given."""
     for call in _within(rejected):
         lost = any(rejected.facts.requires_grad(a.tensor, call.index) for a in call.inputs)
         if lost and not any(rejected.facts.requires_grad(a.tensor, call.index) for a in call.outputs):
@@ -79,7 +79,7 @@ def left_graph(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def _within(rejected: RejectedCall) -> Iterator[Call]:
-    """The calls that ran below the refused line before it was refused, the latest first."""
+    """Finds the calls that ran below the rejected line before it was rejected, the latest first."""
     sites = rejected.facts.trace.sites
     for call in reversed(rejected.facts.calls):
         if call.index < rejected.index and sites[call.site].caller == rejected.site:
@@ -91,7 +91,7 @@ def called(rejected: RejectedCall) -> LabelledSite:
 
 
 def value(rejected: RejectedCall) -> LabelledSite | None:
-    """The value that is not a tensor: one that the refused line reads, else the result of the function."""
+    """Finds the value that is not a tensor: one that the rejected line reads, else the result of the function."""
     plain = [value for value in rejected.values if value.site is not None]
     if plain:
         return LabelledSite(None, plain[-1].site, f"`{plain[-1].name}` is a `{plain[-1].type}`")
@@ -99,7 +99,7 @@ def value(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def vector(rejected: RejectedCall) -> LabelledSite | None:
-    """The last of the refused call's tensors, before the call itself made a copy of it."""
+    """Finds the last of the rejected call's tensors, before the call itself made a copy of it."""
     facts = rejected.facts
     number = rejected.inputs[-1].tensor if rejected.inputs else None
     made = None if number is None else facts.first_use(number)

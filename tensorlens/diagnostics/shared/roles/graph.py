@@ -1,5 +1,5 @@
-"""Roles that need more than a look at the refused call's tensors: whose memory they share, which of them a message
-means, and which recorded operation has no second derivative."""
+"""Finds lines behind the rejected call's tensors: whose memory they share, which of them a message means, and which
+recorded operation has no derivative."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tensorlens.records.model import Call
 
 
 def leaf_of_argument(rejected: RejectedCall) -> LabelledSite | None:
-    """The leaf behind the argument that the message names; a lone tensor that requires grad needs no name."""
+    """Finds the leaf behind the argument that the message names; a lone tensor that requires grad needs no name."""
     name = argument_named(rejected.message)
-    told = () if rejected.failure is None else rejected.failure.arguments
-    given = [argument.tensor for argument in told if argument.name == name]
+    arguments = () if rejected.failure is None else rejected.failure.arguments
+    given = [argument.tensor for argument in arguments if argument.name == name]
     above = [leaf_above(rejected.facts, number, rejected.index) for number in given]
     return leaf_site(rejected, above[0]) if above and above[0] is not None else leaf(rejected)
 
 
 def dead_end(rejected: RejectedCall) -> LabelledSite | None:
-    """The forward call whose derivative is a node that has none itself; else the operation that has none."""
+    """Finds the forward call whose derivative is a node that has none itself; else the operation that has none."""
     nodes = () if rejected.failure is None else rejected.failure.dead_ends
     for node in nodes:
         call = None if node.sequence is None else rejected.facts.call_of_node(node.sequence, rejected.index)
@@ -36,7 +36,7 @@ def dead_end(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def stopped(rejected: RejectedCall) -> LabelledSite | None:
-    """The forward call whose backward formula was run last."""
+    """Finds the forward call whose backward formula was run last."""
     node = None if rejected.failure is None else rejected.failure.stopped_at
     call = None if node is None else rejected.facts.call_of_node(node.sequence, rejected.index)
     if node is None or call is None:
@@ -46,7 +46,7 @@ def stopped(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def result_of_stopped(rejected: RejectedCall) -> LabelledSite | None:
-    """The first operation on a result of the call whose backward formula was run last."""
+    """Finds the first operation on a result of the call whose backward formula was run last."""
     node = None if rejected.failure is None else rejected.failure.stopped_at
     call = None if node is None else rejected.facts.call_of_node(node.sequence, rejected.index)
     results = set() if call is None else {access.tensor for access in call.outputs}
@@ -58,7 +58,7 @@ def result_of_stopped(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def of_sparse(rejected: RejectedCall) -> LabelledSite | None:
-    """The recorded operation on a sparse tensor, which has no storage, that gave another sparse tensor."""
+    """Finds the recorded operation on a sparse tensor, which has no storage, that gave another sparse tensor."""
     facts = rejected.facts
     for access in rejected.inputs:
         for number, call in ancestry(facts, access.tensor, rejected.index):
@@ -69,17 +69,17 @@ def of_sparse(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def never_required(rejected: RejectedCall) -> LabelledSite | None:
-    """The first of the call's tensors that does not require grad, or the tensor that it was computed from."""
+    """Finds the first of the call's tensors that does not require grad, or the tensor that it was computed from."""
     facts = rejected.facts
     number = rejected.first(lambda n: not facts.requires_grad(n, rejected.index))
-    found = None if number is None else find_cut(facts, number, rejected.index)
-    origin = number if found is None or found.leaf is None else found.leaf
+    cut = None if number is None else find_cut(facts, number, rejected.index)
+    origin = number if cut is None or cut.leaf is None else cut.leaf
     use = None if origin is None else facts.first_use(origin)
     return None if use is None else LabelledSite(origin, use.site, f"{rejected.name(origin)} does not require grad")
 
 
 def gradient_assigned(rejected: RejectedCall) -> LabelledSite | None:
-    """The last assignment to `.grad` of a leaf behind the call's tensors."""
+    """Finds the last assignment to `.grad` of a leaf behind the call's tensors."""
     facts = rejected.facts
     leaves = {leaf for access in rejected.inputs for leaf in leaves_above(facts, access.tensor, rejected.index)}
     for call in reversed(facts.calls):
@@ -90,14 +90,13 @@ def gradient_assigned(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def outer_call(rejected: RejectedCall) -> LabelledSite | None:
-    """The line outside the refused one that called into torch, which called the user's code back."""
+    """Finds the line that called into torch, which in turn called the user's code with the rejected line."""
     stack = () if rejected.failure is None else rejected.failure.stack
     return LabelledSite(None, stack[-2], "called from here") if len(stack) > 1 else None
 
 
 def shared(rejected: RejectedCall) -> LabelledSite | None:
-    """The line from which on one of the call's tensors lay in the memory of another of them, of a third tensor, or of
-    an array."""
+    """Finds the line that made one of the call's tensors share memory with another tensor or an array."""
     facts = rejected.facts
     given = {access.tensor for access in rejected.inputs}
     made = [(a.tensor, call) for a in rejected.inputs if (call := facts.maker(a.tensor)) is not None]
@@ -115,13 +114,13 @@ def shared_with_array(rejected: RejectedCall) -> LabelledSite:
 
 
 def _aliases(facts: TraceIndex, number: int, made: Call) -> list[int]:
-    """The inputs of the call that made a tensor in whose memory it lies."""
+    """Returns the inputs of the call that made a tensor whose memory it shares."""
     storage = facts.tensor(number).storage
     return [a.tensor for a in made.inputs if a.tensor != number and facts.tensor(a.tensor).storage == storage]
 
 
 def _exported(rejected: RejectedCall, given: set[int]) -> LabelledSite | None:
-    """The last call that handed the memory of one of the tensors to an array."""
+    """Finds the last call that shared the memory of one of the tensors with an array."""
     for call in reversed(rejected.facts.calls):
         if call.index < rejected.index and call.op in _TO_ARRAY and call.inputs and call.inputs[0].tensor in given:
             number = call.inputs[0].tensor

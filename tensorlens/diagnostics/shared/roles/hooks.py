@@ -24,12 +24,12 @@ BACKWARD_HOOKS = ("module backward", "old module backward")
 
 
 def returned(rejected: RejectedCall) -> LabelledSite | None:
-    """The statement that handed back what was refused right afterwards."""
-    found = responsible(rejected.facts, rejected.index)
-    if found is None or found.returned is None:
+    """Finds the statement that returned the rejected value."""
+    callback = responsible(rejected.facts, rejected.index)
+    if callback is None or callback.returned is None:
         return None
-    text = f"`{found.function.name}` hands back {value_text(rejected.facts, found)}"
-    return LabelledSite(None, found.returned, text)
+    text = f"`{callback.function.name}` returns {value_text(rejected.facts, callback)}"
+    return LabelledSite(None, callback.returned, text)
 
 
 def only_return(function: Function | None, text: str) -> LabelledSite | None:
@@ -40,13 +40,13 @@ def only_return(function: Function | None, text: str) -> LabelledSite | None:
 
 def returned_by_module(rejected: RejectedCall) -> LabelledSite | None:
     hooked = registrations(rejected.facts, "hooked forward", rejected.site)
-    return only_return(hooked[0][1] if hooked else None, "hands back its result here")
+    return only_return(hooked[0][1] if hooked else None, "returns its result here")
 
 
 def registered(rejected: RejectedCall) -> LabelledSite | None:
-    """Where the hook was registered that ran last before the call was rejected."""
-    found = responsible(rejected.facts, rejected.index)
-    return None if found is None else _registered(found.registration, found.function)
+    """Finds where the hook was registered that ran last before the call was rejected."""
+    callback = responsible(rejected.facts, rejected.index)
+    return None if callback is None else _registered(callback.registration, callback.function)
 
 
 def _registered(registration: Registration, function: Function) -> LabelledSite:
@@ -54,7 +54,7 @@ def _registered(registration: Registration, function: Function) -> LabelledSite:
 
 
 def registered_before(rejected: RejectedCall) -> LabelledSite | None:
-    """The other registration on the thing whose second one was refused."""
+    """Finds the first registration on a module whose second one was rejected."""
     here = registrations(rejected.facts, "", rejected.site)
     target = here[0][0].target if here else None
     for known, function in registrations(rejected.facts, "", None, target):
@@ -64,7 +64,7 @@ def registered_before(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def registered_on_called(rejected: RejectedCall) -> LabelledSite | None:
-    """The backward hook of the module that is called at the refused line."""
+    """Finds the backward hook of the module that is called at the rejected line."""
     hooked = registrations(rejected.facts, "hooked forward", rejected.site)
     for known, function in registrations(rejected.facts, "", None, hooked[0][0].target) if hooked else ():
         if known.kind.startswith(BACKWARD_HOOKS):
@@ -77,9 +77,9 @@ def registered_on_called(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def registered_and_running(rejected: RejectedCall) -> LabelledSite | None:
-    """The module's hook that runs next after a warning of the backward pass."""
-    found = _running(rejected)
-    return None if found is None else _registered(found.registration, found.function)
+    """Finds the module's hook that runs next after a warning of the backward pass."""
+    callback = _running(rejected)
+    return None if callback is None else _registered(callback.registration, callback.function)
 
 
 def _running(rejected: RejectedCall) -> Callback | None:
@@ -88,15 +88,15 @@ def _running(rejected: RejectedCall) -> Callback | None:
 
 
 def defined(rejected: RejectedCall) -> LabelledSite | None:
-    """The definition of the function that autograd called last."""
-    found = responsible(rejected.facts, rejected.index)
-    return None if found is None else defined_at(found.function)
+    """Finds the definition of the function that autograd called last."""
+    callback = responsible(rejected.facts, rejected.index)
+    return None if callback is None else defined_at(callback.function)
 
 
-def refused_function(rejected: RejectedCall) -> LabelledSite | None:
-    """The definition of the function that could not be called as it was."""
-    found = next(iter(runs_before(rejected.facts, rejected.index)), None)
-    return None if found is None or found.run.ended != "refused" else takes(found.function)
+def rejected_function(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the definition of the function that could not be called as it was."""
+    callback = next(iter(runs_before(rejected.facts, rejected.index)), None)
+    return None if callback is None or callback.run.ended != "refused" else takes(callback.function)
 
 
 def takes(function: Function) -> LabelledSite | None:
@@ -114,31 +114,35 @@ def defined_at(function: Function | None) -> LabelledSite | None:
 
 
 def written_by_hook(rejected: RejectedCall) -> LabelledSite | None:
-    """The last change in place, within a hook, of what the hook was given."""
-    found = responsible(rejected.facts, rejected.index)
-    if found is None:
+    """Finds the last change in place, within a hook, of what the hook was given."""
+    callback = responsible(rejected.facts, rejected.index)
+    if callback is None:
         return None
-    counters = {rejected.facts.tensor(number).counter for number in found.run.given}
+    counters = {rejected.facts.tensor(number).counter for number in callback.run.given}
     for call in reversed(rejected.facts.calls):
         moved = [w for w in call.writes if rejected.facts.tensor(w.tensor).counter in counters]
-        if call.index < found.run.index and moved:
+        if call.index < callback.run.index and moved:
             text = f"{op_text(call.op)} changes what it was given: version {moved[0].before} -> {moved[0].after}"
             return LabelledSite(None, call.site, text)
     return None
 
 
 def calling(rejected: RejectedCall) -> LabelledSite | None:
-    """The backward pass that called the function."""
-    found = responsible(rejected.facts, rejected.index)
-    name = "it" if found is None else f"`{found.function.name}`"
+    """Finds the backward pass that called the function."""
+    callback = responsible(rejected.facts, rejected.index)
+    name = "it" if callback is None else f"`{callback.function.name}`"
     return LabelledSite(
         None, rejected.site, f"{op_text(rejected.op)} runs {name}" if rejected.op else f"autograd runs {name}"
     )
 
 
 def saved_tensor_hooks(rejected: RejectedCall) -> LabelledSite | None:
-    found = responsible(rejected.facts, rejected.index)
-    return None if found is None else LabelledSite(None, found.registration.site, "the saved-tensor hooks begin here")
+    callback = responsible(rejected.facts, rejected.index)
+    return (
+        None
+        if callback is None
+        else LabelledSite(None, callback.registration.site, "the saved-tensor hooks begin here")
+    )
 
 
 def saved(rejected: RejectedCall) -> LabelledSite | None:
@@ -146,21 +150,21 @@ def saved(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def words(rejected: RejectedCall) -> dict[str, str]:
-    """Template fields: {function}, and what it was {given} and handed back ({handed})."""
-    found = responsible(rejected.facts, rejected.index)
-    if found is None:
+    """Returns the template fields of a callback: {function}, what it was {given}, and what it {returned}."""
+    callback = responsible(rejected.facts, rejected.index)
+    if callback is None:
         return {"function": "the function", "given": "a tensor", "returned": "something else"}
     facts = rejected.facts
     return {
-        "function": f"`{found.function.name}`",
-        "given": given_text(facts, found),
-        "returned": value_text(facts, found),
+        "function": f"`{callback.function.name}`",
+        "given": given_text(facts, callback),
+        "returned": value_text(facts, callback),
     }
 
 
 def not_callable(rejected: RejectedCall) -> bool:
-    """Whether the engine could not call a function with what such a function is given."""
-    return refused_function(rejected) is not None
+    """Returns whether the engine could not call a function with the arguments of its kind."""
+    return rejected_function(rejected) is not None
 
 
 ROLES: dict[str, Callable[[RejectedCall], LabelledSite | None]] = {
@@ -170,7 +174,7 @@ ROLES: dict[str, Callable[[RejectedCall], LabelledSite | None]] = {
     "hook_registered_here:before": registered_before,
     "hook_registered_here:module": registered_on_called,
     "function_defined_here": defined,
-    "function_defined_here:rejected": refused_function,
+    "function_defined_here:rejected": rejected_function,
     "modified_here:input": tensors.modified,
     "modified_here:hook": written_by_hook,
     "needed_here:calling": calling,

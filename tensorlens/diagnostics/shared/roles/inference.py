@@ -1,4 +1,4 @@
-"""What inference mode made: tensors without a version, and gradients of them."""
+"""Finds tensors and gradients made in inference mode, which have no version."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from tensorlens.records.model import Backward
 
 
 def made_in_inference(rejected: RejectedCall) -> int | None:
-    """The tensor among the call's, or one above them, that inference mode made. A tensor that has a version can only
-    share the memory of one."""
+    """Finds the tensor, among the call's or above them, that was made in inference mode. A tensor that has a version
+    can only share the memory of one."""
     facts = rejected.facts
     for access in rejected.inputs:
         chain = [access.tensor, *(number for number, _ in ancestry(facts, access.tensor, rejected.index))]
@@ -22,7 +22,7 @@ def made_in_inference(rejected: RejectedCall) -> int | None:
 
 
 def gradient_in_inference(rejected: RejectedCall) -> tuple[int, Backward] | None:
-    """For a refused backward pass: a leaf whose gradient an earlier pass made in inference mode, and that pass."""
+    """Finds a leaf whose gradient an earlier pass made in inference mode, and that pass."""
     facts = rejected.facts
     leaves = {leaf for access in rejected.inputs for leaf in leaves_above(facts, access.tensor, rejected.index)}
     for backward in reversed(facts.backwards):

@@ -1,5 +1,5 @@
-"""Roles that lie outside a refused call's own tensors: plain Python values, optimizers, modules, and the backward
-passes that gave the parameters their gradients."""
+"""Finds causes outside the rejected call's tensors: plain Python values, optimizers, modules, and the backward passes
+that gave the parameters their gradients."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _CONTAINERS = ("list", "tuple", "dict", "set", "frozenset", *_ITERATORS)
 
 
 def plain(rejected: RejectedCall) -> LabelledSite | None:
-    """The plain value that the refused expression reads last; without one, it is written out there."""
-    return _told(rejected, rejected.values[-1]) if rejected.values else _inline(rejected)
+    """Finds the plain value that the rejected expression reads last, else a value written in the expression."""
+    return _described(rejected, rejected.values[-1]) if rejected.values else _inline(rejected)
 
 
 def container(rejected: RejectedCall) -> LabelledSite | None:
-    """The first list, dict, iterator or the like that the refused expression reads."""
-    held = next((value for value in rejected.values if value.type in _CONTAINERS), None)
-    return _inline(rejected) if held is None else _told(rejected, held)
+    """Finds the first list, dict, iterator or the like that the rejected expression reads."""
+    container = next((value for value in rejected.values if value.type in _CONTAINERS), None)
+    return _inline(rejected) if container is None else _described(rejected, container)
 
 
-def _told(rejected: RejectedCall, value: Value) -> LabelledSite | None:
+def _described(rejected: RejectedCall, value: Value) -> LabelledSite | None:
     if value.type in _ITERATORS and value.used is not None:
         return LabelledSite(None, value.used, f"`{value.name}` is an iterator that this line has already consumed")
     article = "an" if value.type[0] in "aeiou" else "a"
@@ -49,7 +49,7 @@ def _inline(rejected: RejectedCall) -> LabelledSite:
 
 
 def optimizer(rejected: RejectedCall) -> LabelledSite | None:
-    """Where the optimizer of the refused call's parameters was made: the call itself, or the one before it."""
+    """Finds the line that made the optimizer of the call's parameters: the call itself, or an earlier one."""
     if rejected.op.startswith("optim."):
         return failing_call(rejected)
     made = optimizer_of(rejected)
@@ -57,7 +57,7 @@ def optimizer(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def optimizer_of(rejected: RejectedCall) -> Call | None:
-    """The last optimizer made of the call's tensors; of calls that say nothing of theirs, the last one made."""
+    """Finds the last optimizer made of the call's tensors; for calls without tensors, the last one made."""
     given = {access.tensor for access in rejected.inputs}
     made = [c for c in rejected.facts.calls if c.op.startswith("optim.") and c.index < rejected.index]
     own = [c for c in made if given & {access.tensor for access in c.inputs}]
@@ -65,7 +65,7 @@ def optimizer_of(rejected: RejectedCall) -> Call | None:
 
 
 def first_half(rejected: RejectedCall) -> LabelledSite | None:
-    """The last call of a method of the same class on the same tensors."""
+    """Finds the last call of a method of the same class on the same tensors."""
     given = {access.tensor for access in rejected.inputs}
     owner = rejected.op.partition(".")[0] + "."
     same = (c for c in reversed(rejected.facts.calls) if c.index < rejected.index and c.op.startswith(owner))
@@ -77,9 +77,10 @@ def first_half(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def gradient(rejected: RejectedCall) -> LabelledSite | None:
-    """The backward pass that gave the call's tensors the gradients that they have; a non-finite one comes first."""
+    """Finds the backward pass that gave the call's tensors the gradients that they have; a non-finite one comes
+    first."""
     passes = list(_gave_gradients(rejected))
-    broken = [found for found in passes if any(word in found[2] for word in ("nan", "inf"))]
+    broken = [event for event in passes if any(word in event[2] for word in ("nan", "inf"))]
     if not passes:
         return None
     event, tensor, text = (broken or passes)[-1]
@@ -99,7 +100,7 @@ def _gave_gradients(rejected: RejectedCall) -> Iterable[tuple[Backward, int, str
 
 
 def used_in_graph(rejected: RejectedCall) -> LabelledSite | None:
-    """The last recorded forward operation that the call's tensors went into."""
+    """Finds the last recorded forward operation that the call's tensors went into."""
     given = {access.tensor for access in rejected.inputs}
     for call in reversed(rejected.facts.calls):
         if call.index < rejected.index and call.nodes[1] > call.nodes[0]:
@@ -110,22 +111,22 @@ def used_in_graph(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def cut(rejected: RejectedCall) -> LabelledSite | None:
-    """Where the way from the call's tensors to a loss that backward was called on was cut."""
+    """Finds the cut between the call's tensors and a loss that backward was called on."""
     facts = rejected.facts
     for event in reversed(facts.backwards):
         if event.index >= rejected.index:
             continue
         for root in event.roots:
             for access in rejected.inputs:
-                found, _ = path_to(facts, root.tensor, access.tensor, event.index)
-                if found is not None:
-                    text = f"{op_text(found.call.op)} cuts the way back to {rejected.name(access.tensor)}"
-                    return LabelledSite(found.source, found.call.site, text)
+                path, _ = path_to(facts, root.tensor, access.tensor, event.index)
+                if path is not None:
+                    text = f"{op_text(path.call.op)} cuts the path back to {rejected.name(access.tensor)}"
+                    return LabelledSite(path.source, path.call.site, text)
     return None
 
 
 def unreached_leaf(rejected: RejectedCall) -> LabelledSite | None:
-    """The line that made, or last froze, the first parameter among the call's that no backward pass came to."""
+    """Finds the line that made, or last froze, the call's first parameter that no backward pass reached."""
     facts = rejected.facts
     parameters = [a.tensor for a in rejected.inputs if facts.tensor(a.tensor).type == "Parameter"]
     frozen = [number for number in parameters if not facts.requires_grad(number, rejected.index)]
@@ -137,12 +138,12 @@ def unreached_leaf(rejected: RejectedCall) -> LabelledSite | None:
         site, what = _frozen_at(facts, number, rejected.index), "does not require grad from here on"
     else:
         use = facts.first_use(number)
-        site, what = None if use is None else use.site, "is made here, and no backward pass has come to it"
+        site, what = None if use is None else use.site, "is made here, and no backward pass has reached it"
     return LabelledSite(number, site, f"{rejected.name(number)} {what}")
 
 
 def _frozen_at(facts: TraceIndex, number: int, before: int) -> int | None:
-    """The last call that switched `requires_grad` of a tensor off; without one, the call that made it."""
+    """Finds the last call that switched `requires_grad` of a tensor off; without one, the call that made it."""
     calls = [c for c in facts.calls if c.index < before and any(s.tensor == number for s in c.states)]
     off = [c for c in calls if facts.requires_grad(number, c.index - 1) and not facts.requires_grad(number, c.index)]
     use = off[-1] if off else facts.first_use(number)
@@ -150,7 +151,7 @@ def _frozen_at(facts: TraceIndex, number: int, before: int) -> int | None:
 
 
 def converted_leaf(rejected: RejectedCall) -> LabelledSite | None:
-    """The line that made the first leaf among the call's tensors, or last converted it to another data type."""
+    """Finds the line that made the first leaf among the call's tensors, or last converted it to another data type."""
     facts = rejected.facts
     number = rejected.first(rejected.is_leaf)
     if number is None:
@@ -178,32 +179,32 @@ def module_call(rejected: RejectedCall) -> LabelledSite:
 
 
 def replaced(rejected: RejectedCall) -> LabelledSite | None:
-    """The line that put another parameter or module in the place of one that the call's tensors belong to."""
+    """Finds the line that put another parameter or module in the place of one that the call's tensors belong to."""
     given = {access.tensor for access in rejected.inputs}
     change = _last(rejected, lambda a: bool(given & (set(a.old) - set(a.new))))
     return None if change is None else LabelledSite(None, change.site, f"`{change.name}` is replaced here")
 
 
 def swapped(rejected: RejectedCall) -> LabelledSite | None:
-    """The line that swapped a leaf of the graph for another tensor."""
+    """Finds the line that swapped a leaf of the graph for another tensor."""
     facts = rejected.facts
     leaves = {leaf for access in rejected.inputs for leaf in leaves_above(facts, access.tensor, rejected.index)}
     change = _last(rejected, lambda a: bool(leaves & {*a.old, *a.new}))
     if change is None:
         return None
     number = next(n for n in (*change.old, *change.new) if n in leaves)
-    return LabelledSite(number, change.site, f"{rejected.name(number)} becomes another tensor here")
+    return LabelledSite(number, change.site, f"{rejected.name(number)} becomes a different tensor here")
 
 
 def shared(rejected: RejectedCall) -> LabelledSite | None:
-    """The line from which on a parameter that the call was given twice stood in two places of a module."""
+    """Finds the line that put a parameter, which the call got twice, into two places of a module."""
     given = [access.tensor for access in rejected.inputs]
     twice = {number for number in given if given.count(number) > 1}
     change = _last(rejected, lambda a: a.shared and bool((twice or set(given)) & set(a.new)))
     if change is None:
         return None
     number = next(n for n in change.new if n in (twice or given))
-    return LabelledSite(number, change.site, f"from here on {rejected.name(number)} stands in two places")
+    return LabelledSite(number, change.site, f"from here on {rejected.name(number)} is in two places")
 
 
 def _last(rejected: RejectedCall, wanted: Callable[[Assignment], bool]) -> Assignment | None:
@@ -212,7 +213,7 @@ def _last(rejected: RejectedCall, wanted: Callable[[Assignment], bool]) -> Assig
 
 
 def never_reached(facts: TraceIndex, numbers: Iterable[int], before: int) -> list[int]:
-    """Those of the tensors that no backward pass before an event gave a gradient."""
+    """Finds those of the tensors that no backward pass before an event gave a gradient."""
     reached = {change.tensor for event in facts.backwards if event.index < before for change in event.gradients}
     return [number for number in numbers if number not in reached]
 

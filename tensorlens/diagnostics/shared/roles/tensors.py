@@ -1,6 +1,6 @@
-"""Where the things that PyTorch refused came from: for each role in a cause, the function that finds its line.
+"""Finds the origin of the tensors that PyTorch rejected: one function for each role in a cause.
 
-Each function answers for one refused call or one warning (`RejectedCall`) from the recorded facts, or says None.
+Each function finds the line of its role for one rejected call or warning, or returns None.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from tensorlens.records.model import Call
 
 
 def leaf(rejected: RejectedCall) -> LabelledSite | None:
-    """The leaf that requires grad among the call's tensors or under them as a base; else the nearest above them."""
+    """Finds the leaf that requires grad among the call's tensors or under them as a base; else the nearest above
+    them."""
     facts = rejected.facts
     under = [(a.tensor, facts.tensor(a.tensor).base) for a in rejected.inputs]
-    found = [n for pair in under for n in pair if n is not None and rejected.is_leaf(n)]
-    if not found:
+    leaves = [n for pair in under for n in pair if n is not None and rejected.is_leaf(n)]
+    if not leaves:
         above = (leaf_above(facts, number, rejected.index) for number, _ in under)
-        found = [number for number in above if number is not None]
-    if not found:
+        leaves = [number for number in above if number is not None]
+    if not leaves:
         return None
-    return leaf_site(rejected, found[0])
+    return leaf_site(rejected, leaves[0])
 
 
 def leaf_site(rejected: RejectedCall, number: int) -> LabelledSite:
@@ -36,7 +37,7 @@ def leaf_site(rejected: RejectedCall, number: int) -> LabelledSite:
     site = None if born is None else born.site
     checkpoint, backward = run_again_at(facts, rejected.index), backward_at(facts, rejected.index)
     if checkpoint is not None and backward is not None and site == backward.site:
-        text = "this checkpoint hands its function a detached copy, a leaf, when it is run again"
+        text = "this checkpoint gives its function a detached copy, a leaf, when it is run again"
         return LabelledSite(number, checkpoint.site, text)
     return LabelledSite(number, site, f"{rejected.name(number)} is a leaf that requires grad")
 
@@ -52,17 +53,17 @@ def nonleaf(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def view(rejected: RejectedCall) -> LabelledSite | None:
-    """The view among the call's tensors; of a chain of views, the one that was made without recording."""
+    """Finds the view among the call's tensors; of a chain of views, the one that was made without recording."""
     number = next(iter(views(rejected)), None)
     if number is None:
         return LabelledSite(None, rejected.site, "a view is made here")
-    made = _handed_out(rejected.facts, number) or rejected.facts.maker(number)
+    made = _returning_call(rejected.facts, number) or rejected.facts.maker(number)
     text = f"{rejected.name(number)} is a view of {rejected.name(rejected.facts.tensor(number).base)}"
     return LabelledSite(number, None if made is None else made.site, text)
 
 
 def views(rejected: RejectedCall) -> list[int]:
-    """The first view among the call's tensors and the views that it was taken from; those made without recording
+    """Finds the first view among the call's tensors and the views that it was taken from; those made without recording
     first."""
     chain: list[int] = []
     number = rejected.first(rejected.is_view)
@@ -74,14 +75,14 @@ def views(rejected: RejectedCall) -> list[int]:
     return sorted(chain, key=lambda n: (m := rejected.facts.maker(n)) is None or m.mode == "grad")
 
 
-def _handed_out(facts: TraceIndex, number: int) -> Call | None:
-    """The custom Function that returned a tensor made inside it."""
+def _returning_call(facts: TraceIndex, number: int) -> Call | None:
+    """Finds the custom Function that returned a tensor made inside it."""
     returning = (c for c in facts.calls if c.op.endswith(".apply") and any(a.tensor == number for a in c.outputs))
     return next(returning, None)
 
 
 def modified(rejected: RejectedCall) -> LabelledSite | None:
-    """The refused change itself, or, where a later use is refused, the last change of the memory before it."""
+    """Finds the rejected change itself, or, if a later use was rejected, the last change of the memory before it."""
     name = rejected.op.rpartition(".")[2]
     if (name.endswith("_") and not name.endswith("__")) or name in ("__setitem__", "") or not rejected.inputs:
         return failing_call(rejected)
@@ -102,8 +103,8 @@ def base(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def value(rejected: RejectedCall, position: int = -1) -> LabelledSite | None:
-    """One of the call's tensors: by default the last, the one that is handed to the first; of a tensor that was made
-    in inference mode, where that was. Python code that refuses is handed what was computed last."""
+    """Finds where one of the call's tensors was made: by default the last one, or one made in inference mode. For an
+    error of Python code, which has no tensors, it is the tensor computed last."""
     facts = rejected.facts
     gradient = gradient_in_inference(rejected) if rejected.op.endswith("backward") else None
     if gradient is not None:
@@ -127,22 +128,22 @@ def value(rejected: RejectedCall, position: int = -1) -> LabelledSite | None:
 
 
 def plain_value(rejected: RejectedCall) -> LabelledSite | None:
-    """The first value of plain Python or NumPy that the refused expression names."""
-    found = next((v for v in rejected.values if v.site is not None and v.type not in _NO_OPERANDS), None)
-    return None if found is None else LabelledSite(None, found.site, f"`{found.name}` is made here: a {found.type}")
+    """Finds the first value of plain Python or NumPy that the rejected expression names."""
+    plain = next((v for v in rejected.values if v.site is not None and v.type not in _NO_OPERANDS), None)
+    return None if plain is None else LabelledSite(None, plain.site, f"`{plain.name}` is made here: a {plain.type}")
 
 
 _NO_OPERANDS = ("bool", "str", "NoneType", "Tensor", "Parameter")
 
 
 def first_value(rejected: RejectedCall) -> LabelledSite | None:
-    """The call's first tensor: what backward was started from."""
+    """Finds the call's first tensor: what backward was started from."""
     return value(rejected, 0)
 
 
 def graph(rejected: RejectedCall) -> LabelledSite | None:
-    """The recorded operation behind the call's tensors that is meant: one whose node has no derivative, else the last
-    before the refused line, else the last of all."""
+    """Finds the recorded operation behind the call's tensors: one whose node has no derivative, else the last before
+    the rejected line, else the last of all."""
     facts = rejected.facts
     recorded = [
         (number, call)
@@ -169,8 +170,8 @@ def _rank(facts: TraceIndex, pair: tuple[int, Call], line: int | None) -> int:
 
 def failing_call(rejected: RejectedCall) -> LabelledSite | None:
     if rejected.raised is not None:
-        return LabelledSite(None, rejected.raised, "refused here")
-    return LabelledSite(None, rejected.site, f"{op_text(rejected.op)} is refused" if rejected.op else "refused here")
+        return LabelledSite(None, rejected.raised, "rejected here")
+    return LabelledSite(None, rejected.site, f"{op_text(rejected.op)} is rejected" if rejected.op else "rejected here")
 
 
 def needed(rejected: RejectedCall) -> LabelledSite | None:
