@@ -36,7 +36,7 @@ def _partly(training: Training) -> Iterator[Diagnostic]:
         if cleared is not None and isinstance(cleared.used.event, Step):
             groups.setdefault((cleared.filled.event.site, cleared.cleared.event.site), []).append(cleared)
     for group in groups.values():
-        yield _tell_partly(training, group)
+        yield _report_partly(training, group)
 
 
 def _lost(training: Training, step: Step) -> list[tuple[int, Moment, Moment]]:
@@ -80,7 +80,7 @@ def _report(training: Training, step: Step, lost: list[tuple[int, Moment, Moment
     )
 
 
-def _tell_partly(training: Training, group: list[Dropped]) -> Diagnostic:
+def _report_partly(training: Training, group: list[Dropped]) -> Diagnostic:
     facts, first = training.facts, group[0]
     step = first.used.event
     assert isinstance(step, Step)

@@ -79,10 +79,10 @@ def find_overwritten(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
     """Reports saved tensors whose memory was changed without a new version, and that a backward pass then used."""
     wanted = [s for s in facts.trace.inspection.stale if s.overwrite is not None]
     for backward, group in grouped(facts, wanted):
-        yield _tell_overwritten(facts, code, backward, group)
+        yield _report_overwritten(facts, code, backward, group)
 
 
-def _tell_overwritten(facts: TraceIndex, code: str, backward: Backward, group: list[Stale]) -> Diagnostic:
+def _report_overwritten(facts: TraceIndex, code: str, backward: Backward, group: list[Stale]) -> Diagnostic:
     stale = group[0]
     overwrite = facts.trace.inspection.overwrites[stale.overwrite or 0]
     by = saving_call(facts, stale)

@@ -27,7 +27,7 @@ def find_kept(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
     for group in kept(facts):
         holder = _holder(facts, group)
         if holder is not None:
-            yield _tell_held(facts, code, group, holder)
+            yield _report_held(facts, code, group, holder)
         elif not group.in_gradient:
             yield _report(facts, code, group)
 
@@ -46,7 +46,7 @@ def _report(facts: TraceIndex, code: str, group: Kept) -> Diagnostic:
     )
 
 
-def _tell_held(facts: TraceIndex, code: str, group: Kept, holder: _Holder) -> Diagnostic:
+def _report_held(facts: TraceIndex, code: str, group: Kept, holder: _Holder) -> Diagnostic:
     call = holder.calls[-1]
     name = named(facts, call.outputs[0].tensor)
     return finding(

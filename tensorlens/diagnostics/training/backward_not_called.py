@@ -27,7 +27,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         if not passes:
             yield _report(training, steps)
         elif _elsewhere(training, steps[-1], passes):
-            yield _tell_elsewhere(training, steps, passes[-1])
+            yield _report_elsewhere(training, steps, passes[-1])
 
 
 def _elsewhere(training: Training, step: Step, passes: list[Backward]) -> bool:
@@ -40,7 +40,7 @@ def _elsewhere(training: Training, step: Step, passes: list[Backward]) -> bool:
     return not any(s is not None and s.is_leaf for s in states) and not any(ways(training, numbers))
 
 
-def _tell_elsewhere(training: Training, steps: list[Step], backward: Backward) -> Diagnostic:
+def _report_elsewhere(training: Training, steps: list[Step], backward: Backward) -> Diagnostic:
     facts, last = training.facts, steps[-1]
     optimizer = optimizer_name(training, last)
     loss = facts.names.quoted(backward.roots[0].tensor, backward.index)
