@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.facts import TraceIndex
-from tensorlens.diagnostics.training._without_gradient import find_cut_off
+from tensorlens.diagnostics.shared.cut_off_parameters import find_cut_off
 from tensorlens.records.model import Diagnostic
 
 
