@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from tensorlens.diagnostics.shared.rejected import ROLES, labels_of
 from tensorlens.diagnostics.shared.role_names import ROLE_NAMES
 from tensorlens.records import error_messages
 from tensorlens.records.error_messages import INDEX
-from tools.error_index import PAGES, PageError, build, read_page
+from tools.error_index import FAMILIES, PAGES, PageError, build, read_page
 
 PAGE = (PAGES / "inplace_and_views" / "leaf_modified_inplace.md").read_text(encoding="utf-8")
 
@@ -92,3 +93,10 @@ def test_a_message_matches_one_page_only() -> None:
     messages = {item["message"] for item in known} | {entry.message for entry in error_messages.entries()}
     for message in filter(None, messages):
         assert len(error_messages.find(message)) == 1, message
+
+
+def test_the_contracts_name_every_family() -> None:
+    project = tomllib.loads((PAGES.parent.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = [one for one in project["tool"]["importlinter"]["contracts"] if one["name"].startswith("Findings: no ")]
+    named = [one.get("modules") or one["forbidden_modules"] for one in contracts]
+    assert named == [[f"tensorlens.diagnostics.{family}" for family in FAMILIES]] * 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.facts import TraceIndex
+from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
 from tensorlens.records.callbacks import Run
 from tensorlens.records.model import Call
 
@@ -34,3 +35,31 @@ def gradient_of(facts: TraceIndex, number: int, at: int) -> str | None:
         if backward.started <= at <= backward.index:
             return next((g.after for g in backward.gradients if g.tensor == number), None)
     return None
+
+
+def missing_gradients(facts: TraceIndex) -> Iterator[tuple[Run, Call, list[int]]]:
+    """Finds the runs of a `backward` that returned None for inputs that need a gradient, once for each `return`, with
+    the call that made the node and these inputs."""
+    seen: set[int | None] = set()
+    for run, call in backward_runs(facts):
+        if (backward := backward_of(facts, run.index)) is not None and backward.failed:
+            continue  # what it returned was rejected, for a different reason
+        missing = _missing(facts, run, call)
+        if missing and run.returned not in seen:
+            seen.add(run.returned)
+            yield run, call, missing
+
+
+def _missing(facts: TraceIndex, run: Run, call: Call) -> list[int]:
+    """Finds the inputs that need a gradient and got None; if the positions are not known, those whose gradient stayed
+    None."""
+    wanted = inputs_needing_gradient(facts, call)
+    nothing = [position for position, value in enumerate(run.values) if value.type == "NoneType"]
+    if len(run.values) == len(call.inputs):
+        return [call.inputs[p].tensor for p in nothing if call.inputs[p].tensor in wanted]
+    plain = len(run.values) - len(call.inputs)  # arguments that are no tensors
+    unneeded = sum(access.tensor not in wanted for access in call.inputs)
+    if len(nothing) <= plain + unneeded:
+        return []
+    leaves = [n for n in wanted if (state := facts.state(n, call.index)) is not None and state.is_leaf]
+    return [number for number in leaves if gradient_of(facts, number, run.index) is None]

@@ -11,7 +11,7 @@ from tensorlens.analysis.training.discarded_outputs import is_discarded
 from tensorlens.analysis.training.parameters_without_gradient import Starved, lost, starved, ways
 from tensorlens.analysis.training.replaced_parameters import replaced_parameters
 from tensorlens.analysis.training.timeline import DATA_SET, Training, training_of
-from tensorlens.diagnostics.custom_functions import custom_function_none_gradient
+from tensorlens.diagnostics.shared.custom_function_runs import missing_gradients
 from tensorlens.diagnostics.shared.graph_cuts import cut_fixes, cut_labels, cut_reason
 from tensorlens.diagnostics.shared.optimizers import born, optimizer_label, optimizer_name, several
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text
@@ -29,7 +29,7 @@ def find_cut_off(facts: TraceIndex, code: str, chosen: Chosen) -> Iterator[Diagn
     if facts.trace.script.failure is not None or training.is_hidden:
         return
     stepped = _stepped(training)
-    reported = {f"{returned.evidence['function']}.apply" for returned in custom_function_none_gradient.find(facts)}
+    reported = {call.op for _, call, _ in missing_gradients(facts)}
     cut_off = [way for way in _ways(training, stepped) if chosen(way.cut) and way.cut.call.op not in reported]
     whole = [way for way in cut_off if way.number not in training.had_gradient]
     sites = {way.cut.call.site for way in whole}
