@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test unchanged fuzz trust check pages catalogue course hardest bench wheel clean
+.PHONY: demo test unchanged fuzz trust check pages catalogue course how hardest bench wheel clean
 
 demo: $(READY)
 	$(BIN)/tensorlens run detach
@@ -47,6 +47,9 @@ course: $(READY)  # docs/course.md: the transcripts
 bench: $(READY)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[bench]'
 	$(BIN)/python -m benchmarks
+
+how: $(READY)  # docs/how-it-works.md
+	PYTHONPATH=tests $(BIN)/python -m tools.how_it_works_page
 
 hardest: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m tools.hardest_page

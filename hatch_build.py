@@ -1,7 +1,7 @@
 """Compiles `tensorlens/tracer/recording/_fast_path.c` when the project is installed or a wheel of it is built.
 
-Where that fails, for want of a compiler or of Python's headers, the lens is installed without it and does the same in
-Python.
+If that fails, because the compiler or Python's headers are missing, the lens is installed without it and does the same
+in Python.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from setuptools.errors import BaseError, CCompilerError
 SOURCE = "tensorlens/tracer/recording/_fast_path.c"
 
 
-class CompiledShortWay(BuildHookInterface[Any]):
+class CompiledFastPath(BuildHookInterface[Any]):
     """The build hook that pyproject.toml names."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002
@@ -38,7 +38,7 @@ class CompiledShortWay(BuildHookInterface[Any]):
 
 
 def compile_in(root: Path) -> str:
-    """Compile the source next to itself; the path of the result from `root`."""
+    """Compiles the source next to itself. Returns the path of the result, relative to `root`."""
     text = (root / SOURCE).read_bytes()
     extension = Extension(
         "tensorlens.tracer.recording._fast_path",

@@ -13,7 +13,7 @@ import sys
 
 
 def _is_command() -> bool:
-    """Whether `python -m tensorlens` is importing this package, to run it."""
+    """Returns whether `python -m tensorlens` is importing this package, to run it."""
     words: list[str] = getattr(sys, "argv", [])
     if words[:1] != ["-m"]:
         return False
@@ -30,26 +30,28 @@ from typing import TYPE_CHECKING, Any  # noqa: E402
 from tensorlens.records.version import __version__  # noqa: E402
 
 if TYPE_CHECKING:
-    from tensorlens.records.model import Diagnostic, Report, Trace
+    from tensorlens.records.model import Trace
+    from tensorlens.records.report import Diagnostic, Report
     from tensorlens.session import Session
 
 __all__ = ["Diagnostic", "Report", "Trace", "__version__", "load", "trace"]
 
 
 def __getattr__(name: str) -> Any:
-    """The records, imported when they are asked for: the commands that show none of them start sooner."""
+    """Imports the records on first use: commands that show none of them start sooner."""
     if name not in ("Diagnostic", "Report", "Trace"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from tensorlens.records import model
+    from tensorlens.records import model, report
 
-    return getattr(model, name)
+    return getattr(model if name == "Trace" else report, name)
 
 
 def trace() -> Session:
-    """Record every torch call of the current process while the `with` block, or the decorated function, runs.
+    """Records every torch call of the current process while the `with` block, or the decorated function, runs.
 
-    After the block, `lens.trace()` is the `Trace`, and `lens.report()` the `Report` with its diagnostics. An exception
-    goes on its way and stands in both. Blocks may be nested and repeated; afterwards torch is as it was.
+    After the block, `lens.trace()` is the `Trace`, and `lens.report()` the `Report` with its diagnostics. Both contain
+    an exception that leaves the block; it is raised as usual. Blocks may be nested and repeated; afterwards torch is
+    unchanged.
     """
     from tensorlens.session import Session
 
@@ -57,7 +59,7 @@ def trace() -> Session:
 
 
 def load(path: str | Path) -> Trace:
-    """Read a saved trace.
+    """Reads a saved trace.
 
     Raises:
         tensorlens.errors.TraceFileError: the file is not a trace, or is damaged.

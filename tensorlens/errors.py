@@ -1,10 +1,10 @@
-"""The only errors that a user of the command line sees from us. Each is one clear line and an exit code."""
+"""The errors that a user of the command line sees. Each is one clear line and an exit code."""
 
 from __future__ import annotations
 
 
 class TensorLensError(Exception):
-    """Something is wrong that the user can put right; printed as one line, never as a traceback."""
+    """An error that the user can correct. It is printed as one line, never as a traceback."""
 
     exit_code = 2
 
@@ -14,4 +14,4 @@ class UsageError(TensorLensError):
 
 
 class TraceFileError(TensorLensError):
-    """A saved trace that can't be read."""
+    """A file that is not a saved trace, or a damaged one."""

@@ -1,6 +1,7 @@
-"""Whether there is a file or a folder at a path that somebody typed, which may be no possible path at all.
+"""Checks paths that a user typed, and knows the folder of this package.
 
-`Path.is_file` and `Path.is_dir` raise where the system refuses the name (one of 3,000 characters, say).
+`Path.is_file` and `Path.is_dir` raise if the system rejects a name (one of 3,000 characters, say); these functions do
+not.
 """
 
 from __future__ import annotations

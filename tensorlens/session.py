@@ -17,8 +17,9 @@ import torch
 
 from tensorlens.diagnostics import diagnose
 from tensorlens.journal.reader import Reader
-from tensorlens.journal.rows import NONE, OUTCOME, VERSIONS
+from tensorlens.journal.rows import OutcomeRow, VersionsRow
 from tensorlens.records import model
+from tensorlens.records.report import Report
 from tensorlens.records.version import __version__
 from tensorlens.tracer.entry.exit_state import write_end
 from tensorlens.tracer.entry.installation import Installation
@@ -50,7 +51,7 @@ class Session:
                 os.path.basename(filename), (), os.path.dirname(os.path.abspath(filename)), "ok", 0, None
             )
         recorder = self._recorder = Recorder(own_files=(filename,))
-        recorder.rows.append((VERSIONS, __version__, str(torch.__version__), platform.python_version()))
+        recorder.rows.write(VersionsRow(__version__, str(torch.__version__), platform.python_version()))
         self._reader = Reader(self._script)
         self._reading = threading.Lock()
         recorder.identity.after_census = functools.partial(self._read, recorder.rows)
@@ -69,10 +70,10 @@ class Session:
         installation.take_out()
         with ErrorGuard(recorder, "the state at the end"):
             write_end(recorder, names, None if error is None else error.__traceback__)
-        failure = NONE
+        failure: int | None = None
         with ErrorGuard(recorder, "the exception that ended the run"):
-            failure = NONE if error is None else recorder.note_ending(error)
-        recorder.rows.append((OUTCOME, "ok", 0, NONE) if error is None else (OUTCOME, "error", 1, failure))
+            failure = None if error is None else recorder.note_ending(error)
+        recorder.rows.write(OutcomeRow("ok", 0, None) if error is None else OutcomeRow("error", 1, failure))
         recorder.close()
         self._read(recorder.rows, wait=True)
         self._trace = self._reader.trace()
@@ -137,6 +138,6 @@ class Session:
             raise RuntimeError("there is no trace yet: leave the `with tensorlens.trace()` block first")
         return self._trace
 
-    def report(self) -> model.Report:
+    def report(self) -> Report:
         """What was recorded, with the diagnostics that it gives rise to."""
-        return model.Report(self.trace(), diagnose(self.trace()))
+        return Report(self.trace(), diagnose(self.trace()))

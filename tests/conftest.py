@@ -1,4 +1,4 @@
-"""What several test modules share."""
+"""Fixtures that several test modules use."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 @pytest.fixture(scope="session")
 def warm() -> Iterator[Warm]:
-    """A process that has imported torch: each run of a script is a fork of it."""
+    """Starts a process that has imported torch: each run of a script is a fork of it."""
     with Warm() as process:
         yield process

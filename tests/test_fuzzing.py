@@ -1,4 +1,4 @@
-"""Programs and trace files made by hypothesis: some hundreds every day, thousands with `make fuzz`."""
+"""Runs generated programs and trace files: some hundreds every day, thousands with `make fuzz`."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ from support.traces import gap_reasons
 from support.warm import Warm, comparable
 
 from tensorlens.errors import TraceFileError
+from tensorlens.journal.batches import is_read, pack, unpack
 from tensorlens.journal.reader import Reader
-from tensorlens.journal.rows import BROKEN, is_read, pack, unpack
+from tensorlens.journal.rows import BROKEN
 from tensorlens.records import trace_file
-from tensorlens.records.model import Call, Report, Script
+from tensorlens.records.model import Call, Script
+from tensorlens.records.report import Report
 
 SAVED = (
     "correct/checkpointed_stack",
@@ -41,7 +43,7 @@ each_part = pytest.mark.parametrize(
 
 
 def run(made: st.SearchStrategy[Any], try_one: Callable[[Any], str], kind: str, part: int | None) -> Counter[str]:
-    """How many of what was made came to what: every day always the same ones, thoroughly others every time."""
+    """Counts the outcomes. The everyday run always generates the same examples, the thorough one new ones each time."""
     count = EVERYDAY[kind] if part is None else THOROUGH[kind] // PARTS
     outcomes: Counter[str] = Counter()
 
@@ -114,7 +116,7 @@ def test_a_damaged_trace_file_is_refused_in_one_line_or_can_be_shown(
 
 @pytest.fixture(scope="module")
 def journal(warm: Warm) -> bytes:
-    """The journal of a real run, written in many small batches as that of a long one is."""
+    """Returns the journal of a real run in many small batches, like that of a long run."""
     whole = warm.journal(PROGRAMS / f"{SAVED[1]}.py")
     items = [item for batch in batches_of(whole) for item in batch]
     starts = [position for position, item in enumerate(items) if isinstance(item, tuple)][::ROWS]

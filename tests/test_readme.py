@@ -1,4 +1,4 @@
-"""The README shows real output: its console blocks are compared with what the program prints."""
+"""Compares the console blocks of the README with the output of the program."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def printed(command: str) -> str:
 
 
 def fits(shown: list[str], real: list[str]) -> bool:
-    """Whether the lines are the same; "..." in `shown` stands for any number of lines."""
+    """Returns whether the lines are the same; "..." in `shown` matches any number of lines."""
     if not shown:
         return not real
     if shown[0] == "...":

@@ -15,7 +15,8 @@ from support.folders import DOCS, PROGRAMS
 from support.warm import Warm
 
 from tensorlens.diagnostics import diagnose
-from tensorlens.records.model import Diagnostic, Trace
+from tensorlens.records.model import Trace
+from tensorlens.records.report import Diagnostic
 from tensorlens.render.layout import to_text
 from tensorlens.render.report.findings import finding
 

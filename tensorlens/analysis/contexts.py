@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Backward, Change, Event, Failure, Region
 
 
-def region(facts: TraceIndex, before: int, *kinds: str) -> Region | None:
+def open_region(facts: TraceIndex, before: int, *kinds: str) -> Region | None:
     """The innermost special mode that was open at event `before`; of the kinds that begin so, where any are given."""
     left: Counter[str] = Counter()
     for event in reversed(_until(facts, before)):
@@ -23,13 +23,13 @@ def region(facts: TraceIndex, before: int, *kinds: str) -> Region | None:
     return None
 
 
-def run_again_at(facts: TraceIndex, before: int) -> Region | None:
+def recomputing_checkpoint(facts: TraceIndex, before: int) -> Region | None:
     """The checkpoint whose function was being run again at event `before`."""
-    inner = region(facts, before, "recomputation")
+    inner = open_region(facts, before, "recomputation")
     return None if inner is None else _opened(facts, inner)
 
 
-def recomputed(facts: TraceIndex, failure: Failure) -> Region | None:
+def last_recomputed_checkpoint(facts: TraceIndex, failure: Failure) -> Region | None:
     """The checkpoint whose function was run again last in the backward pass that failed."""
     backward = failed_backward(facts, failure)
     start = failure.index if backward is None else backward.started
@@ -43,15 +43,15 @@ def recomputed(facts: TraceIndex, failure: Failure) -> Region | None:
 
 def failed_backward(facts: TraceIndex, failure: Failure) -> Backward | None:
     """The backward pass that something failed in: the innermost that encloses it and did not end well."""
-    return backward_at(facts, failure.index)
+    return failed_backward_at(facts, failure.index)
 
 
-def backward_at(facts: TraceIndex, at: int) -> Backward | None:
+def failed_backward_at(facts: TraceIndex, at: int) -> Backward | None:
     around = (b for b in facts.backwards if b.started <= at <= b.index and b.failed)
     return min(around, key=lambda b: b.index - b.started, default=None)
 
 
-def changes(facts: TraceIndex, checkpoint: Region, before: int) -> list[Change]:
+def changes_between_runs(facts: TraceIndex, checkpoint: Region, before: int) -> list[Change]:
     """What the function of a checkpoint found changed when it was run again before event `before`."""
     found = [e for e in facts.events if isinstance(e, Change) and e.checkpoint == checkpoint.index]
     first = {change.name: change for change in reversed(found) if change.index < before}

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from tensorlens.analysis.facts import LEAVING, TraceIndex
+from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.records.model import Backward, Call, Tensor
 
 MAX_CALLS = 5_000
@@ -19,7 +19,7 @@ class Cut:
     call: Call
     source: int | None  # the input that still required grad; None: nothing upstream ever did
     leaf: int | None  # the leaf that requires grad above `source`; without one, the leaf that never did
-    left: Call | None = None  # the call that took the values out of torch, where `call` brought them back
+    left_torch: Call | None = None  # the call that took the values out of torch, where `call` brought them back
 
 
 def ancestry(facts: TraceIndex, root: int, before: int) -> Iterator[tuple[int, Call]]:
@@ -112,7 +112,7 @@ def reads_gradient(call: Call) -> bool:
     return call.op.endswith(".grad.__get__")
 
 
-def is_update(facts: TraceIndex, cut: Cut) -> bool:
+def is_update_by_hand(facts: TraceIndex, cut: Cut) -> bool:
     """Whether what was cut off is a leaf's next value, made from the leaf and its own gradient."""
     made = cut.call.outputs[0].tensor if cut.call.outputs else None
     state = None if cut.source is None else facts.state(cut.source, cut.call.index)
@@ -136,14 +136,16 @@ def _left_torch(facts: TraceIndex, entry: Call, same_shape: bool) -> Cut | None:
     kind that came back, come before all others.
     """
     made = facts.tensor(entry.outputs[0].tensor) if entry.outputs else None
-    leaving = [call for call in facts.calls if call.op in LEAVING and call.inputs and call.index < entry.index][::-1]
+    leaving = [
+        call for call in facts.calls if call.op in OPS_LEAVING_TORCH and call.inputs and call.index < entry.index
+    ][::-1]
     if same_shape:
         leaving = [c for c in leaving if made is not None and facts.tensor(c.inputs[0].tensor).shape == made.shape]
     for call in leaving:
         number = call.inputs[0].tensor
         if made is not None and _real(facts.tensor(number)) == _real(made) and number not in _roots(facts):
             if facts.requires_grad(number, call.index):
-                return Cut(call, number, None, left=call)
+                return Cut(call, number, None, left_torch=call)
     return next(filter(None, (_lost_before(facts, call) for call in leaving)), None)
 
 
@@ -159,11 +161,11 @@ def _lost_before(facts: TraceIndex, leaving: Call) -> Cut | None:
     """The cut in or before a call that hands out values, if they ever had a history."""
     number = leaving.inputs[0].tensor
     if facts.requires_grad(number, leaving.index):
-        return Cut(leaving, number, None, left=leaving)
+        return Cut(leaving, number, None, left_torch=leaving)
     for made, producer in ancestry(facts, number, leaving.index):
         for access in producer.inputs:
             if access.tensor != made and facts.requires_grad(access.tensor, producer.index - 1):
-                return Cut(producer, access.tensor, None, left=leaving)
+                return Cut(producer, access.tensor, None, left_torch=leaving)
     return None
 
 
@@ -184,7 +186,7 @@ def leaf_above(facts: TraceIndex, number: int, before: int) -> int | None:
     return next(iter(_leaves(facts, number, before)), None)
 
 
-def born_as_leaf(facts: TraceIndex, number: int, before: int) -> Call | None:
+def leaf_origin(facts: TraceIndex, number: int, before: int) -> Call | None:
     """The call from which on a tensor was a leaf that requires grad: the one that made it, or switched it on later."""
     for call in facts.calls:
         if call.index >= before:
@@ -214,7 +216,7 @@ def _leaves(facts: TraceIndex, number: int, before: int) -> Iterator[int]:
                 yield _owner(facts, access.tensor)
 
 
-def reaches(facts: TraceIndex, backward: Backward, call: Call) -> bool:
+def backward_reaches(facts: TraceIndex, backward: Backward, call: Call) -> bool:
     """Whether a backward pass went through the graph of `call`: one of its roots hangs on it by recorded operations."""
     return any(_hangs_on(facts, root.tensor, backward.index, call) for root in backward.roots)
 
@@ -235,7 +237,7 @@ def _hangs_on(facts: TraceIndex, root: int, before: int, call: Call) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class ReachedCalls:
     """The calls whose nodes a backward pass went through, as far as they were recorded."""
 
     backward: Backward
@@ -243,7 +245,7 @@ class Reached:
     complete: bool  # whether every path was followed to a leaf: what is not among the calls was not reached
 
 
-def reached_by(facts: TraceIndex, backward: Backward) -> Reached:
+def calls_reached_by(facts: TraceIndex, backward: Backward) -> ReachedCalls:
     """Follow a backward pass from its roots through the calls that recorded its graph."""
     below: dict[int, set[int]] = {backward.index: set()}  # call -> the calls that made its inputs
     queue = deque((root.tensor, backward.index) for root in backward.roots)
@@ -262,7 +264,7 @@ def reached_by(facts: TraceIndex, backward: Backward) -> Reached:
                 queue.extend((access.tensor, call.index) for access in call.inputs)
             below[user].add(call.index)
     del below[backward.index]
-    return Reached(backward, frozenset(_leading_to(facts, below, backward.inputs)), complete)
+    return ReachedCalls(backward, frozenset(_leading_to(facts, below, backward.inputs)), complete)
 
 
 def _makers(facts: TraceIndex, number: int, user: int) -> list[Call]:

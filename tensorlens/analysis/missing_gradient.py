@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import Cut, ancestry, leaf_above
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Backward, Call, Failure
 
 GRAD_READ = "Tensor.grad.__get__"
@@ -13,7 +13,7 @@ GRAD_FN_READ = "Tensor.grad_fn.__get__"
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class MissingGradient:
     """A gradient that was read and is None. `cut` is where the path from the leaf to a loss ends, if it was cut."""
 
     tensor: int
@@ -25,13 +25,13 @@ class Missing:
     used: bool  # whether any backward root was computed from the tensor
 
 
-def missing_gradient(facts: TraceIndex, failure: Failure) -> Missing | None:
+def missing_gradient(facts: TraceIndex, failure: Failure) -> MissingGradient | None:
     """The last `.grad` read on the failing line that gave None; None where no such read was recorded."""
-    read = last_read(facts, failure, GRAD_READ)
+    read = last_read_of_none(facts, failure, GRAD_READ)
     return None if read is None else _examine(facts, read)
 
 
-def last_read(facts: TraceIndex, failure: Failure, op: str) -> Call | None:
+def last_read_of_none(facts: TraceIndex, failure: Failure, op: str) -> Call | None:
     """The last reading of an attribute on the failing line that gave no tensor."""
     span = facts.span(failure.site)
     for call in reversed(facts.calls):
@@ -46,21 +46,21 @@ def last_read(facts: TraceIndex, failure: Failure, op: str) -> Call | None:
     return None
 
 
-def _examine(facts: TraceIndex, read: Call) -> Missing:
+def _examine(facts: TraceIndex, read: Call) -> MissingGradient:
     number = read.inputs[0].tensor
     state = facts.state(number, read.index)
     passes = tuple(b for b in facts.backwards if b.index < read.index and not b.failed)
     cut, used = None, False
     for backward in passes:
         for root in backward.roots:
-            found, seen = path_to(facts, root.tensor, number, backward.index)
+            found, seen = cut_between(facts, root.tensor, number, backward.index)
             used = used or seen
             cut = cut or found
     leaf = state is None or state.is_leaf
-    return Missing(number, read, leaf, state is not None and state.requires_grad, passes, cut, used)
+    return MissingGradient(number, read, leaf, state is not None and state.requires_grad, passes, cut, used)
 
 
-def path_to(facts: TraceIndex, root: int, leaf: int, before: int) -> tuple[Cut | None, bool]:
+def cut_between(facts: TraceIndex, root: int, leaf: int, before: int) -> tuple[Cut | None, bool]:
     """(the cut on the way from `leaf` to `root`, whether `root` was computed from `leaf` at all)."""
     used = False
     for number, call in ancestry(facts, root, before):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tensorlens.analysis.facts import TraceIndex
-from tensorlens.analysis.naming.names import callers
+from tensorlens.analysis.naming.places import callers
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Backward, Call
 
 
-def run_of(facts: TraceIndex, event: Call | Backward) -> tuple[int, int] | None:
+def run_number(facts: TraceIndex, event: Call | Backward) -> tuple[int, int] | None:
     """(the number of the run of its line that `event` belongs to, the number of runs in all); None where the calls of
     two runs can't be told apart.
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.naming.names import shape_text
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.callbacks import Function, Registration, Run
 from tensorlens.records.model import Backward, Call
 
 
 @dataclass(frozen=True, slots=True)
-class Callback:
+class CallbackRun:
     """A run of a user's function, with where it was registered and what it is."""
 
     run: Run
@@ -26,7 +26,7 @@ class Callback:
         return self.run.returned if self.run.returned is not None or len(returns) != 1 else returns[0]
 
 
-def runs_before(facts: TraceIndex, index: int) -> Iterator[Callback]:
+def runs_before(facts: TraceIndex, index: int) -> Iterator[CallbackRun]:
     """The runs that ended before event `index`, the latest first; of a failed backward pass only those inside it."""
     event = facts.event(index)
     started = event.started if isinstance(event, Backward) and event.failed else 0
@@ -35,12 +35,12 @@ def runs_before(facts: TraceIndex, index: int) -> Iterator[Callback]:
             yield _callback(facts, run)
 
 
-def runs_after(facts: TraceIndex, index: int) -> Iterator[Callback]:
+def runs_after(facts: TraceIndex, index: int) -> Iterator[CallbackRun]:
     """The runs that ended after event `index`, in order."""
     return (_callback(facts, run) for run in facts.trace.callbacks.runs if run.index > index)
 
 
-def responsible(facts: TraceIndex, index: int) -> Callback | None:
+def last_run_that_returned(facts: TraceIndex, index: int) -> CallbackRun | None:
     """The last callback before a refusal that handed something back, or that could not."""
     return next((c for c in runs_before(facts, index) if not _handed_nothing(c.run)), None)
 
@@ -49,9 +49,9 @@ def _handed_nothing(run: Run) -> bool:
     return run.ended == "returned" and all(value.type == "NoneType" for value in run.values)
 
 
-def _callback(facts: TraceIndex, run: Run) -> Callback:
+def _callback(facts: TraceIndex, run: Run) -> CallbackRun:
     registration = facts.trace.callbacks.registrations[run.registration]
-    return Callback(run, registration, facts.trace.callbacks.functions[registration.function])
+    return CallbackRun(run, registration, facts.trace.callbacks.functions[registration.function])
 
 
 def registrations(
@@ -79,7 +79,7 @@ def class_at(facts: TraceIndex, site: int | None, name: str = "") -> Function | 
     return next((function for _, function in found if name in ("", function.name)), None)
 
 
-def operator_of(facts: TraceIndex, op: str) -> Function | None:
+def custom_operator(facts: TraceIndex, op: str) -> Function | None:
     """The user's implementation of a custom operator: of `tl.sine` for `tl.sine.default`."""
     for known, function in registrations(facts, "operator "):
         name = known.kind.removeprefix("operator ")
@@ -88,12 +88,12 @@ def operator_of(facts: TraceIndex, op: str) -> Function | None:
     return None
 
 
-def call_of(facts: TraceIndex, callback: Callback, before: int) -> Call | None:
+def call_running(facts: TraceIndex, callback: CallbackRun, before: int) -> Call | None:
     """The call whose node ran the callback."""
     return facts.call_of_node(callback.run.node, before)
 
 
-def value_text(facts: TraceIndex, callback: Callback) -> str:
+def returned_text(facts: TraceIndex, callback: CallbackRun) -> str:
     """What was handed back: "shape 2x3, float32", "a `float`"."""
     told = []
     for value in callback.run.values:
@@ -102,7 +102,7 @@ def value_text(facts: TraceIndex, callback: Callback) -> str:
     return " and ".join(told) or "nothing"
 
 
-def given_text(facts: TraceIndex, callback: Callback) -> str:
+def first_argument_text(facts: TraceIndex, callback: CallbackRun) -> str:
     """The first tensor that it was given."""
     given = callback.run.given
     return _tensor_text(facts, given[0]) if given else "nothing"

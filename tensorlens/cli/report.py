@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from tensorlens import diagnostics
 from tensorlens.lessons.article_statements import STATEMENTS
 from tensorlens.records.claim import Claim
-from tensorlens.records.model import Report, Trace
+from tensorlens.records.model import Trace
+from tensorlens.records.report import Report
 from tensorlens.records.trace_file import dumps
 from tensorlens.render import RENDERERS, render
 

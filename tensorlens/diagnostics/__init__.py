@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING
 from tensorlens.records.error_messages import classify, entries, entry, find
 
 if TYPE_CHECKING:
-    from tensorlens.analysis.facts import TraceIndex
-    from tensorlens.records.model import Diagnostic, Trace
+    from tensorlens.analysis.trace_index import TraceIndex
+    from tensorlens.records.model import Trace
+    from tensorlens.records.report import Diagnostic
 
 _ORDER = {"error": 0, "warning": 1, "note": 2}
 
 
 def diagnose(trace: Trace) -> tuple[Diagnostic, ...]:
     """Returns all findings of a run: errors first, then warnings and notes, each group in the order of the run."""
-    from tensorlens.analysis.facts import TraceIndex  # not above: `errors` needs this package, and no analysis
+    from tensorlens.analysis.trace_index import TraceIndex  # not above: `errors` needs this package, and no analysis
 
     facts = TraceIndex(trace)
     codes = dict.fromkeys(failure.kind for failure in trace.failures if failure.kind)
@@ -38,7 +39,7 @@ def diagnose(trace: Trace) -> tuple[Diagnostic, ...]:
 
 def load() -> None:
     """Imports what every run needs."""
-    from tensorlens.analysis import facts  # noqa: F401
+    from tensorlens.analysis import trace_index  # noqa: F401
     from tensorlens.diagnostics.numerics import gradient_differs_from_reference  # noqa: F401
     from tensorlens.diagnostics.shared import unexplained  # noqa: F401
 

@@ -1,142 +1,310 @@
-"""The rows that the tracer writes while a program runs, and the file that carries them to `reader`.
+"""The rows of the journal: one NamedTuple for each kind. `row_buffer` gives each its tag.
 
-A row is a flat tuple whose first item is its tag, or, for most calls, a run of ints (see PLAN). Rows hold ints, strings
-and tuples only, so that `marshal` carries them through a file and a process that is killed loses no more than its last
-batch. No torch in here: the command's own process reads the journal of the child that runs the script.
+The tracer writes rows and the reader reads them. Most calls have no row of their own: a call on the fast path is a run
+of ints in the journal (see `CallTemplateRow`). `None` stands for an absent number or text in every field; only in runs
+of ints, which can't hold it, `NONE` does.
 """
 
 from __future__ import annotations
 
-import marshal
-import os
-import struct
-import zlib
-from collections.abc import Iterator, Mapping
-from io import BytesIO
-from typing import IO, Any
+from typing import Any, NamedTuple
 
-(
-    VERSIONS,  # tensorlens, torch, python
-    SITE,  # id, file, function, (line, end line, column, end column in bytes), targets, caller, through
-    SOURCE,  # file, text
-    STORAGE,  # id, nbytes
-    TENSOR,  # id, storage, counter, shape, dtype, device, type, base
-    CALL,  # op, site, inputs, outputs, writes, states, first node, last node, mode
-    BACKWARD_START,  # token
-    BACKWARD,  # token, op, site, roots, gradients, inputs, retain_graph, create_graph, failed
-    MODE,  # site, mode, cause, entering, decorator
-    NOTICE,  # site, category, message, op
-    GAP,  # reason, site
-    FAILURE,  # type, message, op, inputs, saved, stack, site
-    CLAIM,  # the fields of `verdicts.Claim`
-    END,  # states, bindings
-    OUTCOME,  # outcome, exit code, number of the failure that ended the script
-    REGION,  # token, site, kind, entering, token of the checkpoint
-    CHANGE,  # site, name, before, after, token of the checkpoint
-    VALUES,  # number of the failure (none: the last notice), values
-    ASSIGNMENT,  # site, name, tensors held before, tensors held now, whether they stand elsewhere too
-    ARGUMENTS,  # number of the failure, (name, tensor) of each
-    DEAD_ENDS,  # number of the failure, (name, sequence) of each, and of the node come to last
-    NOTICED,  # name of a field of `Inspection`, the fields of its record less the index
-    CALLBACK,  # name of a field of `UserCallbacks`, the fields of its record (`callbacks.record`)
-    PLAN,  # id, the fields of `assembly.Plan`. A call of a plan is a run of ints: the plan's id, id and version of each
-    #        input, and of the result (where there is none, of the first input) its id, its base's id or NONE, its
-    #        version, and the first sequence number
-    WITHIN,  # the optimizer step that is running from here on, or ""
-    ALIVE,  # ids of the tensors that are alive
-    PASS,  # samples of roots, (place, tensor, sample, sample of its gradient) of each, failed
-    UNCOMPARED,  # `reference.PASSES` or `reference.FORMULAS`, why they could not be checked
-) = range(28)
-
-NONE = -1  # in place of a number, where there is none
-SAME = -2  # in place of a node's sequence number in a state: the node is the one that was recorded last
+NONE = -1  # an absent number in a run of ints
+SAME = -2  # a state's node: the one that was recorded last for this tensor
 
 NEW, WRITTEN, NOTHING = range(3)
-"""What a call of a plan returned: a new tensor, its first argument, which it wrote, or nothing."""
+"""The result of a call of a template: a new tensor, its first argument, which it wrote, or nothing."""
 
 SHARED_MEMORY = "memory is shared with an array outside torch: writes through it are not seen"
 """The reason of a gap that nearly every program has: those that load data from NumPy."""
 
 BROKEN = "the journal of the run was damaged while it ran: what came after is not known"
 LOST = "the program closed the journal of the run, or became another program: what came after is not known"
-
 FULL = "the disk that holds the journal of the run was full, and not all that came after could be passed on"
 
-MAX_BATCH = 512 * 1024 * 1024  # bytes of rows: many times what half a second of any program takes
-_LENGTH = struct.Struct("<Q")
+Access = tuple[int, ...]  # tensor id, version, tensor id, version, ...: a run of ints
+Writes = tuple[int, ...]  # tensor id, version before, version after, ...: a run of ints
+State = tuple[int, int | None, bool, bool, str | None, int | None, bool, int | None]
+"""The fields of `model.State` without `grad`; the node may be `SAME`."""
+Sample = tuple[tuple[int, ...], str, bytes]
+"""Shape, dtype, and values as doubles."""
 
 
-def pack(rows: list[Any]) -> bytes:
-    """One batch of rows as bytes."""
-    body = zlib.compress(marshal.dumps(rows), 1)
-    return _LENGTH.pack(len(body)) + body
-
-
-def rows_of(batch: list[Any], lengths: Mapping[int, int]) -> Iterator[tuple[Any, ...] | list[tuple[int, ...]]]:
-    """The rows of a batch: each that is a tuple, and as one list all runs of ints between two of those. `lengths` says
-    how long the runs of each plan are; it may grow while the rows are read.
-
-    Raises:
-        ValueError: what follows is no row.
-    """
-    items = tuple(batch)
-    calls: list[tuple[int, ...]] = []
-    position = 0
-    while position < len(items):
-        item = items[position]
-        if type(item) is tuple:
-            if calls:
-                yield calls
-                calls = []
-            yield item
-            position += 1
-        elif type(item) is int and item in lengths:
-            end = position + lengths[item]
-            calls.append(items[position:end])
-            position = end
-        else:
-            break
-    yield calls
-    if position < len(items):
-        raise ValueError(f"no row begins with {items[position]!r}")
+def optional(number: int) -> int | None:
+    """Returns None for `NONE`, and any other number as it is."""
+    return None if number == NONE else number
 
 
 def values_text(values: Any) -> str:
-    """Values as text, as in `[0.5, -1.25]`: nested lists of numbers, a number, or text already."""
+    """Returns values as text, as in `[0.5, -1.25]`: nested lists of numbers, a number, or text already."""
     if isinstance(values, list):
         return "[" + ", ".join(map(values_text, values)) + "]"
     return f"{values:.4g}" if isinstance(values, float) else str(values)
 
 
-def unpack(stream: IO[bytes]) -> Iterator[list[Any]]:
-    """The batches of rows in a journal file, from where the stream is. What follows a batch that was cut short by a
-    killed process, or that something else has written over, is left out; a stream that is read while the file still
-    grows is left before the first batch that isn't whole."""
-    while True:
-        start = stream.tell()
-        header = stream.read(_LENGTH.size)
-        size = _LENGTH.unpack(header)[0] if len(header) == _LENGTH.size else -1
-        left = _size(stream) - stream.tell()
-        if size < 0 or size > left:
-            stream.seek(start)
-            return
-        try:
-            unpacker = zlib.decompressobj()
-            content = unpacker.decompress(stream.read(size), MAX_BATCH)
-            whole = unpacker.eof and not unpacker.unused_data  # or the checksum was not reached
-            rows = marshal.loads(content) if whole else None
-        except (EOFError, ValueError, TypeError, MemoryError, zlib.error):
-            rows = None
-        if not isinstance(rows, list):
-            stream.seek(start)
-            return
-        yield rows
+class VersionsRow(NamedTuple):
+    tensorlens: str
+    torch: str
+    python: str
 
 
-def is_read(stream: IO[bytes]) -> bool:
-    """Whether nothing is left in a journal file where the stream is."""
-    return stream.tell() >= _size(stream)
+class SiteRow(NamedTuple):
+    """A line of the user's code, when it first calls torch."""
+
+    site: int
+    file: str
+    function: str
+    position: tuple[int, int, int, int]  # line, end line, column, end column; columns count bytes
+    targets: tuple[str, ...]
+    caller: int | None
+    through: str
 
 
-def _size(stream: IO[bytes]) -> int:
-    return len(stream.getbuffer()) if isinstance(stream, BytesIO) else os.fstat(stream.fileno()).st_size
+class SourceRow(NamedTuple):
+    """The text of a source file as it is when the run meets it."""
+
+    file: str
+    text: str
+
+
+class ClaimRow(NamedTuple):
+    """A checked `#:` line."""
+
+    fields: tuple[Any, ...]  # of `records.claim.Claim`
+
+
+class EndRow(NamedTuple):
+    """The live tensors and the names that reach them when the run ends."""
+
+    states: tuple[tuple[Any, ...], ...]  # a `State` and the text of `.grad`, or None
+    bindings: tuple[tuple[str, int, str], ...]  # the fields of `model.Binding`
+
+
+class OutcomeRow(NamedTuple):
+    """The end of the run."""
+
+    outcome: str  # one of `model.Outcome`
+    exit_code: int | None
+    failure: int | None  # number of the failure that ended the script
+
+
+class StorageRow(NamedTuple):
+    """A block of memory, when a tensor on it is first met."""
+
+    storage: int
+    nbytes: int
+
+
+class TensorRow(NamedTuple):
+    """A tensor, when it is first met. New tensors of calls of a template have no such row."""
+
+    tensor: int
+    storage: int | None
+    counter: int  # of versions
+    shape: tuple[int, ...]
+    dtype: str
+    device: str
+    type: str
+    base: int | None
+
+
+class AliveRow(NamedTuple):
+    """A census: the reader may forget every other tensor."""
+
+    tensors: tuple[int, ...]
+
+
+class CallRow(NamedTuple):
+    """A torch call that returned, on the slow path."""
+
+    op: str
+    site: int
+    inputs: Access
+    outputs: Access
+    writes: Writes
+    states: tuple[State, ...]
+    first_node: int  # the sequence number that the call's first node gets
+    end_node: int  # the one after its last node
+    mode: int  # position in `trace_builder.MODES`
+
+
+class CallTemplateRow(NamedTuple):
+    """The part of a call that repeats. Each call of the template is a run of ints in the journal: the template's id,
+    the id and version of each input, and of the result (or else of the first input) its id, its base's id or `NONE`,
+    its version, and the first sequence number.
+    """
+
+    template: int
+    op: str
+    site: int
+    shape: tuple[int, ...]
+    dtype: str
+    device: str
+    nbytes: int
+    requires_grad: bool
+    grad_fn: str | None
+    offset: int  # of the sequence number of `grad_fn` to the first that the call draws
+    drawn: int  # sequence numbers
+    mode: int
+    inputs: int
+    result: int  # NEW, WRITTEN or NOTHING
+
+
+class WithinRow(NamedTuple):
+    """An optimizer step begins or ends: all calls from here on are made within it."""
+
+    step: str  # "SGD.step"; "" outside steps
+
+
+class BackwardStartRow(NamedTuple):
+    token: int
+
+
+class BackwardRow(NamedTuple):
+    """A backward pass that has ended."""
+
+    token: int  # of its BackwardStartRow
+    op: str
+    site: int
+    roots: Access
+    gradients: tuple[tuple[int, Any, Any, Writes | None, int | None], ...]  # leaf, before, after, write, `.grad`
+    inputs: tuple[int, ...]
+    retain_graph: bool
+    create_graph: bool
+    failed: bool
+
+
+class PassRow(NamedTuple):
+    """Samples of a backward pass, for `--reference`."""
+
+    roots: tuple[Sample | None, ...]
+    gradients: tuple[tuple[int, int, Sample | None, Sample | None], ...]  # place, tensor, its values, its gradient's
+    failed: bool
+
+
+class UncomparedRow(NamedTuple):
+    """A check of `--reference` that failed itself."""
+
+    check: str  # `reference.PASSES` or `reference.FORMULAS`
+    reason: str
+
+
+class GradModeRow(NamedTuple):
+    site: int
+    mode: int  # position in `trace_builder.MODES`
+    cause: str
+    entering: bool
+    decorator: bool
+
+
+class RegionRow(NamedTuple):
+    token: int | None  # of a checkpoint that is entered
+    site: int
+    kind: str
+    entering: bool
+    checkpoint: int | None  # token of the checkpoint whose function runs again
+
+
+class ChangeRow(NamedTuple):
+    site: int | None
+    name: str
+    before: str
+    after: str
+    checkpoint: int  # token
+
+
+class NoticeRow(NamedTuple):
+    """A warning."""
+
+    site: int | None
+    category: str
+    message: str
+    op: str | None
+
+
+class GapRow(NamedTuple):
+    """Something that the tracer can't see."""
+
+    reason: str
+    site: int | None
+
+
+class FailureRow(NamedTuple):
+    """An exception of a torch call, or the one that ends the script."""
+
+    type: str
+    message: str
+    op: str | None  # None: Python code raised it
+    inputs: Access
+    saved: tuple[tuple[Any, ...], ...]  # the fields of `model.SavedTensor`
+    stack: tuple[int, ...]
+    site: int | None
+
+
+class ValuesRow(NamedTuple):
+    """The plain values that a failing expression reads, or that the expression of the last warning reads."""
+
+    failure: int | None  # None: the last event, a warning
+    values: tuple[tuple[str, str, int | None, int | None], ...]  # the fields of `failure_context.Value`
+
+
+class ArgumentsRow(NamedTuple):
+    failure: int
+    arguments: tuple[tuple[str, int], ...]  # parameter, tensor
+
+
+class DeadEndsRow(NamedTuple):
+    """Nodes of the graph of a failed backward pass, each as its name and sequence number."""
+
+    failure: int
+    nodes: tuple[tuple[str, int | None], ...]  # those that can't be differentiated
+    stopped_at: tuple[tuple[str, int | None], ...]  # the node that ran last: one or none
+
+
+class AssignmentRow(NamedTuple):
+    """A module's attribute gets another parameter or module."""
+
+    site: int | None
+    name: str
+    old: tuple[int, ...]
+    new: tuple[int, ...]
+    shared: bool
+
+
+class FunctionRow(NamedTuple):
+    """A user function that autograd calls back."""
+
+    number: int
+    name: str
+    defined: int | None
+    returns: tuple[int, ...]
+    least: int
+    most: int | None
+
+
+class RegistrationRow(NamedTuple):
+    """A user function is given to autograd."""
+
+    number: int
+    function: int
+    kind: str
+    site: int
+    target: int | None
+
+
+class CallbackRunRow(NamedTuple):
+    """Autograd has called a user function."""
+
+    registration: int
+    returned: int | None
+    values: tuple[tuple[int | None, str], ...]  # tensor, type
+    given: tuple[int, ...]
+    node: int | None
+    ending: str  # one of `callbacks.Ending`
+
+
+class FactRow(NamedTuple):
+    """A record of `records.observations`; `RowBuffer.write_fact` makes it."""
+
+    table: str  # the field of `Inspection`
+    fields: tuple[Any, ...]  # all fields of the record but `index`

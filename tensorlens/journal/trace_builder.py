@@ -1,17 +1,19 @@
-"""From what was kept of a run to the tables and events of a `Trace`, with tensors and storages numbered densely.
+"""Builds the tables and events of a `Trace`: gives tensors and storages new ids, without holes.
 
-The tracer's own numbers have holes where a long run has forgotten: a trace names only tensors that something names.
+The tracer's own ids have holes where a long run has forgotten tensors. A trace has only the tensors that something in
+it names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
-from tensorlens.journal.retention import Raw, Retention, is_short, tensors_of
-from tensorlens.journal.rows import NEW, NONE, NOTHING, SAME, WRITTEN
+from tensorlens.journal import rows
+from tensorlens.journal.retention import CompactCall, Retention, is_call, tensors_of
+from tensorlens.journal.rows import NEW, NOTHING, SAME, WRITTEN, CallRow, CallTemplateRow, TensorRow, optional
 from tensorlens.records import model
 from tensorlens.records.invariants import REFERENCES
 from tensorlens.records.model import Access, Mode, State, Write
@@ -19,225 +21,197 @@ from tensorlens.records.model import Access, Mode, State, Write
 MODES: tuple[Mode, ...] = ("grad", "no_grad", "inference")
 
 
-@dataclass(frozen=True, slots=True)
-class CallTemplate:
-    """What is the same in all calls that are told by short rows of this plan."""
-
-    op: str
-    site: int
-    shape: tuple[int, ...]
-    dtype: str
-    device: str
-    nbytes: int
-    requires_grad: bool
-    grad_fn: str | None
-    offset: int  # of the sequence number of `grad_fn` to the first that the call drew
-    drawn: int  # sequence numbers
-    mode: int
-    inputs: int
-    result: int  # NEW, WRITTEN or NOTHING
-
-
-class Info(NamedTuple):
-    """A tensor that no short row made; storage and base may be NONE."""
-
-    storage: int
-    counter: int
-    shape: tuple[int, ...]
-    dtype: str
-    device: str
-    type: str
-    base: int
-
-
-def optional(number: int) -> int | None:
-    return None if number == NONE else number
-
-
-def accesses(flat: tuple[int, ...]) -> tuple[Access, ...]:
+def accesses(flat: rows.Access) -> tuple[Access, ...]:
+    """Returns the accesses of a run of ints."""
     pairs = zip(flat[::2], flat[1::2], strict=True)
     return tuple(Access(tensor, optional(version)) for tensor, version in pairs)
 
 
-def state_of(raw: tuple[Any, ...], grad: str | None = None) -> State:
-    tensor, version, requires_grad, is_leaf, grad_fn, node, retains_grad, storage = raw
-    at = optional(storage)
-    return State(tensor, optional(version), requires_grad, is_leaf, grad_fn, optional(node), retains_grad, grad, at)
+def state_of(state: Iterable[Any], grad: str | None = None) -> State:
+    """Returns the state of a tensor when the run ends. `grad` is the text of its gradient."""
+    tensor, version, requires_grad, is_leaf, grad_fn, node, retains_grad, storage = state
+    return State(tensor, version, requires_grad, is_leaf, grad_fn, node, retains_grad, grad, storage)
 
 
 class TraceBuilder:
-    """The items of a `Retention` and `records` in the numbers of a trace. `nbytes` is known for the storages that no
-    short row made."""
+    """Gives the items of a `Retention`, and `records`, the ids of a trace.
+
+    `tensors` and `nbytes` (of storages) are known from rows; compact calls make more of both.
+    """
 
     def __init__(
         self,
-        window: Retention,
-        plans: dict[int, CallTemplate],
-        infos: dict[int, Info],
+        retention: Retention,
+        templates: dict[int, CallTemplateRow],
+        tensors: dict[int, TensorRow],
         nbytes: dict[int, int],
         records: Any,
     ) -> None:
-        self._items = items = window.items()
-        self._dropped = window.dropped_nodes
+        self._items = items = retention.items()
+        self._dropped = retention.dropped_nodes
         self._nodes: dict[int, tuple[int, str | None, int]] = {}  # tensor -> the event that gave it its node, the node
-        self._plans = plans
-        self._infos = dict(infos)
+        self._templates = templates
+        self._rows = dict(tensors)
         self._nbytes = dict(nbytes)
-        self._born: dict[int, int | None] = {}  # every tensor that an item names -> the item that returned it first
-        used: set[int] = set(_references(records, "tensors"))
-        places: list[int] = []
+        self._created_by: dict[int, int | None] = {}  # every tensor that an item names -> the item that returned it
+        used: set[int | None] = set(_references(records, "tensors"))
+        storages: list[int | None] = []
         for index, content, _ in items:
-            if type(content) is not tuple:
+            if not is_call(content):
                 used.update(_references(content, "tensors"))
-                places += _references(content, "storages")
-            elif is_short(content):
-                used.add(self._note_short(index, content))
-            else:
+                storages += _references(content, "storages")
+            elif isinstance(content, CallRow):
                 self._note_call(index, content)
                 used.update(tensors_of(content))
-                places += [state[7] for state in content[6]]
-        used |= self._born.keys()
-        used.discard(NONE)
-        used.update([self._info(number).base for number in used])
-        used.discard(NONE)
-        self._tensors = {number: position for position, number in enumerate(sorted(used))}
-        lain_in = [self._info(number).storage for number in self._tensors]
-        met = dict.fromkeys([*lain_in, *places, *_references(records, "storages")])
-        self._storages = {place: n for n, place in enumerate(place for place in met if place != NONE)}
-        self._met: dict[int, Access] = {}  # tensor -> the last access to it
+                storages += [state[7] for state in content.states]
+            else:
+                used.add(self._note_compact_call(index, content))
+        used |= self._created_by.keys()
+        used |= {self._row(number).base for number in used if number is not None}
+        named = sorted(number for number in used if number is not None and number != rows.NONE)
+        self._tensors = {number: n for n, number in enumerate(named)}
+        storages = [*(self._row(number).storage for number in self._tensors), *storages]
+        storages += _references(records, "storages")
+        found = [storage for storage in dict.fromkeys(storages) if storage is not None and storage != rows.NONE]
+        self._storages = {storage: n for n, storage in enumerate(found)}
+        self._last_access: dict[int, Access] = {}  # by tensor
 
-    def _note_short(self, index: int, raw: Raw) -> int:
-        """Note who came of a short row; its base is returned, or NONE."""
-        born = self._born
-        for tensor in raw[1:-4:2]:
-            if tensor not in born:
-                born[tensor] = None
-        number: int = raw[-4]
-        base: int = raw[-3]
-        if number not in born:
-            born[number] = index
-        plan = self._plans[raw[0]]
-        if plan.result == NEW:
-            storage = counter = number
-            if base != NONE:
-                storage, counter = self._info(base)[:2]
-            self._nbytes.setdefault(storage, plan.nbytes)
-            self._infos[number] = Info(storage, counter, plan.shape, plan.dtype, plan.device, "Tensor", base)
+    def _note_compact_call(self, index: int, call: CompactCall) -> int:
+        """Notes the tensors of a compact call. Returns its result's base, or NONE."""
+        created_by = self._created_by
+        for tensor in call[1:-4:2]:
+            if tensor not in created_by:
+                created_by[tensor] = None
+        number, base = call[-4:-2]
+        if number not in created_by:
+            created_by[number] = index
+        template = self._templates[call[0]]
+        if template.result == NEW:
+            storage: int | None = number
+            counter = number
+            if base != rows.NONE:
+                _, storage, counter, *_ = self._row(base)
+            if storage is not None:
+                self._nbytes.setdefault(storage, template.nbytes)
+            shape, dtype, device = template.shape, template.dtype, template.device
+            self._rows[number] = TensorRow(number, storage, counter, shape, dtype, device, "Tensor", optional(base))
         return base
 
-    def _note_call(self, index: int, raw: Raw) -> None:
-        for tensor in raw[3][::2]:
-            self._born.setdefault(tensor, None)
-        for tensor in raw[4][::2]:
-            self._born.setdefault(tensor, index)
+    def _note_call(self, index: int, call: CallRow) -> None:
+        for tensor in call.inputs[::2]:
+            self._created_by.setdefault(tensor, None)
+        for tensor in call.outputs[::2]:
+            self._created_by.setdefault(tensor, index)
 
-    def _info(self, number: int) -> Info:
-        return self._infos.get(number) or Info(NONE, number, (), "", "", "Tensor", NONE)
+    def _row(self, number: int) -> TensorRow:
+        return self._rows.get(number) or TensorRow(number, None, number, (), "", "", "Tensor", None)
 
     def tensors(self) -> tuple[model.Tensor, ...]:
-        return tuple(self._tensor(number, position) for number, position in self._tensors.items())
+        """Returns the tensors of the trace."""
+        return tuple(self._tensor(self._row(number), n) for number, n in self._tensors.items())
 
-    def _tensor(self, number: int, position: int) -> model.Tensor:
-        info = self._info(number)
-        place, base = self._storages.get(info.storage), self._tensors.get(info.base)
+    def _tensor(self, row: TensorRow, number: int) -> model.Tensor:
         return model.Tensor(
-            position,
-            place,
-            info.counter,
-            info.shape,
-            info.dtype,
-            info.device,
-            info.type,
-            base,
-            self._born.get(number),
+            number,
+            self._storages.get(row.storage) if row.storage is not None else None,
+            row.counter,
+            row.shape,
+            row.dtype,
+            row.device,
+            row.type,
+            self._tensors.get(row.base) if row.base is not None else None,
+            self._created_by.get(row.tensor),
         )
 
     def storages(self) -> tuple[model.Storage, ...]:
-        return tuple(model.Storage(n, self._nbytes.get(place, 0)) for place, n in self._storages.items())
+        """Returns the storages of the trace."""
+        return tuple(model.Storage(n, self._nbytes.get(storage, 0)) for storage, n in self._storages.items())
 
     def events(self) -> tuple[model.Event, ...]:
-        return tuple(
-            self.record(content)
-            if type(content) is not tuple
-            else self._short(index, content, within)
-            if is_short(content)
-            else self._call(index, content, within)
-            for index, content, within in self._items
-        )
+        """Returns the calls and other events of the trace, in order."""
+        return tuple(self._event(*item) for item in self._items)
 
-    def _short(self, index: int, raw: Raw, within: str) -> model.Call:
-        plan = self._plans[raw[0]]
-        number, _, version, first = raw[-4:]
-        tensor, place = self._tensors[number], self._storages.get(self._info(number).storage)
-        inputs = self._accesses(raw[1:-4])
-        output = self._met[number] = Access(tensor, version)
-        node = None if plan.grad_fn is None else first + plan.offset
+    def _event(self, index: int, content: Any, within: str) -> Any:
+        if type(content) is tuple:
+            return self._compact_call(index, content, within)
+        return self._call(index, content, within) if isinstance(content, CallRow) else self.record(content)
+
+    def _compact_call(self, index: int, call: CompactCall, within: str) -> model.Call:
+        template = self._templates[call[0]]
+        number, _, version, first = call[-4:]
+        storage = self._row(number).storage
+        tensor, place = self._tensors[number], None if storage is None else self._storages.get(storage)
+        inputs = self._accesses(call[1:-4])
+        output = self._last_access[number] = Access(tensor, version)
+        node = None if template.grad_fn is None else first + template.offset
         if node is not None:
-            self._nodes[number] = index, plan.grad_fn, node
-        state = State(tensor, version, plan.requires_grad, node is None, plan.grad_fn, node, False, None, place)
-        written = inputs[0].version if plan.result == WRITTEN else None
+            self._nodes[number] = index, template.grad_fn, node
+        leaf = node is None
+        state = State(tensor, version, template.requires_grad, leaf, template.grad_fn, node, False, None, place)
+        before = inputs[0].version if template.result == WRITTEN else None
         return model.Call(
             index,
-            plan.op,
-            plan.site,
+            template.op,
+            template.site,
             inputs,
-            () if plan.result == NOTHING else (output,),
-            () if written is None else (Write(tensor, written, version),),
+            () if template.result == NOTHING else (output,),
+            () if before is None else (Write(tensor, before, version),),
             (state,),
-            (first, first + plan.drawn),
-            MODES[plan.mode],
+            (first, first + template.drawn),
+            MODES[template.mode],
             within,
         )
 
-    def _call(self, index: int, raw: Raw, within: str) -> model.Call:
-        _, op, site, inputs, outputs, writes, states, first, last, mode = raw
+    def _call(self, index: int, row: CallRow, within: str) -> model.Call:
+        writes = zip(row.writes[::3], row.writes[1::3], row.writes[2::3], strict=True)
         return model.Call(
             index,
-            op,
-            site,
-            self._accesses(inputs),
-            self._accesses(outputs),
-            tuple(Write(self._tensors[t], *v) for t, *v in zip(writes[::3], writes[1::3], writes[2::3], strict=True)),
-            tuple(self._state(state, index) for state in states),
-            (first, last),
-            MODES[mode],
+            row.op,
+            row.site,
+            self._accesses(row.inputs),
+            self._accesses(row.outputs),
+            tuple(Write(self._tensors[tensor], before, after) for tensor, before, after in writes),
+            tuple(self._state(state, index) for state in row.states),
+            (row.first_node, row.end_node),
+            MODES[row.mode],
             within,
         )
 
-    def _accesses(self, flat: tuple[int, ...]) -> tuple[Access, ...]:
-        met, found = self._met, []
+    def _accesses(self, flat: rows.Access) -> tuple[Access, ...]:
+        """Returns the accesses of a run of ints; equal ones that follow each other are one object."""
+        last, found = self._last_access, []
         for position in range(0, len(flat), 2):
             tensor, version = flat[position : position + 2]
-            access = met.get(tensor)
+            access = last.get(tensor)
             if access is None or access.version != version:
-                access = met[tensor] = Access(self._tensors[tensor], optional(version))
+                access = last[tensor] = Access(self._tensors[tensor], optional(version))
             found.append(access)
         return tuple(found)
 
-    def _state(self, raw: Raw, index: int) -> State:
-        tensor, version, requires_grad, is_leaf, grad_fn, node, retains_grad, storage = raw
-        place = self._storages.get(storage)
+    def _state(self, state: rows.State, index: int) -> State:
+        tensor, version, requires_grad, is_leaf, grad_fn, node, retains_grad, storage = state
+        place = None if storage is None else self._storages.get(storage)
         if node == SAME:
             grad_fn, node = self._node_before(tensor, index)
-        elif node != NONE:
+        elif node is not None:
             self._nodes[tensor] = index, grad_fn, node
-        numbers = (optional(version), requires_grad, is_leaf, grad_fn, optional(node), retains_grad)
-        return State(self._tensors[tensor], *numbers, None, place)
+        number = self._tensors[tensor]
+        return State(number, version, requires_grad, is_leaf, grad_fn, node, retains_grad, None, place)
 
-    def _node_before(self, tensor: int, index: int) -> tuple[str | None, int]:
-        """The name and sequence number of the node that a tensor has had since before event `index`."""
+    def _node_before(self, tensor: int, index: int) -> tuple[str | None, int | None]:
+        """Returns the name and sequence number of the node that a tensor has since before event `index`."""
         dropped = self._dropped.get(tensor)
-        known = self._nodes.get(tensor, (NONE, None, NONE))
+        known = self._nodes.get(tensor, (rows.NONE, None, None))
         if dropped is None or not known[0] < dropped[0] < index:
             return known[1:]
-        raw = dropped[1]
-        if is_short(raw):
-            plan = self._plans[raw[0]]
-            return plan.grad_fn, raw[-1] + plan.offset
-        return next((state[4], state[5]) for state in raw[6] if state[0] == tensor)
+        call = dropped[1]
+        if isinstance(call, CallRow):
+            return next((state[4], state[5]) for state in call.states if state[0] == tensor)
+        template = self._templates[call[0]]
+        return template.grad_fn, call[-1] + template.offset
 
     def record(self, record: Any) -> Any:
-        """A record, and all that it holds, in the numbers of the trace."""
+        """Returns a record, and all records in it, with the ids of the trace."""
         tables = {"tensors": self._tensors, "storages": self._storages}
         references = REFERENCES.get(type(record), {})
         changed: dict[str, Any] = {}
@@ -256,7 +230,7 @@ class TraceBuilder:
 
 
 def _references(record: Any, kind: str) -> Iterable[int]:
-    """The numbers of a kind that a record, or a collection of them, holds."""
+    """Yields the ids in the table `kind` that a record, or a collection of records, refers to."""
     if type(record) in (tuple, list):
         for item in record:
             if is_dataclass(item) or type(item) in (tuple, list):
@@ -269,10 +243,6 @@ def _references(record: Any, kind: str) -> Iterable[int]:
             yield from (n for n in (value if type(value) is tuple else (value,)) if n is not None)
         elif type(value) is tuple or is_dataclass(value):
             yield from _references(value, kind)
-
-
-def _storages(content: Any) -> Iterable[int]:
-    return _references(content, "storages")
 
 
 @cache

@@ -5,11 +5,9 @@ given it, and what came of it when it was called.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 Ending = Literal["returned", "raised", "refused"]
-ENDINGS: tuple[Ending, ...] = ("returned", "raised", "refused")
-NONE = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +61,3 @@ class Callbacks:
     functions: tuple[Function, ...] = ()
     registrations: tuple[Registration, ...] = ()
     runs: tuple[Run, ...] = ()
-
-
-def record(index: int, kind: str, fields: tuple[Any, ...]) -> Function | Registration | Run:
-    """The record of a journal row, which holds plain numbers and strings."""
-    if kind == "functions":
-        number, name, defined, returns, least, most = fields
-        return Function(number, name, _optional(defined), returns, least, _optional(most))
-    if kind == "registrations":
-        number, function, way, site, target = fields
-        return Registration(number, function, way, site, _optional(target))
-    registration, returned, values, given, node, ended = fields
-    handed = tuple(Handed(_optional(t), name) for t, name in zip(values[::2], values[1::2], strict=True))
-    return Run(index, registration, _optional(returned), handed, given, _optional(node), ENDINGS[ended])
-
-
-def _optional(number: int) -> int | None:
-    return None if number == NONE else number

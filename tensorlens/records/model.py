@@ -18,7 +18,6 @@ from tensorlens.records.reference import Reference
 
 Mode = Literal["grad", "no_grad", "inference"]
 Outcome = Literal["ok", "error", "exit", "timeout", "killed", "interrupted"]
-Severity = Literal["error", "warning", "note"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,48 +326,3 @@ class Trace:
         position = self.position(index)
         found = self.events[position] if position < len(self.events) else None
         return found if found is not None and found.index == index else None
-
-
-@dataclass(frozen=True, slots=True)
-class Label:
-    """What one piece of the source has to do with a finding. `role` is one of the fixed vocabulary."""
-
-    role: str
-    span: Span
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """Replace the text of `span` by `text`."""
-
-    span: Span
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Fix:
-    title: str
-    edits: tuple[Edit, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
-    """One finding: what happened, where, why, and what to do. The first label is the primary one."""
-
-    code: str
-    severity: Severity
-    title: str
-    explanation: str
-    labels: tuple[Label, ...]
-    notes: tuple[str, ...] = ()
-    fixes: tuple[Fix, ...] = ()
-    evidence: dict[str, object] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """All that a renderer is given."""
-
-    trace: Trace
-    diagnostics: tuple[Diagnostic, ...] = ()

@@ -4,9 +4,8 @@ backward passes then used or made. All indices say: before the event of this ind
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import get_args, get_type_hints
 
 RECOMPUTED = "recomputed"
 
@@ -163,18 +162,8 @@ class Inspection:
     reached: tuple[Reached, ...] = ()
 
 
-KINDS: dict[str, Callable[..., Any]] = {
-    "overwrites": Overwrite,
-    "stale": Stale,
-    "singular": Singular,
-    "recomputed": Recomputed,
-    "nested": Nested,
-    "steps": Step,
-    "uncalled": Uncalled,
-    "unregistered": Unregistered,
-    "held": Held,
-    "formulas": Formula,
-    "sighted": Sighted,
-    "reached": Reached,
-}
+RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Inspection).items()}
 """The record of each field of `Inspection`."""
+
+TABLES: dict[type, str] = {record: name for name, record in RECORDS.items()}
+"""The field of `Inspection` that holds a record."""

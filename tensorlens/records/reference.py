@@ -111,7 +111,7 @@ def attach(first: Any, second: Any) -> None:
     if PASSES in unchecked and not compared.differences:
         compared = replace(compared, reason=unchecked[PASSES])
     first.reference = compared
-    first.noticed["formulas"] = second.noticed["formulas"]
+    first.facts["formulas"] = second.facts["formulas"]
     if FORMULAS in unchecked:
         first.note_gap(unchecked[FORMULAS])
 

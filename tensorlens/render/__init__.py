@@ -11,7 +11,7 @@ from tensorlens.errors import UsageError
 from tensorlens.render.options import RenderOptions
 
 if TYPE_CHECKING:
-    from tensorlens.records.model import Report
+    from tensorlens.records.report import Report
 
 __all__ = ["RENDERERS", "RenderOptions", "Renderer", "render"]
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import IO, Any, Generic, TypeVar
 
+from tensorlens.journal.batches import is_read, unpack
 from tensorlens.journal.overflow import Overflow
 from tensorlens.journal.reader import Reader
-from tensorlens.journal.rows import BROKEN, is_read, unpack
+from tensorlens.journal.rows import BROKEN
 from tensorlens.records.invariants import validate
 from tensorlens.records.model import Script, Trace
 from tensorlens.runner.progress_line import ProgressLine

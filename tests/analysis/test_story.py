@@ -1,4 +1,4 @@
-"""What the story says of each line, from real runs of small scripts."""
+"""Checks what the story says about each line, in real runs of small scripts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from support.warm import Warm
 from tensorlens.analysis.naming.names import Names
 from tensorlens.analysis.story.story import Row, story
 from tensorlens.analysis.story.tensor_table import tensor_table
-from tensorlens.records.model import Call, Report, Trace
+from tensorlens.records.model import Call, Trace
+from tensorlens.records.report import Report
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.report.terminal import to_terminal
 
@@ -276,7 +277,7 @@ def test_an_array_that_shares_memory_is_mentioned_once(run: Run) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_names_of_unpacked_values_are_what_the_names_hold(run: Run, tmp_path: Path, seed: int) -> None:
-    """Random nested targets in a function, over values that library code makes: each name held what it is given to."""
+    """Unpacks values of library code into random nested targets: each name holds the value that the story gives it."""
     random.seed(seed)
     library = tmp_path / "site-packages"
     library.mkdir()
@@ -303,7 +304,7 @@ def test_names_of_unpacked_values_are_what_the_names_hold(run: Run, tmp_path: Pa
     clones = [event for event in trace.events if isinstance(event, Call) and event.op == "Tensor.clone"]
     assert clones
     for call in clones:
-        assert names_of.given(call.inputs[0].tensor) == names_of.operands(call)[0]
+        assert names_of.script_name(call.inputs[0].tensor) == names_of.operands(call)[0]
 
 
 def nested(depth: int, count: Iterator[int], names: list[str]) -> tuple[str, str]:
@@ -323,7 +324,7 @@ def nested(depth: int, count: Iterator[int], names: list[str]) -> tuple[str, str
 
 
 def counts(trace: Trace) -> dict[str, str]:
-    """Source line -> how often it ran, as the story says it."""
+    """Source line -> how often it ran, according to the story."""
     return {row.source.strip(): row.count for section in story(trace, Names(trace)) for row in section.rows}
 
 

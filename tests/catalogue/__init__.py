@@ -1,3 +1,3 @@
-"""What autograd can say to a script, and what it does not say: small scripts that bring each about by its different
-mechanisms, and how many of them the lens explains down to the marked lines. `python -m catalogue` scores them all.
+"""Small scripts that cause each error, warning and silent mistake of autograd by its different mechanisms, and the
+score of the lens: how many of them it explains down to the marked lines. `make catalogue` scores them all.
 """

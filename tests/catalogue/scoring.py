@@ -1,11 +1,11 @@
-"""The scripts of the catalogue and how well the lens explains them.
+"""Scores the scripts of the catalogue: how well the lens explains them.
 
 A script is named after its code and, where there are several ways to it, its mechanism: `CODE--MECHANISM.py`. A
 trailing `# role: NAME` marks a line that plays that part in the cause; a role may be marked on several lines, and a
 label on one of them is right. A script is right if the lens gives its code, a label of every role, and none of them on
 a line that is not marked with it. `observed_here` is the reader's own: the lens need not label it.
 
-`right.txt` holds the scripts that are right, and can only grow; `misses.txt` says of others why they are not.
+`right.txt` holds the scripts that are right, and can only grow; `misses.txt` says why others are not.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from support.warm import Warm
 
 from tensorlens.diagnostics import diagnose
 from tensorlens.records.error_messages import Entry, entry
-from tensorlens.records.model import Diagnostic
+from tensorlens.records.report import Diagnostic
 
 FOLDER = Path(__file__).parent
 SCRIPTS = sorted((FOLDER / "scripts").glob("*.py"))
@@ -30,7 +30,7 @@ _ROLES = re.compile(r"# role: (.+)$")
 
 @dataclass(frozen=True)
 class Score:
-    """One script. `missing`: the roles that have no label, or one on a line that is not marked."""
+    """The score of one script. `missing`: the roles without a label, or with one on an unmarked line."""
 
     stem: str
     found: bool  # the lens gave the code
@@ -52,7 +52,7 @@ class Score:
 
 
 def marks(script: Path) -> dict[str, set[int]]:
-    """The lines that are marked with each role."""
+    """Returns the lines that are marked with each role."""
     found: dict[str, set[int]] = defaultdict(set)
     for number, line in enumerate(script.read_text().splitlines(), start=1):
         match = _ROLES.search(line)
@@ -63,7 +63,7 @@ def marks(script: Path) -> dict[str, set[int]]:
 
 
 def score(script: Path, warm: Warm) -> Score:
-    """Run a script under the lens and compare its labels with the marks."""
+    """Runs a script under the lens and compares its labels with the marks."""
     _, trace = warm.traced(script)
     code = script.stem.partition("--")[0]
     wanted = marks(script)
@@ -79,11 +79,11 @@ def _missing(wanted: dict[str, set[int]], diagnostic: Diagnostic | None) -> tupl
 
 
 def recorded() -> set[str]:
-    """The scripts that were right when they were last recorded."""
+    """Returns the scripts that were right when the score was last recorded."""
     return set(RIGHT.read_text().split()) if RIGHT.exists() else set()
 
 
 def reasons() -> dict[str, str]:
-    """Why a script is not right, for those of which that is known: a line each, `script: reason`."""
+    """Returns the known reasons why scripts are not right, from lines of the form `script: reason`."""
     lines = MISSES.read_text().splitlines() if MISSES.exists() else []
     return dict(line.split(": ", 1) for line in lines if ": " in line)

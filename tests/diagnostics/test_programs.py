@@ -11,7 +11,7 @@ from support.folders import CORRECT, PROGRAMS
 from support.warm import Warm, comparable
 
 from tensorlens.diagnostics import diagnose
-from tensorlens.records.model import Diagnostic
+from tensorlens.records.report import Diagnostic
 
 FAILING = sorted((PROGRAMS / "failing").glob("[!_]*.py"))
 SILENT = sorted((PROGRAMS / "silent").glob("*.py"))  # named after the mistake: CODE--PROGRAM.py

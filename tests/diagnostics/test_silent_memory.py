@@ -395,7 +395,7 @@ def test_without_a_way_past_the_version_nothing_is_watched_or_walked(monkeypatch
 
     monkeypatch.setattr(stale, "nodes_of", refuse)
     monkeypatch.setattr("tensorlens.tracer.saved_tensors.memory_watch.place_of", refuse)
-    monkeypatch.setattr("tensorlens.tracer.saved_tensors.memory_watch.Watch", refuse)
+    monkeypatch.setattr("tensorlens.tracer.saved_tensors.memory_watch.WatchedStorage", refuse)
     monkeypatch.setattr("tensorlens.tracer.saved_tensors.memory_watch.MemoryWatcher.concerns", refuse)
     net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
     optimizer = torch.optim.Adam(net.parameters())

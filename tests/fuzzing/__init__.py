@@ -1,4 +1,4 @@
-"""Programs, files and texts made by hypothesis, and what must hold of each."""
+"""Generates programs, files and texts with hypothesis, and states what must be true for each."""
 
 from __future__ import annotations
 

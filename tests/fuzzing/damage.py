@@ -1,4 +1,4 @@
-"""Saved traces as somebody else may hand them over: damaged in their bytes, in their structure, in their values."""
+"""Damages saved traces: their bytes, their structure, their values."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ RAW = (
 
 
 class Corpus(tuple[str, ...]):
-    """The texts of saved traces; short where hypothesis prints its arguments."""
+    """Holds the texts of saved traces, and shows short when hypothesis prints its arguments."""
 
     def __repr__(self) -> str:
         return f"{len(self)} saved traces"
 
 
 def places(value: Any) -> Iterator[Place]:
-    """Every place in JSON data."""
+    """Yields every place in JSON data."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in list(items):
         yield value, key
@@ -52,7 +52,7 @@ def places(value: Any) -> Iterator[Place]:
 
 @st.composite
 def damaged(draw: st.DrawFn, texts: Corpus) -> bytes:
-    """One of `texts`, saved traces, with something wrong in it."""
+    """Draws one of `texts`, saved traces, with something wrong in it."""
     text = texts[draw(st.integers(0, len(texts) - 1))]
     kind = draw(st.sampled_from(("alike",) * 5 + ("values", "bytes", "raw", "parts", "head")))
     if kind == "bytes":
@@ -70,7 +70,7 @@ def damaged(draw: st.DrawFn, texts: Corpus) -> bytes:
 
 @st.composite
 def wrong_bytes(draw: st.DrawFn, content: bytes) -> bytes:
-    """`content` with some of its bytes changed, missing, or in between."""
+    """Draws `content` with some bytes changed, missing or inserted."""
     made = bytearray(content)
     chance = random.Random(draw(st.integers(0, 2**32)))
     for _ in range(draw(st.sampled_from((1, 1, 1, 4)))):
@@ -97,7 +97,7 @@ def _alike(value: Any) -> tuple[Any, ...]:
 
 
 def _change(draw: st.DrawFn, trace: dict[str, Any], kind: str) -> None:
-    """Put another value in one place (`alike`: of the same type); as `parts`, one that stands elsewhere, or none."""
+    """Replaces one value (`alike`: by one of the same type; `parts`: by one from elsewhere, or none)."""
     there = list(places(trace))
     chance = random.Random(draw(st.integers(0, 2**32)))  # an integer drawn by hypothesis is small most of the time
     container, key = chance.choice(there)

@@ -1,4 +1,4 @@
-"""Programs made by hypothesis out of `statements`, to be run plainly and under the lens."""
+"""Generates programs from `statements`, to run with and without the lens."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class _Maker:
 
 @st.composite
 def programs(draw: st.DrawFn, most: int = 20) -> str:
-    """The text of a program that shows its tensors at the end; most of what it raises is caught and printed."""
+    """Draws a program that prints its tensors at the end, and catches and prints most of its exceptions."""
     made = _Maker(draw)
     body = made.lines(2, most, 0)
     comment = draw(st.sampled_from(["", *HOSTILE])).replace("\x00", "").replace("\ud800", "")

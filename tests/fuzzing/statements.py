@@ -1,8 +1,8 @@
-"""The statements that made programs consist of, by what they exercise.
+"""Lists the statements of generated programs, by what they exercise.
 
 `$x`, `$y` and `$z` are tensors that the program has already, `$new` is a fresh name for one, `$k` a small number,
 `$text` a string literal that a terminal or a markup might obey, `$body` more statements, `$own` more of them in a
-function. All other names stand in `data/prelude.py`.
+function. `data/prelude.py` defines all other names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Texts that people type or paste, and source of any characters."""
+"""Generates texts that people type or paste, and source with any characters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from fuzzing.programs import HOSTILE
 from tensorlens.cli.app import called
 from tensorlens.cli.commands import guarded
 from tensorlens.records.error_messages import entries
-from tensorlens.records.model import Edit, Fix, Label, Report, Span
+from tensorlens.records.model import Span
+from tensorlens.records.report import Edit, Fix, Label, Report
 
 _BYTES = st.binary(max_size=9).map(lambda given: given.decode("utf-8", "surrogateescape"))
 _ANY = st.one_of(st.text(max_size=30), st.sampled_from(HOSTILE), _BYTES)
@@ -34,7 +35,7 @@ _LINE = st.text(st.characters(exclude_characters="\n"), max_size=60)
 
 @st.composite
 def command_lines(draw: st.DrawFn) -> list[str]:
-    """Arguments of the commands that run no program of their own accord."""
+    """Draws arguments of the commands that run no program."""
     command = draw(st.sampled_from(("errors", "errors", "view", "list", "run", "explain", "", "pasted")))
     if command == "pasted":
         return ["errors", draw(_PASTED)]
@@ -45,7 +46,7 @@ def command_lines(draw: st.DrawFn) -> list[str]:
 
 
 def said_by(arguments: list[str]) -> tuple[int, str, str]:
-    """The exit code, what is written to standard output and what to standard error."""
+    """Returns the exit code, standard output and standard error."""
     streams = [
         io.TextIOWrapper(io.BytesIO(), "utf-8", how, write_through=True) for how in ("strict", "backslashreplace")
     ]
@@ -62,7 +63,7 @@ def said_by(arguments: list[str]) -> tuple[int, str, str]:
 
 @st.composite
 def sources(draw: st.DrawFn) -> Report:
-    """A report on four lines of source with anything in their comments, and labels and edits anywhere in them."""
+    """Draws a report on four lines of source with any comments, and labels and edits anywhere."""
     lines = ["a = f()", "out = a.sigmoid()", "c = out.detach()", "c.zero_()", "out.sum().backward()"]
     source = "\n".join(f"{line}  # {draw(_LINE)}" for line in lines)
     report = written_alias(source, message=draw(_ANY))

@@ -1,4 +1,4 @@
-"""What must hold of every trace, whoever made it: it is sound, and every form of the report can be made of it."""
+"""Checks every trace: its invariants hold, and every format can render its report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from support.folders import DOCS
 from tensorlens.diagnostics import diagnose
 from tensorlens.records import trace_file
 from tensorlens.records.invariants import validate
-from tensorlens.records.model import Report, Trace
+from tensorlens.records.model import Trace
+from tensorlens.records.report import Report
 from tensorlens.render import RenderOptions, render
 
 _SCHEMA = json.loads((DOCS / "report.schema.json").read_text(encoding="utf-8"))
@@ -24,7 +25,7 @@ WIDTHS = (60, 80, 120)
 
 
 def wrong_with(trace: Trace, lesson: bool = False) -> list[str]:
-    """What does not hold of `trace`, in words."""
+    """Returns the invariants that `trace` breaks, in words."""
     problems = validate(trace) + wrong_with_report(Report(trace, tuple(diagnose(trace))), lesson)
     if trace_file.loads(trace_file.dumps(trace)) != trace:
         problems.append("saved and loaded it is another trace")
@@ -32,7 +33,7 @@ def wrong_with(trace: Trace, lesson: bool = False) -> list[str]:
 
 
 def wrong_with_report(report: Report, lesson: bool = False) -> list[str]:
-    """What does not hold of the forms of a report, in words."""
+    """Returns what is wrong with the rendered formats of a report, in words."""
     problems: list[str] = []
     for width in WIDTHS:
         problems += _wrong_with_table(report, width, lesson)
@@ -56,6 +57,6 @@ def _wrong_with_table(report: Report, width: int, lesson: bool) -> Iterator[str]
 
 
 def obeyed(form: str, text: str) -> list[str]:
-    """The characters of a report that a terminal would obey or hide."""
+    """Returns the characters of a report that a terminal would obey or hide."""
     hidden = {char for char in text if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp")} - {"\n"}
     return [f"{form}: {char!a} is not shown but obeyed" for char in sorted(hidden)]

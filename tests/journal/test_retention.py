@@ -38,7 +38,7 @@ def test_the_report_of_a_long_run_that_leaves_no_tensor_is_short() -> None:
 
 
 def _seconds_of_a_report(count: int) -> float:
-    """Processor time from the trace of calls on so many tensors each to its report."""
+    """Measures processor time from the trace of calls on `count` tensors each to its report."""
     with tensorlens.trace() as lens:
         leaves = [torch.ones(4, requires_grad=True) for _ in range(count)]
         scaled = torch._foreach_mul(leaves, leaves)

@@ -1,4 +1,4 @@
-"""PyTorch's messages, of this and of earlier versions, and the codes that they lead to."""
+"""PyTorch's messages, of this version and earlier ones, lead to the right codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Journals and saved traces that are well-formed and make no sense: told of in bounded time and memory."""
+"""Journals and saved traces that are well-formed and make no sense are handled in bounded time and memory."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from support.forged_trace import EDITS
 from support.traces import written_alias
 from support.warm import Warm
 
-from tensorlens.journal import rows as journal
+from tensorlens.journal import batches
+from tensorlens.journal.batches import pack, unpack
 from tensorlens.journal.reader import Reader
-from tensorlens.journal.rows import BROKEN, CALL, GAP, PLAN, pack, unpack
+from tensorlens.journal.row_buffer import Tag, plain
+from tensorlens.journal.rows import BROKEN, GapRow
 from tensorlens.records.model import Gap, Script, Trace
 from tensorlens.records.trace_file import dumps
 from tensorlens.runner.follow import Follower
@@ -84,10 +86,10 @@ def _sites(trace: Trace) -> Trace:
 @pytest.mark.parametrize(
     "rows",
     [
-        [(CALL, "torch.ones", 10**9, (), (), (), (), 0, 0, 0)],
-        [(PLAN, 7, "torch.ones", 0, (), "", "", 0, False, None, 0, 0, 0, -40, 0), 7, 7, 7, 7],
-        [(PLAN, 7, "torch.ones", 0, (), "", "", 0, False, None, 0, 0, 0, 2**62, 0), 7, 7, 7, 7],
-        [(GAP,)],
+        [(Tag.CALL.value, "torch.ones", 10**9, (), (), (), (), 0, 0, 0)],
+        [(Tag.CALL_TEMPLATE.value, 7, "torch.ones", 0, (), "", "", 0, False, None, 0, 0, 0, -40, 0), 7, 7, 7, 7],
+        [(Tag.CALL_TEMPLATE.value, 7, "torch.ones", 0, (), "", "", 0, False, None, 0, 0, 0, 2**62, 0), 7, 7, 7, 7],
+        [(Tag.GAP.value,)],
         [(10**9,)],
         [()],
         [10**30],
@@ -99,10 +101,10 @@ def test_what_makes_no_sense_is_said_to_be_damaged(rows: list[Any], tmp_path: Pa
 
 
 def test_a_batch_that_unpacks_to_too_much_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "MAX_BATCH", 1 << 20)
+    monkeypatch.setattr(batches, "MAX_BATCH", 1 << 20)
     body = zlib.compress(bytes(1 << 26))
     path = tmp_path / "journal"
-    path.write_bytes(pack([(GAP, "before", -1)]) + len(body).to_bytes(8, "little") + body)
+    path.write_bytes(pack([plain(GapRow("before", None))]) + len(body).to_bytes(8, "little") + body)
     with path.open("rb") as stream:
-        assert list(unpack(stream)) == [[(GAP, "before", -1)]]
-        assert not journal.is_read(stream)
+        assert list(unpack(stream)) == [[plain(GapRow("before", None))]]
+        assert not batches.is_read(stream)

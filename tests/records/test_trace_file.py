@@ -1,4 +1,4 @@
-"""Saved traces: what is written is read back, and what is not a trace is refused in one line."""
+"""A saved trace is read back unchanged, and a file that is no trace is an error of one line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import tensorlens
 from tensorlens.diagnostics import diagnose
 from tensorlens.errors import TraceFileError
 from tensorlens.records import trace_file
-from tensorlens.records.model import Report
+from tensorlens.records.report import Report
 from tensorlens.render import RENDERERS, RenderOptions, render
 
 TRACE = written_alias(
@@ -77,7 +77,7 @@ def test_a_damaged_file_is_a_trace_or_a_clear_error(data: st.DataObject) -> None
 
 
 def numbers(value: object) -> Iterator[tuple[Any, Any]]:
-    """Every place in JSON data that holds a number, as (container, key)."""
+    """Yields every place in JSON data that holds a number, as (container, key)."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in items:
         if type(item) is int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tensorlens.records.model import Diagnostic, Edit, Fix, Label, Script, Span, Trace, Versions
+from tensorlens.records.model import Script, Span, Trace, Versions
+from tensorlens.records.report import Diagnostic, Edit, Fix, Label
 from tensorlens.render.layout import line_width, to_text
 from tensorlens.render.report.findings import finding
 from tensorlens.render.report.snippet import snippet

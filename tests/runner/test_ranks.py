@@ -16,7 +16,8 @@ from support.traces import written_alias
 
 from tensorlens.cli.output import Output
 from tensorlens.diagnostics import diagnose
-from tensorlens.records.model import Gap, Rank, Report
+from tensorlens.records.model import Gap, Rank
+from tensorlens.records.report import Report
 from tensorlens.records.trace_file import load
 from tensorlens.render import render
 from tensorlens.runner.launch import Target, run_script

@@ -20,7 +20,9 @@ from support.traces import written_alias
 
 from tensorlens.errors import TraceFileError, UsageError
 from tensorlens.journal import overflow
-from tensorlens.journal.rows import BROKEN, GAP, LOST, pack, unpack
+from tensorlens.journal.batches import pack, unpack
+from tensorlens.journal.row_buffer import plain
+from tensorlens.journal.rows import BROKEN, LOST, GapRow
 from tensorlens.records.model import Call, Gap
 from tensorlens.records.trace_file import loads
 from tensorlens.render import render
@@ -175,7 +177,7 @@ def test_what_is_flushed_again_by_a_signal_is_written_once(tmp_path: Path) -> No
     interrupted = 0
     for moment in range(1, 60):
         path = tmp_path / f"journal{moment}"
-        rows: list[object] = [(GAP, str(number), -1) for number in range(5)]
+        rows: list[Any] = [plain(GapRow(str(number), None)) for number in range(5)]
         with path.open("w+b") as journal:
             sink = JournalWriter(rows, journal.fileno())
             steps = 0
@@ -194,7 +196,7 @@ def test_what_is_flushed_again_by_a_signal_is_written_once(tmp_path: Path) -> No
                 interrupted += 1
             finally:
                 sys.settrace(None)
-            rows.append((GAP, "last", -1))
+            rows.append(plain(GapRow("last", None)))
             sink.close()
             journal.seek(0)
             assert [row[1] for batch in unpack(journal) for row in batch] == ["0", "1", "2", "3", "4", "last"]
@@ -240,7 +242,7 @@ def test_what_a_full_disk_has_no_room_for_is_read_from_the_pipe(
         stream: Any = empty
         found: list[Any] = []
         for number in range(40):
-            rows.append((GAP, os.urandom(50_000).hex(), number))  # the pipe has room for some of them
+            rows.append(plain(GapRow(os.urandom(50_000).hex(), number)))  # the pipe has room for some of them
             sink.flush()
             if is_read:
                 stream = following.continued(stream)

@@ -14,8 +14,8 @@ from typing import Any
 
 from tensorlens.cli.output import Output
 from tensorlens.cli.report import RenderedReport, make_reporter
+from tensorlens.journal.batches import pack, unpack
 from tensorlens.journal.reader import Reader
-from tensorlens.journal.rows import pack, unpack
 from tensorlens.records.model import Script
 from tensorlens.runner.follow import Follower
 

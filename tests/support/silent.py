@@ -12,7 +12,8 @@ import pytest
 from support.warm import Ran, Warm
 from tensorlens.diagnostics import diagnose
 from tensorlens.records.invariants import validate
-from tensorlens.records.model import Diagnostic, Trace
+from tensorlens.records.model import Trace
+from tensorlens.records.report import Diagnostic
 
 Run = Callable[[str], tuple[Ran, Trace]]
 Lines = dict[str, list[int]]

@@ -6,12 +6,9 @@ from tensorlens.records.model import (
     Access,
     Binding,
     Call,
-    Diagnostic,
     End,
     Failure,
     Gap,
-    Label,
-    Report,
     Script,
     Site,
     Span,
@@ -22,6 +19,7 @@ from tensorlens.records.model import (
     Versions,
     Write,
 )
+from tensorlens.records.report import Diagnostic, Label, Report
 
 FILE = "/home/ada/demo.py"
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
+from tensorlens.journal.batches import unpack
 from tensorlens.journal.reader import Reader
-from tensorlens.journal.rows import unpack
 from tensorlens.records.model import Script, Trace
 from tensorlens.records.reference import attach
 

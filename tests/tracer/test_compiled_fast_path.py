@@ -235,7 +235,7 @@ def attempt(functions: list[Any], made: list[Any]) -> None:
 def test_one_that_was_built_from_another_source_is_not_used() -> None:
     code = (
         "from tensorlens.tracer.recording import _fast_path; _fast_path.SOURCE = 'another'\n"
-        "from tensorlens.tracer import compiled; print(compiled.ShortWay)"
+        "from tensorlens.tracer.recording import compiled; print(compiled.ShortWay)"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     assert ended.stdout == "None\n"
@@ -366,7 +366,7 @@ def test_a_list_may_be_emptied_while_it_is_read() -> None:
 
 def test_the_lens_does_without_it() -> None:
     code = (
-        "from tensorlens.tracer import compiled, recorder\n"
+        "from tensorlens.tracer.recording import compiled, recorder\n"
         "print(compiled.ShortWay, type(recorder.Recorder().__torch_function__))"
     )
     environment = os.environ | {"TENSORLENS_PURE_PYTHON": "1"}

@@ -16,8 +16,8 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import tensorlens
-from tensorlens.analysis.contexts import changes, failed_backward, recomputed, region
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.contexts import changes_between_runs, failed_backward, last_recomputed_checkpoint, open_region
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Change, Region, Trace
 from tensorlens.tracer.frames import bytecode
 from tensorlens.tracer.frames.captured_state import CapturedState
@@ -85,7 +85,7 @@ def jvp() -> None:
 def test_a_mode_is_entered_and_left(program: Callable[[], None], kind: str) -> None:
     trace = traced(program)
     assert regions(trace) == [(kind, True), (kind, False)]
-    assert region(TraceIndex(trace), len(trace.events)) is None
+    assert open_region(TraceIndex(trace), len(trace.events)) is None
 
 
 def test_transforms_inside_each_other_have_a_region_each() -> None:
@@ -101,7 +101,7 @@ def test_anomaly_mode_switched_on_stays_open() -> None:
         trace = traced(program)
     finally:
         torch.autograd.set_detect_anomaly(False)
-    entered = region(TraceIndex(trace), len(trace.events), "detect_anomaly")
+    entered = open_region(TraceIndex(trace), len(trace.events), "detect_anomaly")
     assert entered is not None
     assert text_at(trace, entered.site) == "torch.autograd.set_detect_anomaly(True)"
 
@@ -146,9 +146,9 @@ def test_what_a_checkpoint_reads_is_compared_and_its_change_found() -> None:
     trace = traced(program)
     facts = TraceIndex(trace)
     failure = trace.failures[-1]
-    opened = recomputed(facts, failure)
+    opened = last_recomputed_checkpoint(facts, failure)
     assert opened is not None
-    (change,) = changes(facts, opened, failure.index)
+    (change,) = changes_between_runs(facts, opened, failure.index)
     assert (change.name, change.before, change.after) == ("STATE['keep']", "2", "3")
     assert text_at(trace, change.site) == 'STATE["keep"] = 3'
     backward = failed_backward(facts, failure)

@@ -156,7 +156,7 @@ def test_both_runs_of_a_comparison_are_as_they_are_where_something_of_ours_fails
     assert trace.reference.differences == ()
     told = [trace.reference.reason, *reasons(trace)]
     assert [text for text in told if "the check itself failed" in text and text.endswith("(LookupError: ours)")]
-    assert bool(trace.reference.reason) == (not inner.startswith("formulas."))
+    assert bool(trace.reference.reason) == (not inner.startswith("reference.backward_check."))
 
 
 @pytest.mark.parametrize("copies", [False, True])

@@ -9,7 +9,7 @@ import torch
 from support.warm import Warm
 
 from tensorlens.diagnostics import diagnose
-from tensorlens.records.model import Report
+from tensorlens.records.report import Report
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.report.terminal import to_terminal
 from tensorlens.tracer.isolation.module_tree import module_tensors, named_parts, parameters_of

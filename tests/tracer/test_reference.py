@@ -18,8 +18,9 @@ from support.warm import Warm
 
 from tensorlens.diagnostics import diagnose
 from tensorlens.records.invariants import validate
-from tensorlens.records.model import Diagnostic, Trace
+from tensorlens.records.model import Trace
 from tensorlens.records.reference import Pass, Reference, Sample, compare
+from tensorlens.records.report import Diagnostic
 from tensorlens.records.trace_file import dumps, loads
 from tensorlens.render.report.headline import reference as told
 

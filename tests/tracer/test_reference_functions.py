@@ -12,7 +12,7 @@ from support.warm import Warm
 
 from tensorlens.diagnostics import diagnose
 from tensorlens.records.invariants import validate
-from tensorlens.records.model import Diagnostic
+from tensorlens.records.report import Diagnostic
 from tensorlens.records.trace_file import dumps, loads
 
 PROGRAM = """import torch

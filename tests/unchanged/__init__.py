@@ -1,1 +1,1 @@
-"""What is measured of a program to see that the lens changes nothing of it."""
+"""Compares programs with and without the lens, to prove that the lens changes nothing."""

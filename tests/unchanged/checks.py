@@ -1,6 +1,6 @@
-"""Tests that PyTorch's wheel carries, run plainly and under the lens: they must come to the same end.
+"""Runs tests that are part of PyTorch's wheel, with and without the lens: both runs must end alike.
 
-The suites themselves are not in the wheel, but what many of their tests consist of is: the cases of `test_nn.py`, the
+The wheel lacks the test suites, but has the parts of many of their tests: the cases of `test_nn.py`, the
 checks of `test_ops_gradients.py` and `test_ops.py` (gradcheck, composite compliance), and `opcheck`.
 """
 
@@ -26,7 +26,7 @@ _equal = partial(torch.testing.assert_close, equal_nan=True)
 
 
 class ModuleTest(common_nn.NNTestCase):
-    """What the cases of `common_nn` ask of the test that runs them."""
+    """The methods that the cases of `common_nn` expect of the test that runs them."""
 
     def runTest(self) -> None:  # so that one can be made without the name of a test
         raise NotImplementedError
@@ -52,7 +52,7 @@ class ModuleTest(common_nn.NNTestCase):
 
 
 def module_cases() -> list[Callable[[], Any]]:
-    """Makers of the tests of modules, in training and in evaluation, and of losses."""
+    """Yields makers of the tests of modules, in training and evaluation mode, and of losses."""
     cases = []
     for entry in common_nn.get_new_module_tests():
         cases.append(partial(_case, common_nn.NewModuleTest, entry))
@@ -72,7 +72,7 @@ def _case(kind: Any, entry: dict[str, Any], evaluated: bool = False) -> Any:
 
 
 def _gradcheck(op: Any, sample: Any, twice: bool = False) -> None:
-    """The derivatives that an operation says it has; by random projections, where PyTorch takes whole Jacobians."""
+    """Checks the derivatives that an operation declares, with random projections instead of whole Jacobians."""
     flat, spec = tree_flatten((sample.input, sample.args, sample.kwargs))
     places = [n for n, value in enumerate(flat) if isinstance(value, torch.Tensor) and value.requires_grad]
 
@@ -130,24 +130,24 @@ def has(op: Any, name: str) -> bool:
 
 
 def _few(found: list[Any]) -> list[Any]:
-    """Samples of no more tensors than can be tried in every combination, as composite compliance does."""
+    """Yields samples with few enough tensors to try every combination, as composite compliance does."""
     return [one for one in found if len(list(tensors_in([one.input, one.args, one.kwargs]))) <= MOST_TENSORS]
 
 
 def compare_check(name: str, op: Any, limit: int | None, lens: Lens = tensorlens.trace) -> Outcome:
-    """A check of the first samples of an operation in float64."""
+    """Checks the first samples of an operation in float64."""
     return _same_end(
         partial(CHECKS[name][1], op), lambda: _few(samples(op, torch.float64, limit)), f"{name}: {op.name}", lens
     )
 
 
 def compare_opcheck(op: Any, limit: int | None, lens: Lens = tensorlens.trace) -> Outcome:
-    """`opcheck` of a custom operator."""
+    """Runs `opcheck` on a custom operator."""
     return _same_end(partial(_opcheck, op), lambda: samples(op, torch.float32, limit), f"opcheck: {op.name}", lens)
 
 
 def compare_module(make: Callable[[], Any], limit: int | None, lens: Lens = tensorlens.trace) -> Outcome:
-    """A case of `common_nn`, which is one sample."""
+    """Runs a case of `common_nn`, which is one sample."""
 
     def check(case: Any) -> None:
         case(ModuleTest())  # type: ignore[no-untyped-call]

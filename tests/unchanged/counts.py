@@ -1,4 +1,4 @@
-"""How much was compared: told by the tests, kept by `make unchanged` in `counts.txt`, shown in docs/trust.md."""
+"""Counts the comparisons: tests report them, `make unchanged` keeps them in `counts.txt`, docs/trust.md shows them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Counts = tuple[int, ...]  # tried, samples, those whose values plain runs don't 
 
 
 def tell(group: str, counts: Counts, complete: bool) -> str:
-    """The counts as a line, which goes to the file of `make unchanged` where all there is was compared."""
+    """Writes the counts as a line of the file of `make unchanged`, if everything was compared."""
     text = f"{counts[0]} {group}, {counts[1]} samples, {counts[2]} without determined values, {counts[3]} differences"
     kept = os.environ.get("UNCHANGED_COUNTS")
     if kept and complete:
@@ -22,7 +22,7 @@ def tell(group: str, counts: Counts, complete: bool) -> str:
 
 
 def kept(text: str) -> dict[str, Counts]:
-    """The sums of each group in the text of `counts.txt`."""
+    """Adds up the counts of each group in the text of `counts.txt`."""
     found: dict[str, Counts] = {}
     for line in text.splitlines():
         match = _LINE.fullmatch(line)

@@ -1,4 +1,4 @@
-"""What PyTorch's own tests are made of, in groups: how one of each is compared, and how many are every day."""
+"""Groups PyTorch's operations, modules, optimizers and tests: how to compare one of each, and how many every day."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Group:
         return self._outcome(self.database()[part :: self.parts], self.limit)
 
     def _outcome(self, entries: list[Any], limit: int | None) -> tuple[int, Outcome]:
-        """How many were compared, and how."""
+        """Counts the comparisons by their kind."""
         return len(entries), added(self.compare(entry, limit) for entry in entries)
 
 

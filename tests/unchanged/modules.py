@@ -1,4 +1,4 @@
-"""One module of PyTorch's `module_db` on its sample inputs: forward, backward, and backward of the backward."""
+"""Runs one module of PyTorch's `module_db` on its sample inputs: forward, backward, double backward."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ DTYPES = (torch.float32, torch.float64)
 
 
 def _inputs(info: ModuleInfo, dtype: torch.dtype, training: bool) -> list[Any]:
-    """The sample inputs, the same at every call."""
+    """Returns the sample inputs, the same at every call."""
     torch.manual_seed(3)
     return list(info.module_inputs_func(info, "cpu", dtype, True, training))
 
 
 def observe(info: ModuleInfo, dtype: torch.dtype, training: bool, sample: Any, lens: Lens) -> Observed:
-    """Make the module and run it inside `lens()`; read everything outside of it."""
+    """Makes the module and runs it inside `lens()`; reads everything outside."""
     seen: Observed = {}
     torch.manual_seed(5)
     given, called = sample.constructor_input, sample.forward_input
@@ -69,7 +69,7 @@ def observe(info: ModuleInfo, dtype: torch.dtype, training: bool, sample: Any, l
 
 
 def compare(info: ModuleInfo, limit: int | None, lens: Lens = tensorlens.trace) -> Outcome:
-    """A module in every dtype and mode that it has."""
+    """Runs a module in every dtype and mode that it has."""
 
     def run(dtype: torch.dtype, training: bool) -> Outcome:
         name = f"{info.formatted_name} {dtype} {training=}"

@@ -1,4 +1,4 @@
-"""All that a program could observe of tensors, and what of it is otherwise under the lens."""
+"""Observes everything about tensors that a program could, and finds what differs under the lens."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def tensors_in(value: Any, depth: int = 4) -> Iterator[torch.Tensor]:
 
 
 def _bytes(tensor: torch.Tensor) -> Any:
-    """The values, bit by bit; of a tensor that is not dense, of its parts."""
+    """Returns the values, bit by bit; for a tensor that is not dense, those of its parts."""
     plain = tensor.detach()
     if plain.is_meta or plain._is_zerotensor():
         return "none"
@@ -42,7 +42,7 @@ def _bytes(tensor: torch.Tensor) -> Any:
 
 
 def facts(tensor: torch.Tensor) -> Observed:
-    """What a program can ask of a tensor."""
+    """Returns the properties of a tensor that a program can read."""
     strided = tensor.layout == torch.strided
     node = tensor.grad_fn
     return {
@@ -60,7 +60,7 @@ def facts(tensor: torch.Tensor) -> Observed:
 
 
 def sharing(tensors: list[torch.Tensor]) -> list[tuple[int, int, bool]]:
-    """For each tensor, the first that is the same object, the first on its storage, and whether its base is one."""
+    """Returns for each tensor the first that is the same object, the first on its storage, whether its base is one."""
     identities = [id(tensor) for tensor in tensors]
     storages = [tensor.untyped_storage()._cdata if tensor.layout == torch.strided else id(tensor) for tensor in tensors]
     return [
@@ -70,7 +70,7 @@ def sharing(tensors: list[torch.Tensor]) -> list[tuple[int, int, bool]]:
 
 
 def attempt(function: Callable[[], Any], observed: Observed, part: str) -> Any:
-    """Call; keep the exception with its text where there is one."""
+    """Calls a function and keeps its exception, if any, with its text."""
     try:
         return function()
     except Exception as error:
@@ -80,7 +80,7 @@ def attempt(function: Callable[[], Any], observed: Observed, part: str) -> Any:
 
 @contextmanager
 def watched(seen: Observed) -> Iterator[None]:
-    """The warnings given meanwhile, and the state of the random generator at the end."""
+    """Collects the warnings, and the state of the random generator at the end."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
@@ -89,7 +89,7 @@ def watched(seen: Observed) -> Iterator[None]:
 
 
 def derive(outputs: list[torch.Tensor], leaves: list[torch.Tensor], twice: bool) -> list[torch.Tensor]:
-    """Backward from all outputs; or through the gradients, which are then returned, and keep their graph."""
+    """Runs backward from all outputs; or through the gradients, which it then returns with their graph."""
     seeds = [output for output in outputs if output.requires_grad]
     if not seeds:
         return []
@@ -111,15 +111,15 @@ def differences(plain: Observed, lens: Observed) -> list[str]:
 
 
 def without_values(seen: Observed) -> Observed:
-    """What stays when memory is handed out as it comes: everything but the numbers."""
+    """Drops the numbers of addresses, which vary from run to run."""
     told = [{name: fact for name, fact in tensor.items() if name != "values"} for tensor in seen["tensors"]]
     return {**seen, "tensors": told, "other": None}
 
 
 def settled(plain: Observed, under: Observed, again: Callable[[], Observed]) -> tuple[bool, list[str]]:
-    """Whether plain runs (`again` is another one) give different numbers, and what differs under the lens all the same.
+    """Finds what differs under the lens, and whether plain runs differ among themselves (`again` is another one).
 
-    Other plain runs are made only where the lens gives something else: they decide whether it is the lens's doing.
+    Further plain runs are made only after a difference: they decide whether the lens causes it.
     """
     parts = differences(plain, under)
     for _ in range(MANY if parts else 0):
@@ -131,7 +131,7 @@ def settled(plain: Observed, under: Observed, again: Callable[[], Observed]) -> 
 
 
 def compared(make: Callable[[], list[Any]], observe: Callable[[Any, Lens], Observed], name: str, lens: Lens) -> Outcome:
-    """What is observed of each sample plainly and under the lens; `make` gives the same samples at every call."""
+    """Observes each sample with and without the lens; `make` returns the same samples at every call."""
 
     def plainly(number: int) -> Observed:
         return observe(make()[number], nullcontext)

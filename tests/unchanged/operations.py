@@ -1,4 +1,4 @@
-"""One operation on PyTorch's own sample inputs, in every way it can be called, forward and backward."""
+"""Runs one operation on PyTorch's own sample inputs, in every way that it can be called, forward and backward."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _called(function: Any) -> Call:
 
 
 def _in_place(function: Any) -> Call:
-    """On a copy: a leaf that requires a gradient must not be changed in place."""
+    """Calls the in-place variant on a copy: a leaf that requires grad must not be changed in place."""
     return lambda sample: function(_copied(sample.input), *sample.args, **sample.kwargs)
 
 
@@ -32,7 +32,7 @@ def _copied(value: Any) -> Any:
 
 
 def _into_out(op: Any) -> Call:
-    """Into tensors of the right size, and into empty ones, which are resized."""
+    """Writes into tensors of the right size, and into empty ones, which are resized."""
 
     def call(sample: Any) -> Any:
         with torch.no_grad():
@@ -73,7 +73,7 @@ def has(op: Any, way: str) -> bool:
 
 
 def observe(call: Call, twice: bool, sample: Any, lens: Lens) -> Observed:
-    """Run the sample forward and backward inside `lens()`; read everything outside of it."""
+    """Runs the sample forward and backward inside `lens()`; reads everything outside."""
     inputs = list(tensors_in([sample.input, sample.args, sample.kwargs]))
     leaves = [tensor for tensor in inputs if tensor.is_leaf and tensor.requires_grad]
     seen: Observed = {}
@@ -93,27 +93,27 @@ def observe(call: Call, twice: bool, sample: Any, lens: Lens) -> Observed:
 
 
 def samples(op: Any, dtype: torch.dtype, limit: int | None) -> list[Any]:
-    """Sample inputs, the same at every call; not by `op.sample_inputs`, which looks through the stack for a test."""
+    """Returns sample inputs, the same at every call. `op.sample_inputs` would look through the stack for a test."""
     torch.manual_seed(3)
     wants_grad = op.supports_autograd and dtype.is_floating_point | dtype.is_complex
     return list(islice(op.sample_inputs_func(op, "cpu", dtype, wants_grad), limit))
 
 
 def refused(op: Any) -> list[Any]:
-    """Inputs that the operation must refuse, the same at every call."""
+    """Returns inputs that the operation must reject, the same at every call."""
     torch.manual_seed(3)
     return [] if op.error_inputs_func is None else [error.sample_input for error in op.error_inputs_func(op, "cpu")]
 
 
 def compare(op: Any, dtype: torch.dtype, limit: int | None, lens: Lens = tensorlens.trace, way: str = FIRST) -> Outcome:
-    """An operation called in one of `WAYS`, which it has."""
+    """Calls an operation in one of `WAYS` that it has."""
     pick, how = WAYS[way]
     seen = partial(observe, how(pick(op)), way == TWICE)
     return compared(lambda: samples(op, dtype, limit), seen, f"{way}: {op.formatted_name} {dtype}", lens)
 
 
 def compare_refused(op: Any, limit: int | None, lens: Lens = tensorlens.trace) -> Outcome:
-    """An operation on what it must refuse."""
+    """Calls an operation on inputs that it must reject."""
     return compared(
         lambda: refused(op)[:limit], partial(observe, _called(op), False), f"refused: {op.formatted_name}", lens
     )

@@ -1,5 +1,5 @@
-"""One optimizer of PyTorch's `optim_db` with each of its settings and implementations: steps, and its state on a round
-trip through another optimizer."""
+"""Runs one optimizer of PyTorch's `optim_db` with each of its settings and implementations: its steps, and a round trip
+of its state through another optimizer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STEPS = 3
 
 
 def implementations(info: OptimizerInfo) -> list[str]:
-    """Those of `IMPLEMENTATIONS` that an optimizer has on a CPU."""
+    """Returns those of `IMPLEMENTATIONS` that an optimizer has on a CPU."""
     offered = set(info.supported_impls)
     if "cpu" not in info.supports_fused_on:
         offered.discard("fused")
@@ -63,7 +63,7 @@ def _train(optimizer: Any, model: torch.nn.Module, steps: int) -> list[torch.Ten
 
 
 def _differentiate(info: OptimizerInfo, settings: dict[str, Any], keep: dict[str, Any]) -> None:
-    """Backward through a step, to the parameter and the gradient that it was taken with."""
+    """Runs backward through a step, to the parameter and the gradient of that step."""
     torch.manual_seed(3)
     leaf, gradient = (torch.rand(3, 2, dtype=torch.float64, requires_grad=True) for _ in range(2))
     parameter = leaf.clone()
@@ -75,7 +75,7 @@ def _differentiate(info: OptimizerInfo, settings: dict[str, Any], keep: dict[str
 
 
 def observe(info: OptimizerInfo, settings: dict[str, Any], lens: Lens) -> Observed:
-    """Train, hand the state to a second optimizer, train on with it: inside `lens()`; read everything outside of it."""
+    """Trains, loads the state into a second optimizer, goes on with it, inside `lens()`; reads everything outside."""
     seen: Observed = {}
     keep: dict[str, Any] = {}
 
@@ -109,7 +109,7 @@ def observe(info: OptimizerInfo, settings: dict[str, Any], lens: Lens) -> Observ
 
 
 def _plain(value: Any) -> Any:
-    """`value` with its tensors, which are compared by themselves, taken out."""
+    """Returns `value` without its tensors, which are compared separately."""
     if isinstance(value, torch.Tensor):
         return "tensor"
     if isinstance(value, dict):
@@ -118,7 +118,7 @@ def _plain(value: Any) -> Any:
 
 
 def compare(info: OptimizerInfo, limit: int | None, lens: Lens = tensorlens.trace) -> Outcome:
-    """An optimizer with each of its settings, in each implementation."""
+    """Runs an optimizer with each of its settings, in each implementation."""
 
     def settings(name: str) -> list[dict[str, Any]]:
         samples = info.optim_inputs_func(device="cpu")[:limit]

@@ -31,16 +31,16 @@ def assigned_to(text: str, made: Span) -> str | None:
     return None
 
 
-_KEEPING = {"append", "appendleft", "add", "extend", "insert", "put", "setdefault", "update"}
+_STORING_METHODS = {"append", "appendleft", "add", "extend", "insert", "put", "setdefault", "update"}
 
 
-def kept_at(text: str, made: Span, names: tuple[str, ...]) -> Span | None:
+def container_store(text: str, made: Span, names: tuple[str, ...]) -> Span | None:
     """The nearest place, from the expression `made` on, that puts its value, which the `names` stand for, into a
     container: `losses.append(loss)`, `history[step] = loss`."""
     tree = tree_of(text)
     if tree is None:
         return None
-    for node, _, values in _keeping(tree):
+    for node, _, values in _container_stores(tree):
         span = span_of(node, text, made.file)
         holds = (span.line, span.column) <= (made.line, made.column) and made.end_line <= span.end_line
         if holds or (span.line >= made.line and any(plain_name(value) in names for value in values)):
@@ -48,21 +48,21 @@ def kept_at(text: str, made: Span, names: tuple[str, ...]) -> Span | None:
     return None
 
 
-def put_into(text: str, file: str, holder: str) -> Span | None:
+def only_store_into(text: str, file: str, holder: str) -> Span | None:
     """The only place that puts something into the container `holder`."""
     tree = tree_of(text)
     if tree is None:
         return None
-    places = [node for node, container, _ in _keeping(tree) if ast.unparse(container) == holder]
+    places = [node for node, container, _ in _container_stores(tree) if ast.unparse(container) == holder]
     return span_of(places[0], text, file) if len(places) == 1 else None
 
 
-def _keeping(tree: ast.Module) -> list[tuple[ast.expr, ast.expr, list[ast.expr]]]:
+def _container_stores(tree: ast.Module) -> list[tuple[ast.expr, ast.expr, list[ast.expr]]]:
     """Each expression that puts values into a container, with the container and the values, in the order of the
     text."""
     found: list[tuple[ast.expr, ast.expr, list[ast.expr]]] = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _KEEPING:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _STORING_METHODS:
             found.append((node, node.func.value, list(_items(node.args))))
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript | ast.Attribute):
             found.append((node.value, node.targets[0].value, list(_items([node.value]))))

@@ -19,7 +19,7 @@ _Places = dict[str, set[tuple[int, str]]]  # list -> places in it, each with the
 
 
 @dataclass(slots=True)
-class Visit:
+class LineResults:
     """The tensors that one run of a line made, in their order, with the calls that made them."""
 
     made: dict[int, Call] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Visit:
         return ("left", left), ("made", list(self.made))
 
 
-class Stored:
+class StoredValues:
     """What is known of the names that lines store to. `heard`: by function, the tensors that a name was used for."""
 
     def __init__(self, trace: Trace, heard: Mapping[Scope, Mapping[str, set[int]]]) -> None:
@@ -51,7 +51,7 @@ class Stored:
                 self._seen[sighted.site, name].add(tensor)
         self._looked_up = {sighted.site: sighted.names for sighted in trace.inspection.sighted}
 
-    def named(self, site: int, visits: list[Visit]) -> Iterator[Named]:
+    def named(self, site: int, visits: list[LineResults]) -> Iterator[Named]:
         """The names of the tensors that the visits of a site made."""
         targets = self._trace.sites[site].targets
         names = list(dict.fromkeys([*targets, *self._looked_up.get(site, ())]))
@@ -62,7 +62,7 @@ class Stored:
                 if tensor is not None and not self._has_another(site, name, tensor, names):
                     yield tensor, visit.made[tensor].index, name
 
-    def _of_visit(self, site: int, name: str, visit: Visit, known: dict[str, _Places]) -> int | None:
+    def _of_visit(self, site: int, name: str, visit: LineResults, known: dict[str, _Places]) -> int | None:
         """The tensor that a run of the line stored under a name."""
         for kind, tensors in visit.lists() if name in known else ():
             for place, op in known[name].get(kind, set()):
@@ -71,7 +71,7 @@ class Stored:
         single = len(self._trace.sites[site].targets) == 1 and name not in known and not name.startswith("*")
         return visit.value[0] if single and len(visit.value) == 1 and self._may_be(site, name) else None
 
-    def _places(self, site: int, name: str, visits: list[Visit]) -> _Places:
+    def _places(self, site: int, name: str, visits: list[LineResults]) -> _Places:
         """Where in each list the name's tensor was, counted from the end, and which op made it: what a loader makes
         before its first batch comes first."""
         found: _Places = defaultdict(set)
@@ -111,13 +111,13 @@ class Stored:
         return bool(made) and all(index is None for index in made)  # a long run has folded the call
 
 
-def visits_of(
+def results_by_site(
     trace: Trace, calls: Iterable[tuple[Call, bool]], is_direct: Callable[[Call], bool]
-) -> dict[int, list[Visit]]:
+) -> dict[int, list[LineResults]]:
     """The runs of each line that stores what library code made, by site. `calls`: each with whether it ends a run of
     its line; `is_direct`: whether the line's expression is the call itself."""
-    found: dict[int, list[Visit]] = defaultdict(list)
-    visit = Visit()
+    found: dict[int, list[LineResults]] = defaultdict(list)
+    visit = LineResults()
     for call, last in calls:
         visit.used.update(access.tensor for access in call.inputs)
         made = [access.tensor for access in call.outputs if trace.tensors[access.tensor].created_by == call.index]
@@ -126,5 +126,5 @@ def visits_of(
             visit.value = tuple(made) if len(made) == len(call.outputs) else ()
             if trace.sites[call.site].targets and not is_direct(call):
                 found[call.site].append(visit)
-            visit = Visit()
+            visit = LineResults()
     return found

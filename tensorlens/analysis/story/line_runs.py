@@ -14,7 +14,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
-from tensorlens.analysis.naming.names import Names, callers, place_of
+from tensorlens.analysis.naming.names import Names
+from tensorlens.analysis.naming.places import callers, place_of
 from tensorlens.analysis.story.blocks import Blocks, Statement
 from tensorlens.records.model import Backward, Call, Failure, GradMode, Site, Trace
 
@@ -22,7 +23,7 @@ _Scope = tuple[str, str]  # file, function
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Count:
+class RunCount:
     """How often a line ran: exactly so often, or so often at the least."""
 
     times: int
@@ -34,7 +35,7 @@ class Count:
         return "" if self.times == 1 and self.exact else f"x{self.times}" + ("" if self.exact else "+")
 
 
-class Runs:
+class LineRuns:
     """The runs of the statements of a trace."""
 
     def __init__(self, trace: Trace, names: Names) -> None:
@@ -51,32 +52,32 @@ class Runs:
         self._troubled = {self._scope(site) for site in failed}
         self._cut = trace.script.outcome not in ("ok", "error")
 
-    def of(self, sites: Iterable[int]) -> Count:
+    def of(self, sites: Iterable[int]) -> RunCount:
         """How often the line of these sites ran: of several statements, as often as the one that ran most."""
         numbers = set(sites)
         statements = {found for number in numbers if (found := self._statement(number)) is not None}
         scope = next(map(self._scope, numbers), ("", ""))
         counts = [self._count(statement, scope) for statement in statements]
         if not counts:
-            return Count(1, False)
+            return RunCount(1, False)
         most = max(count.times for count in counts)
-        return Count(most, any(count.exact for count in counts if count.times == most))
+        return RunCount(most, any(count.exact for count in counts if count.times == most))
 
     def _statement_of(self, site: int) -> Statement | None:
         return self._blocks.statement(self._trace.sites[site])
 
-    def _count(self, statement: Statement, scope: _Scope) -> Count:
+    def _count(self, statement: Statement, scope: _Scope) -> RunCount:
         if statement.is_once and scope[1] == "<module>":
-            return Count(1, True)
+            return RunCount(1, True)
         own = 0 if statement.is_for else self._computed.get(statement.node, 0)
         least = max(1, self._begun.get(statement.node, 1))
         if own:
-            return Count(max(own, least), True)
+            return RunCount(max(own, least), True)
         if not self._cut and scope not in self._troubled:
             known = max((self._computed.get(node, 0) for node in statement.together()), default=0)
             if known:
-                return Count(max(known, least), True)
-        return Count(least, least == 1 and not statement.is_in_loop)  # one call of its function was seen
+                return RunCount(max(known, least), True)
+        return RunCount(least, least == 1 and not statement.is_in_loop)  # one call of its function was seen
 
     def _computations(self) -> dict[ast.stmt, int]:
         """How often each statement ran of which an expression is one op that each run computes."""

@@ -11,7 +11,7 @@ from tensorlens.records.model import Access, Backward, Call, State, Trace
 MANY = 3
 
 
-class Visit:
+class VisitCalls:
     """The calls of one visit to a line: what they made, what of that they wrote into or used up themselves."""
 
     def __init__(self, trace: Trace, calls: Sequence[Call], backwards: Sequence[Backward]) -> None:
@@ -45,7 +45,7 @@ class _Sources:
     in_graph: str  # which of the names backward reaches from the results, and which it does not
 
 
-def origin(ledger: RunningState, call: Call, state: State, visit: Visit) -> str:
+def origin(ledger: RunningState, call: Call, state: State, visit: VisitCalls) -> str:
     """How `call` made the tensor of `state`, which is its state at the end of the visit."""
     tensor = ledger.trace.tensors[state.tensor]
     key = call.index, state.grad_fn
@@ -92,7 +92,7 @@ def _sharing(ledger: RunningState, state: State, sources: _Sources, shared: list
     return f"alias of {of}" + (", outside the graph" if cut else "")
 
 
-def _sources(ledger: RunningState, call: Call, state: State, visit: Visit) -> _Sources:
+def _sources(ledger: RunningState, call: Call, state: State, visit: VisitCalls) -> _Sources:
     """Back from `call`, and from what wrote its result afterwards, to what the visit found or gave a name."""
     names: dict[int, str] = {}
     used: dict[int, int] = {}  # tensor -> the first call that read it
@@ -140,13 +140,13 @@ def _sources(ledger: RunningState, call: Call, state: State, visit: Visit) -> _S
 
 def _source_name(ledger: RunningState, call: Call, tensor: int) -> str:
     """The name of what `call` read; another one where the line gives that name to its result: `y = y.detach()`."""
-    name = ledger.names.of(tensor, call.index)
+    name = ledger.names.display_name(tensor, call.index)
     if name not in ledger.trace.sites[call.site].targets:
         return name
-    return next((other for other in ledger.names.all(tensor) if other != name), name)
+    return next((other for other in ledger.names.all_names(tensor) if other != name), name)
 
 
-def _requires_grad(ledger: RunningState, visit: Visit, tensor: int) -> bool:
+def _requires_grad(ledger: RunningState, visit: VisitCalls, tensor: int) -> bool:
     """Whether it may have required grad when the visit used it: before it or after it, or if no state is known."""
     before, after = ledger.state(tensor), visit.states.get(tensor)
     return any(state.requires_grad for state in (before, after) if state) or not (before or after)

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tensorlens.analysis.naming.names import Names, place_of
+from tensorlens.analysis.naming.names import Names
+from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.story.gradient_changes import gradient_kind, gradient_text
-from tensorlens.analysis.story.origins import MANY, Visit, listed, origin
+from tensorlens.analysis.story.origins import MANY, VisitCalls, listed, origin
 from tensorlens.analysis.story.running_state import RunningState
 from tensorlens.records.model import (
     Backward,
@@ -27,7 +28,7 @@ from tensorlens.records.model import (
 from tensorlens.records.source import one_line
 
 _MODES = {"grad": "gradient recording on", "no_grad": "gradient recording off", "inference": "inference mode"}
-TOLD = {
+REGION_TEXTS = {
     "detect_anomaly": "anomaly detection on",
     "saved_tensors_hooks": "hooks on saved tensors",
     "save_on_cpu": "saved tensors go to the CPU",
@@ -75,27 +76,27 @@ class Phrases:
         """The facts of one visit to a line, before `observe` is told of it."""
         calls = [event for event in events if isinstance(event, Call)]
         backwards = [event for event in events if isinstance(event, Backward)]
-        facts = self._calls(calls, Visit(self._trace, calls, backwards)) if calls else []
+        facts = self._calls(calls, VisitCalls(self._trace, calls, backwards)) if calls else []
         for event in events:
             if isinstance(event, Backward):
                 facts += self._backward(event)
             elif isinstance(event, GradMode):
                 facts += self._grad_mode(event)
             elif isinstance(event, Region):
-                facts.append(LineEvent("", TOLD[event.name]))
+                facts.append(LineEvent("", REGION_TEXTS[event.name]))
             elif isinstance(event, Notice):
                 facts.append(LineEvent("", f"{event.category}: {one_line(event.message, 60)}", kind="warning"))
         return facts
 
     # --- calls ------------------------------------------------------------------------------------------------------
 
-    def _calls(self, calls: list[Call], visit: Visit) -> list[LineEvent]:
+    def _calls(self, calls: list[Call], visit: VisitCalls) -> list[LineEvent]:
         facts = _folded(fact for call in calls for fact in self._made(call, visit))
         facts += self._writes(calls, visit.made)
         facts += _folded([*self._changes(calls, visit.made), *(fact for call in calls for fact in self._special(call))])
         return self._with_saved(facts or _folded(self._passing(calls, visit)), calls)
 
-    def _made(self, call: Call, visit: Visit) -> Iterator[LineEvent]:
+    def _made(self, call: Call, visit: VisitCalls) -> Iterator[LineEvent]:
         """The new tensors that have a name, or that nothing on the line used up."""
         if call.op.startswith("optim."):
             targets = self._trace.sites[call.site].targets
@@ -113,17 +114,17 @@ class Phrases:
                 told.setdefault(fact.name, fact)  # `for row in table` gives every row the same name
         yield from told.values()
 
-    def _new(self, tensor: int, call: Call, visit: Visit) -> LineEvent:
+    def _new(self, tensor: int, call: Call, visit: VisitCalls) -> LineEvent:
         text = origin(self._ledger, call, visit.states[tensor], visit)
-        return LineEvent(self._names.of(tensor, call.index), text, self._ledger.mark(tensor))
+        return LineEvent(self._names.display_name(tensor, call.index), text, self._ledger.mark(tensor))
 
-    def _passing(self, calls: list[Call], visit: Visit) -> Iterator[LineEvent]:
+    def _passing(self, calls: list[Call], visit: VisitCalls) -> Iterator[LineEvent]:
         """What a line comes to that keeps nothing: the values that it reads, or the tensor that it hands on."""
         for call in calls:
             name = call.op.rpartition(".")[2]
             if name in _READS and call.inputs:
                 read = call.inputs[0].tensor
-                called = self._names.of(read, call.index)
+                called = self._names.display_name(read, call.index)
                 if self._names.syntax.reads(self._trace.sites[call.site], call.op, called):
                     yield LineEvent(called, _READS[name], self._ledger.mark(read), "passing")
         last, left = calls[-1], visit.made.keys() - visit.consumed
@@ -165,14 +166,14 @@ class Phrases:
         if after and after.grad_fn and (before is None or before.grad_fn != after.grad_fn):
             text += f", now from {after.grad_fn}"
         others = self._ledger.named_in_memory(call, write.tensor)
-        name, mark = self._names.of(write.tensor, call.index), self._ledger.mark(write.tensor)
-        if self._names.given(write.tensor, call.index) is None:
+        name, mark = self._names.display_name(write.tensor, call.index), self._ledger.mark(write.tensor)
+        if self._names.script_name(write.tensor, call.index) is None:
             known = next((other for other in others if self._ledger.reaches(write.tensor, other, call.op)), None)
             if known is not None:
                 others.remove(known)
                 same = self._trace.tensors[known].counter == self._trace.tensors[write.tensor].counter
                 text = "changed in place through an alias" + ("" if same else ", its version stays")
-                name = self._names.of(known, call.index)
+                name = self._names.display_name(known, call.index)
         return LineEvent(name, text, mark, more=self._ledger.effects(call, others, write.tensor))
 
     def _changes(self, calls: Sequence[Call], made: dict[int, Call]) -> Iterator[LineEvent]:
@@ -190,18 +191,22 @@ class Phrases:
         for tensor, found in texts.items():
             state, call = last[tensor]
             if found:
-                yield LineEvent(self._names.of(tensor, call.index), _in_turn(found), self._names.number(state.storage))
+                yield LineEvent(
+                    self._names.display_name(tensor, call.index),
+                    _in_turn(found),
+                    self._names.storage_mark(state.storage),
+                )
 
     def _special(self, call: Call) -> Iterator[LineEvent]:
         """Calls that leave no output, write or change of state, and still matter."""
         if not call.inputs:
             return
-        name = self._names.of(call.inputs[0].tensor, call.index)
+        name = self._names.display_name(call.inputs[0].tensor, call.index)
         if call.op.endswith((".numpy", ".__array__")):
             text = "read as a NumPy array, which may share its memory"
             yield LineEvent(name, text, self._ledger.mark(call.inputs[0].tensor))
         elif call.op.endswith(".grad.__set__"):
-            value = self._names.of(call.inputs[1].tensor, call.index) if len(call.inputs) > 1 else "None"
+            value = self._names.display_name(call.inputs[1].tensor, call.index) if len(call.inputs) > 1 else "None"
             yield LineEvent(f"{name}.grad", f"set to {value}")
 
     def _with_saved(self, facts: list[LineEvent], calls: list[Call]) -> list[LineEvent]:
@@ -219,14 +224,14 @@ class Phrases:
     def _saved_name(self, saved: SavedTensor, call: Call) -> str:
         """What was saved, by name: the tensor itself, else the output or input of the call in the same memory."""
         if saved.tensor is not None:
-            return self._names.of(saved.tensor, call.index)
+            return self._names.display_name(saved.tensor, call.index)
         near = [access.tensor for access in (*call.outputs, *call.inputs)]
         same = [
             tensor
             for tensor in near
             if saved.storage is not None and self._trace.tensors[tensor].storage == saved.storage
         ]
-        return self._names.of(same[0], call.index) if same else saved.slot
+        return self._names.display_name(same[0], call.index) if same else saved.slot
 
     # --- backward and grad mode -------------------------------------------------------------------------------------
 
@@ -234,9 +239,9 @@ class Phrases:
         if not event.gradients:
             if event.failed:
                 return []
-            asked = listed(self._names.of(tensor, event.index) for tensor in event.inputs)
+            asked = listed(self._names.display_name(tensor, event.index) for tensor in event.inputs)
             return [LineEvent("", f"gradient of {asked} returned, no .grad changed" if asked else "no .grad changed")]
-        names = [self._names.of(gradient.tensor, event.index) for gradient in event.gradients]
+        names = [self._names.display_name(gradient.tensor, event.index) for gradient in event.gradients]
         if len(names) > MANY:
             parts = Counter(gradient_kind(gradient) for gradient in event.gradients)
             named = f": {', '.join(names)}" if len(names) <= 2 * MANY else ""
@@ -262,7 +267,7 @@ class Phrases:
         return place_of(self._trace.sites[event.site])
 
 
-def failure_fact(failure: Failure) -> LineEvent:
+def failure_event(failure: Failure) -> LineEvent:
     """The exception, on the line that it came from; what a caught one said is told here, for nothing else will."""
     if failure.caught:
         return LineEvent("", f"{failure.type}, caught: {one_line(failure.message, 80)}", kind="error")

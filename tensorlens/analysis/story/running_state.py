@@ -58,7 +58,7 @@ class RunningState:
 
     def mark(self, tensor: int) -> str:
         """`#2`, the storage as the reader knows it."""
-        return self.names.number(self.storage(tensor))
+        return self.names.storage_mark(self.storage(tensor))
 
     def is_parameter(self, tensor: int) -> bool:
         return self.trace.tensors[tensor].type == "Parameter"
@@ -88,7 +88,7 @@ class RunningState:
         ]
 
     def _effect(self, call: Call, written: int, other: int) -> str:
-        name = self.names.given(other) or self.names.of(other, call.index)
+        name = self.names.script_name(other) or self.names.display_name(other, call.index)
         same = self.trace.tensors[other].counter == self.trace.tensors[written].counter
         what = "changes too" if self.reaches(written, other, call.op) else "lies in the same memory"
         return f"{name} {what}" + ("" if same else ", its version stays")

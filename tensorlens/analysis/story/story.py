@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 
-from tensorlens.analysis.naming.names import Names, place_of
-from tensorlens.analysis.story.line_runs import Runs
-from tensorlens.analysis.story.phrases import TOLD, LineEvent, Phrases, failure_fact
+from tensorlens.analysis.naming.names import Names
+from tensorlens.analysis.naming.places import place_of
+from tensorlens.analysis.story.line_runs import LineRuns
+from tensorlens.analysis.story.phrases import REGION_TEXTS, LineEvent, Phrases, failure_event
 from tensorlens.records.model import Backward, Call, Change, Event, Gap, GradMode, Region, Trace
 from tensorlens.records.source import line_at
 
@@ -88,7 +89,7 @@ def _rows(trace: Trace, names: Names) -> dict[_Place, Row]:
         line.sites |= {mark[0] for mark in visit.marks}
     _tell(visits, lines, Phrases(trace, names))
     _add_failures(trace, lines)
-    runs = Runs(trace, names)
+    runs = LineRuns(trace, names)
     rows = {}
     for place, line in lines.items():
         facts = [*_told(line), *line.failures.values()]
@@ -164,7 +165,7 @@ def _is_direct(trace: Trace, names: Names, event: Event) -> bool:
 
 
 def _is_untold(event: Event) -> bool:
-    return isinstance(event, Region) and not (event.entering and event.name in TOLD)
+    return isinstance(event, Region) and not (event.entering and event.name in REGION_TEXTS)
 
 
 def _what(event: Event) -> tuple[str, str]:
@@ -179,7 +180,7 @@ def _add_failures(trace: Trace, lines: dict[_Place, _Line]) -> None:
         if failure.site is None:
             continue
         line = lines[place_of(trace.sites[failure.site])]
-        line.failures[failure.type + str(failure.caught)] = failure_fact(failure)
+        line.failures[failure.type + str(failure.caught)] = failure_event(failure)
         line.sites.add(failure.site)
 
 

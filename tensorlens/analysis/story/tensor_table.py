@@ -1,22 +1,22 @@
-"""The tensor table: what autograd said of each named tensor when the run ended."""
+"""Makes the tensor table: the autograd state of each named tensor when the run ended."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tensorlens.analysis.naming.names import Names
-from tensorlens.records.model import Backward, Call, Event, State, Trace
+from tensorlens.analysis.states import last_states
+from tensorlens.records.model import State, Trace
 
 MAX_ROWS = 24
 MAX_SHARES = 3
-_SET = "set"  # a gradient whose values were not looked at
 
 
 @dataclass(frozen=True, slots=True)
 class TensorRow:
-    """One tensor, or several of one module, as text."""
+    """One tensor, or the tensors of one module, as text."""
 
     name: str
     storage: str = ""
@@ -30,22 +30,24 @@ class TensorRow:
 
 @dataclass(frozen=True, slots=True)
 class TensorTable:
-    """The rows, how much was left out, and why they are older than the end of the run ("": they are not)."""
+    """The rows, and what they do not show."""
 
     rows: tuple[TensorRow, ...]
-    more: int
-    unnamed: int
-    stale: str
+    more: int  # rows left out
+    unnamed: int  # tensors without a name
+    stale: str  # why the rows are older than the end of the run; "" if they are not
 
 
 def tensor_table(trace: Trace, names: Names) -> TensorTable:
-    """Named tensors in the order of their first appearance; the parameters of a big module in one row."""
+    """Lists named tensors in the order in which the run met them; the tensors of a big module share a row."""
     states = last_states(trace)
     named = [
-        state for state in states if names.all(state.tensor) or (not trace.end.states and names.is_named(state.tensor))
+        state
+        for state in states
+        if names.all_names(state.tensor) or (not trace.end.states and names.is_named(state.tensor))
     ]
     if not trace.end.states:
-        named = list({names.of(state.tensor): state for state in named}.values())
+        named = list({names.display_name(state.tensor): state for state in named}.values())
     named.sort(key=lambda state: (_nested(names, state.tensor), state.tensor))
     groups = _groups(trace, names, named)
     rows: list[TensorRow] = []
@@ -63,55 +65,15 @@ def _stale(trace: Trace) -> str:
     if trace.end.states:
         return ""
     cut_short = trace.script.outcome in ("killed", "timeout")
-    return "the run never came to its end" if cut_short else "no tensor was left at the end"
-
-
-def last_states(trace: Trace) -> list[State]:
-    """The states at the end; where no tensor was left then, or the run was cut short, the last ones recorded."""
-    if trace.end.states:
-        return list(trace.end.states)
-    states: dict[int, State] = {}
-    gradients = _Gradients()
-    for event in trace.events:
-        if isinstance(event, Call):
-            states.update({state.tensor: state for state in event.states})
-            for write in event.writes:
-                if write.tensor in states:
-                    states[write.tensor] = replace(states[write.tensor], version=write.after)
-        gradients.go_on(event)
-    return [replace(states[tensor], grad=gradients.texts.get(tensor)) for tensor in sorted(states)]
-
-
-class _Gradients:
-    """What is known of each tensor's `.grad` after some events: its values as last seen, or that it is set."""
-
-    def __init__(self) -> None:
-        self.texts: dict[int, str | None] = {}
-        self._owners: dict[int, int] = {}  # the tensor that `.grad` holds -> whose it is
-
-    def go_on(self, event: Event) -> None:
-        if isinstance(event, Backward):
-            for gradient in event.gradients:
-                self.texts[gradient.tensor] = gradient.after
-                if gradient.held is not None:
-                    self._owners[gradient.held] = gradient.tensor
-        elif isinstance(event, Call):
-            for write in event.writes:
-                owner = self._owners.get(write.tensor)
-                if owner is not None and self.texts.get(owner):
-                    self.texts[owner] = _SET
-            if event.op.endswith(".grad.__set__") and event.inputs:
-                given = [access.tensor for access in event.inputs[1:]]
-                self.texts[event.inputs[0].tensor] = _SET if given else None
-                self._owners.update(dict.fromkeys(given, event.inputs[0].tensor))
+    return "the run did not reach its end" if cut_short else "no tensor was left at the end"
 
 
 def _row(trace: Trace, names: Names, state: State) -> TensorRow:
     tensor = trace.tensors[state.tensor]
-    aliases = names.all(state.tensor)
+    aliases = names.all_names(state.tensor)
     return TensorRow(
-        name=", ".join(aliases[:MAX_SHARES]) or names.of(state.tensor),
-        storage=names.storage(state.tensor) or "none",
+        name=", ".join(aliases[:MAX_SHARES]) or names.display_name(state.tensor),
+        storage=names.mark(state.tensor) or "none",
         shares=_sharers(trace, names, state),
         requires_grad="yes" if state.requires_grad else "no",
         grad_fn=state.grad_fn or "",
@@ -132,35 +94,36 @@ def _sharers(trace: Trace, names: Names, state: State) -> str:
     if storage is None:
         return ""
     others = [other.tensor for other in last_states(trace) if other.tensor != state.tensor]
-    named = [names.of(other) for other in others if names.all(other) and names.storage_of(other) == storage]
+    named = [
+        names.display_name(other) for other in others if names.all_names(other) and names.storage_of(other) == storage
+    ]
     rest = len(named) - MAX_SHARES
     return ", ".join(named[:MAX_SHARES]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _nested(names: Names, tensor: int) -> bool:
-    """Whether only an attribute or item reaches the tensor: those come after the script's own variables."""
-    name = names.of(tensor)
+    """Returns whether only an attribute or item holds the tensor: those come after the script's own variables."""
+    name = names.display_name(tensor)
     return "." in name or "[" in name
 
 
 def _groups(trace: Trace, names: Names, states: list[State]) -> list[list[State]]:
-    """Single tensors, and the parameters of one object together where they'd fill the table."""
+    """Groups the tensors of one object if single rows would fill the table."""
     if len(states) <= MAX_ROWS:
         return [[state] for state in states]
     groups: dict[tuple[str, str], list[State]] = defaultdict(list)
     for state in states:
-        name = names.of(state.tensor)
+        name = names.display_name(state.tensor)
         nested = _nested(names, state.tensor)
-        groups[
-            name.split(".")[0].split("[")[0] if nested else name, str(state.requires_grad) if nested else name
-        ].append(state)
+        key = (_root(name), str(state.requires_grad)) if nested else (name, name)
+        groups[key].append(state)
     return list(groups.values())
 
 
 def _group_row(names: Names, states: list[State]) -> TensorRow:
-    root = names.of(states[0].tensor).split(".")[0].split("[")[0]
+    root = _root(names.display_name(states[0].tensor))
     graphs = {state.grad_fn for state in states if state.grad_fn}
-    storages = {names.storage(state.tensor) for state in states}
+    storages = {names.mark(state.tensor) for state in states}
     with_grad = sum(state.grad is not None for state in states)
     return TensorRow(
         name=f"{root} ({len(states)} tensors)",
@@ -173,9 +136,14 @@ def _group_row(names: Names, states: list[State]) -> TensorRow:
     )
 
 
+def _root(name: str) -> str:
+    """The variable that a name begins with: `model` of `model.fc.weight`."""
+    return name.split(".")[0].split("[")[0]
+
+
 def _common(values: Iterable[str]) -> str:
-    found = set(values)
-    return found.pop() if len(found) == 1 else "mixed"
+    distinct = set(values)
+    return distinct.pop() if len(distinct) == 1 else "mixed"
 
 
 def _range(versions: list[int]) -> str:

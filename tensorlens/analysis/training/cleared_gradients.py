@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from tensorlens.analysis.training.timeline import Moment, Training
 from tensorlens.records.model import Backward, Call
 
-FEWEST = 2  # updates
+MIN_UPDATES = 2  # updates
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class ClearedGradients:
     """The gradients of one leaf that were cleared although an update was to follow."""
 
     leaf: int
@@ -22,13 +22,13 @@ class Dropped:
     updates: int  # before how many updates that was so
 
 
-def dropped(training: Training, leaf: int) -> Dropped | None:
+def cleared_gradients(training: Training, leaf: int) -> ClearedGradients | None:
     """What was cleared before the last update, if it was so before all of them, and the program read none of it."""
-    if leaf in training.read or leaf not in training.stepped:
+    if leaf in training.gradient_read or leaf not in training.stepped:
         return None
     pending: Moment | None = None
     lost: list[tuple[Moment, Moment]] = []
-    found: list[Dropped] = []
+    found: list[ClearedGradients] = []
     for moment in training.moments.get(leaf, ()):
         if moment.kind == "fill":
             pending = moment
@@ -41,9 +41,9 @@ def dropped(training: Training, leaf: int) -> Dropped | None:
             same = [pair for pair in lost if _is_alike(pair[0], pending)]
             if not same or _in_closure(training, pending):
                 return None
-            found.append(Dropped(leaf, *same[-1], moment, len(same), len(found) + 1))
+            found.append(ClearedGradients(leaf, *same[-1], moment, len(same), len(found) + 1))
             pending, lost = None, []
-    return found[-1] if len(found) >= FEWEST else None
+    return found[-1] if len(found) >= MIN_UPDATES else None
 
 
 def _is_alike(one: Moment, other: Moment) -> bool:

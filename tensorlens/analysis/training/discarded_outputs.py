@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import ancestry
-from tensorlens.analysis.training.parameters_without_gradient import Starved
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.parameters_without_gradient import PathEnd
 from tensorlens.records.model import Backward, Call, Site
 
 
-def is_discarded(facts: TraceIndex, way: Starved, trained: set[int]) -> bool:
+def is_discarded(facts: TraceIndex, way: PathEnd, trained: set[int]) -> bool:
     """Tell whether what a parameter went into was thrown away by the line that ran it, while parameters before it on
     the same way did get gradients."""
     call = way.cut.call
@@ -39,7 +39,7 @@ def _kept_by_library(facts: TraceIndex, call: Call, backward: Backward) -> bool:
     site = facts.trace.sites[call.site]
     if len(site.targets) != 1 or facts.names.syntax.is_direct(site, call.op):
         return False
-    roots = ((root.tensor, facts.maker(root.tensor)) for root in backward.roots)
+    roots = ((root.tensor, facts.creator(root.tensor)) for root in backward.roots)
     return any(
         made is not None
         and made.site == call.site

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tensorlens.analysis.facts import ENTERING, LEAVING, TraceIndex
 from tensorlens.analysis.lineage import MAX_CALLS, Cut, ancestry
+from tensorlens.analysis.trace_index import OPS_ENTERING_TORCH, OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.analysis.training.timeline import DATA_SET, Training
 from tensorlens.records.model import Access, Backward, Call
 from tensorlens.records.observations import Step
@@ -19,7 +19,7 @@ _Place = tuple[Call, int, Kind]  # the call where a way ends, and the tensor tha
 
 
 @dataclass(frozen=True, slots=True)
-class Starved:
+class PathEnd:
     """A parameter without a gradient. `cut` is where its way to the root of `backward` ends: a call took the value out
     of the graph, or used it before it required grad, or had it as an input and gave it no gradient, or made what no
     root was computed from."""
@@ -30,7 +30,7 @@ class Starved:
     kind: Kind
 
 
-def starved(training: Training) -> dict[int, Step]:
+def parameters_without_gradient(training: Training) -> dict[int, Step]:
     """The parameters that required grad whenever an optimizer stepped them, never had a gradient, and that nothing
     else changed: each with the last such step."""
     found: dict[int, Step] = {}
@@ -58,7 +58,7 @@ def changed_since(training: Training, number: int, index: int) -> bool:
     return any(facts.storage_of(write.tensor, call.index) in places for call in later for write in call.writes)
 
 
-def ways(training: Training, numbers: set[int]) -> Iterator[Starved]:
+def path_ends(training: Training, numbers: set[int]) -> Iterator[PathEnd]:
     """For each of the tensors that a backward pass was computed from, where its way to the root ends."""
     facts, left = training.facts, set(numbers)
     lines: set[int] = set()
@@ -73,14 +73,14 @@ def ways(training: Training, numbers: set[int]) -> Iterator[Starved]:
             return
 
 
-def lost(training: Training, numbers: set[int]) -> Iterator[Starved]:
+def unused_path_ends(training: Training, numbers: set[int]) -> Iterator[PathEnd]:
     """For each of the tensors that something was computed from, and no root of a backward pass: where that ends."""
     facts = training.facts
     made_of: dict[int, frozenset[int]] = {number: frozenset((number,)) for number in numbers}
     ends: dict[int, _Place] = {}
     for call in facts.calls:
         sources = [access.tensor for access in call.inputs if access.tensor in made_of and not call.within]
-        leaves = call.op in LEAVING and any(facts.requires_grad(number, call.index) for number in sources)
+        leaves = call.op in OPS_LEAVING_TORCH and any(facts.requires_grad(number, call.index) for number in sources)
         if not sources or not (leaves or call.nodes[1] > call.nodes[0]):
             continue
         reached = frozenset[int]().union(*(made_of[number] for number in sources))
@@ -93,10 +93,10 @@ def lost(training: Training, numbers: set[int]) -> Iterator[Starved]:
         backward = next((b for b in facts.backwards if b.index > call.index and not b.failed), None)
         if backward is not None and _computed(facts, backward):
             out = next((taken[a.tensor] for a in call.outputs if a.tensor in taken), None)
-            if kind == "unused" and out is not None and _brought_back(facts, backward, out.left):
-                yield Starved(number, backward, replace(out, leaf=number), "cut")
+            if kind == "unused" and out is not None and _brought_back(facts, backward, out.left_torch):
+                yield PathEnd(number, backward, replace(out, leaf=number), "cut")
             else:
-                yield Starved(number, backward, Cut(call, source, number), kind)
+                yield PathEnd(number, backward, Cut(call, source, number), kind)
 
 
 def _taken_out(facts: TraceIndex, ends: set[int]) -> dict[int, Cut]:
@@ -106,12 +106,12 @@ def _taken_out(facts: TraceIndex, ends: set[int]) -> dict[int, Cut]:
     for call in facts.calls:
         source = call.inputs[0].tensor if call.inputs and not call.within else None
         cut = constant.get(source or 0)
-        if cut is None and source in ends and call.op not in LEAVING:
+        if cut is None and source in ends and call.op not in OPS_LEAVING_TORCH:
             cut = Cut(call, source, None)
         if cut is None or cut.source is None:
             continue
-        if call.op in LEAVING:
-            found[cut.source] = replace(cut, left=call)
+        if call.op in OPS_LEAVING_TORCH:
+            found[cut.source] = replace(cut, left_torch=call)
         else:
             made = (access.tensor for access in call.outputs)
             constant.update((number, cut) for number in made if not facts.requires_grad(number, call.index))
@@ -121,14 +121,14 @@ def _taken_out(facts: TraceIndex, ends: set[int]) -> dict[int, Cut]:
 def _brought_back(facts: TraceIndex, backward: Backward, left: Call | None) -> bool:
     """Whether a root was computed from what came into torch after some values had left it."""
     above = (call for root in backward.roots for _, call in ancestry(facts, root.tensor, backward.index))
-    return any(left is not None and call.index > left.index and call.op in ENTERING for call in above)
+    return any(left is not None and call.index > left.index and call.op in OPS_ENTERING_TORCH for call in above)
 
 
-def _followed(training: Training, backward: Backward, numbers: set[int]) -> list[Starved]:
+def _followed(training: Training, backward: Backward, numbers: set[int]) -> list[PathEnd]:
     """Back from the roots by every call, recorded or not; the first cut on a way counts. A call is followed once for
     each end that a way below it has, not once for each of its results: it may have thousands."""
     facts, trained = training.facts, training.stepped & training.had_gradient
-    found: dict[int, Starved] = {}
+    found: dict[int, PathEnd] = {}
     queue: deque[tuple[int, int, _Place | None]] = deque()
     queue.extend((root.tensor, backward.index, None) for root in _computed(facts, backward))
     seen: set[tuple[int, int]] = set()
@@ -148,8 +148,8 @@ def _followed(training: Training, backward: Backward, numbers: set[int]) -> list
             for source in sources:
                 here = end or _cut_at(facts, source, call, kept, numbers)
                 if source in numbers and (source not in found or found[source].kind == "swallowed"):
-                    at, lost, kind = here or (call, source, "swallowed")
-                    found[source] = Starved(source, backward, Cut(at, lost, source), kind)
+                    end_call, left_behind, kind = here or (call, source, "swallowed")
+                    found[source] = PathEnd(source, backward, Cut(end_call, left_behind, source), kind)
                 queue.append((source, call.index, here))
             if call.op.endswith(".apply") and call.nodes[1] > call.nodes[0]:
                 break  # what a custom Function computed inside is its own affair

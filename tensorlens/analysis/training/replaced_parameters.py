@@ -14,7 +14,7 @@ MAX_COPY = 8  # calls between a parameter and its copy
 
 
 @dataclass(frozen=True, slots=True)
-class Replaced:
+class ReplacedParameter:
     """A parameter that is trained in place of the one that an optimizer holds."""
 
     old: int
@@ -24,7 +24,7 @@ class Replaced:
     copied: bool
 
 
-def replaced_parameters(training: Training) -> list[tuple[Replaced, Step]]:
+def replaced_parameters(training: Training) -> list[tuple[ReplacedParameter, Step]]:
     """Each replaced parameter with the first step that found no gradient for it, where none did from there on."""
     assigned = list(_assigned(training))
     known = {replaced.new for replaced in assigned}
@@ -38,30 +38,30 @@ def _lost(training: Training) -> set[int]:
     return {n for n in training.had_gradient - training.stepped if not training.is_updated(n)}
 
 
-def _assigned(training: Training) -> Iterator[Replaced]:
+def _assigned(training: Training) -> Iterator[ReplacedParameter]:
     """Parameters that took the place of others in a module."""
     lost = _lost(training)
     for change in training.facts.trace.assignments:
         for new in lost.intersection(change.new):
             for old in set(change.old) - set(change.new):
-                yield Replaced(old, new, change.index, change.site, False)
+                yield ReplacedParameter(old, new, change.index, change.site, False)
 
 
-def _copied(training: Training) -> Iterator[Replaced]:
+def _copied(training: Training) -> Iterator[ReplacedParameter]:
     """Parameters that were made as copies of others."""
     facts = training.facts
     for new in sorted(_lost(training)):
-        made = facts.maker(new)
+        made = facts.creator(new)
         if made is None or made.op != "nn.Parameter":
             continue
         calls = islice(ancestry(facts, new, made.index + 1), MAX_COPY)
         sources = (access.tensor for _, call in calls for access in call.inputs)
         old = next((number for number in sources if number in training.stepped), None)
         if old is not None:
-            yield Replaced(old, new, made.index, made.site, True)
+            yield ReplacedParameter(old, new, made.index, made.site, True)
 
 
-def _in_vain(training: Training, replaced: Replaced) -> Step | None:
+def _in_vain(training: Training, replaced: ReplacedParameter) -> Step | None:
     """The first step after the new parameter had its gradient, if no step found one for the old one from there on."""
     filled = training.last_fill(replaced.new)
     steps = [s for s in training.steps if s.index > replaced.index and replaced.old in s.parameters]

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
 
-from tensorlens.analysis.facts import TraceIndex
-from tensorlens.analysis.lineage import ancestry, reaches
-from tensorlens.analysis.naming.names import place_of
+from tensorlens.analysis.lineage import ancestry, backward_reaches
+from tensorlens.analysis.naming.places import place_of
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Backward, Call
 
-FEWEST = 3  # steps whose graphs are alive at once
+MIN_STEPS = 3  # steps whose graphs are alive at once
 MANY = 5  # of these, whatever share of the run they are
 MAX_PASSES = 50
 _COPIES = (
@@ -28,7 +28,7 @@ _COPIES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RetainedGraphs:
     """What one line made in many steps, and what of it was alive together."""
 
     calls: tuple[Call, ...]  # one of each step, in order
@@ -37,7 +37,7 @@ class Kept:
     in_gradient: bool  # one with `create_graph` had: the graph of a gradient may be all that holds it
 
 
-class _Rounds:
+class _Steps:
     """The steps of a run: those of optimizers or, where none stepped, backward passes that freed their graph."""
 
     def __init__(self, facts: TraceIndex) -> None:
@@ -47,7 +47,7 @@ class _Rounds:
         passes = [b.index for b in facts.backwards if _frees(b)]
         self.ends = sorted(steps.union(within)) or passes
 
-    def of(self, index: int) -> int:
+    def step_of(self, index: int) -> int:
         return bisect_right(self.ends, index)
 
     @cached_property
@@ -68,14 +68,14 @@ class _Rounds:
         changes: dict[int, int] = defaultdict(int)
         for made, call in calls.items():
             changes[made + 1] += 1
-            changes[self.of(self.last_seen[_made(call)]) + 1] -= 1
+            changes[self.step_of(self.last_seen[_made(call)]) + 1] -= 1
         return max(accumulate(changes[n] for n in sorted(changes)), default=0)
 
 
-def kept(facts: TraceIndex) -> list[Kept]:
+def retained_graphs(facts: TraceIndex) -> list[RetainedGraphs]:
     """What a line made, step after step, and what nobody needs any more while it lives. What lives because something
     else among it does is left out."""
-    found: list[Kept] = []
+    found: list[RetainedGraphs] = []
     for group in sorted(_groups(facts), key=lambda group: -group.calls[0].index):
         above = (
             call for other in found for _, call in ancestry(facts, _made(other.calls[0]), other.calls[0].index + 1)
@@ -85,21 +85,21 @@ def kept(facts: TraceIndex) -> list[Kept]:
     return found
 
 
-def _groups(facts: TraceIndex) -> Iterator[Kept]:
-    rounds = _Rounds(facts)
-    if len(rounds.ends) < FEWEST:
+def _groups(facts: TraceIndex) -> Iterator[RetainedGraphs]:
+    rounds = _Steps(facts)
+    if len(rounds.ends) < MIN_STEPS:
         return
     for made in _by_line(facts, rounds).values():
         outlived = {number: call for number, call in made.items() if call is not None}
         alive = rounds.most_alive(outlived)
-        if alive >= FEWEST and (2 * alive >= len(made) or alive >= MANY):
+        if alive >= MIN_STEPS and (2 * alive >= len(made) or alive >= MANY):
             calls = tuple(outlived[number] for number in sorted(outlived))
             passed, needed = _passes(facts, rounds, calls)
             if not needed and (passed or not _is_copy(facts, calls[0])):
-                yield Kept(calls, alive, passed, _is_in_gradient(facts, calls[-1]))
+                yield RetainedGraphs(calls, alive, passed, _is_in_gradient(facts, calls[-1]))
 
 
-def _by_line(facts: TraceIndex, rounds: _Rounds) -> dict[object, dict[int, Call | None]]:
+def _by_line(facts: TraceIndex, rounds: _Steps) -> dict[object, dict[int, Call | None]]:
     """By line and step: the call whose result lives longer than the step, or None where none does."""
     found: dict[object, dict[int, Call | None]] = defaultdict(dict)
     for call in facts.calls:
@@ -107,9 +107,9 @@ def _by_line(facts: TraceIndex, rounds: _Rounds) -> dict[object, dict[int, Call 
             continue
         number, state = _made(call), call.states[0]
         if state.requires_grad and not state.is_leaf and facts.tensor(number).created_by == call.index:
-            made = rounds.of(call.index)
+            made = rounds.step_of(call.index)
             line = found[place_of(facts.trace.sites[call.site])]
-            outlives = rounds.of(rounds.last_seen.get(number, 0)) > made and _has_graph(facts, number)
+            outlives = rounds.step_of(rounds.last_seen.get(number, 0)) > made and _has_graph(facts, number)
             line[made] = call if outlives else line.get(made)
     return found
 
@@ -124,15 +124,15 @@ def _has_graph(facts: TraceIndex, number: int) -> bool:
     return state is not None and state.requires_grad
 
 
-def _passes(facts: TraceIndex, rounds: _Rounds, calls: tuple[Call, ...]) -> tuple[bool, bool]:
+def _passes(facts: TraceIndex, rounds: _Steps, calls: tuple[Call, ...]) -> tuple[bool, bool]:
     """Whether backward passes went through the graph of what was kept: in the step that made it, and in later ones."""
     passed = False
     for call in {calls[0].index: calls[0], calls[len(calls) // 2].index: calls[len(calls) // 2]}.values():
         later = [b for b in facts.backwards if b.index > call.index and not b.failed]
         for backward in later[:MAX_PASSES]:
-            if reaches(facts, backward, call):
+            if backward_reaches(facts, backward, call):
                 passed = True
-                if rounds.of(backward.index - 1) > rounds.of(call.index):
+                if rounds.step_of(backward.index - 1) > rounds.step_of(call.index):
                     return passed, True
     return passed, False
 
@@ -141,7 +141,7 @@ def _is_in_gradient(facts: TraceIndex, call: Call) -> bool:
     """Whether the graph of a gradient may have saved what `call` made: a pass with `create_graph` went through it or
     ran it."""
     passes = [b for b in facts.backwards if b.create_graph and not b.failed and b.index > call.index]
-    return any(b.started <= call.index or reaches(facts, b, call) for b in passes[:MAX_PASSES])
+    return any(b.started <= call.index or backward_reaches(facts, b, call) for b in passes[:MAX_PASSES])
 
 
 def _is_copy(facts: TraceIndex, call: Call) -> bool:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Literal
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Backward, Call, Gap, Gradient
 from tensorlens.records.observations import Step
 
@@ -66,13 +66,13 @@ class Training:
         return given | {number for number, gradient in pairs if gradient is not None}
 
     @cached_property
-    def read(self) -> set[int]:
+    def gradient_read(self) -> set[int]:
         """The leaves whose gradient the program's own lines look at, not only those of torch that they call."""
         reads = (call for call in self.facts.calls if call.op == GRAD_READ)
         sites = self.facts.trace.sites
         return {c.inputs[0].tensor for c in reads if self.facts.names.syntax.is_direct(sites[c.site], GRAD_READ)}
 
-    def made(self, step: Step) -> Call | None:
+    def optimizer_call(self, step: Step) -> Call | None:
         """The call that made the optimizer of a step."""
         kind = "optim." + step.op.removesuffix(".step")
         wanted = set(step.parameters)
@@ -98,7 +98,7 @@ class Training:
             found[number].append(moment)
         return found
 
-    def last(self, number: int, before: int, *kinds: Kind) -> Moment | None:
+    def last_moment(self, number: int, before: int, *kinds: Kind) -> Moment | None:
         """The last moment of one of the kinds before an event."""
         moments = self.moments.get(number, ())
         limit = bisect_left(moments, before, key=lambda moment: moment.index)
@@ -134,7 +134,7 @@ class Training:
         if filled is None or use is None or number in self.stepped or self.is_updated(number):
             return False
         later = [step for step in self.steps if step.index > filled.index]
-        return any((made := self.made(step)) is not None and use.index < made.index for step in later)
+        return any((made := self.optimizer_call(step)) is not None and use.index < made.index for step in later)
 
     def _all(self) -> Iterator[tuple[int, Moment]]:
         start = self._whole_from()
@@ -250,7 +250,7 @@ def training_of(facts: TraceIndex) -> Training:
 def cleared_at(training: Training, step: Step, position: int) -> Moment | None:
     """What had cleared the gradient of a parameter, if a step found it so: None, or zeros that nothing wrote since."""
     number = step.parameters[position]
-    last = training.last(number, step.index, "fill", "clear", "touch")
+    last = training.last_moment(number, step.index, "fill", "clear", "touch")
     if last is None or last.kind != "clear" or not isinstance(last.event, Call):
         return None
     if step.gradients[position] is None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import ancestry
-from tensorlens.analysis.missing_gradient import path_to
+from tensorlens.analysis.missing_gradient import cut_between
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.graph_cuts import cut_fixes
 from tensorlens.diagnostics.shared.wording import finding, fix, named, severity_of
-from tensorlens.records.model import Backward, Call, Diagnostic, Failure, Fix, Label
+from tensorlens.records.model import Backward, Call, Failure
+from tensorlens.records.report import Diagnostic, Fix, Label
 
 
 def find_asked(facts: TraceIndex, code: str, title: str, why: str) -> Iterator[Diagnostic]:
@@ -43,7 +44,7 @@ def _wanted(facts: TraceIndex, failure: Failure, root: int | None, asked: tuple[
         (access.tensor, access.version) for _, call in ancestry(facts, root, failure.index) for access in call.inputs
     }
     for number in asked:
-        cut, _ = path_to(facts, root, number, failure.index)
+        cut, _ = cut_between(facts, root, number, failure.index)
         state = facts.state(number, failure.index)
         if cut is not None or (number, None if state is None else state.version) not in used:
             return number
@@ -76,7 +77,7 @@ def _built(facts: TraceIndex, root: int, failure: Failure) -> Call | None:
 
 
 def _fixes(facts: TraceIndex, failure: Failure, root: int | None, number: int | None) -> Iterator[Fix]:
-    cut = None if root is None or number is None else path_to(facts, root, number, failure.index)[0]
+    cut = None if root is None or number is None else cut_between(facts, root, number, failure.index)[0]
     if cut is not None:
         yield from cut_fixes(facts, cut)
     elif number is not None and not facts.requires_grad(number, failure.index):

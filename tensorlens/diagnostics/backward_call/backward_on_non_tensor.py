@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import LEAVING, TraceIndex
 from tensorlens.analysis.naming.assignments import Assigned, assigned_before, receiver
+from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text, severity_of
-from tensorlens.records.model import Call, Diagnostic, Failure, Fix, Label
+from tensorlens.records.model import Call, Failure
+from tensorlens.records.report import Diagnostic, Fix, Label
 
 CODE = "backward-on-non-tensor"
 
@@ -46,7 +47,7 @@ def _article(kind: str) -> str:
 
 def _left_torch(facts: TraceIndex, failure: Failure) -> Call | None:
     """Finds the last call before the failure that turned a tensor into plain numbers."""
-    return next((c for c in reversed(facts.calls) if c.index < failure.index and c.op in LEAVING), None)
+    return next((c for c in reversed(facts.calls) if c.index < failure.index and c.op in OPS_LEAVING_TORCH), None)
 
 
 def _made(facts: TraceIndex, failure: Failure, made: Assigned | None, left: Call | None) -> Iterator[Label | None]:

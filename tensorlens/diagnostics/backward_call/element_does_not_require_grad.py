@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import Cut, find_cut
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.graph_cuts import cut_fixes, cut_labels, cut_reason
 from tensorlens.diagnostics.shared.wording import finding, fix, named, severity_of, with_method
-from tensorlens.records.model import Diagnostic, Failure
+from tensorlens.records.model import Failure
+from tensorlens.records.report import Diagnostic
 
 CODE = "element-does-not-require-grad"
 

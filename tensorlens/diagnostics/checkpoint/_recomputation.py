@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.contexts import changes, failed_backward, recomputed
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.contexts import changes_between_runs, failed_backward, last_recomputed_checkpoint
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.wording import finding, fix, severity_of
-from tensorlens.records.model import Change, Diagnostic, Failure, Fix, Label, Region
+from tensorlens.records.model import Change, Failure, Region
+from tensorlens.records.report import Diagnostic, Fix, Label
 
 MAX_CHANGES = 4
 
@@ -15,8 +16,8 @@ MAX_CHANGES = 4
 def find_rerun(facts: TraceIndex, code: str, title: str, why: str) -> Iterator[Diagnostic]:
     """Reports the failures of `code`: the checkpoint, the backward pass that ran it again, and what had changed."""
     for failure in facts.failures(code):
-        checkpoint = recomputed(facts, failure)
-        changed = [] if checkpoint is None else changes(facts, checkpoint, failure.index)
+        checkpoint = last_recomputed_checkpoint(facts, failure)
+        changed = [] if checkpoint is None else changes_between_runs(facts, checkpoint, failure.index)
         known = changed[:MAX_CHANGES]
         notes = [_was(change) for change in known if change.site is None]
         if not changed:

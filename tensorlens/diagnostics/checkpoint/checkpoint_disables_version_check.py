@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.contexts import run_again_at
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.contexts import recomputing_checkpoint
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of, saving_call
 from tensorlens.diagnostics.shared.wording import count_text, finding, fix, named, op_text, with_method
-from tensorlens.records.model import Backward, Call, Diagnostic, Fix, Write
+from tensorlens.records.model import Backward, Call, Write
 from tensorlens.records.observations import RECOMPUTED, Stale
+from tensorlens.records.report import Diagnostic, Fix
 
 CODE = "checkpoint-disables-version-check"
 
@@ -35,7 +36,7 @@ def _report(
 ) -> Diagnostic:
     name = _name(facts, stale, by, change)
     then, now = stale.versions
-    checkpoint = run_again_at(facts, by.index)
+    checkpoint = recomputing_checkpoint(facts, by.index)
     values = f"{stale.before} became {stale.after}" if stale.before else f"it holds {stale.after} now"
     changed = None
     if change is not None:

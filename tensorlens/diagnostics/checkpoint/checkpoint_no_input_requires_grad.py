@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.rejected import rejected_calls
 from tensorlens.diagnostics.shared.wording import finding, fix, named
-from tensorlens.records.model import Diagnostic, Label
+from tensorlens.records.report import Diagnostic, Label
 
 CODE = "checkpoint-no-input-requires-grad"
 MAX_INPUTS = 3

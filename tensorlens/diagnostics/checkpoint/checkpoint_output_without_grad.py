@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.contexts import failed_backward, recomputed
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.contexts import failed_backward, last_recomputed_checkpoint
 from tensorlens.analysis.lineage import find_cut
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.graph_cuts import cut_fixes, cut_labels, cut_reason
 from tensorlens.diagnostics.shared.wording import finding, fix, severity_of
-from tensorlens.records.model import Diagnostic, Failure
+from tensorlens.records.model import Failure
+from tensorlens.records.report import Diagnostic
 
 CODE = "checkpoint-output-without-grad"
 
@@ -23,7 +24,7 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
     """Reports where the second run of the checkpointed function lost the history of its result."""
     result = _result(facts, failure)
     cut = None if result is None else find_cut(facts, result, failure.index)
-    checkpoint = recomputed(facts, failure)
+    checkpoint = last_recomputed_checkpoint(facts, failure)
     labels = [label for label in cut_labels(facts, cut) if label is not None and label.role != "leaf_made_here"]
     if checkpoint is not None:
         text = "the checkpoint said that its result requires grad: an input does"

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.contexts import changes, run_again_at
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.contexts import changes_between_runs, recomputing_checkpoint
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
 from tensorlens.diagnostics.shared.wording import finding, fix, named
-from tensorlens.records.model import Backward, Call, Diagnostic, Event, Fix, Region
+from tensorlens.records.model import Backward, Call, Event, Region
 from tensorlens.records.observations import Recomputed
+from tensorlens.records.report import Diagnostic, Fix
 
 CODE = "checkpoint-recomputes-with-changed-state"
 
@@ -27,7 +28,7 @@ class _Cause:
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     reported: set[int] = set()
     for recomputed in facts.trace.inspection.recomputed:
-        backward, checkpoint = backward_of(facts, recomputed.index), run_again_at(facts, recomputed.index)
+        backward, checkpoint = backward_of(facts, recomputed.index), recomputing_checkpoint(facts, recomputed.index)
         if backward is not None and not backward.failed and checkpoint is not None and checkpoint.site not in reported:
             reported.add(checkpoint.site)
             yield _report(facts, recomputed, checkpoint, backward)
@@ -56,7 +57,7 @@ def _report(facts: TraceIndex, recomputed: Recomputed, checkpoint: Region, backw
 
 
 def _values(facts: TraceIndex, checkpoint: Region, backward: Backward) -> Iterator[_Cause]:
-    for change in changes(facts, checkpoint, backward.index):
+    for change in changes_between_runs(facts, checkpoint, backward.index):
         text = f"`{change.name}` was {change.before} in the forward pass and is {change.after} in backward"
         yield _Cause(change.site, text)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of, saving_call, tensor_name
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text
-from tensorlens.records.model import Backward, Call, Diagnostic, Label
+from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import Stale
+from tensorlens.records.report import Diagnostic, Label
 
 CODE = "ctx-attribute-bypasses-version-check"
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.custom_function_runs import backward_runs
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text
 from tensorlens.records.callbacks import Run
-from tensorlens.records.model import Call, Diagnostic, Tensor
+from tensorlens.records.model import Call, Tensor
+from tensorlens.records.report import Diagnostic
 
 CODE = "custom-function-integer-gradient-truncated"
 
@@ -26,7 +27,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 def _rounding(facts: TraceIndex, number: int) -> Call | None:
     """Finds the call that turned a gradient of fractions into this integer tensor."""
-    made = facts.maker(number)
+    made = facts.creator(number)
     if made is None or not _whole(facts.tensor(number)):
         return None
     return made if any(not _whole(facts.tensor(access.tensor)) for access in made.inputs) else None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
-from tensorlens.analysis.lineage import reaches
+from tensorlens.analysis.lineage import backward_reaches
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.proof import BEYOND_COPIES
 from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text
-from tensorlens.records.model import Backward, Call, Diagnostic, Write
+from tensorlens.records.model import Backward, Call, Write
+from tensorlens.records.report import Diagnostic
 
 CODE = "custom-function-unmarked-inplace"
 
@@ -38,7 +39,7 @@ def _unnoticed(facts: TraceIndex, call: Call, write: Write) -> Backward | None:
             return backward
         for use in facts.calls:
             if call.index < use.index < backward.index and any(a.tensor == write.tensor for a in use.inputs):
-                if reaches(facts, backward, use):
+                if backward_reaches(facts, backward, use):
                     return backward
     return None
 

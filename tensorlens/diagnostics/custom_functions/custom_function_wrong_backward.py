@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.custom_function_runs import backward_runs
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
 from tensorlens.diagnostics.shared.wording import finding, fix
 from tensorlens.records.callbacks import Run
-from tensorlens.records.model import Diagnostic
 from tensorlens.records.observations import Formula
+from tensorlens.records.report import Diagnostic
 
 CODE = "custom-function-wrong-backward"
 _SUMS = {

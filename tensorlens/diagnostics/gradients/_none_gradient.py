@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
-from tensorlens.analysis.missing_gradient import Missing, missing_gradient
+from tensorlens.analysis.missing_gradient import MissingGradient, missing_gradient
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.graph_cuts import cut_fixes, cut_reason
 from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text, severity_of, with_method
-from tensorlens.records.model import Diagnostic, Failure, Fix, Label
+from tensorlens.records.model import Failure
+from tensorlens.records.report import Diagnostic, Fix, Label
 
 
 def find_none_gradient(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
@@ -19,7 +20,7 @@ def find_none_gradient(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
             yield _report(facts, code, failure, missing)
 
 
-def _report(facts: TraceIndex, code: str, failure: Failure, missing: Missing) -> Diagnostic:
+def _report(facts: TraceIndex, code: str, failure: Failure, missing: MissingGradient) -> Diagnostic:
     name = named(facts, missing.tensor, missing.read.index)
     return finding(
         code,
@@ -32,7 +33,7 @@ def _report(facts: TraceIndex, code: str, failure: Failure, missing: Missing) ->
     )
 
 
-def _why(facts: TraceIndex, missing: Missing, name: str) -> str:
+def _why(facts: TraceIndex, missing: MissingGradient, name: str) -> str:
     if not missing.is_leaf:
         return f"{name} is computed, not a leaf: backward passes its gradient on and keeps none"
     if not missing.requires_grad:
@@ -46,7 +47,7 @@ def _why(facts: TraceIndex, missing: Missing, name: str) -> str:
     return "no backward pass that had run gave it a gradient"
 
 
-def _labels(facts: TraceIndex, failure: Failure, missing: Missing, name: str) -> Iterator[Label | None]:
+def _labels(facts: TraceIndex, failure: Failure, missing: MissingGradient, name: str) -> Iterator[Label | None]:
     yield facts.label(
         "needed_here", failure.site, f"{name}`.grad` is None" if name[0] != "`" else f"`{name[1:-1]}.grad` is None"
     )
@@ -66,7 +67,7 @@ def _labels(facts: TraceIndex, failure: Failure, missing: Missing, name: str) ->
         yield facts.label("leaf_made_here", site, f"{name} {what}")
 
 
-def _original_leaf(facts: TraceIndex, missing: Missing) -> Iterator[Label | None]:
+def _original_leaf(facts: TraceIndex, missing: MissingGradient) -> Iterator[Label | None]:
     from tensorlens.analysis.lineage import leaf_above
 
     leaf = leaf_above(facts, missing.tensor, missing.read.index)
@@ -75,7 +76,7 @@ def _original_leaf(facts: TraceIndex, missing: Missing) -> Iterator[Label | None
         yield facts.label("leaf_made_here", use.site, "the leaf that gradients go to is made here")
 
 
-def _fixes(facts: TraceIndex, missing: Missing, name: str) -> Iterator[Fix]:
+def _fixes(facts: TraceIndex, missing: MissingGradient, name: str) -> Iterator[Fix]:
     if not missing.is_leaf:
         yield fix(
             "keep the leaf under a name of its own: update it in place under `no_grad`, or create it as it is needed"

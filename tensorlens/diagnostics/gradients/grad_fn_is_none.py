@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import find_cut
-from tensorlens.analysis.missing_gradient import GRAD_FN_READ, last_read
+from tensorlens.analysis.missing_gradient import GRAD_FN_READ, last_read_of_none
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.graph_cuts import cut_fixes, cut_labels, cut_reason
 from tensorlens.diagnostics.shared.wording import finding, fix, named, severity_of, with_method
-from tensorlens.records.model import Diagnostic
+from tensorlens.records.report import Diagnostic
 
 CODE = "grad-fn-is-none"
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     for failure in facts.failures(CODE):
-        read = last_read(facts, failure, GRAD_FN_READ)
+        read = last_read_of_none(facts, failure, GRAD_FN_READ)
         state = None if read is None else facts.state(read.inputs[0].tensor, read.index)
         if read is None or state is None or state.grad_fn is not None:
             continue

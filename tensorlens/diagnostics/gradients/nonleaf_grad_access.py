@@ -6,13 +6,14 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.facts import TraceIndex
-from tensorlens.analysis.lineage import born_as_leaf, leaves_above
+from tensorlens.analysis.lineage import leaf_origin, leaves_above
 from tensorlens.analysis.naming.syntax import OPERATORS, plain_name
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.rejected import rejected_calls, report_rejected
 from tensorlens.diagnostics.shared.rejected_call import RejectedCall
 from tensorlens.records.error_messages import entry
-from tensorlens.records.model import Call, Diagnostic
+from tensorlens.records.model import Call
+from tensorlens.records.report import Diagnostic
 
 _CODE = "nonleaf-grad-access"
 _TITLE = "`.grad` of {nonleaf} was read, which is not a leaf"
@@ -50,14 +51,14 @@ _COMPUTED = (
 def _rebound(facts: TraceIndex, number: int, at: int) -> _Rebound | None:
     """Finds the line that gave a computed tensor the name of the leaf that it was computed from."""
     made = next(iter(facts.producers(number, at)), None)
-    name = None if made is None else facts.names.given(number, made.index)
+    name = None if made is None else facts.names.script_name(number, made.index)
     place = None if made is None else facts.span(made.site)
     if made is None or place is None or name not in facts.trace.sites[made.site].targets:
         return None
     for leaf in leaves_above(facts, number, at):
-        born = born_as_leaf(facts, leaf, at)
+        born = leaf_origin(facts, leaf, at)
         site = None if born is None else facts.trace.sites[born.site]
-        if born is not None and site is not None and facts.names.given(leaf, born.index) == name in site.targets:
+        if born is not None and site is not None and facts.names.script_name(leaf, born.index) == name in site.targets:
             return _Rebound(name, made, place.line, site.span.line)
     return None
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.rejected import rejected_calls
 from tensorlens.diagnostics.shared.rejected_call import RejectedCall
 from tensorlens.diagnostics.shared.roles.hooks import registered_and_running
 from tensorlens.diagnostics.shared.wording import finding, fix, named
-from tensorlens.records.model import Backward, Diagnostic, Label
+from tensorlens.records.model import Backward
+from tensorlens.records.report import Diagnostic, Label
 
 CODE = "module-backward-hook-no-input-grad"
 

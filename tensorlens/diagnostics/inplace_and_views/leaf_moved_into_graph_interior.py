@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tensorlens.analysis.changed_after_use import became_result
+from tensorlens.analysis.changed_after_use import became_non_leaf
 from tensorlens.diagnostics.shared.changed_after_use import overtaken_before_backward
 
 find = overtaken_before_backward(
     "leaf-moved-into-graph-interior",
-    became_result,
+    became_non_leaf,
     ("leaf_made_here", "graph_built_here"),
     (
         "{name} was a leaf when the graph was recorded, and {op} has made it the result of an operation",

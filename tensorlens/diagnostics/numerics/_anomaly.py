@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.contexts import failed_backward, region
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.contexts import failed_backward, open_region
 from tensorlens.analysis.lineage import leaf_above
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.rejected import rejected_calls
 from tensorlens.diagnostics.shared.wording import finding, fix, named, node_text
-from tensorlens.records.model import Call, Diagnostic, Failure, Label
+from tensorlens.records.model import Call, Failure
+from tensorlens.records.report import Diagnostic, Label
 
 
 def find_announced(facts: TraceIndex, code: str, why: str, help_: str) -> Iterator[Diagnostic]:
@@ -43,7 +44,7 @@ def failing_call(facts: TraceIndex, failure: Failure) -> Call | None:
 
 def mode_label(facts: TraceIndex, at: int) -> Label | None:
     """Labels the line that entered anomaly mode."""
-    entered = region(facts, at, "detect_anomaly")
+    entered = open_region(facts, at, "detect_anomaly")
     return None if entered is None else facts.label("mode_entered_here", entered.site, "anomaly mode begins here")
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import ancestry
-from tensorlens.analysis.naming.names import place_of
+from tensorlens.analysis.naming.places import place_of
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
 from tensorlens.diagnostics.shared.wording import count_text, finding, fix, named, op_text
-from tensorlens.records.model import Backward, Call, Diagnostic, Fix
+from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import Singular
+from tensorlens.records.report import Diagnostic, Fix
 
 UNSELECTED = "nan-gradient-from-unselected-branch"
 BOUNDARY = "infinite-or-nan-gradient-at-boundary"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.numerics._anomaly import failing_call, mode_label, value_label
 from tensorlens.diagnostics.shared.wording import count_text, finding, fix, node_text, op_text, severity_of
-from tensorlens.records.model import Call, Diagnostic, Failure, Fix
+from tensorlens.records.model import Call, Failure
+from tensorlens.records.report import Diagnostic, Fix
 
 CODE = "anomaly-nan"
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.proof import difference_text, proof_notes
 from tensorlens.diagnostics.shared.wording import finding, fix, named
-from tensorlens.records.model import Backward, Diagnostic, Label
+from tensorlens.records.model import Backward
 from tensorlens.records.reference import Reference
+from tensorlens.records.report import Diagnostic, Label
 
 CODE = "gradient-differs-from-reference"
 

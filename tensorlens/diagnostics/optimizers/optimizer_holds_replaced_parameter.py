@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
-from tensorlens.analysis.training.replaced_parameters import Replaced, replaced_parameters
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.replaced_parameters import ReplacedParameter, replaced_parameters
 from tensorlens.analysis.training.timeline import Training, training_of
 from tensorlens.diagnostics.shared.optimizers import optimizer_label, optimizer_name, several
 from tensorlens.diagnostics.shared.wording import finding, fix
-from tensorlens.records.model import Diagnostic
 from tensorlens.records.observations import Step
+from tensorlens.records.report import Diagnostic
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     training = training_of(facts)
-    groups: dict[tuple[int | None, int | None], tuple[Step, list[Replaced]]] = {}
+    groups: dict[tuple[int | None, int | None], tuple[Step, list[ReplacedParameter]]] = {}
     for replaced, step in replaced_parameters(training):
         groups.setdefault((replaced.site, step.site), (step, []))[1].append(replaced)
     for step, group in groups.values():
         yield _report(training, step, group)
 
 
-def _report(training: Training, step: Step, group: list[Replaced]) -> Diagnostic:
+def _report(training: Training, step: Step, group: list[ReplacedParameter]) -> Diagnostic:
     facts, first = training.facts, group[0]
     name = several(facts, sorted({replaced.new for replaced in group}))
     optimizer = optimizer_name(training, step)

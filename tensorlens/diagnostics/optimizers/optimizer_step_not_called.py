@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import Training, training_of
 from tensorlens.diagnostics.shared.optimizers import made_name
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text
-from tensorlens.records.model import Backward, Call, Diagnostic
+from tensorlens.records.model import Backward, Call
+from tensorlens.records.report import Diagnostic
 
 CODE = "optimizer-step-not-called"
 FEWEST = 3  # backward passes: fewer may be there to look at the gradients
@@ -44,11 +45,11 @@ def _report(training: Training, made: Call, passes: list[Backward]) -> Diagnosti
     optimizer = made_name(facts, made)
     fed = parameters & {change.tensor for backward in passes for change in backward.gradients}
     filled = "its parameter" if len(parameters) == 1 else f"{len(fed)} of its {len(parameters)} parameters"
-    kinds = [training.last(number, last.index, "clear") for number in sorted(fed)]
+    kinds = [training.last_moment(number, last.index, "clear") for number in sorted(fed)]
     cleared = next((moment for moment in kinds if moment is not None), None)
     return finding(
         CODE,
-        "note" if training.read & parameters else "warning",
+        "note" if training.gradient_read & parameters else "warning",
         f"`{optimizer}` never made a step: {len(passes)} backward passes computed gradients that changed nothing",
         "a gradient moves a parameter only when something steps; none of the parameters changed after the first one",
         [

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
-from tensorlens.analysis.training.cleared_gradients import Dropped, dropped
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.cleared_gradients import ClearedGradients, cleared_gradients
 from tensorlens.analysis.training.timeline import Moment, Training, cleared_at, training_of
 from tensorlens.diagnostics.shared.optimizers import optimizer_name, several
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text
-from tensorlens.records.model import Diagnostic
 from tensorlens.records.observations import Step
+from tensorlens.records.report import Diagnostic
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
@@ -30,9 +30,9 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 def _partly(training: Training) -> Iterator[Diagnostic]:
     """Reports updates that used only the last of several gradients: the others of the same line were cleared."""
-    groups: dict[tuple[int | None, int | None], list[Dropped]] = {}
+    groups: dict[tuple[int | None, int | None], list[ClearedGradients]] = {}
     for leaf in training.moments:
-        cleared = dropped(training, leaf)
+        cleared = cleared_gradients(training, leaf)
         if cleared is not None and isinstance(cleared.used.event, Step):
             groups.setdefault((cleared.filled.event.site, cleared.cleared.event.site), []).append(cleared)
     for group in groups.values():
@@ -49,9 +49,9 @@ def _lost(training: Training, step: Step) -> list[tuple[int, Moment, Moment]]:
             return []
         if not training.facts.requires_grad(number, step.index - 1):
             continue  # frozen: its gradient does no harm
-        filled = None if cleared is None else training.last(number, cleared.index, "fill")
+        filled = None if cleared is None else training.last_moment(number, cleared.index, "fill")
         if cleared is not None and filled is not None:
-            used = training.last(number, cleared.index, "update")
+            used = training.last_moment(number, cleared.index, "update")
             if used is None or used.index < filled.index:
                 lost.append((number, filled, cleared))
     return lost
@@ -80,7 +80,7 @@ def _report(training: Training, step: Step, lost: list[tuple[int, Moment, Moment
     )
 
 
-def _report_partly(training: Training, group: list[Dropped]) -> Diagnostic:
+def _report_partly(training: Training, group: list[ClearedGradients]) -> Diagnostic:
     facts, first = training.facts, group[0]
     step = first.used.event
     assert isinstance(step, Step)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tensorlens.analysis.changed_after_use import moved
+from tensorlens.analysis.changed_after_use import moved_to_other_storage
 from tensorlens.diagnostics.shared.changed_after_use import overtaken_before_backward
 
 find = overtaken_before_backward(
     "backward-after-data-swap",
-    moved,
+    moved_to_other_storage,
     ("saved_here",),
     (
         "{name} was given other memory by {op} after autograd had saved it",

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.contexts import failed_backward
-from tensorlens.analysis.facts import TraceIndex
-from tensorlens.analysis.lineage import Reached, leaves_above, reached_by, reaches
+from tensorlens.analysis.lineage import ReachedCalls, backward_reaches, calls_reached_by, leaves_above
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.wording import finding, fix, named, ordinal, severity_of, source_text
-from tensorlens.records.model import Backward, Call, Diagnostic, Failure, Fix, SavedTensor
+from tensorlens.records.model import Backward, Call, Failure, SavedTensor
+from tensorlens.records.report import Diagnostic, Fix
 
 CODE = "backward-through-freed-graph"
 _UNSEEN = "which backward freed it was not seen"
@@ -89,7 +90,7 @@ def _culprit(facts: TraceIndex, failure: Failure, failed: Backward) -> _Culprit:
     """Finds the freed node that the failed pass reached first. This pass freed nodes itself before it failed, so the
     node is the first one that an earlier pass went through, provided that no earlier pass went through those before
     it."""
-    passes = [reached_by(facts, backward) for backward in facts.backwards if backward.index < failure.index]
+    passes = [calls_reached_by(facts, backward) for backward in facts.backwards if backward.index < failure.index]
     freed = _freed(failure)
     certain = True
     for saved in freed.values():
@@ -113,7 +114,7 @@ def _recorded(facts: TraceIndex, failure: Failure, saved: SavedTensor) -> Call |
     return None if any(name not in (None, saved.node) for name in names) else built
 
 
-def _frees(facts: TraceIndex, reached: Reached, built: Call, saved: SavedTensor | None = None) -> bool:
+def _frees(facts: TraceIndex, reached: ReachedCalls, built: Call, saved: SavedTensor | None = None) -> bool:
     """Returns whether a pass went through the nodes of a call and freed them. A failed pass freed the nodes before the
     one that it stopped at."""
     backward = reached.backward
@@ -126,10 +127,10 @@ def _frees(facts: TraceIndex, reached: Reached, built: Call, saved: SavedTensor 
     return stop is not None and saved is not None and saved.sequence > stop
 
 
-def _shared_part(facts: TraceIndex, failed: Backward, passes: list[Reached]) -> _Culprit:
+def _shared_part(facts: TraceIndex, failed: Backward, passes: list[ReachedCalls]) -> _Culprit:
     """Finds the last call that both the failed pass and an earlier one went through, for a graph that does not show the
     node."""
-    needed = reached_by(facts, failed)
+    needed = calls_reached_by(facts, failed)
     for call in reversed(facts.calls):
         if call.index in needed.calls and call.nodes[1] > call.nodes[0]:
             by = next((reached.backward for reached in passes if _frees(facts, reached, call)), None)
@@ -196,11 +197,11 @@ def _entry(facts: TraceIndex, built: Call, by: Backward) -> Call | None:
     """Finds the first call through which a pass reached what `built` made."""
     made = {access.tensor for access in built.outputs}
     users = (c for c in facts.calls if built.index < c.index < by.index and made & {a.tensor for a in c.inputs})
-    return next((call for call in users if reaches(facts, by, call)), None)
+    return next((call for call in users if backward_reaches(facts, by, call)), None)
 
 
 def _roots_known_before(facts: TraceIndex, failure: Failure, by: Backward) -> bool:
     """Returns whether the roots of the failed pass existed before the graph was freed."""
     failed = failed_backward(facts, failure)
-    makers = [] if failed is None else [facts.maker(root.tensor) for root in failed.roots]
+    makers = [] if failed is None else [facts.creator(root.tensor) for root in failed.roots]
     return bool(makers) and all(maker is not None and maker.index < by.index for maker in makers)

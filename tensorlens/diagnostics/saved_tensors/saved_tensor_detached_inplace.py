@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tensorlens.analysis.changed_after_use import left_graph
+from tensorlens.analysis.changed_after_use import lost_history
 from tensorlens.diagnostics.shared.changed_after_use import overtaken_before_backward
 
 find = overtaken_before_backward(
     "saved-tensor-detached-inplace",
-    left_graph,
+    lost_history,
     ("saved_here",),
     (
         "{name} was cut from its graph by {op}, and backward needs it with its history",

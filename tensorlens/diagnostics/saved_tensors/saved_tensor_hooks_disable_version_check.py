@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.contexts import region
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.contexts import open_region
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of, saving_call
 from tensorlens.diagnostics.shared.wording import count_text, finding, fix, named, op_text
-from tensorlens.records.model import Backward, Call, Diagnostic, Label
+from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import Stale
+from tensorlens.records.report import Diagnostic, Label
 
 CODE = "saved-tensor-hooks-disable-version-check"
 MODES = ("saved_tensors_hooks", "save_on_cpu")
@@ -30,7 +31,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 def _report(facts: TraceIndex, stale: Stale, backward: Backward, by: Call) -> Diagnostic:
     name = named(facts, stale.tensor, by.index)
     then, now = stale.versions
-    mode = region(facts, by.index, *MODES)
+    mode = open_region(facts, by.index, *MODES)
     return finding(
         CODE,
         "warning",

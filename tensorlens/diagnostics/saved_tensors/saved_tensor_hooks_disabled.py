@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.contexts import region
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.contexts import open_region
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text, severity_of
-from tensorlens.records.model import Diagnostic
+from tensorlens.records.report import Diagnostic
 
 CODE = "saved-tensor-hooks-disabled"
 FORBIDDING = (
@@ -18,7 +18,7 @@ FORBIDDING = (
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     for failure in facts.failures(CODE):
-        mode = region(facts, failure.index, *FORBIDDING)
+        mode = open_region(facts, failure.index, *FORBIDDING)
         if mode is None or failure.op is None or not failure.op.startswith("autograd.graph."):
             continue
         checkpoint = "checkpoint" in failure.op

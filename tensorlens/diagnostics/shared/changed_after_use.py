@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tensorlens.analysis.changed_after_use import Changed, Overtaken, overtaken
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.changed_after_use import ChangedAfterUse, StateChange, changed_after_use
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text, severity_of
-from tensorlens.records.model import Diagnostic, Failure, Label
+from tensorlens.records.model import Failure
+from tensorlens.records.report import Diagnostic, Label
 
 Words = tuple[str, str, str]  # title, why, text of the change
 
 
 def overtaken_before_backward(
-    code: str, changed: Changed, roles: tuple[str, ...], words: Words, *fixes: str
+    code: str, changed: StateChange, roles: tuple[str, ...], words: Words, *fixes: str
 ) -> Callable[[TraceIndex], Iterator[Diagnostic]]:
     """Returns the `find` of a code. `changed` decides from the states before and after a call whether it made the
     change; the words and fixes are templates with the fields {name} and {op}."""
 
     def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         for failure in facts.failures(code):
-            replaced = overtaken(facts, failure, changed) if _in_backward(failure) else None
+            replaced = changed_after_use(facts, failure, changed) if _in_backward(failure) else None
             if replaced is None:
                 continue
             fields = {"name": named(facts, replaced.tensor, replaced.use.index), "op": op_text(replaced.change.op)}
@@ -43,7 +44,7 @@ def _in_backward(failure: Failure) -> bool:
 
 
 def _labels(
-    facts: TraceIndex, failure: Failure, replaced: Overtaken, roles: tuple[str, ...], what: str
+    facts: TraceIndex, failure: Failure, replaced: ChangedAfterUse, roles: tuple[str, ...], what: str
 ) -> Iterator[Label | None]:
     name = named(facts, replaced.tensor, replaced.use.index)
     yield facts.label("needed_here", failure.site, "backward needs it as it was")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
 from tensorlens.records.callbacks import Run
 from tensorlens.records.model import Call

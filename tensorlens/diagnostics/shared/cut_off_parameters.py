@@ -5,18 +5,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import Cut
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.discarded_outputs import is_discarded
-from tensorlens.analysis.training.parameters_without_gradient import Starved, lost, starved, ways
+from tensorlens.analysis.training.parameters_without_gradient import (
+    PathEnd,
+    parameters_without_gradient,
+    path_ends,
+    unused_path_ends,
+)
 from tensorlens.analysis.training.replaced_parameters import replaced_parameters
 from tensorlens.analysis.training.timeline import DATA_SET, Training, training_of
 from tensorlens.diagnostics.shared.custom_function_runs import missing_gradients
 from tensorlens.diagnostics.shared.graph_cuts import cut_fixes, cut_labels, cut_reason
 from tensorlens.diagnostics.shared.optimizers import born, optimizer_label, optimizer_name, several
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text
-from tensorlens.records.model import Diagnostic, Fix, Label
 from tensorlens.records.observations import Step
+from tensorlens.records.report import Diagnostic, Fix, Label
 
 Chosen = Callable[[Cut], bool]
 
@@ -36,7 +41,7 @@ def find_cut_off(facts: TraceIndex, code: str, chosen: Chosen) -> Iterator[Diagn
     moved = {call.site for call in facts.calls if call.op == DATA_SET}
     beside = [way for way in cut_off if way.number in training.had_gradient and way.cut.call.site not in sites | moved]
     partly = [way for way in beside if _is_partly(facts, way)]
-    groups: dict[tuple[int, int], list[Starved]] = {}
+    groups: dict[tuple[int, int], list[PathEnd]] = {}
     for way in (*whole, *partly):
         groups.setdefault((way.cut.call.site, way.backward.site), []).append(way)
     for group in groups.values():
@@ -76,15 +81,15 @@ def _stepped(training: Training) -> dict[int, Step]:
     """Returns the parameters that an optimizer steps to no effect, each with the last such step. Replaced ones have
     their own finding."""
     replaced = {found.old for found, _ in replaced_parameters(training)}
-    return {number: step for number, step in starved(training).items() if number not in replaced}
+    return {number: step for number, step in parameters_without_gradient(training).items() if number not in replaced}
 
 
-def _ways(training: Training, stepped: dict[int, Step]) -> list[Starved]:
-    followed = list(ways(training, set(stepped) if training.steps else _leaves(training)))
-    return followed + list(lost(training, set(stepped) - {way.number for way in followed}))
+def _ways(training: Training, stepped: dict[int, Step]) -> list[PathEnd]:
+    followed = list(path_ends(training, set(stepped) if training.steps else _leaves(training)))
+    return followed + list(unused_path_ends(training, set(stepped) - {way.number for way in followed}))
 
 
-def _is_partly(facts: TraceIndex, way: Starved) -> bool:
+def _is_partly(facts: TraceIndex, way: PathEnd) -> bool:
     """Returns whether a cut beside an open path may be a mistake: comparisons have no derivative."""
     made = [facts.tensor(access.tensor).dtype for access in way.cut.call.outputs]
     return way.kind == "cut" and any(dtype.startswith("float") for dtype in made)
@@ -96,7 +101,7 @@ def _leaves(training: Training) -> set[int]:
     return {state.tensor for state in states if state.requires_grad and state.is_leaf}
 
 
-def _report(training: Training, code: str, group: list[Starved], step: Step | None) -> Diagnostic:
+def _report(training: Training, code: str, group: list[PathEnd], step: Step | None) -> Diagnostic:
     facts, first = training.facts, group[0]
     name = several(facts, [found.number for found in group])
     loss = facts.names.quoted(first.backward.roots[0].tensor, first.backward.index)
@@ -121,11 +126,11 @@ def _report(training: Training, code: str, group: list[Starved], step: Step | No
     )
 
 
-def _required(way: Starved) -> str:
+def _required(way: PathEnd) -> str:
     return "requires grad only later" if way.kind == "late" else "requires grad"
 
 
-def _end(facts: TraceIndex, way: Starved, name: str) -> Iterator[Label | None]:
+def _end(facts: TraceIndex, way: PathEnd, name: str) -> Iterator[Label | None]:
     """Labels the line at which the path ends, and the switch that ended it."""
     op = op_text(way.cut.call.op)
     if way.kind == "cut":
@@ -139,7 +144,7 @@ def _end(facts: TraceIndex, way: Starved, name: str) -> Iterator[Label | None]:
         yield facts.label("graph_cut_here", way.cut.call.site, f"{op} is given {name} and gives it no gradient")
 
 
-def _why(facts: TraceIndex, way: Starved, loss: str) -> str:
+def _why(facts: TraceIndex, way: PathEnd, loss: str) -> str:
     if way.kind == "cut":
         return f"on its way to {loss}: {cut_reason(facts, way.cut)}"
     if way.kind == "late":
@@ -149,7 +154,7 @@ def _why(facts: TraceIndex, way: Starved, loss: str) -> str:
     return "the call is recorded, and its derivative does not lead to this input"
 
 
-def _fixes(facts: TraceIndex, way: Starved, name: str) -> Iterator[Fix]:
+def _fixes(facts: TraceIndex, way: PathEnd, name: str) -> Iterator[Fix]:
     if way.kind == "cut":
         yield from cut_fixes(facts, way.cut)
     elif way.kind == "late":

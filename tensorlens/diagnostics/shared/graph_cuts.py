@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import LEAVING, TraceIndex
-from tensorlens.analysis.lineage import Cut, born_as_leaf, is_update
+from tensorlens.analysis.lineage import Cut, is_update_by_hand, leaf_origin
+from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.diagnostics.shared.wording import fix, named, op_text
-from tensorlens.records.model import Fix, GradMode, Label
+from tensorlens.records.model import GradMode
+from tensorlens.records.report import Fix, Label
 
 _INTEGERS = ("int", "uint", "bool")
 
@@ -27,7 +28,7 @@ def cut_labels(facts: TraceIndex, cut: Cut | None) -> Iterator[Label | None]:
         if cut.source is None:
             born, text = facts.first_use(cut.leaf), f"{name} does not require grad"
         else:
-            born, text = born_as_leaf(facts, cut.leaf, cut.call.index), f"{name} requires grad"
+            born, text = leaf_origin(facts, cut.leaf, cut.call.index), f"{name} requires grad"
         yield facts.label("leaf_made_here", None if born is None else born.site, text)
 
 
@@ -59,7 +60,7 @@ def _cut_text(facts: TraceIndex, cut: Cut) -> str:
         return f"{source} stops requiring grad here"
     if _recording_off(facts, cut):
         return f"{op_text(cut.call.op)} of {source} is not recorded"
-    if cut.call.op in LEAVING:
+    if cut.call.op in OPS_LEAVING_TORCH:
         return f"the values of {source} leave torch here"
     if _is_integer(facts, cut):
         dtype = facts.tensor(cut.call.outputs[0].tensor).dtype
@@ -77,7 +78,7 @@ def cut_reason(facts: TraceIndex, cut: Cut) -> str:
         mode = "inference mode" if cut.call.mode == "inference" else "gradient recording switched off"
         within = "" if switch_of(facts, cut) is not None else " inside the library function called here"
         return f"the operation ran with {mode}{within}, so its result is a constant to autograd"
-    if cut.call.op in LEAVING:
+    if cut.call.op in OPS_LEAVING_TORCH:
         return "plain Python numbers and NumPy arrays carry no graph, so what is computed from them is a constant"
     if cut.call.op == "autograd.grad":
         return "a gradient has a graph of its own only if it was asked for with `create_graph=True`"
@@ -99,7 +100,7 @@ def cut_fixes(facts: TraceIndex, cut: Cut | None) -> Iterator[Fix]:
         yield _recording_fix(facts, cut)
     elif cut.call.op == "autograd.grad":
         yield fix("pass `create_graph=True` to the call that computes the gradient")
-    elif cut.call.op in LEAVING or cut.left is not None:
+    elif cut.call.op in OPS_LEAVING_TORCH or cut.left_torch is not None:
         yield fix("stay in torch between the parameters and the loss: use tensor operations on the values")
     elif cut.call.op in ("torch.tensor", "torch.as_tensor"):
         yield fix("use the tensor itself; to join several, `torch.stack` keeps their history")
@@ -114,7 +115,7 @@ def _recording_fix(facts: TraceIndex, cut: Cut) -> Fix:
     if switch is None:
         return fix("compute it with a function that records, such as `rsample()` in place of `sample()`")
     what = f"`{switch.cause}`"
-    if is_update(facts, cut):
+    if is_update_by_hand(facts, cut):
         leaf = named(facts, cut.source, cut.call.index)
         return fix(f"update {leaf} in place inside {what} (`-=`, `copy_()`): it stays the leaf that it was")
     return fix(f"compute what is to be differentiated outside {what}, and keep {what} for what needs no gradient")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.naming.assignments import assigned_to
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.diagnostics.shared.wording import named
-from tensorlens.records.model import Call, Label
+from tensorlens.records.model import Call
 from tensorlens.records.observations import Step
+from tensorlens.records.report import Label
 
 
 def several(facts: TraceIndex, numbers: Sequence[int], at: int | None = None) -> str:
@@ -22,7 +23,7 @@ def several(facts: TraceIndex, numbers: Sequence[int], at: int | None = None) ->
 
 def optimizer_name(training: Training, step: Step) -> str:
     """Returns the script's name of an optimizer, else its class."""
-    made = training.made(step)
+    made = training.optimizer_call(step)
     return step.op.removesuffix(".step") if made is None else made_name(training.facts, made)
 
 
@@ -35,7 +36,7 @@ def made_name(facts: TraceIndex, made: Call) -> str:
 
 def optimizer_label(training: Training, step: Step) -> Label | None:
     """Finds the line that made the optimizer."""
-    made = training.made(step)
+    made = training.optimizer_call(step)
     if made is None:
         return None
     count = len({access.tensor for access in made.inputs})

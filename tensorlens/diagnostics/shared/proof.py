@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from math import isfinite
 
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.wording import named
-from tensorlens.records.model import Backward, Diagnostic
+from tensorlens.records.model import Backward
 from tensorlens.records.reference import Difference
+from tensorlens.records.report import Diagnostic
 
 BEYOND_COPIES = (
     "unproven: `--reference` keeps copies of what autograd saves, and copies do not show how a change that was never "

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tensorlens.analysis.contexts import run_again_at
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.contexts import recomputing_checkpoint
 from tensorlens.analysis.lineage import find_cut
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.graph_cuts import cut_labels
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
 from tensorlens.diagnostics.shared.roles import (
@@ -25,7 +25,8 @@ from tensorlens.diagnostics.shared.roles import (
 from tensorlens.diagnostics.shared.roles.tensors import needed
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text, severity_of
 from tensorlens.records.error_messages import Entry, classify
-from tensorlens.records.model import Backward, Diagnostic, Failure, Label, Notice
+from tensorlens.records.model import Backward, Failure, Notice
+from tensorlens.records.report import Diagnostic, Label
 
 
 def _returned(rejected: RejectedCall) -> LabelledSite | None:
@@ -105,7 +106,7 @@ def labels_of(rejected: RejectedCall, roles: tuple[str, ...]) -> tuple[list[Labe
         if place is None:
             continue
         labels.append(facts.label(role.partition(":")[0], place.site, place.text))
-        if role == "rejected_here" and run_again_at(facts, rejected.index) is not None:
+        if role == "rejected_here" and recomputing_checkpoint(facts, rejected.index) is not None:
             again = needed(rejected)
             labels.append(None if again is None else facts.label("needed_here", again.site, again.text))
         if role == "modified_here" and place.site != rejected.site:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.wording import named
 from tensorlens.records.failure_context import Value
-from tensorlens.records.model import Access, Failure, Severity
+from tensorlens.records.model import Access, Failure
+from tensorlens.records.report import Severity
 
 
 @dataclass(frozen=True, slots=True)

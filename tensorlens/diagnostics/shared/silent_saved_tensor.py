@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.wording import count_text, finding, fix, named, op_text, with_method
-from tensorlens.records.model import Backward, Call, Diagnostic, Fix, Label
+from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import Overwrite, Stale
+from tensorlens.records.report import Diagnostic, Fix, Label
 
 Place = tuple[int | None, str]  # a site, and what happened there
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.naming.names import shape_text
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.rejected import SEARCHED_ROLES, labels_of, of_failure
 from tensorlens.diagnostics.shared.wording import finding, named, op_text
 from tensorlens.records.error_messages import entry
-from tensorlens.records.model import Diagnostic, Failure, Label
+from tensorlens.records.model import Failure
+from tensorlens.records.report import Diagnostic, Label
 
 MAX_TENSORS = 4
 WORDS = {
@@ -47,7 +48,8 @@ def find_unexplained(facts: TraceIndex, failure: Failure) -> Iterator[Diagnostic
 
 
 def _by_roles(facts: TraceIndex, failure: Failure, roles: tuple[str, ...], title: str) -> Diagnostic:
-    """Reports a known error that no finder explains, with the lines of its roles as far as the facts give them."""
+    """Finds a known error without a finder of its own: the lines of its roles, as far as the facts of the call give
+    them."""
     rejected = of_failure(facts, failure)
     labels, _ = labels_of(rejected, tuple(role for role in roles if role in SEARCHED_ROLES))
     missing = sorted({*roles} - {label.role for label in labels if label is not None})
@@ -67,7 +69,7 @@ def inputs_of(facts: TraceIndex, failure: Failure) -> list[Label | None]:
     labels: list[Label | None] = []
     for access in failure.inputs[:MAX_TENSORS]:
         tensor = facts.tensor(access.tensor)
-        use = facts.maker(access.tensor)
+        use = facts.creator(access.tensor)
         if use is None or use.site == failure.site:
             continue
         state = facts.state(access.tensor, failure.index)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from tensorlens.analysis.facts import TraceIndex
-from tensorlens.analysis.run_numbers import run_of
+from tensorlens.analysis.run_numbers import run_number
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.role_names import ROLE_NAMES
-from tensorlens.records.model import Backward, Call, Diagnostic, Edit, Failure, Fix, Label, Severity
+from tensorlens.records.model import Backward, Call, Failure
+from tensorlens.records.report import Diagnostic, Edit, Fix, Label, Severity
 from tensorlens.records.source import one_line, text_of
 
 _OPERATORS = {
@@ -50,7 +51,7 @@ def ordinal(number: int) -> str:
 
 def count_text(facts: TraceIndex, event: Call | Backward) -> str:
     """ ", the 3rd time this ran", where the line ran more than once: which iteration is meant."""
-    times, total = run_of(facts, event) or (0, 0)
+    times, total = run_number(facts, event) or (0, 0)
     return f", the {ordinal(times)} time this ran" if total > 1 and times else ""
 
 

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.facts import TraceIndex
-from tensorlens.analysis.naming.assignments import kept_at, put_into
-from tensorlens.analysis.training.retained_graphs import FEWEST, Kept, kept
+from tensorlens.analysis.naming.assignments import container_store, only_store_into
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.retained_graphs import MIN_STEPS, RetainedGraphs, retained_graphs
 from tensorlens.diagnostics.shared.wording import finding, fix, named, with_method
-from tensorlens.records.model import Call, Diagnostic, Label, Site
+from tensorlens.records.model import Call, Site
+from tensorlens.records.report import Diagnostic, Label
 
 MAX_CALLERS = 4
 
@@ -24,7 +25,7 @@ class _Holder:
 
 
 def find_kept(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
-    for group in kept(facts):
+    for group in retained_graphs(facts):
         holder = _holder(facts, group)
         if holder is not None:
             yield _report_held(facts, code, group, holder)
@@ -32,7 +33,7 @@ def find_kept(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
             yield _report(facts, code, group)
 
 
-def _report(facts: TraceIndex, code: str, group: Kept) -> Diagnostic:
+def _report(facts: TraceIndex, code: str, group: RetainedGraphs) -> Diagnostic:
     call = group.calls[-1]
     name = named(facts, call.outputs[0].tensor, call.index)
     return finding(
@@ -46,7 +47,7 @@ def _report(facts: TraceIndex, code: str, group: Kept) -> Diagnostic:
     )
 
 
-def _report_held(facts: TraceIndex, code: str, group: Kept, holder: _Holder) -> Diagnostic:
+def _report_held(facts: TraceIndex, code: str, group: RetainedGraphs, holder: _Holder) -> Diagnostic:
     call = holder.calls[-1]
     name = named(facts, call.outputs[0].tensor)
     return finding(
@@ -63,7 +64,7 @@ def _report_held(facts: TraceIndex, code: str, group: Kept, holder: _Holder) -> 
     )
 
 
-def _why(group: Kept) -> str:
+def _why(group: RetainedGraphs) -> str:
     what = "the backward pass that needed it is over" if group.passed else "no backward pass goes through it"
     return (
         f"a tensor keeps the graph that it was computed in for as long as it lives, though {what}: "
@@ -71,14 +72,14 @@ def _why(group: Kept) -> str:
     )
 
 
-def _holder(facts: TraceIndex, group: Kept) -> _Holder | None:
+def _holder(facts: TraceIndex, group: RetainedGraphs) -> _Holder | None:
     """Finds the container that held most of the results at the end."""
-    names = [facts.names.given(call.outputs[0].tensor) or "" for call in group.calls]
+    names = [facts.names.script_name(call.outputs[0].tensor) or "" for call in group.calls]
     counts = Counter(outer for name in names for outer in _containers(name))
     holder = max(
         counts, key=lambda outer: (counts[outer], len(outer)), default=""
     )  # `log` and `log["loss"]`: the inner
-    if counts[holder] < FEWEST or 2 * counts[holder] < len(names):
+    if counts[holder] < MIN_STEPS or 2 * counts[holder] < len(names):
         return None
     inside = (call for call, name in zip(group.calls, names, strict=True) if holder in _containers(name))
     return _Holder(holder, tuple(inside))
@@ -93,7 +94,7 @@ def _put(facts: TraceIndex, made: int, holder: str) -> Label | None:
     """Labels the line that puts the result into its container, else the line that made it."""
     text = f"each goes into `{holder}`, its graph with it"
     for site in _callers(facts, made):
-        span = put_into(facts.trace.sources.get(site.span.file, ""), site.span.file, holder)
+        span = only_store_into(facts.trace.sources.get(site.span.file, ""), site.span.file, holder)
         if span is not None:
             return Label("shared_here", span, text)
     return facts.label("shared_here", made, text)
@@ -102,7 +103,7 @@ def _put(facts: TraceIndex, made: int, holder: str) -> Label | None:
 def _kept(facts: TraceIndex, made: int, name: str) -> Label | None:
     """Finds the line that puts the result into a container: the line that made it, or a caller's line."""
     for site in _callers(facts, made):
-        span = kept_at(facts.trace.sources.get(site.span.file, ""), site.span, (*site.targets, name.strip("`")))
+        span = container_store(facts.trace.sources.get(site.span.file, ""), site.span, (*site.targets, name.strip("`")))
         if span is not None:
             return Label("shared_here", span, f"{name} is kept here, its graph with it")
     return facts.label("shared_here", made, f"{name} is kept, its graph with it")

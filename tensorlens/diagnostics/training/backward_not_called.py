@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
-from tensorlens.analysis.training.parameters_without_gradient import starved, ways
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.parameters_without_gradient import parameters_without_gradient, path_ends
 from tensorlens.analysis.training.replaced_parameters import replaced_parameters
 from tensorlens.analysis.training.timeline import Training, training_of
 from tensorlens.diagnostics.shared.optimizers import optimizer_label, optimizer_name
 from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text, with_method
-from tensorlens.records.model import Backward, Call, Diagnostic, Label, Severity
+from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import Step, Uncalled
+from tensorlens.records.report import Diagnostic, Label, Severity
 
 CODE = "backward-not-called"
 
@@ -32,12 +33,12 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 def _elsewhere(training: Training, step: Step, passes: list[Backward]) -> bool:
     """Returns whether backward was only called on results that do not depend on the optimizer's parameters."""
-    numbers = {number for number in starved(training) if number in step.parameters}
+    numbers = {number for number in parameters_without_gradient(training) if number in step.parameters}
     replaced = {found.old for found, _ in replaced_parameters(training)}
     if not numbers or numbers & replaced or len(numbers) < len(step.parameters):
         return False
     states = [training.facts.state(root.tensor, b.index - 1) for b in passes for root in b.roots]
-    return not any(s is not None and s.is_leaf for s in states) and not any(ways(training, numbers))
+    return not any(s is not None and s.is_leaf for s in states) and not any(path_ends(training, numbers))
 
 
 def _report_elsewhere(training: Training, steps: list[Step], backward: Backward) -> Diagnostic:

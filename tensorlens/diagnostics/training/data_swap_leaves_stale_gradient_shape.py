@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
-from tensorlens.analysis.lineage import reaches
+from tensorlens.analysis.lineage import backward_reaches
 from tensorlens.analysis.naming.names import shape_text
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.wording import finding, fix, named
-from tensorlens.records.model import Backward, Call, Diagnostic
+from tensorlens.records.model import Backward, Call
+from tensorlens.records.report import Diagnostic
 
 CODE = "data-swap-leaves-stale-gradient-shape"
 
@@ -32,7 +33,7 @@ def _filled(facts: TraceIndex, call: Call, leaf: int) -> tuple[Call, Backward] |
     uses = [use for use in earlier if any(access.tensor == leaf for access in use.inputs)]
     for backward in facts.backwards:
         if backward.started > call.index and any(g.tensor == leaf and g.after for g in backward.gradients):
-            through = next((use for use in reversed(uses) if reaches(facts, backward, use)), None)
+            through = next((use for use in reversed(uses) if backward_reaches(facts, backward, use)), None)
             if through is not None:
                 return through, backward
     return None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import Cut, find_cut
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import training_of
 from tensorlens.diagnostics.shared.graph_cuts import cut_fixes, cut_labels, cut_reason
 from tensorlens.diagnostics.shared.wording import finding, named, op_text
-from tensorlens.records.model import Backward, Call, Diagnostic
+from tensorlens.records.model import Backward, Call
+from tensorlens.records.report import Diagnostic
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
@@ -27,12 +28,12 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 def _cut(facts: TraceIndex, root: int, flagged: Call) -> Cut | None:
     """Finds where the history was lost: before the flag was set, or when the tensor was made with the flag."""
-    return find_cut(facts, root, flagged.index + (flagged is facts.maker(root)))
+    return find_cut(facts, root, flagged.index + (flagged is facts.creator(root)))
 
 
 def _flagged(facts: TraceIndex, root: int, before: int) -> Call | None:
     """Finds the call that made a computed value a leaf that requires grad."""
-    state, made = facts.state(root, before - 1), facts.maker(root)
+    state, made = facts.state(root, before - 1), facts.creator(root)
     if state is None or not (state.requires_grad and state.is_leaf) or made is None:
         return None
     switched = (c for c in reversed(facts.calls) if c.index < before and any(s.tensor == root for s in c.states))
@@ -42,7 +43,7 @@ def _flagged(facts: TraceIndex, root: int, before: int) -> Call | None:
 def _report(facts: TraceIndex, backward: Backward, root: int, found: tuple[Call, Cut]) -> Diagnostic:
     flagged, cut = found
     name = named(facts, root, backward.index)
-    harmless = cut.left is not None and not training_of(facts).steps
+    harmless = cut.left_torch is not None and not training_of(facts).steps
     return finding(
         "detached-loss-made-to-require-grad",
         "note" if harmless else "warning",

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import GRAD_SET, Moment, Training, cleared_at, training_of
 from tensorlens.diagnostics.shared.optimizers import optimizer_name, several
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text
-from tensorlens.records.model import Call, Diagnostic, Label
+from tensorlens.records.model import Call
 from tensorlens.records.observations import Step
+from tensorlens.records.report import Diagnostic, Label
 
 CODE = "frozen-parameter-still-updated"
 
@@ -41,8 +42,8 @@ def _frozen(training: Training, step: Step) -> list[Moved]:
         if gradient is None or facts.requires_grad(number, step.index - 1):
             continue
         switch = _switched_off(facts, number, step.index)
-        filled = None if switch is None else training.last(number, switch.index, "fill", "touch")
-        touched = training.last(number, step.index, "touch")
+        filled = None if switch is None else training.last_moment(number, switch.index, "fill", "touch")
+        touched = training.last_moment(number, step.index, "touch")
         if switch is None or filled is None or (touched is not None and touched.index > switch.index):
             continue
         if _changed_by(training, step, number):
@@ -60,8 +61,8 @@ def _without_gradient(training: Training, step: Step) -> list[Moved]:
             return []
         if cleared is None or step.gradients[position] is None or not isinstance(cleared.event, Call):
             continue
-        filled = training.last(number, cleared.index, "fill")
-        used = training.last(number, cleared.index, "update")
+        filled = training.last_moment(number, cleared.index, "fill")
+        used = training.last_moment(number, cleared.index, "update")
         if filled is None or used is None or used.index < filled.index or number not in step.carried:
             continue
         if _changed_by(training, step, number):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import Moment, Training, training_of
 from tensorlens.diagnostics.shared.optimizers import optimizer_name, several
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text
-from tensorlens.records.model import Backward, Call, Diagnostic, Label, Severity
+from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import Step
+from tensorlens.records.report import Diagnostic, Label, Severity
 
 CODE = "gradient-accumulates-without-zero-grad"
 

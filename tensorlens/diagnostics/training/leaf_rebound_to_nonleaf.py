@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import leaves_above
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import Training, training_of
 from tensorlens.diagnostics.shared.optimizers import born
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text
-from tensorlens.records.model import Call, Diagnostic
+from tensorlens.records.model import Call
 from tensorlens.records.observations import Unregistered
+from tensorlens.records.report import Diagnostic
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:

@@ -6,12 +6,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.facts import TraceIndex
-from tensorlens.analysis.lineage import reaches
+from tensorlens.analysis.lineage import backward_reaches
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import DATA_SET
 from tensorlens.diagnostics.shared.proof import BEYOND_COPIES
 from tensorlens.diagnostics.shared.wording import count_text, finding, fix, named, op_text, source_text
-from tensorlens.records.model import Backward, Call, Diagnostic, Label
+from tensorlens.records.model import Backward, Call
+from tensorlens.records.report import Diagnostic, Label
 
 CODE = "no-grad-write-not-in-gradient"
 ENOUGH = 4  # changes by one line that are looked at
@@ -99,7 +100,7 @@ def _owners(facts: TraceIndex, number: int) -> list[int]:
     `.data`."""
     found = [number]
     for current in found:
-        base, made = facts.tensor(current).base, facts.maker(current)
+        base, made = facts.tensor(current).base, facts.creator(current)
         above = [] if base is None else [base]
         if made is not None and made.op in ALIASES:
             above += [access.tensor for access in made.inputs[:1]]
@@ -143,7 +144,7 @@ def _used_by(facts: TraceIndex, change: _Change) -> Backward | None:
         if backward.index > change.index and not backward.failed:
             if any(root.tensor == change.activation for root in backward.roots):
                 return backward
-            if any(use.index < backward.index and reaches(facts, backward, use) for use in uses):
+            if any(use.index < backward.index and backward_reaches(facts, backward, use) for use in uses):
                 return backward
     return None
 
@@ -190,7 +191,7 @@ def _text(facts: TraceIndex, change: _Change, name: str) -> str:
 
 
 def _alias(facts: TraceIndex, number: int, name: str) -> str:
-    made = facts.maker(number)
+    made = facts.creator(number)
     if not facts.names.is_named(number) and made is not None:
         return f"`{source_text(facts, made.site)}`"
     return name

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import Training, training_of
 from tensorlens.diagnostics.shared.optimizers import born, optimizer_label, optimizer_name
 from tensorlens.diagnostics.shared.wording import finding, fix
-from tensorlens.records.model import Diagnostic
 from tensorlens.records.observations import Step, Unregistered
+from tensorlens.records.report import Diagnostic
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tensorlens.analysis.facts import LEAVING, TraceIndex
-from tensorlens.analysis.lineage import ancestry, leaves_above, reaches
-from tensorlens.analysis.naming.names import place_of
+from tensorlens.analysis.lineage import ancestry, backward_reaches, leaves_above
+from tensorlens.analysis.naming.places import place_of
+from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.diagnostics.shared.wording import finding, fix, named, with_method
 from tensorlens.diagnostics.training._retained_graphs import find_kept
-from tensorlens.records.model import Call, Diagnostic, Label
+from tensorlens.records.model import Call
+from tensorlens.records.report import Diagnostic, Label
 
 CODE = "running-total-keeps-graph-alive"
 FEWEST = 3  # rounds that depend on one another
@@ -156,7 +157,7 @@ def _outlives(facts: TraceIndex, chain: _Chain) -> bool:
     if any(state.tensor == number and state.requires_grad for state in facts.trace.end.states):
         return True
     return any(
-        call.op in LEAVING and call.index > chain.last.index and any(a.tensor == number for a in call.inputs)
+        call.op in OPS_LEAVING_TORCH and call.index > chain.last.index and any(a.tensor == number for a in call.inputs)
         for call in facts.calls
     )
 
@@ -165,7 +166,7 @@ def _needed(facts: TraceIndex, chain: _Chain) -> bool:
     """Returns whether a backward pass went through the chain, which was then built on purpose."""
     first = chain.calls[0]
     later = [backward for backward in facts.backwards if backward.index > first.index]
-    return any(reaches(facts, backward, call) for backward in later for call in (chain.calls[1], chain.last))
+    return any(backward_reaches(facts, backward, call) for backward in later for call in (chain.calls[1], chain.last))
 
 
 def _failed_in_backward(facts: TraceIndex) -> bool:

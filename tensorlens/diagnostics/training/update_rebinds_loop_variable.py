@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.facts import TraceIndex
-from tensorlens.analysis.naming.names import place_of
+from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.parameters_without_gradient import changed_since
 from tensorlens.analysis.training.timeline import Training, training_of
 from tensorlens.diagnostics.shared.optimizers import born, several
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text
-from tensorlens.records.model import Call, Diagnostic
+from tensorlens.records.model import Call
+from tensorlens.records.report import Diagnostic
 
 MAX_CALLS = 50
 

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tensorlens.analysis.naming.names import Names, names_of
+from tensorlens.analysis.states import states_after
 from tensorlens.analysis.story.phrases import LineEvent
 from tensorlens.analysis.story.story import Section, story
 from tensorlens.lessons.course.skipped_statements import passed_by, raised_in
 from tensorlens.records import claim_syntax
 from tensorlens.records.claim import Claim
-from tensorlens.records.model import Backward, Call, Event, GradMode, State, Trace
+from tensorlens.records.model import Call, Event, GradMode, State, Trace
 from tensorlens.records.source import tree_of
 
 _NAME = re.compile(r"[^\W\d]\w*(\.\w+|\[[^]]*\])*")
@@ -173,7 +174,7 @@ class _Replay:
     def tensors(self, end: int, line: int) -> tuple[TensorState, ...]:
         """The tensors that had a name by then, in the order in which they were made."""
         rows: dict[str, TensorState] = {}
-        for state in _states(self._trace, end):
+        for state in states_after(self._trace, end):
             name = self._name(state.tensor, line)
             if name:
                 rows[name] = self._row(name, state)
@@ -182,7 +183,11 @@ class _Replay:
     def _name(self, tensor: int, line: int) -> str:
         """What the script called a tensor at `line`; "" where nothing had been given to it by then."""
         made = self._trace.tensors[tensor].created_by
-        candidates = (*self._names.all(tensor), self._names.of(tensor, made), self._names.of(tensor))
+        candidates = (
+            *self._names.all_names(tensor),
+            self._names.display_name(tensor, made),
+            self._names.display_name(tensor),
+        )
         plain = (name for name in candidates if _NAME.fullmatch(name) and not name.endswith(".grad"))
         return next((name for name in plain if self._is_given(name, tensor, line)), "")
 
@@ -201,7 +206,7 @@ class _Replay:
         none = "None" if state.is_leaf or state.retains_grad else "not kept"
         return TensorState(
             name=name,
-            storage="none" if storage is None else self._names.number(storage),
+            storage="none" if storage is None else self._names.storage_mark(storage),
             requires_grad="yes" if state.requires_grad else "no",
             grad_fn=state.grad_fn or ("leaf" if state.is_leaf else ""),
             version="none" if state.version is None else str(state.version),
@@ -226,28 +231,3 @@ def _where_bound(source: str) -> dict[str, list[tuple[int, int, bool]]]:
         if not isinstance(node, _SCOPES):  # the names of a function are its own
             waiting += [(child, lines, repeated) for child in ast.iter_child_nodes(node)]
     return found
-
-
-def _states(trace: Trace, end: int) -> Iterator[State]:
-    """The last state of each tensor met in the first `end` events; gradients as backward passes and assignments to
-    `.grad` left them, versions as the last of the tensors had it that share a counter."""
-    states: dict[int, State] = {}
-    versions: dict[int, int] = {}  # by counter
-    for event in trace.events[:end]:
-        if isinstance(event, Call):
-            for state in event.states:
-                old = states.get(state.tensor)
-                states[state.tensor] = replace(state, grad=state.grad or (old.grad if old else None))
-                if state.version is not None:
-                    versions[trace.tensors[state.tensor].counter] = state.version
-            versions.update({trace.tensors[write.tensor].counter: write.after for write in event.writes})
-            if event.op.endswith(".grad.__set__") and event.inputs and event.inputs[0].tensor in states:
-                tensor = event.inputs[0].tensor
-                states[tensor] = replace(states[tensor], grad=None if len(event.inputs) < 2 else "set")
-        elif isinstance(event, Backward):
-            for gradient in event.gradients:
-                if gradient.tensor in states:
-                    states[gradient.tensor] = replace(states[gradient.tensor], grad=gradient.after)
-    for state in states.values():
-        version = versions.get(trace.tensors[state.tensor].counter)
-        yield state if state.version is None or version is None else replace(state, version=version)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from tensorlens.records.model import Diagnostic, Edit, Fix, Trace
+from tensorlens.records.model import Trace
+from tensorlens.records.report import Diagnostic, Edit, Fix
 from tensorlens.records.source import lines_of, shown_path
 from tensorlens.render.layout import Line, paragraph
 from tensorlens.render.report.snippet import snippet

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from tensorlens.journal.rows import SHARED_MEMORY
 from tensorlens.records.claim import Claim
-from tensorlens.records.model import Backward, Call, Diagnostic, Failure, Gap, Notice, Report, Site, Trace
+from tensorlens.records.model import Backward, Call, Failure, Gap, Notice, Site, Trace
+from tensorlens.records.report import Diagnostic, Report
 from tensorlens.records.source import one_line, shown_path, tree_of
 
 _INTERNAL = re.compile(r"\s*\(Triggered internally at [^)]*\)")

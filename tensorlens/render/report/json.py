@@ -7,24 +7,11 @@ from math import isfinite
 from typing import Any
 
 from tensorlens.analysis.naming.names import Names, names_of
-from tensorlens.analysis.story.tensor_table import last_states
+from tensorlens.analysis.states import last_states
 from tensorlens.records.claim import Claim
-from tensorlens.records.model import (
-    Backward,
-    Call,
-    Change,
-    Diagnostic,
-    Event,
-    Gap,
-    GradMode,
-    Notice,
-    Region,
-    Report,
-    Span,
-    State,
-    Trace,
-)
+from tensorlens.records.model import Backward, Call, Change, Event, Gap, GradMode, Notice, Region, Span, State, Trace
 from tensorlens.records.reference import Reference
+from tensorlens.records.report import Diagnostic, Report
 from tensorlens.records.source import shown_path
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.report.headline import final_failure
@@ -128,7 +115,7 @@ def _tensor(trace: Trace, names: Names, state: State) -> dict[str, Any]:
     tensor = trace.tensors[state.tensor]
     return {
         "id": tensor.id,
-        "name": names.of(tensor.id),
+        "name": names.display_name(tensor.id),
         "shape": list(tensor.shape),
         "dtype": tensor.dtype,
         "device": tensor.device,
@@ -238,7 +225,7 @@ def _reference(reference: Reference, names: Names) -> dict[str, Any]:
             {
                 "event": difference.backward,
                 "tensor": difference.tensor,
-                "name": names.of(difference.tensor, difference.backward),
+                "name": names.display_name(difference.tensor, difference.backward),
                 "largest": _number(difference.largest),
                 "relative": _number(difference.relative),
                 "start": difference.start,

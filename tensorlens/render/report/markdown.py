@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from tensorlens.analysis.naming.names import Names, names_of
 from tensorlens.analysis.story.story import Section, story
 from tensorlens.analysis.story.tensor_table import tensor_table
-from tensorlens.records.model import Diagnostic, Report, Trace
+from tensorlens.records.model import Trace
+from tensorlens.records.report import Diagnostic, Report
 from tensorlens.render.layout import to_text
 from tensorlens.render.markdown_text import code, escaped, fenced, marked
 from tensorlens.render.options import RenderOptions

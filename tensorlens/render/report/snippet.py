@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tensorlens.records.model import Label, Trace
+from tensorlens.records.model import Trace
+from tensorlens.records.report import Label
 from tensorlens.records.source import lines_of, one_line, shown_path, width
 from tensorlens.render.layout import Line, paragraph
 from tensorlens.render.report import underlines

@@ -9,7 +9,8 @@ from tensorlens.analysis.naming.names import names_of
 from tensorlens.analysis.story.story import story
 from tensorlens.analysis.story.tensor_table import TensorRow, TensorTable, tensor_table
 from tensorlens.records.claim import Claim, condition_text
-from tensorlens.records.model import Report, Trace
+from tensorlens.records.model import Trace
+from tensorlens.records.report import Report
 from tensorlens.records.source import tree_of
 from tensorlens.render.layout import Column, Line, paragraph, table, to_text
 from tensorlens.render.options import RenderOptions

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal.rows import END
+from tensorlens.journal.rows import EndRow
 from tensorlens.tracer.isolation.module_tree import MAX_ITEMS, module_tensors, own_attributes
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.recording.tensor_text import short_text
@@ -25,7 +25,7 @@ def write_end(recorder: Recorder, namespace: dict[str, Any], traceback: Tracebac
         live = recorder.identity.live()
         live.sort(key=lambda pair: (pair[0] not in named, pair[0]))
         states = tuple((*recorder.state_at_end(t), _grad_text(t)) for _, t in live[:MAX_STATES])
-        recorder.rows.append((END, states, tuple(bindings)))
+        recorder.rows.write(EndRow(states, tuple(bindings)))
 
 
 def _grad_text(tensor: torch.Tensor) -> str | None:

@@ -18,13 +18,14 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any
 from zipimport import zipimporter
 
-from tensorlens.journal.rows import SITE, SOURCE
+from tensorlens.journal.row_buffer import RowBuffer
+from tensorlens.journal.rows import NONE, SiteRow, SourceRow, optional
 from tensorlens.records.source import lines_of
 from tensorlens.tracer.frames.assignment_targets import targets_of
 from tensorlens.tracer.frames.local_tensors import LocalTensors
 from tensorlens.tracer.isolation.hidden_frames import is_ours
 
-NOWHERE = -1
+NOWHERE = NONE
 OUTSIDE = "<outside the script>"
 DECORATOR = -2  # in place of an offset: the decorator's line of a function, not an instruction in it
 DEFINITION = -3  # likewise: the line of its `def`
@@ -53,7 +54,7 @@ MAX_KEPT = 20_000  # code objects: a program that compiles one at every turn of 
 class Sites:
     """The table of sites. `rows` receives a SITE row for each new one, and a SOURCE row for each new file."""
 
-    def __init__(self, rows: list[Any], own_files: tuple[str, ...] = ()) -> None:
+    def __init__(self, rows: RowBuffer, own_files: tuple[str, ...] = ()) -> None:
         self._rows = rows
         self._own = set(own_files)
         self._libraries = _library_folders()
@@ -232,7 +233,8 @@ class Sites:
     def _write(self, file: str, function: str, position: Any, more: Any = ((), NOWHERE, "")) -> int:
         """A new site. Its row comes before anything can name it, wherever a Ctrl-C falls."""
         site = self._count
-        self._rows.append((SITE, site, file, function, position, *more))
+        targets, caller, through = more
+        self._rows.write(SiteRow(site, file, function, position, targets, optional(caller), through))
         self._count = site + 1
         return site
 
@@ -245,7 +247,7 @@ class Sites:
                         text = file.read()
                 except (OSError, SyntaxError, UnicodeDecodeError):
                     text = _archived(filename)
-            self._rows.append((SOURCE, filename, text))
+            self._rows.write(SourceRow(filename, text))
             self._sources[filename] = text
 
     def _first_line(self, code: CodeType) -> tuple[int, int, int, int]:

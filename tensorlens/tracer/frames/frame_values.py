@@ -11,12 +11,13 @@ from typing import Any
 import torch
 from torch.utils._contextlib import _DecoratorContextManager
 
+from tensorlens.journal.rows import optional
 from tensorlens.tracer.frames import bytecode
-from tensorlens.tracer.frames.call_sites import NOWHERE, Sites
+from tensorlens.tracer.frames.call_sites import Sites
 
 _MAX_OUTWARDS = 20
 _HOMES = ("builtins", "numpy", "collections", "itertools")
-Row = tuple[str, str, int, int]  # name, type, site of the binding, site of the last reading before
+Row = tuple[str, str, int | None, int | None]  # name, type, site of the binding, site of the last reading before
 
 
 def plain_values(sites: Sites, traceback: TracebackType | None) -> tuple[Row, ...]:
@@ -34,7 +35,7 @@ def values_read(sites: Sites, frame: FrameType, offset: int) -> tuple[Row, ...]:
     found: list[Row] = []
     manager = _class_entered(frame, offset)
     if manager:
-        return ((manager, "type", NOWHERE, NOWHERE),)
+        return ((manager, "type", None, None),)
     for name, read in bytecode.names_read_by(frame.f_code, offset).items():
         value = _value(frame, name)
         if is_plain(value):
@@ -77,7 +78,7 @@ def _value(frame: FrameType, name: str) -> Any:
     return _value
 
 
-def _origin(sites: Sites, frame: FrameType, reading: tuple[str, Any, int]) -> tuple[int, int]:
+def _origin(sites: Sites, frame: FrameType, reading: tuple[str, Any, int]) -> tuple[int | None, int | None]:
     """The sites at which the value was bound to its name, and at which the name was read last before `reading`.
 
     A parameter got its value from the call in the frame outside; a global or an outer variable from that frame's own
@@ -89,22 +90,22 @@ def _origin(sites: Sites, frame: FrameType, reading: tuple[str, Any, int]) -> tu
         if current is None:
             break
         site = _bound_in(sites, current, name, before)
-        if site != NOWHERE:
+        if site is not None:
             used = bytecode.last_read(current.f_code, name, before)
-            return site, NOWHERE if used is None else sites.at(current.f_code, used, current.f_back)
+            return site, None if used is None else sites.at(current.f_code, used, current.f_back)
         outer = sites.frame(current.f_back)
         if outer is None:
             break
         name, before = _same_outside(outer, name, value, _is_parameter(current.f_code, name))
         if not name:
-            return sites.of(outer), NOWHERE  # it has no name there: the call wrote it out
+            return optional(sites.of(outer)), None  # it has no name there: the call wrote it out
         current = outer
-    return NOWHERE, NOWHERE
+    return None, None
 
 
-def _bound_in(sites: Sites, frame: FrameType, name: str, before: int) -> int:
+def _bound_in(sites: Sites, frame: FrameType, name: str, before: int) -> int | None:
     offset = bytecode.binding(frame.f_code, name, before)
-    return NOWHERE if offset is None else sites.at(frame.f_code, offset, frame.f_back)
+    return None if offset is None else sites.at(frame.f_code, offset, frame.f_back)
 
 
 def _is_parameter(code: CodeType, name: str) -> bool:

@@ -17,7 +17,8 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal.rows import NONE, NOTICED
+from tensorlens.journal.row_buffer import RowBuffer
+from tensorlens.records.observations import Sighted
 from tensorlens.tracer.frames.assignment_targets import STARRED
 
 MAX_ITEMS = 16
@@ -32,7 +33,7 @@ _MISSING = object()
 class LocalTensors:
     """The names that values went to and that were not looked up yet. `number_of` is `Identity.of`."""
 
-    def __init__(self, rows: list[Any]) -> None:
+    def __init__(self, rows: RowBuffer) -> None:
         self._rows = rows
         self._awaited: dict[CodeType, dict[str, tuple[int, int]]] = {}  # name -> site, frame
         self.number_of: Callable[[Any], int | None] = lambda tensor: None
@@ -45,7 +46,7 @@ class LocalTensors:
         if inner is None or not targets:
             return
         if inner.co_name == "__init__":  # an object is being made: what it holds is not the value
-            self._rows.append((NOTICED, "sighted", site, targets, (NONE,) * len(targets)))
+            self._rows.write_fact(Sighted, site, targets, (None,) * len(targets))
         elif len(targets) < MAX_AWAITED:
             mine = self._awaited.setdefault(frame.f_code, {})
             mine.update(dict.fromkeys(targets, (site, id(frame))))
@@ -54,17 +55,17 @@ class LocalTensors:
         wanted = {name: site for name, (site, owner) in awaited.items() if owner == id(frame)}
         if not wanted:
             return
-        found: dict[int, list[tuple[str, int]]] = {}
+        found: dict[int, list[tuple[str, int | None]]] = {}
         for name, value in _values(frame, tuple(wanted)):
             number = self.number_of(value) if issubclass(type(value), torch.Tensor) else None
             found.setdefault(wanted[name.partition("\0")[0]], []).append(
-                (name.replace("\0", "").removeprefix(STARRED), NONE if number is None else number)
+                (name.replace("\0", "").removeprefix(STARRED), number)
             )
         for name in wanted:
             del awaited[name]
         for site, pairs in found.items():
             names, numbers = zip(*pairs, strict=True)
-            self._rows.append((NOTICED, "sighted", site, names, numbers))
+            self._rows.write_fact(Sighted, site, names, numbers)
 
 
 def _values(frame: FrameType, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:

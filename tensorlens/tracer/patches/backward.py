@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal.rows import BACKWARD, BACKWARD_START, DEAD_ENDS, NONE
+from tensorlens.journal.rows import NONE, BackwardRow, BackwardStartRow, DeadEndsRow
 from tensorlens.tracer.isolation.guard import caller
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.isolation.stack_room import StackRoom
@@ -54,7 +54,7 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
                 note_stale_saved_tensors(recorder, roots, frame)
                 singular = nonfinite_nodes(recorder, roots, frame)
             sampled = None if recorder.samples is None else recorder.samples.start(roots)
-        recorder.rows.append((BACKWARD_START, token))
+        recorder.rows.write(BackwardStartRow(token))
         failed, result = True, None
         try:
             with room.for_pass(), recorder:
@@ -90,8 +90,8 @@ def _note_pass(recorder: Recorder, begun: tuple[Any, ...], args: Any, failed: bo
         wanted = tuple(recorder.identity.meet(t) for t in asked)
         if not retain and not wanted:
             recorder.training.held.round_ends(by_step=False)
-    row = (BACKWARD, token, _op(frame), recorder.sites.known(frame), tuple(flat), changes, wanted)
-    recorder.rows.append((*row, bool(retain), bool(create), failed))
+    called = _op(frame), recorder.sites.known(frame)
+    recorder.rows.write(BackwardRow(token, *called, tuple(flat), changes, wanted, bool(retain), bool(create), failed))
     return asked
 
 
@@ -123,9 +123,8 @@ def _note_failure(recorder: Recorder, error: Any, given: Any, frame: Any, args: 
     noted = recorder.failures
     recorder.fail(error, _op(frame), flat, frame, saved)
     if recorder.failures > noted:
-        recorder.rows.append(
-            (DEAD_ENDS, noted, nondifferentiable_nodes(roots), () if retains else last_executed_node(roots))
-        )
+        stopped_at = () if retains else last_executed_node(roots)
+        recorder.rows.write(DeadEndsRow(noted, nondifferentiable_nodes(roots), stopped_at))
 
 
 def _op(frame: Any) -> str:
@@ -156,7 +155,7 @@ def _changes(before: _Gradients, after: _Gradients, leaves: Container[int]) -> t
     """The gradients that a pass gave or changed: (leaf, values before, values after, (grad, version, version) or None,
     what `.grad` holds)."""
     gone = [number for number in before if number not in after and number in leaves]
-    changes: list[Any] = [(number, before[number][0], None, None, NONE) for number in gone]
+    changes: list[Any] = [(number, before[number][0], None, None, None) for number in gone]
     for number, (values, grad, version) in after.items():
         old_values, old_grad, old_version = before.get(number, (None, NONE, NONE))
         if (grad, version) == (old_grad, old_version):

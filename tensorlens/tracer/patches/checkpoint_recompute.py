@@ -18,8 +18,8 @@ from typing import Any
 import torch
 from torch.utils import checkpoint
 
-from tensorlens.journal.rows import NONE, NOTICED
-from tensorlens.records.observations import RECOMPUTED
+from tensorlens.journal.rows import NONE
+from tensorlens.records.observations import RECOMPUTED, Recomputed, Stale
 from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch, has_torch_dispatch
 from tensorlens.tracer.isolation.torch_originals import (
@@ -80,7 +80,7 @@ def _recomputation_hook(recorder: Recorder, original: Any) -> Any:
                 return
             told.append(position)
             values = _text(samples[position]), _text(now)
-            recorder.rows.append((NOTICED, "recomputed", position, *values, _keeps_random(frame)))
+            recorder.rows.write_fact(Recomputed, position, *values, _keeps_random(frame))
 
         if not recorder.paused:
             self.pack_hook = _noted(recorder, _before(recorder, self.pack_hook, compare), frame_ref, gid)
@@ -137,8 +137,7 @@ def _tell_changed(recorder: Recorder, saved: _Saved, now: torch.Tensor) -> None:
     elif (differs is not None and numel(now) <= SAMPLES) or saved.hash is None or bool(saved.hash == _hash(now)):
         return
     versions = (saved.version, version_of(now))
-    row = (None, "", saved.sequence, RECOMPUTED, saved.tensor, versions, before, after, None)
-    recorder.rows.append((NOTICED, "stale", *row))
+    recorder.rows.write_fact(Stale, None, "", saved.sequence, RECOMPUTED, saved.tensor, versions, before, after)
 
 
 def _before(recorder: Recorder, pack: Any, look: Callable[[torch.Tensor], None]) -> Any:

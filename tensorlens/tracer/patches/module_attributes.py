@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal.rows import ASSIGNMENT
+from tensorlens.journal.rows import AssignmentRow, optional
 from tensorlens.tracer.frames.failing_call import tensors_in
 from tensorlens.tracer.isolation.guard import caller
 from tensorlens.tracer.recording.recorder import Recorder
@@ -58,7 +58,7 @@ class Assignments:
         recorder = self._recorder
         with torch._C.DisableTorchFunction():
             old, new = (self._numbers(held) for held in (before, value))
-        recorder.rows.append((ASSIGNMENT, recorder.sites.of(frame), name, old, new, shared))
+        recorder.rows.write(AssignmentRow(optional(recorder.sites.of(frame)), name, old, new, shared))
 
     def _held(self, module: Any, name: str) -> Any:
         state = vars(module)

@@ -15,7 +15,8 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal.rows import NONE, NOTICED
+from tensorlens.journal.rows import NONE, optional
+from tensorlens.records.observations import Step, Uncalled, Unregistered
 from tensorlens.tracer.isolation.guard import ErrorGuard, caller
 from tensorlens.tracer.recording.reached_names import ReachedNames
 from tensorlens.tracer.recording.recorder import Recorder, version_of
@@ -64,7 +65,7 @@ class OptimizerState:
     def _before_step(self, optimizer: Any, args: Any, kwargs: Any, frame: Any) -> None:
         """An optimizer is about to step; one that is given a closure finds its gradients later."""
         for number, site in self._named.items():
-            self._recorder.rows.append((NOTICED, "uncalled", site, number))
+            self._recorder.rows.write_fact(Uncalled, optional(site), number)
         self._named.clear()
         with torch._C.DisableTorchFunction():
             self.held.round_ends(by_step=True)
@@ -101,8 +102,8 @@ class OptimizerState:
         self._left -= len(found)
         parameters, numbers, _, _, gradients, versions = zip(*found, strict=True) if found else ((),) * 6
         name, site = f"{type(optimizer).__name__}.step", self._recorder.sites.known(frame)
-        row = (NOTICED, "steps", site, name, numbers, gradients, versions, _carried(optimizer, found))
-        self._recorder.rows.append(row)
+        step = (site, name, numbers, gradients, versions, _carried(optimizer, found))
+        self._recorder.rows.write_fact(Step, *step)
         if optimizer not in self._looked:
             self._looked.add(optimizer)
             self._look_around(parameters)
@@ -130,7 +131,7 @@ class OptimizerState:
         for top in tops.values():
             for path, tensor, module in _plain_tensors(top, "", seen):
                 number = self._recorder.identity.meet(tensor)
-                self._recorder.rows.append((NOTICED, "unregistered", type(module).__name__, path, number))
+                self._recorder.rows.write_fact(Unregistered, type(module).__name__, path, number)
 
     def _top(self, value: Any) -> Any:
         """The outermost module that a parameter is registered in."""

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch.autograd.profiler import record_function
 
-from tensorlens.journal.rows import NONE, NOTHING, PLAN, WRITTEN
+from tensorlens.journal.rows import NONE, NOTHING, WRITTEN, CallTemplateRow
 from tensorlens.tracer.frames.failing_call import failing_call
 from tensorlens.tracer.isolation.guard import caller
 from tensorlens.tracer.patches.optimizer_state import Found
@@ -113,8 +113,8 @@ class OptimizerSteps:
             if number is None:
                 number = next(self._recorder.plan_ids)
                 op, site, mode = called
-                plan = (op, site, (), "", "", 0, requires_grad, None, 0, 0, mode, inputs, result)
-                self._recorder.rows.append((PLAN, number, *plan))
+                call = ((), "", "", 0, requires_grad, None, 0, 0, mode, inputs, result)
+                self._recorder.rows.write(CallTemplateRow(number, op, site, *call))
                 plans[inputs, requires_grad] = number
             return number
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal.rows import ASSIGNMENT, NONE, VALUES
+from tensorlens.journal.rows import AssignmentRow, ValuesRow, optional
 from tensorlens.tracer.isolation.guard import ErrorGuard, caller, guarded_patch
 from tensorlens.tracer.patches import compile_and_threads, gradcheck_and_functional, hooks
 from tensorlens.tracer.patches.backward import wrap_engine
@@ -172,7 +172,7 @@ def _optimizer(recorder: Recorder, original: Any) -> Any:
                 inputs = recorder.accesses(given)
             recorder.fail(error, name, inputs, frame)
             if spent:
-                recorder.rows.append((VALUES, recorder.failures - 1, (("", SPENT, NONE, NONE),)))
+                recorder.rows.write(ValuesRow(recorder.failures - 1, (("", SPENT, None, None),)))
             raise
         held: list[torch.Tensor] = []
         for group in self.param_groups:
@@ -212,7 +212,7 @@ def _swap_tensors(recorder: Recorder, original: Any) -> Any:
                 recorder.identity.resume((first, second), entries)
         with torch._C.DisableTorchFunction():
             old, new = ((recorder.identity.meet(tensor),) for tensor in (first, second))
-        recorder.rows.append((ASSIGNMENT, recorder.sites.of(caller()), "", old, new, False))
+        recorder.rows.write(AssignmentRow(optional(recorder.sites.of(caller())), "", old, new, False))
         return result
 
     return swap_tensors

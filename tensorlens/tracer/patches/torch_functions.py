@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.nn.parameter import is_lazy
 
-from tensorlens.journal.rows import MODE, NONE
+from tensorlens.journal.rows import NONE, GradModeRow
 from tensorlens.tracer.frames.call_sites import frame_at
 from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch, has_torch_dispatch
@@ -21,11 +21,11 @@ from tensorlens.tracer.recording.tensor_ids import PLAIN
 
 
 def note_mode(recorder: Recorder, frame: Any, cause: str, entering: bool) -> None:
-    """Write a MODE row for a switch of gradient recording that the user's own code made, not torch's inside."""
+    """Write a GRAD_MODE row for a switch of gradient recording that the user's own code made, not torch's inside."""
     site, decorator = switch_site(recorder, frame)
     if site != NONE:
         mode = 2 if torch.is_inference_mode_enabled() else (0 if torch.is_grad_enabled() else 1)
-        recorder.rows.append((MODE, site, mode, cause, entering, decorator))
+        recorder.rows.write(GradModeRow(site, mode, cause, entering, decorator))
 
 
 def switch_site(recorder: Recorder, frame: Any, through: tuple[str, ...] = ("grad_mode.py",)) -> tuple[int, bool]:

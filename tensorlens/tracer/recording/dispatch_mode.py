@@ -1,8 +1,8 @@
 """The path that every op takes: the mode's `__torch_function__`, and the short way through it.
 
 What never varies from one run of a line to the next (site, op, shape, dtype, grad_fn's name, ...) is written once, as a
-PLAN row; a call is then a run of ints in `rows` (`tensorlens.journal.rows` says which). Nothing else is kept of a
-call, so the garbage collector has nothing to walk. Two kinds of calls go this way:
+`CallTemplateRow`; a call is then a run of ints in `rows`. Nothing else is kept of a call, so the garbage collector has
+nothing to walk. Two kinds of calls go this way:
 
 - a *simple* one, or a *view*: a kernel of torch's C++ side that has a derivative of its own and returns one new tensor,
   always on memory of its own, or always a view of its first argument (`ops.way_of`). Its types of arguments fix its
@@ -23,7 +23,8 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from tensorlens.journal.rows import NEW, NONE, PLAN, WRITTEN
+from tensorlens.journal.row_buffer import RowBuffer
+from tensorlens.journal.rows import NEW, NONE, WRITTEN, CallTemplateRow, State
 from tensorlens.tracer.frames.call_sites import Sites
 from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.isolation.torch_originals import data_ptr, untyped_storage
@@ -50,7 +51,7 @@ class FastPathMode(TorchFunctionMode):
 
     def __init__(self, own_files: tuple[str, ...] = ()) -> None:
         super().__init__()
-        self.rows: list[Any] = []
+        self.rows = RowBuffer()
         self.sites = Sites(self.rows, own_files)
         self.identity = TensorIds(self.rows)
         self.graph_nodes = GraphNodes()
@@ -127,21 +128,25 @@ class FastPathMode(TorchFunctionMode):
         if strange or (way == VIEW and base is None):
             self.ways[func] = ORDINARY  # torch has changed: believe nothing about this function
             raise SlowPathError
-        made = (tuple(result.shape), text_of(result.dtype), text_of(result.device), untyped_storage(result).nbytes())
-        number = next(self.plan_ids)
-        plan = (
-            PLAN,
-            number,
-            ops.name_of(func),
-            site,
-            *made,
-            result.requires_grad,
-            name,
-            offset,
-            drawn,
-            graph % 2,
+        number, nbytes = next(self.plan_ids), untyped_storage(result).nbytes()
+        self.rows.write(
+            CallTemplateRow(
+                template=number,
+                op=ops.name_of(func),
+                site=site,
+                shape=tuple(result.shape),
+                dtype=text_of(result.dtype),
+                device=text_of(result.device),
+                nbytes=nbytes,
+                requires_grad=result.requires_grad,
+                grad_fn=name,
+                offset=offset,
+                drawn=drawn,
+                mode=graph % 2,
+                inputs=(inputs - 1) // 2,
+                result=WRITTEN if written else NEW,
+            )
         )
-        self.rows.append((*plan, (inputs - 1) // 2, WRITTEN if written else NEW))
         return key, number, func in ops.RISKS
 
     def _is_held(self, result: Any) -> bool:
@@ -234,7 +239,7 @@ class FastPathMode(TorchFunctionMode):
     def fail(self, error: BaseException, called: Any, inputs: Any, frame: Any, saved: tuple[Any, ...] = ()) -> None:
         raise NotImplementedError
 
-    def state(self, tensor: torch.Tensor, entry: Entry | None = None) -> tuple[Any, ...]:
+    def state(self, tensor: torch.Tensor, entry: Entry | None = None) -> State:
         raise NotImplementedError
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch.utils.checkpoint
 
-from tensorlens.journal.rows import ARGUMENTS, FAILURE, NONE, VALUES
+from tensorlens.journal.rows import ArgumentsRow, FailureRow, ValuesRow
 from tensorlens.tracer.frames.failing_call import failing_call, named_arguments
 from tensorlens.tracer.frames.frame_values import plain_values, tensors_read
 from tensorlens.tracer.isolation.guard import safe_text
@@ -44,9 +44,10 @@ class ExceptionRows(FastPathMode):
     def _write_failure(self, error: BaseException, op: str, inputs: Any, frame: Any, saved: tuple[Any, ...]) -> None:
         stack = self.sites.stack(frame)
         inside = self.sites.traceback_stack(error.__traceback__)  # user code that the call ran: a hook, a `backward`
-        site = stack[-1] if stack else NONE
-        row = (FAILURE, type(error).__name__, safe_text(error), op, inputs, saved, (*stack, *inside), site)
-        self.rows.append(row)
+        site = stack[-1] if stack else None
+        self.rows.write(
+            FailureRow(type(error).__name__, safe_text(error), op or None, inputs, saved, (*stack, *inside), site)
+        )
         self.failures += 1
         self.last_failure = (id(error), token_of(error))
 
@@ -56,20 +57,20 @@ class ExceptionRows(FastPathMode):
             stack = self.sites.traceback_stack(error.__traceback__)
             if isinstance(error, SyntaxError) and error.filename and self.sites.is_user(error.filename):
                 stack = (*stack, self.sites.of_syntax_error(error))
-            site = stack[-1] if stack else NONE
+            site = stack[-1] if stack else None
             op, tensors = failing_call(self.sites, error.__traceback__)
             if not tensors and type(error) is RuntimeError:
                 tensors = tensors_read(self.sites, error.__traceback__)
             inputs = tuple(self.accesses(tensors))
-            self.rows.append((FAILURE, type(error).__name__, safe_text(error), op, inputs, (), stack, site))
+            self.rows.write(FailureRow(type(error).__name__, safe_text(error), op or None, inputs, (), stack, site))
             self.last_failure = (id(error), token_of(error))
             self.failures += 1
         arguments = [(name, self.identity.meet(t)) for name, t in named_arguments(self.sites, error.__traceback__)]
         if arguments:
-            self.rows.append((ARGUMENTS, self.failures - 1, tuple(arguments)))
+            self.rows.write(ArgumentsRow(self.failures - 1, tuple(arguments)))
         values = plain_values(self.sites, error.__traceback__)
         if values:
-            self.rows.append((VALUES, self.failures - 1, values))
+            self.rows.write(ValuesRow(self.failures - 1, values))
         return self.failures - 1
 
     def _has_noted(self, error: BaseException) -> bool:

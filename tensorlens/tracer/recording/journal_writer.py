@@ -10,7 +10,9 @@ from contextlib import suppress
 from typing import Any
 
 from tensorlens.journal import overflow
-from tensorlens.journal.rows import GAP, NONE, pack
+from tensorlens.journal.batches import pack
+from tensorlens.journal.row_buffer import RowBuffer
+from tensorlens.journal.rows import NONE, GapRow
 
 INTERVAL = 0.2  # seconds
 _SCROLL_ALL = b"\x1b7\x1b[r\x1b8"  # every row of the terminal scrolls again; the cursor stays where it was
@@ -127,7 +129,9 @@ def _packed(rows: list[Any]) -> bytes:
     try:
         return pack([_plain(item) for item in rows])
     except Exception as trouble:  # ours: that these are missing is said
-        return pack([(GAP, f"some of the run could not be written down ({type(trouble).__name__})", NONE)])
+        rows = RowBuffer()
+        rows.write(GapRow(f"some of the run could not be written down ({type(trouble).__name__})", None))
+        return pack(rows[:])
 
 
 def _plain(item: Any) -> Any:

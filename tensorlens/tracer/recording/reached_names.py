@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal.rows import NOTICED
+from tensorlens.records.observations import Reached
 from tensorlens.tracer.frames.local_tensors import names_of
 from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.isolation.module_tree import module_tensors, own_attributes
@@ -52,7 +52,7 @@ class ReachedNames:
                         found.append((path, number))
         if found:
             names, numbers = zip(*found, strict=True)
-            self._recorder.rows.append((NOTICED, "reached", scope, names, numbers))
+            self._recorder.rows.write_fact(Reached, scope, names, numbers)
 
 
 def _of_modules(recorder: Any, path: str, value: Any, depth: int) -> Any:

@@ -1,7 +1,7 @@
 """The long way of a torch call, for whatever `hot` has no short way for, and what else becomes a row.
 
-Rows are plain tuples of ints and strings (`tensorlens.journal.rows` says which and turns them into a `Trace`); nothing
-in them keeps a tensor, a gradient or a node alive. What the mode can't see has its ways in in `patches.py`.
+Rows (`tensorlens.journal.rows`) hold ints and strings; nothing in them keeps a tensor, a gradient or a node alive. What
+the mode can't see has its ways in in `patches.py`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal.rows import CALL, GAP, NONE, WITHIN
+from tensorlens.journal.rows import NONE, CallRow, GapRow, State, WithinRow, optional
 from tensorlens.tracer.isolation.guard import reraise_user_error, safe_text
 from tensorlens.tracer.recording import ops
 from tensorlens.tracer.recording.dispatch_mode import UNWRITTEN, Called
@@ -80,7 +80,7 @@ class Recorder(ExceptionRows):
     def within(self, step: str) -> None:
         if step != self._within:
             self._within = step
-            self.rows.append((WITHIN, step))
+            self.rows.write(WithinRow(step))
 
     def is_watched(self, tensors: list[Any], first: int, frame: Any) -> bool:
         return bool(self.untracked.concerns(tensors, first, frame))
@@ -134,6 +134,7 @@ class Recorder(ExceptionRows):
 
     def _record(self, called: Called, result: Any, tensors: Any, inputs: Any, nodes: Any) -> None:
         func, name, frame, out, _, given = called
+        before, after = nodes
         writes: tuple[int, ...] = ()
         if func in ops.MOVING and tensors:
             self.identity.moved(tensors[0])
@@ -154,17 +155,17 @@ class Recorder(ExceptionRows):
             self.detours.discard(UNWRITTEN)
         mode = 2 if _inference() else (0 if _grad_enabled() else 1)
         op = name or ops.name_of(func)
-        self.rows.append((CALL, op, site, tuple(inputs), outputs, writes, tuple(states), *nodes, mode))
+        self.rows.write(CallRow(op, site, tuple(inputs), outputs, writes, tuple(states), before, after, mode))
 
     def note_alias(self, op: str, source: torch.Tensor, result: torch.Tensor, frame: Any) -> None:
         """Write the CALL row of a read of `.data`: `result` lies where `source` lies, with a version of its own."""
         _, number, _, storage = self.identity.entry(source)
         access = self.identity.add_alias(result, storage)[1], version_of(result)
         nodes = (_next_sequence(),) * 2
-        state = (*access, False, True, None, NONE, False, storage)
+        state = (access[0], optional(access[1]), False, True, None, None, False, optional(storage))
         mode = 2 if _inference() else (0 if _grad_enabled() else 1)
         inputs = (number, version_of(source))
-        self.rows.append((CALL, op, self.sites.known(frame), inputs, access, (), (state,), *nodes, mode))
+        self.rows.write(CallRow(op, self.sites.known(frame), inputs, access, (), (state,), *nodes, mode))
 
     def accesses(self, tensors: list[torch.Tensor]) -> list[int]:
         """(tensor id, version) of each tensor, flat; a tensor first met here is given its id."""
@@ -210,7 +211,7 @@ class Recorder(ExceptionRows):
                 shares = func in ops.SHARES_COUNTER and tensors
                 entry = self.identity.add(tensor, self.identity.entry(tensors[0]) if shares else None)
             state = self.state(tensor, entry, None if is_new and node is UNCHANGED else node)
-            flat += (entry[1], state[1])
+            flat += (entry[1], NONE if state[1] is None else state[1])
             states.append(state)
         return tuple(flat), states
 
@@ -243,23 +244,23 @@ class Recorder(ExceptionRows):
         found = iter(self.graph_nodes.of_results(kind, recorded, nodes))
         return [next(found) if t.requires_grad and not t.is_leaf else UNCHANGED for t in tensors]
 
-    def state(self, tensor: torch.Tensor, entry: Entry | None = None, node: Node | None = None) -> tuple[Any, ...]:
+    def state(self, tensor: torch.Tensor, entry: Entry | None = None, node: Node | None = None) -> State:
         """(id, version, requires_grad, is_leaf, grad_fn, node, retains_grad, storage) of a tensor now. `node` is
         read from `grad_fn` where it is not given."""
         if entry is None:
             entry = self.identity.entry(tensor)
-        number, storage = entry[1], entry[3]
+        number, version, storage = entry[1], optional(version_of(tensor)), optional(entry[3])
         if not tensor.requires_grad:
-            return number, version_of(tensor), False, True, None, NONE, False, storage
+            return number, version, False, True, None, None, False, storage
         leaf, retains_grad = tensor.is_leaf, tensor.retains_grad
         if leaf or retains_grad:
             self.leaves[number] = entry[0]
         if leaf:
-            return number, version_of(tensor), True, True, None, NONE, False, storage
+            return number, version, True, True, None, None, False, storage
         name, sequence = self.graph_nodes.read(tensor) if node is None else node
-        return number, version_of(tensor), True, False, name, sequence, retains_grad, storage
+        return number, version, True, False, name, optional(sequence), retains_grad, storage
 
-    def state_at_end(self, tensor: torch.Tensor) -> tuple[Any, ...]:
+    def state_at_end(self, tensor: torch.Tensor) -> State:
         """The state of a tensor when the run ends."""
         return self.state(tensor, node=read_node(tensor))
 
@@ -295,4 +296,4 @@ class Recorder(ExceptionRows):
 
     def gap(self, reason: str, frame: Any = None) -> None:
         """Say that something can't be seen."""
-        self.rows.append((GAP, reason, self.sites.of(frame or _getframe(1))))
+        self.rows.write(GapRow(reason, optional(self.sites.of(frame or _getframe(1)))))

@@ -14,7 +14,8 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal.rows import ALIVE, NONE, STORAGE, TENSOR
+from tensorlens.journal.row_buffer import RowBuffer
+from tensorlens.journal.rows import NONE, AliveRow, StorageRow, TensorRow, optional
 from tensorlens.tracer.isolation.torch_originals import untyped_storage
 
 SWEEP = 1024  # new tensors, at the least, between two sweeps: few entries stay near the processor
@@ -28,7 +29,7 @@ Entry = tuple["weakref.ref[torch.Tensor]", int, int, int]  # the tensor, its id,
 class TensorIds:
     """Gives tensors their ids. `rows` receives a TENSOR or STORAGE row for each new one."""
 
-    def __init__(self, rows: list[Any]) -> None:
+    def __init__(self, rows: RowBuffer) -> None:
         self._rows = rows
         self.after_census: Callable[[], object] | None = None  # a good moment to read the rows so far
         self.known: dict[int, Entry] = {}  # by `id(tensor)`
@@ -53,7 +54,7 @@ class TensorIds:
         number = next(self.numbers)
         entry = self.known[id(tensor)] = (weakref.ref(tensor), number, number, storage)
         self._settle(untyped_storage(tensor).data_ptr(), entry)
-        self._write(tensor, entry, NONE)
+        self._write(tensor, entry, None)
         return entry
 
     def add(self, tensor: torch.Tensor, source: Entry | None = None) -> Entry:
@@ -70,15 +71,15 @@ class TensorIds:
         entry = self.known[id(tensor)] = (weakref.ref(tensor), number, counter, storage)
         if address:
             self._settle(address, entry)
-        self._write(tensor, entry, NONE if base is None or shared is None else shared[1])
+        self._write(tensor, entry, None if base is None or shared is None else shared[1])
         return entry
 
-    def _write(self, tensor: torch.Tensor, entry: Entry, base: int) -> None:
+    def _write(self, tensor: torch.Tensor, entry: Entry, base: int | None) -> None:
         """Write the TENSOR row of a new tensor."""
         _, number, counter, storage = entry
         dtype, device = text_of(tensor.dtype), text_of(tensor.device)
         kind = type(tensor).__name__
-        self._rows.append((TENSOR, number, storage, counter, shape_of(tensor), dtype, device, kind, base))
+        self._rows.write(TensorRow(number, optional(storage), counter, shape_of(tensor), dtype, device, kind, base))
         if number >= self.due:
             self.sweep(number)
 
@@ -114,7 +115,7 @@ class TensorIds:
                     return entry[3]
         if number == NONE:
             number = next(self.numbers)
-        self._rows.append((STORAGE, number, nbytes))
+        self._rows.write(StorageRow(number, nbytes))
         return number
 
     def _settle(self, address: int, entry: Entry) -> None:
@@ -153,7 +154,7 @@ class TensorIds:
         for storage, refs in list(self._sharers.items()):
             if not any(ref() is not None for ref in refs):
                 self._sharers.pop(storage, None)
-        self._rows.append((ALIVE, tuple(entry[1] for entry in list(self.known.values()))))
+        self._rows.write(AliveRow(tuple(entry[1] for entry in list(self.known.values()))))
         if self.after_census is not None:
             self.after_census()
 

@@ -15,24 +15,24 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal.rows import CALLBACK, NONE
+from tensorlens.journal.rows import NONE, CallbackRunRow, RegistrationRow, optional
+from tensorlens.records.callbacks import Ending
 from tensorlens.tracer.frames.call_sites import Sites
 from tensorlens.tracer.isolation.guard import guarded
 from tensorlens.tracer.recording.tensor_ids import TensorIds
 from tensorlens.tracer.recording.user_functions import Function, UserFunctions, Watch
 
-RETURNED, RAISED, REFUSED = 0, 1, 2  # REFUSED: it could not be called as it was
 METHODS = ("forward", "setup_context", "backward", "vjp", "jvp", "vmap")
 MAX_REGISTRATIONS = 20_000
 QUIET_KINDS = ("pack hook", "unpack hook")  # run once for every saved tensor: told only where something is amiss
 
 
 class UserCallbacks:
-    """The functions that autograd was given, and their runs: CALLBACK rows of a recorder."""
+    """Writes the rows of the functions that autograd was given, of their registrations and of their runs."""
 
     def __init__(self, recorder: Any) -> None:
         self._recorder = recorder
-        self._rows: list[Any] = recorder.rows
+        self._rows = recorder.rows
         self.sites: Sites = recorder.sites
         self._identity: TensorIds = recorder.identity
         self.functions = UserFunctions(self._rows, self.sites)
@@ -64,7 +64,7 @@ class UserCallbacks:
         number = self._registrations.get(key)
         if number is None:
             number = self._registrations[key] = len(self._registrations)
-            self._rows.append((CALLBACK, "registrations", number, function, kind, site, target))
+            self._rows.write(RegistrationRow(number, function, kind, site, optional(target)))
         if kind != "passed on":
             self._latest[function] = number
         return number
@@ -149,22 +149,22 @@ class UserCallbacks:
             ran.result = run()
         return ran.result
 
-    def write(self, registration: int, place: int, result: Any, before: Any, ended: int) -> None:
+    def write(self, registration: int, place: int, result: Any, before: Any, ending: Ending) -> None:
         try:
             with torch._C.DisableTorchFunction():
                 values = () if result is None else self._values(result[0])
                 given = tuple(self._identity.meet(tensor) for tensor, _ in before)
-            self._rows.append((CALLBACK, "runs", registration, place, values, given, self.node, ended))
+            row = CallbackRunRow(registration, optional(place), values, given, optional(self.node), ending)
+            self._rows.write(row)
         except Exception as trouble:  # ours, never the user's
             self._recorder.trouble("a callback", trouble)
 
-    def _values(self, result: Any) -> tuple[Any, ...]:
-        """(tensor or NONE, name of its type), flat, of each value that was handed back."""
-        flat: list[Any] = []
-        for value in result if isinstance(result, tuple | list) else (result,):
-            number = self._identity.meet(value) if isinstance(value, torch.Tensor) else NONE
-            flat += (number, type(value).__name__)
-        return tuple(flat)
+    def _values(self, result: Any) -> tuple[tuple[int | None, str], ...]:
+        """Returns the tensor id, if it has one, and the type's name of each returned value."""
+        return tuple(
+            (self._identity.meet(value) if isinstance(value, torch.Tensor) else None, type(value).__name__)
+            for value in (result if isinstance(result, tuple | list) else (result,))
+        )
 
 
 class Run:
@@ -187,11 +187,11 @@ class Run:
         self._watch.end()
         callbacks, (registration, function), result = self._callbacks, self._added, self.result
         if error is not None:
-            ended = RAISED if _entered(function, error) else REFUSED
-            callbacks.write(registration, NONE, None, self._before, ended)
+            ending: Ending = "raised" if _entered(function, error) else "refused"
+            callbacks.write(registration, NONE, None, self._before, ending)
         elif self._kind not in QUIET_KINDS or _amiss(self._kind, result, self._before):
             place = callbacks.functions.site(self._watch.place(result))
-            callbacks.write(registration, place, (result,), self._before, RETURNED)
+            callbacks.write(registration, place, (result,), self._before, "returned")
 
 
 class Watched:

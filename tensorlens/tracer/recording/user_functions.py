@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any
 
-from tensorlens.journal.rows import CALLBACK, NONE
+from tensorlens.journal.row_buffer import RowBuffer
+from tensorlens.journal.rows import NONE, FunctionRow, optional
 from tensorlens.tracer.frames.call_sites import Sites
 from tensorlens.tracer.isolation.stack_room import is_short
 
@@ -32,9 +33,9 @@ class Function:
 
 
 class UserFunctions:
-    """The table of user functions. `rows` receives a CALLBACK row for each new one."""
+    """The table of user functions. `rows` receives a FUNCTION row for each new one."""
 
-    def __init__(self, rows: list[Any], sites: Sites) -> None:
+    def __init__(self, rows: RowBuffer, sites: Sites) -> None:
         self._rows = rows
         self._sites = sites
         self._known: dict[tuple[CodeType, ...], Function] = {}
@@ -84,7 +85,8 @@ class UserFunctions:
         return known
 
     def _add(self, name: str, defined: int, returns: tuple[int, ...], accepts: tuple[int, int]) -> None:
-        self._rows.append((CALLBACK, "functions", self._count, name, defined, returns, *accepts))
+        least, most = accepts
+        self._rows.write(FunctionRow(self._count, name, optional(defined), returns, least, optional(most)))
         self._count += 1
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal.rows import NOTICED
+from tensorlens.records.observations import Formula
 from tensorlens.records.reference import FORMULAS
 from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.recording.fast_path import ATOMS
@@ -98,7 +98,7 @@ class BackwardCheck:
                     row = next(filter(None, map(_examined, applications)), None)
                     if row is not None:
                         place, *values = row
-                        self._recorder.rows.append((NOTICED, "formulas", kind.__name__, _name(kind, place), *values))
+                        self._recorder.rows.write_fact(Formula, kind.__name__, _name(kind, place), *values)
 
 
 def _is_ordinary(value: Any) -> bool:

@@ -12,7 +12,8 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal.rows import PASS, UNCOMPARED
+from tensorlens.journal.row_buffer import RowBuffer
+from tensorlens.journal.rows import PassRow, UncomparedRow
 from tensorlens.records import reference
 from tensorlens.tracer.isolation.guard import ErrorGuard, safe_text
 from tensorlens.tracer.isolation.muted_dispatch import has_torch_dispatch
@@ -44,13 +45,13 @@ Ended = Callable[[Any, list[torch.Tensor], bool], None]
 class Comparison:
     """What the nets below the parts of `--reference` tell of an error of ours: it is no gap in what was recorded."""
 
-    def __init__(self, rows: list[Any], checks: str = reference.PASSES) -> None:
+    def __init__(self, rows: RowBuffer, checks: str = reference.PASSES) -> None:
         self._rows = rows
         self._checks = checks
 
     def trouble(self, what: str, error: Exception, _frame: Any = None) -> None:
         why = f"the check itself failed at {what} ({type(error).__name__}: {safe_text(error)})"
-        self._rows.append((UNCOMPARED, self._checks, why))
+        self._rows.write(UncomparedRow(self._checks, why))
 
 
 class GradientSamples:
@@ -77,7 +78,7 @@ class GradientSamples:
     def _end(self, begins: tuple[Sample | None, ...], leaves: dict[int, Sample | None]) -> Ended:
         def end(result: Any, asked: list[torch.Tensor], failed: bool) -> None:
             with self._net, self._recorder.quiet(), torch.no_grad():
-                self._recorder.rows.append((PASS, begins, self._gradients(leaves, result, asked), failed))
+                self._recorder.rows.write(PassRow(begins, self._gradients(leaves, result, asked), failed))
 
         return end
 

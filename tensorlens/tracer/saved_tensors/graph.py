@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal.rows import NONE
+from tensorlens.journal.rows import NONE, optional
 from tensorlens.tracer.isolation.guard import reraise_user_error
 from tensorlens.tracer.isolation.muted_dispatch import has_torch_dispatch
 from tensorlens.tracer.isolation.torch_originals import isinf, isnan, numel, total
@@ -103,10 +103,10 @@ def _odd_values(recorder: Any, node: Any, slot: str, data: torch.Tensor) -> tupl
     return None if row is None or not text else (*row[:8], "nan", text)
 
 
-def nondifferentiable_nodes(roots: list[torch.Tensor]) -> tuple[tuple[str, int], ...]:
+def nondifferentiable_nodes(roots: list[torch.Tensor]) -> tuple[tuple[str, int | None], ...]:
     """(name, sequence number of the forward node that it differentiates) of the nodes below `roots` that torch gives
     no derivative; the nearest first."""
-    found: list[tuple[str, int]] = []
+    found: list[tuple[str, int | None]] = []
     for node in nodes_of(roots):
         name = node.name()
         if name.endswith("NotImplemented") or _SECOND.search(name):
@@ -132,7 +132,7 @@ def _is_held(raw: Any) -> bool:
         return False
 
 
-def _differentiated(node: Any) -> int:
+def _differentiated(node: Any) -> int | None:
     """The sequence number of the forward node whose backward made `node`: it was given what that one was given, and
     its result."""
     below = {following for following, _ in node.next_functions if following is not None}
@@ -140,7 +140,7 @@ def _differentiated(node: Any) -> int:
         given = {following for following, _ in forward.next_functions if following is not None}
         if given and given <= below and forward._sequence_nr() < LEAF_SEQUENCE:
             return int(forward._sequence_nr())
-    return NONE
+    return None
 
 
 def _from_message(message: str) -> list[Any]:
@@ -277,5 +277,4 @@ def _row(node: Any, sequence: int, slot: str, data: Any, text: str, recorder: An
     if slot.startswith("saved_tensors[") and versions and data._version != found:
         return None  # another of the same node's saved tensors is the one that fails
     known = recorder.identity.of(data)
-    where = None if storage == NONE else storage
-    return (node.name(), sequence, slot, known, where, tuple(data.shape), expected, found, problem, text)
+    return (node.name(), sequence, slot, known, optional(storage), tuple(data.shape), expected, found, problem, text)

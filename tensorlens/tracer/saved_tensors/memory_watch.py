@@ -21,7 +21,8 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal.rows import NONE, NOTICED
+from tensorlens.journal.rows import NONE, optional
+from tensorlens.records.observations import Overwrite
 from tensorlens.tracer.frames.code_between_calls import Place, changed_between, place_of
 from tensorlens.tracer.isolation.torch_originals import data_ptr, untyped_storage
 from tensorlens.tracer.recording.recorder import Recorder
@@ -302,8 +303,7 @@ class MemoryWatcher:
         self.marks.append(mark)
         self._forget(mark)
         known = tuple(site for site in sites if site != NONE)
-        row = (way, None if opened == NONE else opened, known, None if tensor == NONE else tensor)
-        self.recorder.rows.append((NOTICED, "overwrites", *row))
+        self.recorder.rows.write_fact(Overwrite, way, optional(opened), known, optional(tensor))
 
     def _forget(self, latest: Mark) -> None:
         """Marks of freed memory go, and those of one memory beyond the last few."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal.rows import NOTICED
+from tensorlens.records.observations import Singular
 from tensorlens.tracer.isolation.muted_dispatch import has_torch_dispatch
 from tensorlens.tracer.isolation.torch_originals import detach, every, isfinite, isnan, numel, ones, some, total
 from tensorlens.tracer.recording import ops
@@ -62,7 +62,8 @@ def note_nonfinite(recorder: Recorder, found: list[Found], result: Any) -> None:
     gradients += [(recorder.identity.meet(gradient), gradient) for gradient in returned]
     spoiled = [(number, _text(detach(gradient))) for number, gradient in gradients if _is_spoiled(gradient)]
     if spoiled:
-        recorder.rows.extend((NOTICED, "singular", *node, *spoiled[0]) for node in found)
+        for node in found:
+            recorder.rows.write_fact(Singular, *node, *spoiled[0])
 
 
 def _text(gradient: torch.Tensor) -> str:

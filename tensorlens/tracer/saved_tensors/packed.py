@@ -12,7 +12,8 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal.rows import NONE, NOTICED
+from tensorlens.journal.rows import NONE
+from tensorlens.records.observations import Stale
 from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.recording.recorder import Recorder, version_of
@@ -65,4 +66,4 @@ def _compare(recorder: Recorder, packed: PackedTensors, result: torch.Tensor) ->
     if recorder.identity.entry(result)[3] == packed.storage:
         versions = (packed.version, version)
         values = ("", short_text(result))
-        recorder.rows.append((NOTICED, "stale", None, "", packed.sequence, "", packed.tensor, versions, *values, None))
+        recorder.rows.write_fact(Stale, None, "", packed.sequence, "", packed.tensor, versions, *values)

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal.rows import NOTICED
+from tensorlens.records.observations import Held
 
 FIRST = 5  # the round at which to look first
 FEWEST = 3  # tensors
@@ -43,7 +43,7 @@ class RetainedGraphs:
     def _look(self) -> None:
         held = [entry[1] for entry in list(self._recorder.identity.known.values()) if self._is_held(entry)]
         if len(held) >= FEWEST:
-            self._recorder.rows.append((NOTICED, "held", tuple(sorted(held)[-MAX_TOLD:])))
+            self._recorder.rows.write_fact(Held, tuple(sorted(held)[-MAX_TOLD:]))
 
     def _is_held(self, entry: Any) -> bool:
         tensor = entry[0]() if entry[1] < self._before else None

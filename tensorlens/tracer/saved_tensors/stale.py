@@ -14,7 +14,8 @@ from typing import Any
 
 import torch
 
-from tensorlens.journal.rows import NONE, NOTICED
+from tensorlens.journal.rows import NONE
+from tensorlens.records.observations import Nested, Stale
 from tensorlens.tracer.isolation.guard import reraise_user_error
 from tensorlens.tracer.isolation.muted_dispatch import has_torch_dispatch
 from tensorlens.tracer.isolation.torch_originals import (
@@ -63,7 +64,7 @@ class ContextAttributes:
         collect_tensors([value for value in args if isinstance(value, list | tuple | dict)], tensors)
         if tensors:
             numbers = tuple(self._recorder.identity.meet(tensor) for tensor in tensors)
-            self._recorder.rows.append((NOTICED, "nested", numbers))
+            self._recorder.rows.write_fact(Nested, numbers)
 
     def changed(self) -> dict[int, list[tuple[str, torch.Tensor, int]]]:
         """By sequence number of the node: (attribute, tensor, version then) of those that have another version now."""
@@ -92,7 +93,7 @@ def note_stale_saved_tensors(recorder: Recorder, roots: list[torch.Tensor], fram
         for node in nodes_of(roots):
             sequence = node._sequence_nr()
             for row in _of_node(recorder, node, attributes.get(sequence, ()), sequence < latest):
-                recorder.rows.append((NOTICED, "stale", *row))
+                recorder.rows.write_fact(Stale, *row)
                 found += 1
             if found >= MAX_STALE:
                 return

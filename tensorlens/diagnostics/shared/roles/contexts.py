@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tensorlens.analysis.contexts import recomputed, region
+from tensorlens.analysis.contexts import last_recomputed_checkpoint, open_region
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
 from tensorlens.diagnostics.shared.roles.inference import gradient_in_inference, made_in_inference
@@ -19,13 +19,13 @@ _OPS = ("Tensor.", "torch.", "nn.", "autograd.", "optim.", "ops.")
 
 def mode(rejected: RejectedCall) -> LabelledSite | None:
     """Finds the mode under which the rejected call ran, or under which one of its tensors was made."""
-    transform = region(rejected.facts, rejected.index, *_TRANSFORMS) or _left_by(rejected)
+    transform = open_region(rejected.facts, rejected.index, *_TRANSFORMS) or _left_by(rejected)
     if transform is not None:
         return LabelledSite(None, transform.site, f"`{transform.name}` begins here")
     switch = _switch(rejected)
     if switch is not None:
         return LabelledSite(None, switch.site, f"`{switch.cause}` begins here")
-    entered = region(rejected.facts, rejected.index)
+    entered = open_region(rejected.facts, rejected.index)
     return None if entered is None else LabelledSite(None, entered.site, f"`{entered.name}` begins here")
 
 
@@ -34,8 +34,8 @@ def _switch(rejected: RejectedCall) -> GradMode | None:
     facts = rejected.facts
     inference = made_in_inference(rejected)
     numbers = [*views(rejected), *(access.tensor for access in rejected.inputs)]
-    if not rejected.inputs and (origin := value(rejected)) is not None and origin.tensor is not None:
-        numbers.append(origin.tensor)
+    if not rejected.inputs and (made := value(rejected)) is not None and made.tensor is not None:
+        numbers.append(made.tensor)
     makers = [facts.first_use(n) for n in ([inference] if inference is not None else []) + numbers]
     switches = [facts.mode_switch(made.index) for made in makers if made is not None and made.mode != "grad"]
     if inference is None:
@@ -57,12 +57,12 @@ def called(rejected: RejectedCall) -> LabelledSite | None:
     """Finds the call of a checkpoint, a custom Function, a transform or a library function that the failure went
     through."""
     facts = rejected.facts
-    checkpoint = None if rejected.failure is None else recomputed(facts, rejected.failure)
+    checkpoint = None if rejected.failure is None else last_recomputed_checkpoint(facts, rejected.failure)
     if checkpoint is not None:
         return LabelledSite(None, checkpoint.site, "the checkpoint is called here; backward runs its function again")
     if rejected.op.endswith(".apply"):
         return LabelledSite(None, rejected.site, f"{op_text(rejected.op)} is called here")
-    transform = region(facts, rejected.index, "func.") or _left_by(rejected)
+    transform = open_region(facts, rejected.index, "func.") or _left_by(rejected)
     if transform is not None:
         return LabelledSite(None, transform.site, f"`{transform.name}` is called here")
     above = [call for access in rejected.inputs for _, call in ancestry(facts, access.tensor, rejected.index)]

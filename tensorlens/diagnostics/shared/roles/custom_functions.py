@@ -6,16 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tensorlens.analysis.contexts import recomputed
+from tensorlens.analysis.contexts import last_recomputed_checkpoint
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.user_callbacks import (
-    Callback,
-    call_of,
+    CallbackRun,
+    call_running,
     class_at,
+    custom_operator,
+    last_run_that_returned,
     method_at,
-    operator_of,
     registrations,
-    responsible,
     runs_before,
 )
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
@@ -47,7 +47,7 @@ def made_view(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def returned_by_operator(rejected: RejectedCall) -> LabelledSite | None:
-    return only_return(operator_of(rejected.facts, rejected.op), "returns its result here")
+    return only_return(custom_operator(rejected.facts, rejected.op), "returns its result here")
 
 
 def rejected_forward(rejected: RejectedCall) -> LabelledSite | None:
@@ -77,19 +77,19 @@ def not_called(rejected: RejectedCall) -> bool:
 
 def instantiated(rejected: RejectedCall) -> LabelledSite | None:
     """Finds the `forward` of the custom Function of which the rejected line makes an object."""
-    refused = rejected.facts.span(rejected.site)
+    here = rejected.facts.span(rejected.site)
     for known, function in registrations(rejected.facts, "forward"):
         made = rejected.facts.span(known.site)
-        if made is not None and refused is not None and (made.file, made.line) == (refused.file, refused.line):
+        if made is not None and here is not None and (made.file, made.line) == (here.file, here.line):
             return defined_at(function)
     return None
 
 
 def defined_forward(rejected: RejectedCall) -> LabelledSite | None:
     """Finds the `forward`, or the operator, whose backward ran last."""
-    callback = responsible(rejected.facts, rejected.index)
+    callback = last_run_that_returned(rejected.facts, rejected.index)
     if callback is not None and callback.registration.kind.startswith("backward of "):
-        return defined_at(operator_of(rejected.facts, callback.registration.kind.removeprefix("backward of ")))
+        return defined_at(custom_operator(rejected.facts, callback.registration.kind.removeprefix("backward of ")))
     site, op = _apply(rejected)
     return defined_at(method_at(rejected.facts, "forward", site, op))
 
@@ -97,17 +97,17 @@ def defined_forward(rejected: RejectedCall) -> LabelledSite | None:
 def defined_operator(rejected: RejectedCall) -> LabelledSite | None:
     """Finds the implementation of the custom operator that the graph went through."""
     for call in _calls_above(rejected):
-        function = operator_of(rejected.facts, call.op)
+        function = custom_operator(rejected.facts, call.op)
         if function is not None:
             return defined_at(function)
     return None
 
 
 def called_operator(rejected: RejectedCall) -> LabelledSite | None:
-    if operator_of(rejected.facts, rejected.op) is not None:
+    if custom_operator(rejected.facts, rejected.op) is not None:
         return LabelledSite(None, rejected.site, f"{op_text(rejected.op)} is called here")
     for call in _calls_above(rejected):
-        if operator_of(rejected.facts, call.op) is not None:
+        if custom_operator(rejected.facts, call.op) is not None:
             return LabelledSite(None, call.site, f"{op_text(call.op)} is called here")
     return None
 
@@ -141,39 +141,39 @@ def marked_once(rejected: RejectedCall) -> LabelledSite | None:
 
 def graph_of_once(rejected: RejectedCall) -> LabelledSite | None:
     once = _once(rejected)
-    call = None if once is None else call_of(rejected.facts, once[0], rejected.index)
+    call = None if once is None else call_running(rejected.facts, once[0], rejected.index)
     return None if call is None else LabelledSite(None, call.site, f"{op_text(call.op)} is part of the graph")
 
 
-def _once(rejected: RejectedCall) -> tuple[Callback, Registration] | None:
+def _once(rejected: RejectedCall) -> tuple[CallbackRun, Registration] | None:
     marks = {function.id: mark for mark, function in registrations(rejected.facts, "once differentiable")}
     for run in reversed(rejected.facts.trace.callbacks.runs):
         known = rejected.facts.trace.callbacks.registrations[run.registration]
         if run.index <= rejected.index and known.function in marks:
             function = rejected.facts.trace.callbacks.functions[known.function]
-            return Callback(run, known, function), marks[known.function]
+            return CallbackRun(run, known, function), marks[known.function]
     return None
 
 
 def called(rejected: RejectedCall) -> LabelledSite | None:
     """Finds the call of the custom Function whose node ran last, else the call that is open around the rejected one."""
     callback = next(iter(runs_before(rejected.facts, rejected.index)), None)
-    again = rejected.failure is not None and recomputed(rejected.facts, rejected.failure) is not None
-    call = None if callback is None or again else call_of(rejected.facts, callback, rejected.index)
+    again = rejected.failure is not None and last_recomputed_checkpoint(rejected.facts, rejected.failure) is not None
+    call = None if callback is None or again else call_running(rejected.facts, callback, rejected.index)
     if call is None or rejected.op.endswith(".apply"):
         return contexts.called(rejected)
     return LabelledSite(None, call.site, f"{op_text(call.op)} is called here")
 
 
 def _apply(rejected: RejectedCall) -> tuple[int | None, str]:
-    """(site, class) of the call of a custom Function that a rejected call is about."""
+    """(site, class) of the call of a custom Function that a rejected is about."""
     facts = rejected.facts
     if rejected.op.endswith(".apply"):
         return rejected.site, rejected.op.removesuffix(".apply")
     event = facts.event(rejected.index)
     if getattr(event, "failed", False):
         callback = next((c for c in runs_before(facts, rejected.index) if c.run.node is not None), None)
-        call = None if callback is None else call_of(facts, callback, rejected.index)
+        call = None if callback is None else call_running(facts, callback, rejected.index)
         if call is not None:
             return call.site, call.op.removesuffix(".apply")
     for call in _calls_above(rejected):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tensorlens.analysis.user_callbacks import call_of, runs_before
+from tensorlens.analysis.user_callbacks import call_running, runs_before
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
 from tensorlens.diagnostics.shared.wording import op_text
 from tensorlens.records.callbacks import Function
@@ -53,7 +53,7 @@ def _backward_within(rejected: RejectedCall) -> Function | None:
     """Finds the custom `backward` that ran last, if its Function was called below the rejected line."""
     sites = rejected.facts.trace.sites
     for callback in runs_before(rejected.facts, rejected.index):
-        call = call_of(rejected.facts, callback, rejected.index)
+        call = call_running(rejected.facts, callback, rejected.index)
         caller = None if call is None else sites[call.site].caller
         while caller is not None and caller != rejected.site:
             caller = sites[caller].caller

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import ancestry, find_cut, leaf_above, leaves_above
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
 from tensorlens.diagnostics.shared.roles.tensors import graph, leaf, leaf_site
 from tensorlens.diagnostics.shared.wording import node_text, op_text
@@ -99,7 +99,7 @@ def shared(rejected: RejectedCall) -> LabelledSite | None:
     """Finds the line that made one of the call's tensors share memory with another tensor or an array."""
     facts = rejected.facts
     given = {access.tensor for access in rejected.inputs}
-    made = [(a.tensor, call) for a in rejected.inputs if (call := facts.maker(a.tensor)) is not None]
+    made = [(a.tensor, call) for a in rejected.inputs if (call := facts.creator(a.tensor)) is not None]
     pairs = [(number, call, source) for number, call in made for source in _aliases(facts, number, call)]
     for number, call, source in sorted(pairs, key=lambda pair: pair[2] not in given):
         return LabelledSite(number, call.site, f"{rejected.name(number)} shares memory with {rejected.name(source)}")

@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tensorlens.analysis.user_callbacks import (
-    Callback,
-    given_text,
+    CallbackRun,
+    first_argument_text,
+    last_run_that_returned,
     registrations,
-    responsible,
+    returned_text,
     runs_after,
     runs_before,
-    value_text,
 )
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
 from tensorlens.diagnostics.shared.roles import tensors
@@ -25,10 +25,10 @@ BACKWARD_HOOKS = ("module backward", "old module backward")
 
 def returned(rejected: RejectedCall) -> LabelledSite | None:
     """Finds the statement that returned the rejected value."""
-    callback = responsible(rejected.facts, rejected.index)
+    callback = last_run_that_returned(rejected.facts, rejected.index)
     if callback is None or callback.returned is None:
         return None
-    text = f"`{callback.function.name}` returns {value_text(rejected.facts, callback)}"
+    text = f"`{callback.function.name}` returns {returned_text(rejected.facts, callback)}"
     return LabelledSite(None, callback.returned, text)
 
 
@@ -44,8 +44,8 @@ def returned_by_module(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def registered(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds where the hook was registered that ran last before the call was rejected."""
-    callback = responsible(rejected.facts, rejected.index)
+    """Finds where the hook was registered that ran last before the rejected."""
+    callback = last_run_that_returned(rejected.facts, rejected.index)
     return None if callback is None else _registered(callback.registration, callback.function)
 
 
@@ -82,14 +82,14 @@ def registered_and_running(rejected: RejectedCall) -> LabelledSite | None:
     return None if callback is None else _registered(callback.registration, callback.function)
 
 
-def _running(rejected: RejectedCall) -> Callback | None:
+def _running(rejected: RejectedCall) -> CallbackRun | None:
     after = runs_after(rejected.facts, rejected.index)
     return next((c for c in after if c.registration.kind.startswith(BACKWARD_HOOKS)), None)
 
 
 def defined(rejected: RejectedCall) -> LabelledSite | None:
     """Finds the definition of the function that autograd called last."""
-    callback = responsible(rejected.facts, rejected.index)
+    callback = last_run_that_returned(rejected.facts, rejected.index)
     return None if callback is None else defined_at(callback.function)
 
 
@@ -115,7 +115,7 @@ def defined_at(function: Function | None) -> LabelledSite | None:
 
 def written_by_hook(rejected: RejectedCall) -> LabelledSite | None:
     """Finds the last change in place, within a hook, of what the hook was given."""
-    callback = responsible(rejected.facts, rejected.index)
+    callback = last_run_that_returned(rejected.facts, rejected.index)
     if callback is None:
         return None
     counters = {rejected.facts.tensor(number).counter for number in callback.run.given}
@@ -129,7 +129,7 @@ def written_by_hook(rejected: RejectedCall) -> LabelledSite | None:
 
 def calling(rejected: RejectedCall) -> LabelledSite | None:
     """Finds the backward pass that called the function."""
-    callback = responsible(rejected.facts, rejected.index)
+    callback = last_run_that_returned(rejected.facts, rejected.index)
     name = "it" if callback is None else f"`{callback.function.name}`"
     return LabelledSite(
         None, rejected.site, f"{op_text(rejected.op)} runs {name}" if rejected.op else f"autograd runs {name}"
@@ -137,7 +137,7 @@ def calling(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def saved_tensor_hooks(rejected: RejectedCall) -> LabelledSite | None:
-    callback = responsible(rejected.facts, rejected.index)
+    callback = last_run_that_returned(rejected.facts, rejected.index)
     return (
         None
         if callback is None
@@ -151,14 +151,14 @@ def saved(rejected: RejectedCall) -> LabelledSite | None:
 
 def words(rejected: RejectedCall) -> dict[str, str]:
     """Returns the template fields of a callback: {function}, what it was {given}, and what it {returned}."""
-    callback = responsible(rejected.facts, rejected.index)
+    callback = last_run_that_returned(rejected.facts, rejected.index)
     if callback is None:
         return {"function": "the function", "given": "a tensor", "returned": "something else"}
     facts = rejected.facts
     return {
         "function": f"`{callback.function.name}`",
-        "given": given_text(facts, callback),
-        "returned": value_text(facts, callback),
+        "given": first_argument_text(facts, callback),
+        "returned": returned_text(facts, callback),
     }
 
 

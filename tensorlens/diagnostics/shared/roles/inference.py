@@ -14,7 +14,7 @@ def made_in_inference(rejected: RejectedCall) -> int | None:
     for access in rejected.inputs:
         chain = [access.tensor, *(number for number, _ in ancestry(facts, access.tensor, rejected.index))]
         for number in dict.fromkeys(chain):
-            made = facts.maker(number)
+            made = facts.creator(number)
             same = facts.tensor(number).storage == facts.tensor(access.tensor).storage
             if made is not None and made.mode == "inference" and (access.version is None or same):
                 return number

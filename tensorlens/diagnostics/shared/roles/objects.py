@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from tensorlens.analysis.facts import TraceIndex
 from tensorlens.analysis.lineage import leaves_above
-from tensorlens.analysis.missing_gradient import path_to
+from tensorlens.analysis.missing_gradient import cut_between
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
 from tensorlens.diagnostics.shared.roles.tensors import failing_call
 from tensorlens.diagnostics.shared.wording import op_text
@@ -118,7 +118,7 @@ def cut(rejected: RejectedCall) -> LabelledSite | None:
             continue
         for root in event.roots:
             for access in rejected.inputs:
-                path, _ = path_to(facts, root.tensor, access.tensor, event.index)
+                path, _ = cut_between(facts, root.tensor, access.tensor, event.index)
                 if path is not None:
                     text = f"{op_text(path.call.op)} cuts the path back to {rejected.name(access.tensor)}"
                     return LabelledSite(path.source, path.call.site, text)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tensorlens.analysis.contexts import backward_at, run_again_at
-from tensorlens.analysis.facts import TraceIndex
-from tensorlens.analysis.lineage import ancestry, born_as_leaf, leaf_above
+from tensorlens.analysis.contexts import failed_backward_at, recomputing_checkpoint
+from tensorlens.analysis.lineage import ancestry, leaf_above, leaf_origin
 from tensorlens.analysis.naming.names import shape_text
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
 from tensorlens.diagnostics.shared.roles.inference import gradient_in_inference, made_in_inference
 from tensorlens.diagnostics.shared.wording import node_text, op_text
@@ -33,9 +33,9 @@ def leaf(rejected: RejectedCall) -> LabelledSite | None:
 
 def leaf_site(rejected: RejectedCall, number: int) -> LabelledSite:
     facts = rejected.facts
-    born = born_as_leaf(facts, number, rejected.index)
+    born = leaf_origin(facts, number, rejected.index)
     site = None if born is None else born.site
-    checkpoint, backward = run_again_at(facts, rejected.index), backward_at(facts, rejected.index)
+    checkpoint, backward = recomputing_checkpoint(facts, rejected.index), failed_backward_at(facts, rejected.index)
     if checkpoint is not None and backward is not None and site == backward.site:
         text = "this checkpoint gives its function a detached copy, a leaf, when it is run again"
         return LabelledSite(number, checkpoint.site, text)
@@ -57,7 +57,7 @@ def view(rejected: RejectedCall) -> LabelledSite | None:
     number = next(iter(views(rejected)), None)
     if number is None:
         return LabelledSite(None, rejected.site, "a view is made here")
-    made = _returning_call(rejected.facts, number) or rejected.facts.maker(number)
+    made = _returning_call(rejected.facts, number) or rejected.facts.creator(number)
     text = f"{rejected.name(number)} is a view of {rejected.name(rejected.facts.tensor(number).base)}"
     return LabelledSite(number, None if made is None else made.site, text)
 
@@ -69,10 +69,10 @@ def views(rejected: RejectedCall) -> list[int]:
     number = rejected.first(rejected.is_view)
     while number is not None and number not in chain:
         chain.append(number)
-        made = rejected.facts.maker(number)
+        made = rejected.facts.creator(number)
         sources = () if made is None else made.inputs
         number = next((a.tensor for a in sources if rejected.is_view(a.tensor)), None)
-    return sorted(chain, key=lambda n: (m := rejected.facts.maker(n)) is None or m.mode == "grad")
+    return sorted(chain, key=lambda n: (m := rejected.facts.creator(n)) is None or m.mode == "grad")
 
 
 def _returning_call(facts: TraceIndex, number: int) -> Call | None:
@@ -176,7 +176,9 @@ def failing_call(rejected: RejectedCall) -> LabelledSite | None:
 
 def needed(rejected: RejectedCall) -> LabelledSite | None:
     backward = (
-        None if run_again_at(rejected.facts, rejected.index) is None else backward_at(rejected.facts, rejected.index)
+        None
+        if recomputing_checkpoint(rejected.facts, rejected.index) is None
+        else failed_backward_at(rejected.facts, rejected.index)
     )
     if backward is not None:
         return LabelledSite(None, backward.site, "backward runs the checkpointed function again")

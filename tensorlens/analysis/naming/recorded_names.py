@@ -1,0 +1,125 @@
+"""Collects the names that the lines of a script use for tensors: where they store them and where they read them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from functools import cache
+
+from tensorlens.analysis.naming.places import Scope, callers, place_of
+from tensorlens.analysis.naming.stored_values import StoredValues, results_by_site
+from tensorlens.analysis.naming.syntax import Syntax, plain_name
+from tensorlens.records.model import Access, Call, Change, Failure, Region, Trace
+
+
+class RecordedNames:
+    """The names that the lines of a trace store tensors under and read them by."""
+
+    def __init__(self, trace: Trace, syntax: Syntax) -> None:
+        self.assigned: dict[int, dict[int, str]] = defaultdict(dict)  # tensor -> event -> name that it is stored under
+        self.used: dict[int, dict[Scope, str]] = defaultdict(dict)  # tensor -> function -> first name it is read by
+        self.users: dict[int, set[int]] = defaultdict(set)  # tensor -> the sites of the calls that read it
+        self._latest: dict[tuple[int, str, str], int] = {}  # (site, mode, name) -> the last tensor stored there
+        self._trace = trace
+        self._syntax = syntax
+        self._operands: dict[tuple[int, str, int], list[str | None]] = {}
+        self._read_events()
+
+    @property
+    def last_stored(self) -> set[int]:
+        """The tensors that are the last stored under their name at a site: those of earlier runs of a loop are not."""
+        return set(self._latest.values())
+
+    def operands(self, event: Call | Failure) -> list[str | None]:
+        """The names that the expression of `event` uses for its inputs, in the order of the inputs."""
+        if event.site is None or event.op is None:
+            return []
+        key = (event.site, event.op, len(event.inputs))
+        names = self._operands.get(key)
+        if names is None:
+            nodes = self._syntax.operands(self._trace.sites[event.site], event.op)
+            names = [plain_name(node) for node in nodes]
+            # the tensor that is indexed comes first, whatever the index is
+            names = names[:1] if event.op.endswith("item__") else _matched(names, len(event.inputs))
+            self._operands[key] = names
+        return names
+
+    def is_direct(self, call: Call) -> bool:
+        """Returns whether the line's own expression is the call, and not library code that it calls."""
+        return self._syntax.is_direct(self._trace.sites[call.site], call.op)
+
+    def _read_events(self) -> None:
+        calls = list(_with_last_of_line(self._trace))
+        read: dict[Scope, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+        for call, _ in calls:
+            site = self._trace.sites[call.site]
+            for access in call.inputs:
+                self.users[access.tensor].add(call.site)
+            for access, name in zip(call.inputs, self.operands(call), strict=False):
+                if name:
+                    self.used[access.tensor].setdefault(place_of(site)[:2], name)
+                    read[site.span.file, site.function][name].add(access.tensor)
+            for access, name in self._named_outputs(call):
+                self._assign(access.tensor, call.index, name, (call.site, call.mode))
+        stored = StoredValues(self._trace, read)
+        modules = _module_variables(self._trace)
+        for number, runs in results_by_site(self._trace, calls, self.is_direct).items():
+            if not modules.intersection(self._trace.sites[number].targets):
+                for tensor, event, name in stored.named(number, runs):
+                    self._assign(tensor, event, name, (number, ""))
+
+    def _assign(self, tensor: int, event: int, name: str, place: tuple[int, str]) -> None:
+        self.assigned[tensor].setdefault(event, name)
+        self._latest[*place, name] = tensor
+
+    def _named_outputs(self, call: Call) -> Iterable[tuple[Access, str]]:
+        """The outputs of a call with the names that its line stores them under, if the line's expression is the call
+        itself."""
+        site, outputs = self._trace.sites[call.site], call.outputs
+        if call.op == "Tensor.unbind" and (names := self._syntax.unpacked(site)):
+            return zip(outputs, names * len(outputs) if len(names) == 1 else names, strict=False)
+        if not site.targets or not outputs or not self.is_direct(call):
+            return ()
+        names = _spread(site.targets, len(outputs))
+        if len(outputs) == len(names):
+            return zip(outputs, names, strict=True)
+        if len(names) == 1:
+            return [(access, f"{names[0]}[{position}]") for position, access in enumerate(outputs)]
+        return ()
+
+
+def _module_variables(trace: Trace) -> set[str]:
+    """The variables that held objects with tensors as attributes at the end of the run: `model` of `model.weight`."""
+    names = (binding.name for binding in trace.end.bindings if "." in binding.name)
+    return {name.partition(".")[0].partition("[")[0] for name in names}
+
+
+def _matched(names: list[str | None], inputs: int) -> list[str | None]:
+    """The operands matched to this number of inputs; none if it is not clear which is which."""
+    if len(names) == inputs:
+        return names
+    unique = list(dict.fromkeys(names))
+    if len(unique) == inputs:
+        return unique
+    return names[:1] if inputs == 1 and len(names) == 1 else []
+
+
+def _with_last_of_line(trace: Trace) -> Iterator[tuple[Call, bool]]:
+    """Each call, and whether it is the last one of a run of its line: the next event is neither on that line nor in
+    a function that the line calls. The last call makes the line's value."""
+    events = [event for event in trace.events if not isinstance(event, Region | Change)]
+    next_sites = [*(event.site for event in events[1:]), None]
+    above = cache(lambda site: frozenset(callers(trace, site)))
+    for event, after in zip(events, next_sites, strict=False):
+        if isinstance(event, Call):
+            yield event, event.site != after and (after is None or event.site not in above(after))
+
+
+def _spread(targets: tuple[str, ...], size: int) -> tuple[str, ...]:
+    """The targets of `size` values: `*rest` takes those that the other targets leave."""
+    starred = next((position for position, name in enumerate(targets) if name.startswith("*")), None)
+    if starred is None:
+        return targets
+    rest = range(size - len(targets) + 1)
+    items = [f"{targets[starred][1:]}[{position}]" for position in rest]
+    return (*targets[:starred], *items, *targets[starred + 1 :])

@@ -1,0 +1,24 @@
+"""Keeps what was computed from the last trace: the findings, the story and the tables ask for the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TypeVar
+
+from tensorlens.records.model import Trace
+
+T = TypeVar("T")
+
+
+def once_per_trace(compute: Callable[[Trace], T]) -> Callable[[Trace], T]:
+    """Decorates a function of a trace: it is called again only for another trace."""
+    last: list[tuple[Trace, T]] = []
+
+    @wraps(compute)
+    def computed(trace: Trace) -> T:
+        if not last or last[0][0] is not trace:
+            last[:] = [(trace, compute(trace))]
+        return last[0][1]
+
+    return computed

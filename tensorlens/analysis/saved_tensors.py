@@ -1,0 +1,145 @@
+"""Finds where a tensor that fails the version check of backward was saved, where it was changed and through which
+alias."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tensorlens.analysis.naming.places import callers
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.records.model import Backward, Call, Failure, SavedTensor, Write
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """A saved tensor, the call that saved it and the tensor object that it saved; None for what is not established."""
+
+    saved: SavedTensor
+    call: Call | None
+    tensor: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class InplaceChange:
+    """A call, or a backward pass that accumulates into `.grad`, with the version that it wrote."""
+
+    event: Call | Backward
+    write: Write
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """The call that made `tensor` in the memory of its input `source`, as a view or by `detach()`."""
+
+    call: Call
+    tensor: int
+    source: int
+
+
+@dataclass(frozen=True, slots=True)
+class SavedTensorChange:
+    """The saved tensor that a failed backward raised on: where it was saved, changed and needed."""
+
+    save: Save
+    changes: tuple[InplaceChange, ...]  # those after the save, in order; empty if none was recorded
+    alias: Alias | None  # set if the first change was made through another tensor object
+    needed_at: int | None  # the site of the failed backward
+    others: tuple[Save, ...]  # further saved tensors of the same graph that fail the version check
+
+    @property
+    def first(self) -> InplaceChange | None:
+        return self.changes[0] if self.changes else None
+
+
+def saved_tensor_change(facts: TraceIndex, failure: Failure) -> SavedTensorChange | None:
+    """Finds what changed the saved tensor that `failure` is about; None if the graph could not be read."""
+    modified = [saved for saved in failure.saved if saved.problem == "version"]
+    if not modified:
+        return None
+    save = _find_save(facts, modified[0], failure.index)
+    changes = tuple(_changes_after(facts, save, failure.index))
+    alias = _find_alias(facts, save, changes[0]) if changes else None
+    others = tuple(_save_by_node(facts, saved, failure.index) for saved in modified[1:])
+    return SavedTensorChange(save, changes, alias, failure.site, others)
+
+
+def is_saved_on_line(facts: TraceIndex, save: Save, site: int) -> bool:
+    """Returns whether the line at `site` saves the tensor, itself or in a function that it calls."""
+    sites = () if save.call is None else (save.call.site, *callers(facts.trace, save.call.site))
+    return any(facts.same_line(saving, site) for saving in sites)
+
+
+def _find_save(facts: TraceIndex, saved: SavedTensor, before: int) -> Save:
+    if not saved.node:
+        return _save_by_versions(facts, saved, before)
+    save = _save_by_node(facts, saved, before)
+    inner = None if save.call is None else _save_for_backward(facts, save.call, saved)
+    return save if inner is None else replace(save, call=inner)
+
+
+def _save_by_node(facts: TraceIndex, saved: SavedTensor, before: int) -> Save:
+    """Takes the call that made the node which keeps the saved tensor."""
+    call = facts.call_of_node(saved.sequence, before)
+    return Save(saved, call, None if call is None else facts.saved_tensor(saved, call))
+
+
+def _save_for_backward(facts: TraceIndex, apply: Call, saved: SavedTensor) -> Call | None:
+    """Finds the `ctx.save_for_backward` call in the forward of a custom Function that saved this tensor."""
+    if not apply.op.endswith(".apply"):
+        return None
+    for call in reversed(facts.calls):
+        if call.index >= apply.index:
+            continue
+        if call.op == "ctx.save_for_backward" and call.nodes[0] >= apply.nodes[0]:
+            if any(facts.tensor(access.tensor).storage == saved.storage for access in call.inputs):
+                return call
+    return None
+
+
+def _save_by_versions(facts: TraceIndex, saved: SavedTensor, before: int) -> Save:
+    """Finds the call that used a tensor of this shape at the saved version, if a later write moved it to the version
+    that backward found. Serves saved tensors that no graph shows, as those of a checkpoint."""
+    for call in reversed(facts.calls):
+        if call.index >= before or call.mode != "grad" or call.nodes[0] == call.nodes[1] or call.writes:
+            continue
+        for access in call.inputs:
+            tensor = facts.tensor(access.tensor)
+            if tensor.shape != saved.shape or access.version != saved.expected:
+                continue
+            later = (write for event, write in facts.writes(tensor.counter) if event.index > call.index)
+            if any(write.after == saved.found for write in later):
+                return Save(saved, call, access.tensor)
+    return Save(saved, None, None)
+
+
+def _changes_after(facts: TraceIndex, save: Save, before: int) -> Iterator[InplaceChange]:
+    if save.tensor is None or save.saved.expected is None:
+        return
+    first = 0 if save.call is None else save.call.index
+    for event, write in facts.writes(facts.tensor(save.tensor).counter):
+        if write.after > save.saved.expected and first <= event.index < before:
+            yield InplaceChange(event, write)
+
+
+def _find_alias(facts: TraceIndex, save: Save, change: InplaceChange) -> Alias | None:
+    """Finds the call that made the written tensor share memory with the saved one, on a line of its own."""
+    written = change.write.tensor
+    if save.tensor is None or written == save.tensor:
+        return None
+    for number in (written, save.tensor):
+        call = facts.creator(number)
+        if call is None or call.site == change.event.site:
+            continue
+        source = next((access.tensor for access in call.inputs if _same_storage(facts, access.tensor, number)), None)
+        if source is None:
+            continue
+        made = facts.creator(source)
+        if made is None or made.site != call.site or facts.names.is_named(source):
+            return Alias(call, number, source)  # else one library call made both, and no line shows the sharing
+    return None
+
+
+def _same_storage(facts: TraceIndex, one: int, other: int) -> bool:
+    storage = facts.tensor(one).storage
+    return storage is not None and storage == facts.tensor(other).storage

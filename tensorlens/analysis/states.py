@@ -1,0 +1,103 @@
+"""Indexes the states of tensors over time: version, graph node, storage and `.grad` after each event."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tensorlens.analysis.per_trace import once_per_trace
+from tensorlens.records.model import Backward, Call, Event, State, Trace
+
+_SET = "set"  # a gradient that is not None and whose values were not recorded
+
+
+class StateHistory:
+    """The states that the calls of a trace recorded, by tensor and in order."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._states: dict[int, list[tuple[int, State]]] = defaultdict(list)
+        for event in trace.events:
+            if isinstance(event, Call):
+                for state in event.states:
+                    self._states[state.tensor].append((event.index, state))
+
+    def state(self, tensor: int, at: int) -> State | None:
+        """The state after event `at`; the first recorded one if that came later."""
+        states = self._states.get(tensor)
+        if not states:
+            return None
+        position = bisect_right(states, at, key=lambda pair: pair[0])
+        return states[max(position - 1, 0)][1]
+
+    def state_before(self, tensor: int, index: int) -> State | None:
+        """The last state recorded before event `index`; None if none was."""
+        states = self._states.get(tensor, [])
+        position = bisect_left(states, index, key=lambda pair: pair[0])
+        return states[position - 1][1] if position else None
+
+    def storages(self, tensor: int) -> list[int]:
+        """Every storage that the tensor used, the first one first: `.data = ...` and `set_` change it."""
+        storages = (self._trace.tensors[tensor].storage, *(state.storage for _, state in self._states.get(tensor, ())))
+        return [storage for storage in storages if storage is not None]
+
+
+@once_per_trace
+def states_of(trace: Trace) -> StateHistory:
+    return StateHistory(trace)
+
+
+@once_per_trace
+def last_states(trace: Trace) -> list[State]:
+    """The states at the end of the run. If no tensor was alive then, or the run was cut short: the last recorded."""
+    if trace.end.states:
+        return list(trace.end.states)
+    return sorted(states_after(trace), key=lambda state: state.tensor)
+
+
+def states_after(trace: Trace, end: int | None = None) -> Iterator[State]:
+    """Yields the last state of each tensor recorded in the first `end` events, the first tensor met first.
+
+    Versions are those of the tensor's version counter, which it may share with aliases; `.grad` is as backward passes
+    and assignments left it.
+    """
+    states: dict[int, State] = {}
+    versions: dict[int, int] = {}  # by version counter
+    gradients = _GradientTexts()
+    for event in trace.events[:end]:
+        if isinstance(event, Call):
+            for state in event.states:
+                states[state.tensor] = state
+                if state.version is not None:
+                    versions[trace.tensors[state.tensor].counter] = state.version
+            versions.update({trace.tensors[write.tensor].counter: write.after for write in event.writes})
+        gradients.observe(event)
+    for number, state in states.items():
+        version = None if state.version is None else versions.get(trace.tensors[number].counter, state.version)
+        yield replace(state, version=version, grad=gradients.texts.get(number))
+
+
+class _GradientTexts:
+    """The `.grad` of each tensor after the events observed so far: its values as text, or that it is set."""
+
+    def __init__(self) -> None:
+        self.texts: dict[int, str | None] = {}
+        self._owners: dict[int, int] = {}  # the tensor in `x.grad` -> x
+
+    def observe(self, event: Event) -> None:
+        if isinstance(event, Backward):
+            for gradient in event.gradients:
+                self.texts[gradient.tensor] = gradient.after
+                if gradient.held is not None:
+                    self._owners[gradient.held] = gradient.tensor
+        elif isinstance(event, Call):
+            for write in event.writes:
+                owner = self._owners.get(write.tensor)
+                if owner is not None and self.texts.get(owner):
+                    self.texts[owner] = _SET
+            if event.op.endswith(".grad.__set__") and event.inputs:
+                values = [access.tensor for access in event.inputs[1:]]  # empty for `x.grad = None`
+                self.texts[event.inputs[0].tensor] = _SET if values else None
+                self._owners.update(dict.fromkeys(values, event.inputs[0].tensor))

@@ -1,0 +1,87 @@
+"""The journal file: batches of rows, each compressed and written with its length.
+
+`marshal` carries the rows, because they hold only plain values. A process that is killed loses at most the batch that
+it was writing.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from io import BytesIO
+from typing import IO, Any
+
+MAX_BATCH = 512 * 1024 * 1024  # bytes of rows: many times what half a second of any program takes
+_LENGTH = struct.Struct("<Q")
+
+
+def pack(rows: list[Any]) -> bytes:
+    """One batch of rows as bytes."""
+    body = zlib.compress(marshal.dumps(rows), 1)
+    return _LENGTH.pack(len(body)) + body
+
+
+def rows_of(batch: list[Any], lengths: Mapping[int, int]) -> Iterator[tuple[Any, ...] | list[tuple[int, ...]]]:
+    """The rows of a batch: each that is a tuple, and as one list all runs of ints between two of those. `lengths` says
+    how long the runs of each template are; it may grow while the rows are read.
+
+    Raises:
+        ValueError: what follows is no row.
+    """
+    items = tuple(batch)
+    calls: list[tuple[int, ...]] = []
+    position = 0
+    while position < len(items):
+        item = items[position]
+        if type(item) is tuple:
+            if calls:
+                yield calls
+                calls = []
+            yield item
+            position += 1
+        elif type(item) is int and item in lengths:
+            end = position + lengths[item]
+            calls.append(items[position:end])
+            position = end
+        else:
+            break
+    yield calls
+    if position < len(items):
+        raise ValueError(f"no row begins with {items[position]!r}")
+
+
+def unpack(stream: IO[bytes]) -> Iterator[list[Any]]:
+    """The batches of rows in a journal file, from where the stream is. What follows a batch that was cut short by a
+    killed process, or that something else has written over, is left out; a stream that is read while the file still
+    grows is left before the first batch that isn't whole."""
+    while True:
+        start = stream.tell()
+        header = stream.read(_LENGTH.size)
+        size = _LENGTH.unpack(header)[0] if len(header) == _LENGTH.size else -1
+        left = _size(stream) - stream.tell()
+        if size < 0 or size > left:
+            stream.seek(start)
+            return
+        try:
+            unpacker = zlib.decompressobj()
+            content = unpacker.decompress(stream.read(size), MAX_BATCH)
+            whole = unpacker.eof and not unpacker.unused_data  # or the checksum was not reached
+            rows = marshal.loads(content) if whole else None
+        except (EOFError, ValueError, TypeError, MemoryError, zlib.error):
+            rows = None
+        if not isinstance(rows, list):
+            stream.seek(start)
+            return
+        yield rows
+
+
+def is_read(stream: IO[bytes]) -> bool:
+    """Whether nothing is left in a journal file where the stream is."""
+    return stream.tell() >= _size(stream)
+
+
+def _size(stream: IO[bytes]) -> int:
+    return len(stream.getbuffer()) if isinstance(stream, BytesIO) else os.fstat(stream.fileno()).st_size

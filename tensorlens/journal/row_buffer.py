@@ -1,0 +1,123 @@
+"""Collects the rows of a run. Each becomes a plain tuple, `(tag, *fields)`, because `marshal` writes plain values only.
+
+This module imports no torch: the command's own process reads the journal of the child that runs the script.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any, Concatenate, ParamSpec
+
+from tensorlens.journal import rows
+from tensorlens.records.observations import TABLES
+
+P = ParamSpec("P")
+
+
+class Tag(IntEnum):
+    """The first item of each row. A number is never given to another kind of row."""
+
+    VERSIONS = 1
+    SITE = 2
+    SOURCE = 3
+    CLAIM = 4
+    END = 5
+    OUTCOME = 6
+    # Tensors
+    STORAGE = 10
+    TENSOR = 11
+    ALIVE = 12
+    # Calls
+    CALL = 20
+    CALL_TEMPLATE = 21
+    WITHIN = 22
+    # Backward passes
+    BACKWARD_START = 30
+    BACKWARD = 31
+    PASS = 32
+    UNCOMPARED = 33
+    # Other events
+    GRAD_MODE = 40
+    REGION = 41
+    CHANGE = 42
+    NOTICE = 43
+    GAP = 44
+    # Failures and their context
+    FAILURE = 50
+    VALUES = 51
+    ARGUMENTS = 52
+    DEAD_ENDS = 53
+    ASSIGNMENT = 54
+    # The user's callbacks
+    FUNCTION = 60
+    REGISTRATION = 61
+    CALLBACK_RUN = 62
+    # Every other fact
+    FACT = 70
+
+
+ROW_TYPES: dict[int, type] = {
+    Tag.VERSIONS: rows.VersionsRow,
+    Tag.SITE: rows.SiteRow,
+    Tag.SOURCE: rows.SourceRow,
+    Tag.CLAIM: rows.ClaimRow,
+    Tag.END: rows.EndRow,
+    Tag.OUTCOME: rows.OutcomeRow,
+    Tag.STORAGE: rows.StorageRow,
+    Tag.TENSOR: rows.TensorRow,
+    Tag.ALIVE: rows.AliveRow,
+    Tag.CALL: rows.CallRow,
+    Tag.CALL_TEMPLATE: rows.CallTemplateRow,
+    Tag.WITHIN: rows.WithinRow,
+    Tag.BACKWARD_START: rows.BackwardStartRow,
+    Tag.BACKWARD: rows.BackwardRow,
+    Tag.PASS: rows.PassRow,
+    Tag.UNCOMPARED: rows.UncomparedRow,
+    Tag.GRAD_MODE: rows.GradModeRow,
+    Tag.REGION: rows.RegionRow,
+    Tag.CHANGE: rows.ChangeRow,
+    Tag.NOTICE: rows.NoticeRow,
+    Tag.GAP: rows.GapRow,
+    Tag.FAILURE: rows.FailureRow,
+    Tag.VALUES: rows.ValuesRow,
+    Tag.ARGUMENTS: rows.ArgumentsRow,
+    Tag.DEAD_ENDS: rows.DeadEndsRow,
+    Tag.ASSIGNMENT: rows.AssignmentRow,
+    Tag.FUNCTION: rows.FunctionRow,
+    Tag.REGISTRATION: rows.RegistrationRow,
+    Tag.CALLBACK_RUN: rows.CallbackRunRow,
+    Tag.FACT: rows.FactRow,
+}
+_TAGS = {row_type: int(tag) for tag, row_type in ROW_TYPES.items()}
+
+
+class RowBuffer(list[Any]):
+    """The rows that wait to be written to the journal: plain tuples, and the ints of calls of templates."""
+
+    __slots__ = ()
+
+    def write(self, row: tuple[Any, ...]) -> None:
+        """Appends a row, which is one of the NamedTuples of `rows`."""
+        self.append(plain(row))
+
+    def write_fact(self, record: Callable[Concatenate[int, P], object], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Appends a fact: a record of `records.observations`, given by its class and all its fields but `index`."""
+        fact = record(0, *args, **kwargs)
+        names = type(fact).__slots__  # type: ignore[attr-defined]  # all records have slots
+        self.write(rows.FactRow(TABLES[type(fact)], tuple(getattr(fact, name) for name in names[1:])))
+
+
+def plain(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Returns one of the NamedTuples of `rows` as it is in the journal."""
+    return (_TAGS[row.__class__], *row)
+
+
+def typed(row: tuple[Any, ...]) -> Any:
+    """Returns the NamedTuple of a row from the journal.
+
+    Raises:
+        KeyError: there is no such tag.
+        TypeError: the row has too few or too many fields.
+    """
+    return ROW_TYPES[row[0]](*row[1:])
