@@ -45,6 +45,12 @@ class Answer:
     remark: str = ""
 
 
+def most_often_first(entry: Entry) -> tuple[int, int, str]:
+    """Returns the sort key that puts the codes which are met most often first."""
+    rank = MOST_OFTEN.index(entry.code) if entry.code in MOST_OFTEN else len(MOST_OFTEN)
+    return entry.tier, rank, entry.code
+
+
 def families() -> list[str]:
     return sorted({entry.family for entry in error_messages.entries()})
 

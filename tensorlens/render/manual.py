@@ -19,14 +19,12 @@ _INDENT = " " * 11
 
 def index(width: int = WIDTH, everything: bool = False) -> str:
     """Lists the codes that are met every day, or all of them, with the first sentence of each page."""
-    ranked = list(manual.MOST_OFTEN)
     lines: list[str] = []
     for tier, heading in _TIERS.items():
         if tier > 1 and not everything:
             break
-        found = [entry for entry in entries() if entry.tier == tier]
-        found.sort(key=lambda entry: (ranked.index(entry.code) if entry.code in ranked else len(ranked), entry.code))
-        lines += [heading, "", *(line for entry in found for line in _listed(entry, width)), ""]
+        listed = sorted((entry for entry in entries() if entry.tier == tier), key=manual.most_often_first)
+        lines += [heading, "", *(line for entry in listed for line in _listed(entry, width)), ""]
     rest = sum(entry.tier > 1 for entry in entries())
     if not everything:
         lines.append(_filled(f"{rest} more are met less often: tensorlens errors --all lists them too.", width))
