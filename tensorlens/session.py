@@ -51,7 +51,7 @@ class Session:
                 os.path.basename(filename), (), os.path.dirname(os.path.abspath(filename)), "ok", 0, None
             )
         recorder = self._recorder = Recorder(own_files=(filename,))
-        recorder.rows.write(VersionsRow(__version__, str(torch.__version__), platform.python_version()))
+        recorder.rows.write(VersionsRow, __version__, str(torch.__version__), platform.python_version())
         self._reader = Reader(self._script)
         self._reading = threading.Lock()
         recorder.identity.after_census = functools.partial(self._read, recorder.rows)
@@ -73,7 +73,8 @@ class Session:
         failure: int | None = None
         with ErrorGuard(recorder, "the exception that ended the run"):
             failure = None if error is None else recorder.note_ending(error)
-        recorder.rows.write(OutcomeRow("ok", 0, None) if error is None else OutcomeRow("error", 1, failure))
+        outcome, exit_code = ("ok", 0) if error is None else ("error", 1)
+        recorder.rows.write(OutcomeRow, outcome, exit_code, failure)
         recorder.close()
         self._read(recorder.rows, wait=True)
         self._trace = self._reader.trace()

@@ -1,4 +1,4 @@
-"""Tensors that a graph was recorded with and that were made into something else before backward came to them."""
+"""Finds a tensor whose autograd state changed between the operation that used it and the backward that failed."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ StateChange = Callable[[State, State], bool]
 
 @dataclass(frozen=True, slots=True)
 class ChangedAfterUse:
+    """A tensor that one call used with recording on, and a later call changed: detached it, or moved its storage."""
+
     tensor: int
-    use: Call  # recorded with the tensor as it was
-    change: Call  # made it into something else
+    use: Call
+    change: Call
 
 
 def changed_after_use(facts: TraceIndex, failure: Failure, changed: StateChange) -> ChangedAfterUse | None:
-    """The tensor nearest to the failed backward's roots whose state after its use changed as `changed` says."""
+    """Finds the tensor nearest to the roots of the failed backward that changed after its use, in the way that
+    `changed` tests for."""
     for root in failure.inputs:
         for _, use in ancestry(facts, root.tensor, failure.index):
-            if not _recorded(facts, use):
+            if not _is_recorded(facts, use):
                 continue
             for access in use.inputs:
                 change = next(_changes(facts, access.tensor, (use.index, failure.index), changed), None)
@@ -32,7 +35,7 @@ def changed_after_use(facts: TraceIndex, failure: Failure, changed: StateChange)
     return None
 
 
-def _recorded(facts: TraceIndex, call: Call) -> bool:
+def _is_recorded(facts: TraceIndex, call: Call) -> bool:
     return any(facts.requires_grad(access.tensor, call.index) for access in call.outputs)
 
 
@@ -46,15 +49,15 @@ def _changes(facts: TraceIndex, number: int, between: tuple[int, int], changed: 
 
 
 def lost_history(old: State, new: State) -> bool:
-    """A computed tensor lost its history: `detach_()`."""
+    """Returns whether a computed tensor lost its history, as by `detach_()`."""
     return old.requires_grad and not old.is_leaf and not new.requires_grad
 
 
 def became_non_leaf(old: State, new: State) -> bool:
-    """A leaf was made the result of an operation."""
+    """Returns whether a leaf became the result of an operation, as by an in-place change."""
     return old.is_leaf and new.requires_grad and not new.is_leaf
 
 
 def moved_to_other_storage(old: State, new: State) -> bool:
-    """The tensor lies in other memory: `.data = ...`, `set_`, `swap_tensors`."""
+    """Returns whether the tensor got another storage, as by `.data = ...`, `set_` or `swap_tensors`."""
     return old.storage is not None and new.storage is not None and old.storage != new.storage

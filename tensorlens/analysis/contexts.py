@@ -1,4 +1,4 @@
-"""Special modes and checkpoints over time: what was open at an event, and what was run again in a backward pass."""
+"""Finds the contexts that were open at an event, and the checkpointed functions that a backward recomputed."""
 
 from __future__ import annotations
 
@@ -9,40 +9,40 @@ from tensorlens.records.model import Backward, Change, Event, Failure, Region
 
 
 def open_region(facts: TraceIndex, before: int, *kinds: str) -> Region | None:
-    """The innermost special mode that was open at event `before`; of the kinds that begin so, where any are given."""
-    left: Counter[str] = Counter()
+    """Finds the innermost context open at event `before`; `kinds` are beginnings of the names to consider."""
+    closed: Counter[str] = Counter()
     for event in reversed(_until(facts, before)):
         if not isinstance(event, Region) or not event.name.startswith(kinds or ""):
             continue
         if not event.entering:
-            left[event.name] += 1
-        elif left[event.name]:
-            left[event.name] -= 1
+            closed[event.name] += 1
+        elif closed[event.name]:
+            closed[event.name] -= 1
         else:
             return event
     return None
 
 
 def recomputing_checkpoint(facts: TraceIndex, before: int) -> Region | None:
-    """The checkpoint whose function was being run again at event `before`."""
-    inner = open_region(facts, before, "recomputation")
-    return None if inner is None else _opened(facts, inner)
+    """Finds the checkpoint whose function was being recomputed at event `before`."""
+    recomputation = open_region(facts, before, "recomputation")
+    return None if recomputation is None else _checkpoint_of(facts, recomputation)
 
 
 def last_recomputed_checkpoint(facts: TraceIndex, failure: Failure) -> Region | None:
-    """The checkpoint whose function was run again last in the backward pass that failed."""
+    """Finds the checkpoint whose function the failed backward recomputed last."""
     backward = failed_backward(facts, failure)
     start = failure.index if backward is None else backward.started
     for event in reversed(_until(facts, failure.index)):
         if event.index < start:
             return None
         if isinstance(event, Region) and event.name == "recomputation":
-            return _opened(facts, event)
+            return _checkpoint_of(facts, event)
     return None
 
 
 def failed_backward(facts: TraceIndex, failure: Failure) -> Backward | None:
-    """The backward pass that something failed in: the innermost that encloses it and did not end well."""
+    """Finds the innermost failed backward pass that encloses the failure."""
     return failed_backward_at(facts, failure.index)
 
 
@@ -52,17 +52,18 @@ def failed_backward_at(facts: TraceIndex, at: int) -> Backward | None:
 
 
 def changes_between_runs(facts: TraceIndex, checkpoint: Region, before: int) -> list[Change]:
-    """What the function of a checkpoint found changed when it was run again before event `before`."""
-    found = [e for e in facts.events if isinstance(e, Change) and e.checkpoint == checkpoint.index]
-    first = {change.name: change for change in reversed(found) if change.index < before}
+    """Lists what had changed for the function of a checkpoint when it was recomputed before event `before`; once for
+    each name."""
+    changes = [e for e in facts.events if isinstance(e, Change) and e.checkpoint == checkpoint.index]
+    first = {change.name: change for change in reversed(changes) if change.index < before}
     return list(first.values())[::-1]
 
 
-def _opened(facts: TraceIndex, recomputation: Region) -> Region | None:
-    opened = facts.event(recomputation.checkpoint)
-    return opened if isinstance(opened, Region) else None
+def _checkpoint_of(facts: TraceIndex, recomputation: Region) -> Region | None:
+    checkpoint = facts.event(recomputation.checkpoint)
+    return checkpoint if isinstance(checkpoint, Region) else None
 
 
 def _until(facts: TraceIndex, before: int) -> tuple[Event, ...]:
-    """The events before the one with this index."""
+    """The events before event `before`."""
     return facts.events[: facts.trace.position(before)]

@@ -1,4 +1,4 @@
-"""Where a value came from: back through the calls that made it, to leaves and to the place where history was lost."""
+"""Follows a value back through the calls that made it, to its leaves or to the call that cut its history."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ MAX_CALLS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The call after which a value has no autograd history, and what was lost there."""
+    """The call after which a value has no autograd history."""
 
     call: Call
     source: int | None  # the input that still required grad; None: nothing upstream ever did
-    leaf: int | None  # the leaf that requires grad above `source`; without one, the leaf that never did
-    left_torch: Call | None = None  # the call that took the values out of torch, where `call` brought them back
+    leaf: int | None  # the leaf above `source` that requires grad; without a source, the leaf that never did
+    left_torch: Call | None = None  # for values that went through Python or NumPy: the call that took them out
 
 
 def ancestry(facts: TraceIndex, root: int, before: int) -> Iterator[tuple[int, Call]]:
-    """(tensor, call that made its value) from a tensor back to where it began, breadth first, nearest first."""
+    """Yields (tensor, call that made its value), from `root` back to its origins, the nearest first."""
     queue: deque[tuple[int, int]] = deque([(root, before)])
     seen: set[tuple[int, int]] = set()
     visited = 0
@@ -40,18 +40,18 @@ def ancestry(facts: TraceIndex, root: int, before: int) -> Iterator[tuple[int, C
 
 
 def find_cut(facts: TraceIndex, root: int, before: int) -> Cut | None:
-    """The call nearest to `root` that had an input that required grad and gave a result that does not.
+    """Finds the call nearest to `root` that had an input that required grad and a result that does not.
 
-    A leaf that was frozen is the cause only where nothing else was lost: what trains through a frozen net is lost
-    elsewhere. Where recording was off, the first call that was not recorded is the one: the others follow from it.
+    A leaf that was frozen counts only if nothing else cut the history: a model may train through frozen layers. If
+    recording was off, the first unrecorded call counts: the others follow from it.
     """
     search = _search(facts, root, before)
     cut = search.cuts[0] if search.cuts else None
     if cut is None:
         shape = search.frozen is not None
-        cut = next(filter(None, (_left_torch(facts, call, shape) for call in search.origins)), search.frozen)
+        cut = next(filter(None, (_cut_outside_torch(facts, call, shape) for call in search.origins)), search.frozen)
     if cut is None or cut.source is None:
-        return _never(facts, root, before, search.first)
+        return _never_required(facts, search.first)
     cut = _first_unrecorded(facts, cut, search.cuts)
     at = cut.call.index - 1 if cut is search.frozen else cut.call.index
     return replace(cut, leaf=leaf_above(facts, cut.source or 0, at))
@@ -66,8 +66,8 @@ class _Search:
 
 
 def _search(facts: TraceIndex, root: int, before: int) -> _Search:
-    """Back from `root` through all that has no history, up to where there was some."""
-    found = _Search()
+    """Searches back from `root` through the values without history, up to those that had one."""
+    search = _Search()
     queue: deque[tuple[int, int]] = deque([(root, before)])
     seen: set[tuple[int, int]] = set()
     while queue and len(seen) < MAX_CALLS:
@@ -76,26 +76,26 @@ def _search(facts: TraceIndex, root: int, before: int) -> _Search:
             if (number, call.index) in seen or (number != root and facts.requires_grad(number, call.index)):
                 continue
             seen.add((number, call.index))
-            if _switched_off(facts, number, call):
-                _note_switch(facts, found, Cut(call, number, None))
+            if _dropped_history(facts, number, call):
+                _note_dropped(facts, search, Cut(call, number, None))
                 break
             if not call.inputs:
-                found.origins.append(call)
+                search.origins.append(call)
                 continue
-            found.first = call
+            search.first = call
             others = [access.tensor for access in call.inputs if access.tensor != number]
             lost = [tensor for tensor in others if facts.requires_grad(tensor, call.index - 1)]
-            found.cuts.extend(Cut(call, tensor, None) for tensor in lost[:1])
+            search.cuts.extend(Cut(call, tensor, None) for tensor in lost[:1])
             queue.extend((access.tensor, call.index) for access in call.inputs if access.tensor not in lost)
-    return found
+    return search
 
 
-def _note_switch(facts: TraceIndex, found: _Search, cut: Cut) -> None:
+def _note_dropped(facts: TraceIndex, search: _Search, cut: Cut) -> None:
     state = facts.state(cut.source or 0, cut.call.index - 1)
     if state is None or not state.is_leaf:
-        found.cuts.append(cut)
-    elif found.frozen is None:
-        found.frozen = cut
+        search.cuts.append(cut)
+    elif search.frozen is None:
+        search.frozen = cut
 
 
 def _first_unrecorded(facts: TraceIndex, cut: Cut, cuts: list[Cut]) -> Cut:
@@ -108,12 +108,12 @@ def _first_unrecorded(facts: TraceIndex, cut: Cut, cuts: list[Cut]) -> Cut:
 
 
 def reads_gradient(call: Call) -> bool:
-    """Whether a call is the `.grad` of a tensor."""
+    """Returns whether a call reads the `.grad` of a tensor."""
     return call.op.endswith(".grad.__get__")
 
 
 def is_update_by_hand(facts: TraceIndex, cut: Cut) -> bool:
-    """Whether what was cut off is a leaf's next value, made from the leaf and its own gradient."""
+    """Returns whether the unrecorded call is an update by hand: a leaf's new value from the leaf and its gradient."""
     made = cut.call.outputs[0].tensor if cut.call.outputs else None
     state = None if cut.source is None else facts.state(cut.source, cut.call.index)
     if made is None or state is None or not state.is_leaf:
@@ -122,18 +122,18 @@ def is_update_by_hand(facts: TraceIndex, cut: Cut) -> bool:
     return any(call.inputs and call.inputs[0].tensor == cut.source for call in above)
 
 
-def _switched_off(facts: TraceIndex, number: int, call: Call) -> bool:
-    """Whether a call made an existing tensor lose its history, or a leaf stop requiring grad, in place."""
+def _dropped_history(facts: TraceIndex, number: int, call: Call) -> bool:
+    """Returns whether a call took the history of an existing tensor, or made a leaf stop requiring grad."""
     if facts.tensor(number).created_by == call.index:
         return False
     return facts.requires_grad(number, call.index - 1) and not facts.requires_grad(number, call.index)
 
 
-def _left_torch(facts: TraceIndex, entry: Call, same_shape: bool) -> Cut | None:
-    """The cut where values went through plain Python or NumPy and came back at `entry`.
+def _cut_outside_torch(facts: TraceIndex, entry: Call, same_shape: bool) -> Cut | None:
+    """Finds the cut of values that went through plain Python or NumPy and came back at `entry`.
 
-    What left last comes first, but values of a tensor with history that no backward has started from yet, and of the
-    kind that came back, come before all others.
+    Tensors that lost their values last come first. Before them come tensors with a history and the same kind of
+    dtype that are no root of a backward.
     """
     made = facts.tensor(entry.outputs[0].tensor) if entry.outputs else None
     leaving = [
@@ -143,13 +143,13 @@ def _left_torch(facts: TraceIndex, entry: Call, same_shape: bool) -> Cut | None:
         leaving = [c for c in leaving if made is not None and facts.tensor(c.inputs[0].tensor).shape == made.shape]
     for call in leaving:
         number = call.inputs[0].tensor
-        if made is not None and _real(facts.tensor(number)) == _real(made) and number not in _roots(facts):
+        if made is not None and _is_float(facts.tensor(number)) == _is_float(made) and number not in _roots(facts):
             if facts.requires_grad(number, call.index):
                 return Cut(call, number, None, left_torch=call)
     return next(filter(None, (_lost_before(facts, call) for call in leaving)), None)
 
 
-def _real(tensor: Tensor) -> bool:
+def _is_float(tensor: Tensor) -> bool:
     return tensor.dtype.startswith("float")
 
 
@@ -158,7 +158,7 @@ def _roots(facts: TraceIndex) -> set[int]:
 
 
 def _lost_before(facts: TraceIndex, leaving: Call) -> Cut | None:
-    """The cut in or before a call that hands out values, if they ever had a history."""
+    """Finds the cut at or before a call that takes values out of torch, if the values ever had a history."""
     number = leaving.inputs[0].tensor
     if facts.requires_grad(number, leaving.index):
         return Cut(leaving, number, None, left_torch=leaving)
@@ -169,8 +169,8 @@ def _lost_before(facts: TraceIndex, leaving: Call) -> Cut | None:
     return None
 
 
-def _never(facts: TraceIndex, root: int, before: int, first: Call | None) -> Cut | None:
-    """Nothing above `root` required grad: the first call on the path, and the first of the tensors it began with."""
+def _never_required(facts: TraceIndex, first: Call | None) -> Cut | None:
+    """The cut if nothing upstream ever required grad: the first call of the path, and a tensor that it began with."""
     if first is None:
         return None
     leaves = [a.tensor for a in first.inputs]
@@ -179,15 +179,14 @@ def _never(facts: TraceIndex, root: int, before: int, first: Call | None) -> Cut
 
 
 def leaf_above(facts: TraceIndex, number: int, before: int) -> int | None:
-    """The nearest leaf that requires grad and that a tensor was computed from; itself if it is one."""
-    state = facts.state(number, before)
-    if state is not None and state.is_leaf and state.requires_grad:
+    """Finds the nearest leaf that requires grad and that a tensor was computed from; itself if it is one."""
+    if facts.is_leaf_requiring_grad(number, before):
         return _owner(facts, number)
     return next(iter(_leaves(facts, number, before)), None)
 
 
 def leaf_origin(facts: TraceIndex, number: int, before: int) -> Call | None:
-    """The call from which on a tensor was a leaf that requires grad: the one that made it, or switched it on later."""
+    """Finds the call that made a tensor a leaf that requires grad, when it was created or later."""
     for call in facts.calls:
         if call.index >= before:
             break
@@ -198,30 +197,29 @@ def leaf_origin(facts: TraceIndex, number: int, before: int) -> Call | None:
 
 
 def _owner(facts: TraceIndex, number: int) -> int:
-    """The leaf itself, where a view of it was made without recording: such a view counts as a leaf as well."""
+    """The leaf that a tensor is a view of, if any: a view made without recording is a leaf as well."""
     base = facts.tensor(number).base
     return number if base is None else _owner(facts, base)
 
 
 def leaves_above(facts: TraceIndex, number: int, before: int) -> list[int]:
-    """Every leaf that requires grad and that a tensor was computed from, the nearest first."""
+    """Lists the leaves that require grad and that a tensor was computed from, the nearest first."""
     return list(dict.fromkeys(_leaves(facts, number, before)))
 
 
 def _leaves(facts: TraceIndex, number: int, before: int) -> Iterator[int]:
     for _, call in ancestry(facts, number, before):
         for access in call.inputs:
-            state = facts.state(access.tensor, call.index)
-            if state is not None and state.is_leaf and state.requires_grad:
+            if facts.is_leaf_requiring_grad(access.tensor, call.index):
                 yield _owner(facts, access.tensor)
 
 
 def backward_reaches(facts: TraceIndex, backward: Backward, call: Call) -> bool:
-    """Whether a backward pass went through the graph of `call`: one of its roots hangs on it by recorded operations."""
-    return any(_hangs_on(facts, root.tensor, backward.index, call) for root in backward.roots)
+    """Returns whether a backward pass went through the graph of `call`: recorded operations connect a root to it."""
+    return any(_is_connected(facts, root.tensor, backward.index, call) for root in backward.roots)
 
 
-def _hangs_on(facts: TraceIndex, root: int, before: int, call: Call) -> bool:
+def _is_connected(facts: TraceIndex, root: int, before: int, call: Call) -> bool:
     queue: deque[tuple[int, int]] = deque([(root, before)])
     seen: set[tuple[int, int]] = set()
     while queue and len(seen) < MAX_CALLS:
@@ -238,15 +236,15 @@ def _hangs_on(facts: TraceIndex, root: int, before: int, call: Call) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ReachedCalls:
-    """The calls whose nodes a backward pass went through, as far as they were recorded."""
+    """The recorded calls whose nodes a backward pass executed."""
 
     backward: Backward
     calls: frozenset[int]  # their indices
-    complete: bool  # whether every path was followed to a leaf: what is not among the calls was not reached
+    complete: bool  # every path was followed to a leaf, so no other call was reached
 
 
 def calls_reached_by(facts: TraceIndex, backward: Backward) -> ReachedCalls:
-    """Follow a backward pass from its roots through the calls that recorded its graph."""
+    """Follows a backward pass from its roots through the calls that recorded its graph."""
     below: dict[int, set[int]] = {backward.index: set()}  # call -> the calls that made its inputs
     queue = deque((root.tensor, backward.index) for root in backward.roots)
     complete = True
@@ -256,9 +254,9 @@ def calls_reached_by(facts: TraceIndex, backward: Backward) -> ReachedCalls:
         state = facts.state(number, user - 1)
         if state is not None and (state.is_leaf or not state.requires_grad):
             continue
-        makers = [] if len(below) >= MAX_CALLS else _makers(facts, number, user)
-        complete &= bool(makers)
-        for call in makers:
+        calls = [] if len(below) >= MAX_CALLS else _graph_calls(facts, number, user)
+        complete &= bool(calls)
+        for call in calls:
             if call.index not in below:
                 below[call.index] = set()
                 queue.extend((access.tensor, call.index) for access in call.inputs)
@@ -267,28 +265,28 @@ def calls_reached_by(facts: TraceIndex, backward: Backward) -> ReachedCalls:
     return ReachedCalls(backward, frozenset(_leading_to(facts, below, backward.inputs)), complete)
 
 
-def _makers(facts: TraceIndex, number: int, user: int) -> list[Call]:
-    """The calls that gave a tensor the history that it has for the event `user`, the latest first."""
-    found = []
+def _graph_calls(facts: TraceIndex, number: int, user: int) -> list[Call]:
+    """The calls that recorded the history of a tensor as event `user` uses it, the latest first."""
+    calls = []
     base = facts.tensor(number).base
     for call in (*facts.producers(number, user), *(() if base is None else facts.producers(base, user))):
         if facts.requires_grad(number if base is None else base, call.index) or facts.requires_grad(number, call.index):
-            found.append(call)
+            calls.append(call)
         elif base is None:
-            break  # detached in place: what came before is not below it any more
-    if not any(call.nodes[1] > call.nodes[0] for call in found):  # met first by a hook, while it was being made
+            break  # detached in place: earlier calls are no longer part of its graph
+    if not any(call.nodes[1] > call.nodes[0] for call in calls):  # a hook used it before its call had returned
         state = facts.state(number, user - 1)
         made = None if state is None else facts.call_of_node(state.node, user)
-        found += () if made is None else (made,)
-    return found
+        calls += () if made is None else (made,)
+    return calls
 
 
-def _leading_to(facts: TraceIndex, below: dict[int, set[int]], asked: tuple[int, ...]) -> Iterator[int]:
-    """Those of the calls that a gradient passes on its way to the tensors asked for; all where none were."""
-    found: set[int] = set()
-    for index in sorted(below):  # what is computed from a tensor comes after what made it
+def _leading_to(facts: TraceIndex, below: dict[int, set[int]], requested: tuple[int, ...]) -> Iterator[int]:
+    """Yields the calls on a path to the requested tensors; all of them if `autograd.grad` was not asked for any."""
+    leading: set[int] = set()
+    for index in sorted(below):  # a call comes after those that made its inputs
         call = facts.call(index)
         inputs = () if call is None else [access.tensor for access in call.inputs]
-        if not asked or below[index] & found or not set(asked).isdisjoint(inputs):
-            found.add(index)
+        if not requested or below[index] & leading or not set(requested).isdisjoint(inputs):
+            leading.add(index)
             yield index

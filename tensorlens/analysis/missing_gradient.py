@@ -1,4 +1,4 @@
-"""Why a leaf has no gradient: what the run did, and did not do, between the leaf and the backward passes."""
+"""Finds out why a `.grad` is None: whether backward ran, used the tensor, and where the path was cut."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ GRAD_FN_READ = "Tensor.grad_fn.__get__"
 
 @dataclass(frozen=True, slots=True)
 class MissingGradient:
-    """A gradient that was read and is None. `cut` is where the path from the leaf to a loss ends, if it was cut."""
+    """A `.grad` that the script read and that is None."""
 
     tensor: int
     read: Call
     is_leaf: bool
     requires_grad: bool
-    passes: tuple[Backward, ...]  # the backward passes that had ended by then
-    cut: Cut | None
-    used: bool  # whether any backward root was computed from the tensor
+    passes: tuple[Backward, ...]  # the backward passes before the read
+    cut: Cut | None  # where the path from the tensor to a root is cut, if it is
+    used: bool  # a root of some backward was computed from the tensor
 
 
 def missing_gradient(facts: TraceIndex, failure: Failure) -> MissingGradient | None:
-    """The last `.grad` read on the failing line that gave None; None where no such read was recorded."""
+    """Examines the last read of a `.grad` on the failing line that returned None; None if there was no such read."""
     read = last_read_of_none(facts, failure, GRAD_READ)
     return None if read is None else _examine(facts, read)
 
 
 def last_read_of_none(facts: TraceIndex, failure: Failure, op: str) -> Call | None:
-    """The last reading of an attribute on the failing line that gave no tensor."""
+    """Finds the last read of an attribute on the failing line that returned None."""
     span = facts.span(failure.site)
     for call in reversed(facts.calls):
         if call.index >= failure.index or call.op != op or call.outputs:
@@ -53,15 +53,15 @@ def _examine(facts: TraceIndex, read: Call) -> MissingGradient:
     cut, used = None, False
     for backward in passes:
         for root in backward.roots:
-            found, seen = cut_between(facts, root.tensor, number, backward.index)
-            used = used or seen
-            cut = cut or found
-    leaf = state is None or state.is_leaf
-    return MissingGradient(number, read, leaf, state is not None and state.requires_grad, passes, cut, used)
+            root_cut, root_used = cut_between(facts, root.tensor, number, backward.index)
+            used = used or root_used
+            cut = cut or root_cut
+    is_leaf = state is None or state.is_leaf
+    return MissingGradient(number, read, is_leaf, state is not None and state.requires_grad, passes, cut, used)
 
 
 def cut_between(facts: TraceIndex, root: int, leaf: int, before: int) -> tuple[Cut | None, bool]:
-    """(the cut on the way from `leaf` to `root`, whether `root` was computed from `leaf` at all)."""
+    """Returns the cut on the path from `leaf` to `root`, and whether `root` was computed from `leaf` at all."""
     used = False
     for number, call in ancestry(facts, root, before):
         for access in call.inputs:
@@ -75,7 +75,7 @@ def cut_between(facts: TraceIndex, root: int, leaf: int, before: int) -> tuple[C
 
 
 def _descends(facts: TraceIndex, number: int, leaf: int, before: int) -> bool:
-    """Whether a tensor is `leaf` or was computed from it."""
+    """Returns whether a tensor is `leaf` or was computed from it."""
     if number == leaf:
         return True
     return any(access.tensor == leaf for _, call in ancestry(facts, number, before) for access in call.inputs)

@@ -1,4 +1,4 @@
-"""Which run of a line an event belongs to: "the 3rd time this ran", said only where the runs can be counted."""
+"""Counts which run of its line an event belongs to, for "the 3rd time this ran"."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from tensorlens.records.model import Backward, Call
 
 
 def run_number(facts: TraceIndex, event: Call | Backward) -> tuple[int, int] | None:
-    """(the number of the run of its line that `event` belongs to, the number of runs in all); None where the calls of
-    two runs can't be told apart.
+    """Returns (the number of the run of its line that `event` belongs to, the number of runs in all).
 
-    An expression that is one op, or one backward pass, ran once for each event. What a module or library code called
-    belongs to one run as long as control was only in what the line itself called.
+    An expression that is one op, or one backward pass, ran once for each event. The calls of a module or of library
+    code belong to one run until an event comes from elsewhere than the functions that the line called. None if a long
+    run no longer has the calls that separate its runs.
     """
     site = facts.trace.sites[event.site]
     within = isinstance(event, Call) and bool(event.within)
@@ -20,8 +20,8 @@ def run_number(facts: TraceIndex, event: Call | Backward) -> tuple[int, int] | N
         return _counted(facts, event)
     if facts.trace.events[-1].index + 1 > len(facts.trace.events):
         return None  # a long run: earlier calls are folded
-    begun = _begun(facts, event.site)
-    return sum(index <= event.index for index in begun), len(begun)
+    first_events = _first_events(facts, event.site)
+    return sum(index <= event.index for index in first_events), len(first_events)
 
 
 def _counted(facts: TraceIndex, event: Call | Backward) -> tuple[int, int]:
@@ -31,17 +31,17 @@ def _counted(facts: TraceIndex, event: Call | Backward) -> tuple[int, int]:
     return total - sum(index > event.index for index in kept), total
 
 
-def _begun(facts: TraceIndex, site: int) -> list[int]:
-    """The events that begin a run of a site, without those after a function that the site called returned."""
-    found: list[int] = []
+def _first_events(facts: TraceIndex, site: int) -> list[int]:
+    """The first event of each run of a site."""
+    first: list[int] = []
     inside = False
     for event in facts.events:
         if not isinstance(event, Call | Backward):
             continue
         if event.site == site:
             if not inside:
-                found.append(event.index)
+                first.append(event.index)
             inside = True
         elif inside:
             inside = site in callers(facts.trace, event.site)
-    return found
+    return first

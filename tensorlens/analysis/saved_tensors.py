@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tensorlens.analysis.naming.places import callers
-from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.trace_index import TraceIndex, is_result_slot
 from tensorlens.records.model import Backward, Call, Failure, SavedTensor, Write
+from tensorlens.records.observations import Stale
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,13 @@ def saved_tensor_change(facts: TraceIndex, failure: Failure) -> SavedTensorChang
     alias = _find_alias(facts, save, changes[0]) if changes else None
     others = tuple(_save_by_node(facts, saved, failure.index) for saved in modified[1:])
     return SavedTensorChange(save, changes, alias, failure.site, others)
+
+
+def stale_tensor(stale: Stale, by: Call | None) -> int | None:
+    """The tensor that was stale when backward used it: the recorded object, else the result of the saving call `by`."""
+    if stale.tensor is None and by is not None and by.outputs and is_result_slot(stale.slot):
+        return by.outputs[0].tensor
+    return stale.tensor
 
 
 def is_saved_on_line(facts: TraceIndex, save: Save, site: int) -> bool:

@@ -216,8 +216,7 @@ class TraceIndex:
         for access in (*by.inputs, *by.outputs):
             if access.tensor == saved.tensor and access.version == saved.expected:
                 return access.tensor
-        is_result = saved.slot.startswith(("result", "output"))
-        accesses = (*by.outputs, *by.inputs) if is_result else (*by.inputs, *by.outputs)
+        accesses = (*by.outputs, *by.inputs) if is_result_slot(saved.slot) else (*by.inputs, *by.outputs)
         near = [access for access in accesses if self.storage_of(access.tensor, by.index) == saved.storage]
         same_version = [access for access in near if access.version == saved.expected]
         same_shape = [access for access in same_version if self.tensor(access.tensor).shape == saved.shape]
@@ -238,6 +237,11 @@ class TraceIndex:
             elif event.mode != "grad" and event.cause != "enable_grad":
                 return event
         return None
+
+
+def is_result_slot(slot: str) -> bool:
+    """Returns whether a node keeps its own result in this slot."""
+    return slot.startswith(("result", "output"))
 
 
 def _writes_of(event: Event) -> tuple[Write, ...]:

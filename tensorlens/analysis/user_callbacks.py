@@ -1,4 +1,4 @@
-"""Questions about the user's functions that autograd calls back: which of them a refusal is about."""
+"""Finds the user functions that autograd called: hooks, and the methods of custom Functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tensorlens.records.model import Backward, Call
 
 @dataclass(frozen=True, slots=True)
 class CallbackRun:
-    """A run of a user's function, with where it was registered and what it is."""
+    """A run of a user function, its registration and its definition."""
 
     run: Run
     registration: Registration
@@ -21,35 +21,35 @@ class CallbackRun:
 
     @property
     def returned(self) -> int | None:
-        """The site of the statement that handed back the value."""
+        """The site of the `return` statement that ran."""
         returns = self.function.returns
         return self.run.returned if self.run.returned is not None or len(returns) != 1 else returns[0]
 
 
 def runs_before(facts: TraceIndex, index: int) -> Iterator[CallbackRun]:
-    """The runs that ended before event `index`, the latest first; of a failed backward pass only those inside it."""
+    """The runs that ended before event `index`, the latest first; for a failed backward only those inside it."""
     event = facts.event(index)
     started = event.started if isinstance(event, Backward) and event.failed else 0
     for run in reversed(facts.trace.callbacks.runs):
         if started <= run.index <= index:
-            yield _callback(facts, run)
+            yield _callback_run(facts, run)
 
 
 def runs_after(facts: TraceIndex, index: int) -> Iterator[CallbackRun]:
     """The runs that ended after event `index`, in order."""
-    return (_callback(facts, run) for run in facts.trace.callbacks.runs if run.index > index)
+    return (_callback_run(facts, run) for run in facts.trace.callbacks.runs if run.index > index)
 
 
 def last_run_that_returned(facts: TraceIndex, index: int) -> CallbackRun | None:
-    """The last callback before a refusal that handed something back, or that could not."""
-    return next((c for c in runs_before(facts, index) if not _handed_nothing(c.run)), None)
+    """Finds the last run before event `index` that returned a value or raised."""
+    return next((c for c in runs_before(facts, index) if not _returned_none(c.run)), None)
 
 
-def _handed_nothing(run: Run) -> bool:
+def _returned_none(run: Run) -> bool:
     return run.ended == "returned" and all(value.type == "NoneType" for value in run.values)
 
 
-def _callback(facts: TraceIndex, run: Run) -> CallbackRun:
+def _callback_run(facts: TraceIndex, run: Run) -> CallbackRun:
     registration = facts.trace.callbacks.registrations[run.registration]
     return CallbackRun(run, registration, facts.trace.callbacks.functions[registration.function])
 
@@ -57,30 +57,30 @@ def _callback(facts: TraceIndex, run: Run) -> CallbackRun:
 def registrations(
     facts: TraceIndex, kind: str, site: int | None = None, target: int | None = None
 ) -> list[tuple[Registration, Function]]:
-    """The registrations whose kind begins so, the latest first; of one site or target where one is asked for."""
-    found = []
+    """The registrations whose kind begins with `kind`, the latest first; optionally only at a site or of a target."""
+    matching = []
     for known in reversed(facts.trace.callbacks.registrations):
         if known.kind.startswith(kind) and site in (None, known.site) and target in (None, known.target):
-            found.append((known, facts.trace.callbacks.functions[known.function]))
-    return found
+            matching.append((known, facts.trace.callbacks.functions[known.function]))
+    return matching
 
 
-def method_at(facts: TraceIndex, name: str, site: int | None, of_class: str = "") -> Function | None:
-    """The method of the custom Function that is called at a site."""
+def method_at(facts: TraceIndex, name: str, site: int | None, class_name: str = "") -> Function | None:
+    """Finds a method of the custom Function that is called at a site."""
     for _, function in [] if site is None else registrations(facts, name, site):
-        if not of_class or function.name.rpartition(".")[0].endswith(of_class):
+        if not class_name or function.name.rpartition(".")[0].endswith(class_name):
             return function
     return None
 
 
 def class_at(facts: TraceIndex, site: int | None, name: str = "") -> Function | None:
-    """The class of the custom Function that is called at a site."""
-    found = [] if site is None else registrations(facts, "class", site)
-    return next((function for _, function in found if name in ("", function.name)), None)
+    """Finds the class of the custom Function that is called at a site."""
+    classes = [] if site is None else registrations(facts, "class", site)
+    return next((function for _, function in classes if name in ("", function.name)), None)
 
 
 def custom_operator(facts: TraceIndex, op: str) -> Function | None:
-    """The user's implementation of a custom operator: of `tl.sine` for `tl.sine.default`."""
+    """Finds the user's implementation of a custom operator: that of `tl.sine` for `tl.sine.default`."""
     for known, function in registrations(facts, "operator "):
         name = known.kind.removeprefix("operator ")
         if op == name or op.startswith(f"{name}."):
@@ -89,23 +89,23 @@ def custom_operator(facts: TraceIndex, op: str) -> Function | None:
 
 
 def call_running(facts: TraceIndex, callback: CallbackRun, before: int) -> Call | None:
-    """The call whose node ran the callback."""
+    """Finds the call whose node ran the callback."""
     return facts.call_of_node(callback.run.node, before)
 
 
 def returned_text(facts: TraceIndex, callback: CallbackRun) -> str:
-    """What was handed back: "shape 2x3, float32", "a `float`"."""
-    told = []
+    """Describes the returned values: "a tensor of shape [2, 3], float32", "a `float`"."""
+    texts = []
     for value in callback.run.values:
         plain = "None" if value.type == "NoneType" else f"a `{value.type}`"
-        told.append(plain if value.tensor is None else _tensor_text(facts, value.tensor))
-    return " and ".join(told) or "nothing"
+        texts.append(plain if value.tensor is None else _tensor_text(facts, value.tensor))
+    return " and ".join(texts) or "nothing"
 
 
 def first_argument_text(facts: TraceIndex, callback: CallbackRun) -> str:
-    """The first tensor that it was given."""
-    given = callback.run.given
-    return _tensor_text(facts, given[0]) if given else "nothing"
+    """Describes the first tensor among the arguments."""
+    arguments = callback.run.given
+    return _tensor_text(facts, arguments[0]) if arguments else "nothing"
 
 
 def _tensor_text(facts: TraceIndex, number: int) -> str:

@@ -6,6 +6,7 @@ This module imports no torch: the command's own process reads the journal of the
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import astuple
 from enum import IntEnum
 from typing import Any, Concatenate, ParamSpec
 
@@ -57,7 +58,7 @@ class Tag(IntEnum):
     FACT = 70
 
 
-ROW_TYPES: dict[int, type] = {
+ROW_TYPES: dict[int, Any] = {
     Tag.VERSIONS: rows.VersionsRow,
     Tag.SITE: rows.SiteRow,
     Tag.SOURCE: rows.SourceRow,
@@ -89,35 +90,26 @@ ROW_TYPES: dict[int, type] = {
     Tag.CALLBACK_RUN: rows.CallbackRunRow,
     Tag.FACT: rows.FactRow,
 }
-_TAGS = {row_type: int(tag) for tag, row_type in ROW_TYPES.items()}
+_TAGS: dict[Any, int] = {row_type: int(tag) for tag, row_type in ROW_TYPES.items()}
+_FACT = int(Tag.FACT)
 
 
 class RowBuffer(list[Any]):
-    """The rows that wait to be written to the journal: plain tuples, and the ints of calls of templates."""
+    """The rows that wait to be written to the journal: plain tuples, and the ints of compact calls."""
 
     __slots__ = ()
 
-    def write(self, row: tuple[Any, ...]) -> None:
-        """Appends a row, which is one of the NamedTuples of `rows`."""
-        self.append(plain(row))
+    def write(self, row_type: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Appends a row, given by its class and its fields. With fields by position no object is made of it."""
+        fields: Any = row_type(*args, **kwargs) if kwargs else args
+        self.append((_TAGS[row_type], *fields))
 
     def write_fact(self, record: Callable[Concatenate[int, P], object], *args: P.args, **kwargs: P.kwargs) -> None:
         """Appends a fact: a record of `records.observations`, given by its class and all its fields but `index`."""
-        fact = record(0, *args, **kwargs)
-        names = type(fact).__slots__  # type: ignore[attr-defined]  # all records have slots
-        self.write(rows.FactRow(TABLES[type(fact)], tuple(getattr(fact, name) for name in names[1:])))
+        fields: Any = astuple(record(0, *args, **kwargs))[1:] if kwargs else args  # type: ignore[call-overload]
+        self.append((_FACT, TABLES[record], fields))  # type: ignore[index]
 
 
 def plain(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Returns one of the NamedTuples of `rows` as it is in the journal."""
+    """Returns a NamedTuple of `rows` as it is in the journal."""
     return (_TAGS[row.__class__], *row)
-
-
-def typed(row: tuple[Any, ...]) -> Any:
-    """Returns the NamedTuple of a row from the journal.
-
-    Raises:
-        KeyError: there is no such tag.
-        TypeError: the row has too few or too many fields.
-    """
-    return ROW_TYPES[row[0]](*row[1:])

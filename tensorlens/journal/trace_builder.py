@@ -12,10 +12,10 @@ from functools import cache
 from typing import Any
 
 from tensorlens.journal import rows
-from tensorlens.journal.retention import CompactCall, Retention, is_call, tensors_of
+from tensorlens.journal.retention import CompactCall, Retention, tensors_of
 from tensorlens.journal.rows import NEW, NOTHING, SAME, WRITTEN, CallRow, CallTemplateRow, TensorRow, optional
 from tensorlens.records import model
-from tensorlens.records.invariants import REFERENCES
+from tensorlens.records.fields import references_of
 from tensorlens.records.model import Access, Mode, State, Write
 
 MODES: tuple[Mode, ...] = ("grad", "no_grad", "inference")
@@ -57,15 +57,15 @@ class TraceBuilder:
         used: set[int | None] = set(_references(records, "tensors"))
         storages: list[int | None] = []
         for index, content, _ in items:
-            if not is_call(content):
-                used.update(_references(content, "tensors"))
-                storages += _references(content, "storages")
-            elif isinstance(content, CallRow):
+            if type(content) is tuple:
+                used.add(self._note_compact_call(index, content))
+            elif type(content) is CallRow:
                 self._note_call(index, content)
                 used.update(tensors_of(content))
                 storages += [state[7] for state in content.states]
             else:
-                used.add(self._note_compact_call(index, content))
+                used.update(_references(content, "tensors"))
+                storages += _references(content, "storages")
         used |= self._created_by.keys()
         used |= {self._row(number).base for number in used if number is not None}
         named = sorted(number for number in used if number is not None and number != rows.NONE)
@@ -73,7 +73,7 @@ class TraceBuilder:
         storages = [*(self._row(number).storage for number in self._tensors), *storages]
         storages += _references(records, "storages")
         found = [storage for storage in dict.fromkeys(storages) if storage is not None and storage != rows.NONE]
-        self._storages = {storage: n for n, storage in enumerate(found)}
+        self._storages: dict[int | None, int] = {storage: n for n, storage in enumerate(found)}
         self._last_access: dict[int, Access] = {}  # by tensor
 
     def _note_compact_call(self, index: int, call: CompactCall) -> int:
@@ -82,19 +82,20 @@ class TraceBuilder:
         for tensor in call[1:-4:2]:
             if tensor not in created_by:
                 created_by[tensor] = None
-        number, base = call[-4:-2]
+        number, base = call[-4], call[-3]
         if number not in created_by:
             created_by[number] = index
         template = self._templates[call[0]]
         if template.result == NEW:
             storage: int | None = number
-            counter = number
+            counter, view_of = number, None
             if base != rows.NONE:
                 _, storage, counter, *_ = self._row(base)
+                view_of = base
             if storage is not None:
                 self._nbytes.setdefault(storage, template.nbytes)
             shape, dtype, device = template.shape, template.dtype, template.device
-            self._rows[number] = TensorRow(number, storage, counter, shape, dtype, device, "Tensor", optional(base))
+            self._rows[number] = TensorRow(number, storage, counter, shape, dtype, device, "Tensor", view_of)
         return base
 
     def _note_call(self, index: int, call: CallRow) -> None:
@@ -113,34 +114,39 @@ class TraceBuilder:
     def _tensor(self, row: TensorRow, number: int) -> model.Tensor:
         return model.Tensor(
             number,
-            self._storages.get(row.storage) if row.storage is not None else None,
+            self._storages.get(row.storage),
             row.counter,
             row.shape,
             row.dtype,
             row.device,
             row.type,
-            self._tensors.get(row.base) if row.base is not None else None,
+            None if row.base is None else self._tensors.get(row.base),
             self._created_by.get(row.tensor),
         )
 
     def storages(self) -> tuple[model.Storage, ...]:
         """Returns the storages of the trace."""
-        return tuple(model.Storage(n, self._nbytes.get(storage, 0)) for storage, n in self._storages.items())
+        return tuple(
+            model.Storage(n, self._nbytes.get(storage, 0))
+            for storage, n in self._storages.items()
+            if storage is not None
+        )
 
     def events(self) -> tuple[model.Event, ...]:
         """Returns the calls and other events of the trace, in order."""
-        return tuple(self._event(*item) for item in self._items)
-
-    def _event(self, index: int, content: Any, within: str) -> Any:
-        if type(content) is tuple:
-            return self._compact_call(index, content, within)
-        return self._call(index, content, within) if isinstance(content, CallRow) else self.record(content)
+        return tuple(
+            self._compact_call(index, content, within)
+            if type(content) is tuple
+            else self._call(index, content, within)
+            if type(content) is CallRow
+            else self.record(content)
+            for index, content, within in self._items
+        )
 
     def _compact_call(self, index: int, call: CompactCall, within: str) -> model.Call:
         template = self._templates[call[0]]
         number, _, version, first = call[-4:]
-        storage = self._row(number).storage
-        tensor, place = self._tensors[number], None if storage is None else self._storages.get(storage)
+        tensor, place = self._tensors[number], self._storages.get(self._row(number).storage)
         inputs = self._accesses(call[1:-4])
         output = self._last_access[number] = Access(tensor, version)
         node = None if template.grad_fn is None else first + template.offset
@@ -190,7 +196,7 @@ class TraceBuilder:
 
     def _state(self, state: rows.State, index: int) -> State:
         tensor, version, requires_grad, is_leaf, grad_fn, node, retains_grad, storage = state
-        place = None if storage is None else self._storages.get(storage)
+        place = self._storages.get(storage)
         if node == SAME:
             grad_fn, node = self._node_before(tensor, index)
         elif node is not None:
@@ -212,8 +218,8 @@ class TraceBuilder:
 
     def record(self, record: Any) -> Any:
         """Returns a record, and all records in it, with the ids of the trace."""
-        tables = {"tensors": self._tensors, "storages": self._storages}
-        references = REFERENCES.get(type(record), {})
+        tables: dict[str, dict[Any, int]] = {"tensors": self._tensors, "storages": self._storages}
+        references = references_of(record.__class__)
         changed: dict[str, Any] = {}
         for name in _fields(record.__class__):
             value = getattr(record, name)
@@ -236,7 +242,7 @@ def _references(record: Any, kind: str) -> Iterable[int]:
             if is_dataclass(item) or type(item) in (tuple, list):
                 yield from _references(item, kind)
         return
-    references = REFERENCES.get(type(record), {})
+    references = references_of(record.__class__)
     for name in _fields(record.__class__):
         value = getattr(record, name)
         if references.get(name) == kind:

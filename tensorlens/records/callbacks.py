@@ -7,6 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from tensorlens.records.fields import FunctionId, RegistrationId, SiteId, TensorId
+
 Ending = Literal["returned", "raised", "refused"]
 
 
@@ -16,8 +18,8 @@ class Function:
 
     id: int
     name: str  # "average", "Scale.backward", "<lambda>", "Scale"
-    defined: int | None  # site of its `def` line, of a lambda's body, or of the `class` line; None: not the user's
-    returns: tuple[int, ...]  # sites of the statements that hand back a value
+    defined: SiteId | None  # site of its `def` line, of a lambda's body, or of the `class` line; None: not the user's
+    returns: tuple[SiteId, ...]  # sites of the statements that hand back a value
     least: int  # positional arguments that it needs
     most: int | None  # ... and that it takes; None: any number
 
@@ -27,9 +29,9 @@ class Registration:
     """A function was handed to autograd at a site: as a hook, or as a method of a custom Function called there."""
 
     id: int
-    function: int
+    function: FunctionId
     kind: str  # "tensor hook", "module backward hook", "pack hook", "backward", "class", ...
-    site: int
+    site: SiteId
     target: int | None  # what it hangs on: the id of a tensor, or a number given to the module or operator
 
 
@@ -37,7 +39,7 @@ class Registration:
 class Handed:
     """One of the values that a callback handed back."""
 
-    tensor: int | None
+    tensor: TensorId | None
     type: str
 
 
@@ -46,10 +48,10 @@ class Run:
     """Autograd called a function back."""
 
     index: int  # position among the events: it ended before the event of this index
-    registration: int
-    returned: int | None  # site of the statement that handed back the value
+    registration: RegistrationId
+    returned: SiteId | None  # site of the statement that handed back the value
     values: tuple[Handed, ...]  # what it handed back: one, or the items of a tuple
-    given: tuple[int, ...]  # the tensors that it was given
+    given: tuple[TensorId, ...]  # the tensors that it was given
     node: int | None  # sequence number of the custom Function's node, for a `backward`
     ended: Ending  # refused: its arguments did not fit
 

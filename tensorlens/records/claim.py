@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from tensorlens.records.fields import NonNegative, Positive
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:
@@ -12,14 +14,14 @@ class Claim:
 
     id: str | None  # "000-5", or None for a claim that mirrors no documented statement
     check: str
-    line: int
+    line: Positive
     expected: Literal["holds", "refuted"]
     verdict: Literal["holds", "refuted", "not reached"]
     condition: str  # the text after "if": when the verdict is so; "" if always
     values: tuple[tuple[str, str], ...]  # (expression, value seen), e.g. ("a.grad.tolist()", "[2.0, 2.0, 2.0]")
     error: str = ""  # the check itself raised
     changed: str = ""  # what the check changed in the script, which a check must not: "sets a.grad"
-    round: int = 0  # in which pass of a loop the claim failed first; 0 outside loops
+    round: NonNegative = 0  # in which pass of a loop the claim failed first; 0 outside loops
 
     @property
     def as_expected(self) -> bool:

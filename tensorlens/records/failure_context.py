@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tensorlens.records.fields import SiteId, TensorId
+
 
 @dataclass(frozen=True, slots=True)
 class Value:
@@ -13,8 +15,8 @@ class Value:
 
     name: str  # "values"; "" where the value has no name there
     type: str  # "list", "ndarray", "generator", "exhausted generator"
-    site: int | None  # where the name was bound to it
-    used: int | None  # where the name was read last before that
+    site: SiteId | None  # where the name was bound to it
+    used: SiteId | None  # where the name was read last before that
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,7 @@ class Argument:
     """A tensor that a Python function of torch was given, by the name of its parameter."""
 
     name: str  # "weight"
-    tensor: int
+    tensor: TensorId
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,8 @@ class Assignment:
     """A module's attribute was given another parameter or module than it had, or one that stands elsewhere too."""
 
     index: int  # position among the events: it happened before the event of this index
-    site: int | None
+    site: SiteId | None
     name: str  # "weight"
-    old: tuple[int, ...]  # the tensors that the attribute held: itself, or the parameters of a module
-    new: tuple[int, ...]
+    old: tuple[TensorId, ...]  # the tensors that the attribute held: itself, or the parameters of a module
+    new: tuple[TensorId, ...]
     shared: bool  # the new value already stood in a module

@@ -13,6 +13,7 @@ from typing import Literal
 from tensorlens.records.callbacks import Callbacks
 from tensorlens.records.claim import Claim
 from tensorlens.records.failure_context import Argument, Assignment, Node, Value
+from tensorlens.records.fields import FailureId, NonNegative, Positive, SiteId, StorageId, TensorId
 from tensorlens.records.observations import Inspection
 from tensorlens.records.reference import Reference
 
@@ -25,10 +26,10 @@ class Span:
     """A piece of a source file: lines from 1, columns from 0 in characters, end exclusive."""
 
     file: str
-    line: int
-    column: int
-    end_line: int
-    end_column: int
+    line: Positive
+    column: NonNegative
+    end_line: Positive
+    end_column: NonNegative
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Site:
     id: int
     span: Span
     function: str  # qualified name of the code object; "<module>" at the top level
-    caller: int | None  # site that called this function when this site first ran
+    caller: SiteId | None  # site that called this function when this site first ran
     targets: tuple[
         str, ...
     ]  # names the value is stored to at once, in order: `a, b = ...` gives ("a", "b"); a starred one is "*rest"
@@ -50,13 +51,13 @@ class Tensor:
     """One tensor object, as it was when first met."""
 
     id: int
-    storage: int | None  # None: it has no storage (sparse, functorch's wrappers, ...)
+    storage: StorageId | None  # None: it has no storage (sparse, functorch's wrappers, ...)
     counter: int  # tensors with the same number share one version counter
     shape: tuple[int, ...]
     dtype: str  # "float32"
     device: str  # "cpu"
     type: str  # "Tensor", "Parameter", or the subclass's name
-    base: int | None  # id of the tensor that this one is a view of (autograd's `_base`)
+    base: TensorId | None  # id of the tensor that this one is a view of (autograd's `_base`)
     created_by: int | None  # index of the Call that returned it first; None: first met as an input
 
 
@@ -65,14 +66,14 @@ class Storage:
     """A block of memory; `nbytes` as it was when first met."""
 
     id: int
-    nbytes: int
+    nbytes: NonNegative
 
 
 @dataclass(frozen=True, slots=True)
 class State:
     """What autograd says of a tensor at one moment."""
 
-    tensor: int
+    tensor: TensorId
     version: int | None  # None: an inference tensor has no version
     requires_grad: bool
     is_leaf: bool
@@ -80,14 +81,14 @@ class State:
     node: int | None  # sequence number of grad_fn
     retains_grad: bool = False
     grad: str | None = None  # short text of `.grad`; kept only in end states
-    storage: int | None = None  # where it lies now: `.data = ...`, `set_` and the like move a tensor
+    storage: StorageId | None = None  # where it lies now: `.data = ...`, `set_` and the like move a tensor
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
     """A tensor at a version."""
 
-    tensor: int
+    tensor: TensorId
     version: int | None
 
 
@@ -95,7 +96,7 @@ class Access:
 class Write:
     """A change in place: the version of `tensor` moved from `before` to `after` during a call."""
 
-    tensor: int
+    tensor: TensorId
     before: int
     after: int
 
@@ -106,7 +107,7 @@ class Call:
 
     index: int
     op: str  # "Tensor.sigmoid", "torch.tensor", "nn.functional.relu", "nn.Parameter", "optim.SGD", "Square.apply"
-    site: int
+    site: SiteId
     inputs: tuple[Access, ...]
     outputs: tuple[Access, ...]
     writes: tuple[Write, ...]
@@ -120,11 +121,11 @@ class Call:
 class Gradient:
     """`.grad` of one leaf (or of a tensor that retains its gradient) around a backward call, as short text."""
 
-    tensor: int
+    tensor: TensorId
     before: str | None
     after: str | None
     write: Write | None = None  # accumulation in place into the tensor that `.grad` holds
-    held: int | None = None  # the tensor that `.grad` holds afterwards
+    held: TensorId | None = None  # the tensor that `.grad` holds afterwards
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +135,14 @@ class Backward:
 
     index: int
     op: str
-    site: int
+    site: SiteId
     roots: tuple[Access, ...]
     gradients: tuple[Gradient, ...]
     started: int
     retain_graph: bool
     create_graph: bool
     failed: bool
-    inputs: tuple[int, ...] = ()  # tensors that gradients were asked for (`autograd.grad`, `inputs=`)
+    inputs: tuple[TensorId, ...] = ()  # tensors that gradients were asked for (`autograd.grad`, `inputs=`)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,7 @@ class GradMode:
     """Gradient recording was switched: entering or leaving `no_grad`, `enable_grad`, `inference_mode`."""
 
     index: int
-    site: int
+    site: SiteId
     mode: Mode  # the mode from here on
     cause: str  # "no_grad", "enable_grad", "set_grad_enabled", "inference_mode"
     entering: bool
@@ -161,7 +162,7 @@ class Region:
     """The user's code entered or left a special mode, or the function of a checkpoint began or ended a run."""
 
     index: int
-    site: int
+    site: SiteId
     name: str  # "detect_anomaly", "saved_tensors_hooks", "func.vmap", "checkpoint", "recomputation", ...
     entering: bool
     checkpoint: int | None = None  # of a recomputation: the event that entered what is run again
@@ -172,7 +173,7 @@ class Change:
     """What a checkpointed function reads from outside was another when the function was run again."""
 
     index: int
-    site: int | None  # the line that changed it
+    site: SiteId | None  # the line that changed it
     name: str  # "config['dtype']", "training of 1 (Dropout)"
     before: str
     after: str
@@ -184,7 +185,7 @@ class Notice:
     """A warning that was emitted, whether the script's filters showed it or not."""
 
     index: int
-    site: int | None
+    site: SiteId | None
     category: str
     message: str
     op: str | None
@@ -197,8 +198,8 @@ class Gap:
 
     index: int
     reason: str
-    site: int | None
-    count: int = 1
+    site: SiteId | None
+    count: Positive = 1
 
 
 Event = Call | Backward | GradMode | Notice | Gap | Region | Change
@@ -211,8 +212,8 @@ class SavedTensor:
     node: str  # "SigmoidBackward0"
     sequence: int
     slot: str  # "result", "self", "saved_tensors[0]"; "output 0" of a node whose gradient was not a number
-    tensor: int | None  # a known tensor object on the same memory with the same version counter, if one is alive
-    storage: int | None
+    tensor: TensorId | None  # a known tensor object on the same memory with the same version counter, if one is alive
+    storage: StorageId | None
     shape: tuple[int, ...]
     expected: int | None  # saved at this version; None: not reported
     found: int | None  # the version found by the check
@@ -228,11 +229,13 @@ class Failure:
     kind: str  # a catalogue code where the message is known, else ""
     type: str
     message: str
-    site: int | None  # the user's innermost line from which torch was called
+    site: SiteId | None  # the user's innermost line from which torch was called
     op: str | None  # the torch call that raised; None: raised by Python code
     inputs: tuple[Access, ...]
     saved: tuple[SavedTensor, ...]  # the autopsy of a failed backward; what raised comes first
-    stack: tuple[int, ...]  # the user's sites from the outermost to where it was raised: past `site`, in code torch ran
+    stack: tuple[
+        SiteId, ...
+    ]  # the user's sites from the outermost to where it was raised: past `site`, in code torch ran
     caught: bool  # False: it ended the script
     values: tuple[Value, ...] = ()  # known for the failure that ended the script
     arguments: tuple[Argument, ...] = ()  # likewise
@@ -245,7 +248,7 @@ class Binding:
     """A name that reached a tensor when the run ended: `out`, `model.fc.weight`, `batch[0]`."""
 
     name: str
-    tensor: int
+    tensor: TensorId
     scope: str  # "<module>", or the function whose frame the failure left
 
 
@@ -258,7 +261,7 @@ class Script:
     folder: str  # absolute folder of the script; files below it are shown relative to it
     outcome: Outcome
     exit_code: int | None
-    failure: int | None
+    failure: FailureId | None
     rank: Rank | None = None  # of a distributed run
 
 
@@ -282,9 +285,9 @@ class Versions:
 class Total:
     """How often one op ran at one site in the whole run, including calls that left the window."""
 
-    site: int
+    site: SiteId
     op: str
-    count: int
+    count: Positive
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args, get_type_hints
 
+from tensorlens.records.fields import OverwriteId, SiteId, TensorId
+
 RECOMPUTED = "recomputed"
 
 
@@ -16,9 +18,9 @@ class Overwrite:
 
     index: int
     way: str  # the call that opened the way: "Tensor.data.__get__", "Tensor.numpy", "torch.from_numpy", ...
-    opened: int | None  # the site of that call
-    sites: tuple[int, ...]  # what changed it; several: one of these, between two recorded calls
-    tensor: int | None  # the tensor through which the way was opened
+    opened: SiteId | None  # the site of that call
+    sites: tuple[SiteId, ...]  # what changed it; several: one of these, between two recorded calls
+    tensor: TensorId | None  # the tensor through which the way was opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +28,15 @@ class Stale:
     """A tensor that a node kept for a backward pass, and that was not any more what it had been when it was kept."""
 
     index: int  # of the first event in the pass, or of the one that follows the moment of use
-    overwrite: int | None  # which change of the memory; None: changes in place that moved its version
+    overwrite: OverwriteId | None  # which change of the memory; None: changes in place that moved its version
     node: str  # "MulBackward0"; "" where saved-tensor hooks hide it
     sequence: int  # of the node
     slot: str  # "self", "ctx.x"; RECOMPUTED: a checkpoint saved it in its second run
-    tensor: int | None
+    tensor: TensorId | None
     versions: tuple[int, int]  # when it was kept, when it was used
     before: str  # its first values that differ, as they were; "" where they were not kept
     after: str
-    site: int | None = None  # where it was kept, if not by the call that made the node
+    site: SiteId | None = None  # where it was kept, if not by the call that made the node
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class Singular:
     infinite: int  # how many elements of the derivative
     total: int
     selected: tuple[int, ...]  # sequence numbers of selections (`where`, masks) between the node and the root
-    leaf: int  # a tensor whose gradient it spoiled (or the gradient, as `autograd.grad` returns it)
+    leaf: TensorId  # a tensor whose gradient it spoiled (or the gradient, as `autograd.grad` returns it)
     gradient: str
 
 
@@ -68,12 +70,12 @@ class Step:
     """A call of an optimizer's `step()`, and the gradients that it found."""
 
     index: int
-    site: int | None
+    site: SiteId | None
     op: str  # "SGD.step"
-    parameters: tuple[int, ...]
-    gradients: tuple[int | None, ...]  # the tensor that each parameter's `.grad` held; None: there was none
+    parameters: tuple[TensorId, ...]
+    gradients: tuple[TensorId | None, ...]  # the tensor that each parameter's `.grad` held; None: there was none
     versions: tuple[int, ...]  # of those tensors
-    carried: tuple[int, ...] = ()  # parameters that more than a gradient moves: momentum, weight decay
+    carried: tuple[TensorId, ...] = ()  # parameters that more than a gradient moves: momentum, weight decay
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +83,8 @@ class Uncalled:
     """A `backward` method that was named and not called before the next step of an optimizer."""
 
     index: int
-    site: int | None
-    tensor: int
+    site: SiteId | None
+    tensor: TensorId
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ class Unregistered:
     index: int
     module: str  # the type's name
     name: str  # "hidden[0].weight"
-    tensor: int
+    tensor: TensorId
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ class Nested:
     """Tensors that a custom Function was given inside a list, tuple or dict: to autograd they are no inputs of it."""
 
     index: int  # of the event after the call
-    tensors: tuple[int, ...]
+    tensors: tuple[TensorId, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ class Held:
     where none had stepped, before the last backward pass)."""
 
     index: int
-    tensors: tuple[int, ...]
+    tensors: tuple[TensorId, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +131,9 @@ class Sighted:
     """What names held in the frame, just after the value of a site was stored to them for the first time."""
 
     index: int
-    site: int
+    site: SiteId
     names: tuple[str, ...]
-    tensors: tuple[int | None, ...]  # None: no tensor, or none that torch was called with
+    tensors: tuple[TensorId | None, ...]  # None: no tensor, or none that torch was called with
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,7 @@ class Reached:
     index: int
     scope: str  # the function
     names: tuple[str, ...]  # "model.fc.weight"
-    tensors: tuple[int, ...]
+    tensors: tuple[TensorId, ...]
 
 
 @dataclass(frozen=True, slots=True)

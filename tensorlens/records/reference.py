@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from math import inf, isfinite, isnan, nan, prod
 from typing import Any
 
+from tensorlens.records.fields import TensorId
+
 SHOWN = 6  # values of a gradient that are told
 SUMS = 2  # that follow the values of a sample that is not whole
 CLOSE = {"float64": 1e-8, "float32": 1e-4, "complex128": 1e-8, "complex64": 1e-4}  # differences that rounding makes
@@ -23,7 +25,7 @@ class Difference:
     """A gradient that is another in the run with copies."""
 
     backward: int  # index of the event of the pass
-    tensor: int
+    tensor: TensorId
     largest: float  # the largest absolute difference
     relative: float  # that, against the largest absolute value of the right gradient
     start: int  # position, in the flattened gradient, of the first values shown

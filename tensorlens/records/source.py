@@ -1,4 +1,4 @@
-"""Source text: lines as Python counts them, columns, the text of a span, and how wide text is on a screen."""
+"""Reads source text: lines as Python counts them, columns, the text of a span, and the width of text on a screen."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # `list` and the program's process import no records
+if TYPE_CHECKING:  # `tensorlens list` and the script's process import no records
     from tensorlens.records.model import Span
 
 _ZERO_WIDTH = {"Mn", "Me"}
@@ -19,21 +19,21 @@ _IGNORE = ("ignore", None, Warning, None, 0)
 
 @lru_cache(maxsize=64)
 def lines_of(text: str) -> tuple[str, ...]:
-    """The lines of `text` without their ends, split where Python's tokenizer does (a form feed ends no line)."""
+    """The lines of `text` without line ends, split where Python's tokenizer splits them: a form feed ends no line."""
     return tuple(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
 
 
 def line_at(text: str, line: int) -> str:
-    """Line `line` (from 1) of `text`; empty where there is none."""
+    """Line `line` (from 1) of `text`; "" if it has fewer lines."""
     lines = lines_of(text)
     return lines[line - 1] if 1 <= line <= len(lines) else ""
 
 
 @contextmanager
 def unwarned() -> Iterator[None]:
-    """Warnings go nowhere meanwhile.
+    """Ignores warnings inside the `with` block.
 
-    `warnings.catch_warnings` would make python repeat what it shows a program once, so the filter is set by hand.
+    `warnings.catch_warnings` would make Python repeat warnings that it shows only once, so the filter is set by hand.
     """
     filters: list[object] = warnings.filters  # type: ignore[assignment]
     filters.insert(0, _IGNORE)
@@ -45,8 +45,10 @@ def unwarned() -> Iterator[None]:
 
 @lru_cache(maxsize=8)
 def tree_of(text: str) -> ast.Module | None:
-    """The syntax of `text`, not to be changed; None if it is not Python. What python warns of as it
-    compiles it has been said to the program."""
+    """The syntax tree of `text`, which callers must not change; None if it is not Python.
+
+    Python has shown its warnings about this text when it compiled the script, so they are ignored here.
+    """
     try:
         with unwarned():
             return ast.parse(text)
@@ -55,7 +57,7 @@ def tree_of(text: str) -> ast.Module | None:
 
 
 def text_of(text: str, span: Span) -> str:
-    """What `span` covers in `text`; a span that lies outside is clamped."""
+    """The text that `span` covers; the parts of a span outside `text` are ignored."""
     lines = lines_of(text)[max(span.line - 1, 0) : max(span.end_line, 0)]
     if not lines:
         return ""
@@ -65,20 +67,20 @@ def text_of(text: str, span: Span) -> str:
 
 
 def column_of(line: str, offset: int) -> int:
-    """The character column of UTF-8 byte `offset` in `line`: ast and code objects count bytes, people characters."""
+    """The character column of UTF-8 byte `offset` in `line`: `ast` and code objects count bytes, readers characters."""
     if line.isascii():
         return min(offset, len(line))
     return len(line.encode("utf-8", "surrogatepass")[:offset].decode("utf-8", "ignore"))
 
 
 def one_line(text: str, limit: int = 0) -> str:
-    """`text` with every run of white space made one space, cut to `limit` characters with an ellipsis."""
+    """`text` on one line, with single spaces, cut to `limit` characters with an ellipsis."""
     flat = " ".join(text.split())
     return flat if not limit or len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
 
 
 def width(text: str) -> int:
-    """How many cells `text` takes on a terminal; a Chinese character takes two, a combining mark none."""
+    """The number of terminal cells that `text` takes: two for a Chinese character, none for a combining mark."""
     return len(text) if text.isascii() else sum(map(_cells, text))
 
 
@@ -90,6 +92,6 @@ def _cells(char: str) -> int:
 
 
 def shown_path(file: str, folder: str) -> str:
-    """`file` relative to `folder` where it lies below it, with forward slashes; else as it is."""
+    """`file` relative to `folder` if it is inside, with forward slashes; else unchanged."""
     name, root = file.replace("\\", "/"), folder.replace("\\", "/").rstrip("/")
     return name[len(root) + 1 :] if root and name.startswith(root + "/") else name

@@ -1,4 +1,4 @@
-"""Checks what the story says about each line, in real runs of small scripts."""
+"""Tests what the story says about each line, in real runs of small scripts."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def run(warm: Warm, tmp_path: Path) -> Run:
     return run
 
 
-def told(trace: Trace) -> dict[str, list[str]]:
-    """Source line -> `name: what happened` of each of its facts."""
+def phrases_of(trace: Trace) -> dict[str, list[str]]:
+    """Maps each source line to its phrases, `name: what happened`."""
     rows: list[Row] = [row for section in story(trace, Names(trace)) for row in section.rows]
     return {row.source.strip(): [f"{fact.name}: {fact.text}" for fact in row.facts] for row in rows}
 
@@ -41,13 +41,13 @@ def told(trace: Trace) -> dict[str, list[str]]:
 def test_a_tensor_that_is_unpacked_gives_each_name_its_part(run: Run) -> None:
     trace = run("qkv = torch.ones(3, 2, requires_grad=True)\nq, k, v = qkv * 2\nscore = q @ k\n")
     by = "from qkv by MulBackward0, UnbindBackward0"
-    assert told(trace)["q, k, v = qkv * 2"] == [f"q: {by}", f"k: {by}", f"v: {by}"]
-    assert told(trace)["score = q @ k"] == ["score: from q, k by DotBackward0"]
+    assert phrases_of(trace)["q, k, v = qkv * 2"] == [f"q: {by}", f"k: {by}", f"v: {by}"]
+    assert phrases_of(trace)["score = q @ k"] == ["score: from q, k by DotBackward0"]
 
 
-def test_the_rows_of_a_loop_over_a_tensor_are_told_once_by_its_name(run: Run) -> None:
+def test_the_rows_of_a_loop_over_a_tensor_are_shown_once_by_its_name(run: Run) -> None:
     trace = run("def f(table):\n    for row in table:\n        row * 2\ntable = torch.ones(5, 2)\nf(table)\n")
-    assert told(trace)["for row in table:"] == ["row: view of table"]
+    assert phrases_of(trace)["for row in table:"] == ["row: view of table"]
 
 
 LOADER = """
@@ -61,13 +61,13 @@ train()
 
 
 def test_the_parts_of_a_batch_have_the_names_that_the_loop_gives_them(run: Run) -> None:
-    facts = told(run(LOADER.format("")))
+    facts = phrases_of(run(LOADER.format("")))
     assert {fact.partition(":")[0] for fact in facts["for x, y in DataLoader(data, batch_size=2):"]} == {"x", "y"}
 
 
-def test_where_a_batch_is_put_together_in_another_order_no_name_is_guessed(run: Run) -> None:
+def test_no_name_is_guessed_if_a_batch_is_collated_in_another_order(run: Run) -> None:
     swapped = ", collate_fn=lambda pairs: [torch.stack([p[i] for p in pairs]) for i in (1, 0)][::-1]"
-    facts = told(run(LOADER.format(swapped)))
+    facts = phrases_of(run(LOADER.format(swapped)))
     loop = next(line for line in facts if line.startswith("for x"))
     assert "x: from torch.randn(6, 1), no grad" not in facts[loop]
 
@@ -84,26 +84,26 @@ def test_where_a_batch_is_put_together_in_another_order_no_name_is_guessed(run: 
         ("print(x.mean())", "x.mean(): from x by MeanBackward0"),
     ],
 )
-def test_a_line_that_keeps_no_tensor_is_told_by_what_it_comes_to(run: Run, line: str, fact: str) -> None:
-    assert told(run(f"x = torch.ones(3, requires_grad=True)\n{line}\n"))[line] == [fact]
+def test_a_line_that_stores_no_tensor_shows_the_value_it_reads_or_passes_on(run: Run, line: str, fact: str) -> None:
+    assert phrases_of(run(f"x = torch.ones(3, requires_grad=True)\n{line}\n"))[line] == [fact]
 
 
 def test_a_tensor_that_is_only_passed_on_is_not_called_by_the_name_of_a_parameter_that_it_is_passed_to(
     run: Run,
 ) -> None:
-    facts = told(run("def f(x):\n    return x.sum()\nx = torch.ones(3)\nout = f(x * 2)\nf(x[:2])\n"))
+    facts = phrases_of(run("def f(x):\n    return x.sum()\nx = torch.ones(3)\nout = f(x * 2)\nf(x[:2])\n"))
     assert facts["out = f(x * 2)"] == ["x * 2: from x, no grad"]
     assert facts["f(x[:2])"] == ["x[:2]: view of x"]
 
 
 @pytest.mark.parametrize("line", ["net.state_dict()", "torch.save(net.state_dict(), '/dev/null')"])
-def test_one_of_the_tensors_that_library_code_makes_is_not_told_as_its_value(run: Run, line: str) -> None:
-    assert line not in told(run(f"net = torch.nn.Linear(3, 4)\n{line}\n"))
+def test_one_of_several_tensors_that_library_code_makes_is_not_shown_as_its_value(run: Run, line: str) -> None:
+    assert line not in phrases_of(run(f"net = torch.nn.Linear(3, 4)\n{line}\n"))
 
 
 def test_parameters_are_counted_also_where_a_line_takes_many_tensors(run: Run) -> None:
     made = "net = torch.nn.LSTM(2, 2)\nx = torch.ones(3, 1, 2)\nh, c = torch.ones(1, 1, 2), torch.ones(1, 1, 2)\n"
-    facts = told(run(f"{made}out, _ = net(x, (h, c))\n"))
+    facts = phrases_of(run(f"{made}out, _ = net(x, (h, c))\n"))
     (out,) = [fact for fact in facts["out, _ = net(x, (h, c))"] if fact.startswith("out: ")]
     assert out.startswith("out: from 4 parameters by")
     assert out.endswith("; x, h, c are constants")
@@ -111,14 +111,14 @@ def test_parameters_are_counted_also_where_a_line_takes_many_tensors(run: Run) -
 
 def test_a_call_that_turns_recording_off_by_itself_is_no_block(run: Run) -> None:
     made = "p = torch.nn.Parameter(torch.ones(2))\nupdate = torch.optim.swa_utils.get_ema_multi_avg_fn()\n"
-    facts = told(run(f"{made}update([p], [p], 1)\nwith torch.no_grad():\n    p * 2\n"))
+    facts = phrases_of(run(f"{made}update([p], [p], 1)\nwith torch.no_grad():\n    p * 2\n"))
     assert ": gradient recording off (no_grad) in this call" in facts["update([p], [p], 1)"]
     assert facts["with torch.no_grad():"] == [": gradient recording off (no_grad) in this block"]
 
 
 def test_a_function_that_returns_what_a_module_made_has_a_row(run: Run) -> None:
     trace = run("layer = torch.nn.Linear(2, 1)\ndef f(x):\n    return layer(x)\nf(torch.ones(4, 2))\n")
-    assert told(trace)["return layer(x)"] == [
+    assert phrases_of(trace)["return layer(x)"] == [
         "layer(x): from 2 parameters by AddmmBackward0; torch.ones(4, 2) is a constant"
     ]
 
@@ -127,25 +127,25 @@ def test_what_a_module_makes_before_it_calls_the_users_own_code_is_not_its_resul
     own = "class Own(torch.nn.Module):\n    def forward(self, x):\n        h = x * 2\n        return h + 1\n"
     net = "net = torch.nn.Sequential(torch.nn.Linear(2, 2), Own(), torch.nn.Linear(2, 1))\n"
     trace = run(f"{own}{net}out = net(torch.ones(4, 2))\n")
-    assert told(trace)["h = x * 2"] == ["h: from x by MulBackward0"]
-    named_out = [fact for fact in told(trace)["out = net(torch.ones(4, 2))"] if fact.startswith("out: ")]
+    assert phrases_of(trace)["h = x * 2"] == ["h: from x by MulBackward0"]
+    named_out = [fact for fact in phrases_of(trace)["out = net(torch.ones(4, 2))"] if fact.startswith("out: ")]
     assert len(named_out) == 1
 
 
 def test_parameters_of_a_module_are_counted_and_its_buffers_come_last(run: Run) -> None:
     net = "net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2), torch.nn.Linear(2, 1))\n"
-    facts = told(run(f"{net}x = torch.ones(4, 2)\nout = net(x)\nagain = net(torch.ones(4, 2))\n"))
+    facts = phrases_of(run(f"{net}x = torch.ones(4, 2)\nout = net(x)\nagain = net(torch.ones(4, 2))\n"))
     (out,) = [fact for fact in facts["out = net(x)"] if fact.startswith("out: ")]
     assert out.startswith("out: from 6 parameters by")
     assert out.endswith("; x, net[1].running_mean, net[1].running_var are constants")
 
 
-def test_what_does_not_require_grad_is_a_constant_to_which_the_graph_does_not_lead(run: Run) -> None:
+def test_a_source_that_does_not_require_grad_is_a_constant(run: Run) -> None:
     trace = run(
         "a = torch.ones(2, requires_grad=True)\nb = a.detach()\nc = b * 4 + a\nd = a.detach() * 2 + a\n"
         "b.requires_grad_()\ne = b * a\nwith torch.no_grad():\n    n = a * 2\nm = n + b\n"
     )
-    facts = told(trace)
+    facts = phrases_of(trace)
     assert facts["c = b * 4 + a"] == ["c: from a by AddBackward0; b is a constant"]
     assert facts["d = a.detach() * 2 + a"] == ["d: from a by AddBackward0"]
     assert facts["e = b * a"] == ["e: from b, a by MulBackward0"]
@@ -166,13 +166,13 @@ x = torch.ones(2, requires_grad=True)
 
 
 def test_the_inside_of_a_custom_function_makes_no_constant_of_its_input(run: Run) -> None:
-    facts = told(run(DOUBLE + "y = Double.apply(x)\nz = Double.apply(x) + 1\nw = Double.apply(x * 2) * x\n"))
+    facts = phrases_of(run(DOUBLE + "y = Double.apply(x)\nz = Double.apply(x) + 1\nw = Double.apply(x * 2) * x\n"))
     for line in ("y = Double.apply(x)", "z = Double.apply(x) + 1", "w = Double.apply(x * 2) * x"):
         assert not [fact for fact in facts[line] if "constant" in fact], line
 
 
 def test_what_is_copied_into_new_memory_comes_from_its_source(run: Run) -> None:
-    facts = told(
+    facts = phrases_of(
         run(
             "a = torch.ones(3, requires_grad=True)\nb = torch.zeros(2, 3).copy_(a)\nc = torch.empty_like(a).copy_(a)\n"
             "d = torch.zeros(3).copy_(a.detach())\n"
@@ -185,7 +185,7 @@ def test_what_is_copied_into_new_memory_comes_from_its_source(run: Run) -> None:
 
 def test_a_deep_copy_is_one_new_tensor(run: Run) -> None:
     trace = run("import copy\nx = torch.rand(2, 3)\nfull = copy.deepcopy(x)\ny = full * 2\nfull = copy.deepcopy(y)\n")
-    facts = told(trace)
+    facts = phrases_of(trace)
     assert facts["full = copy.deepcopy(x)"] == ["full: a deep copy of x, no grad"]
     assert facts["full = copy.deepcopy(y)"] == ["full: a deep copy of y, no grad"]
     storages = {row.name: row.storage for row in tensor_table(trace, Names(trace)).rows}
@@ -196,7 +196,7 @@ def test_a_deep_copy_is_one_new_tensor(run: Run) -> None:
 
 
 def test_no_name_is_used_before_it_is_set(run: Run) -> None:
-    facts = told(
+    facts = phrases_of(
         run(
             "net = torch.nn.Linear(2, 1, bias=False)\na = torch.ones(2)\nsame = a.requires_grad_()\nW = net.weight\n"
             "kept = y = torch.ones(2, requires_grad=True)\ny = y.detach()\n"
@@ -208,7 +208,7 @@ def test_no_name_is_used_before_it_is_set(run: Run) -> None:
 
 
 def test_a_few_tensors_whose_gradient_is_set_are_named(run: Run) -> None:
-    facts = told(
+    facts = phrases_of(
         run("one, two = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)\ntwo(one(torch.ones(1, 2))).sum().backward()\n")
     )
     (fact,) = facts["two(one(torch.ones(1, 2))).sum().backward()"]
@@ -223,9 +223,9 @@ def test_when_no_tensor_is_left_the_table_shows_the_last_of_each_name(run: Run) 
     assert table.stale == "no tensor was left at the end"
 
 
-def test_gradients_that_accumulate_are_told_though_their_texts_are_the_same(run: Run) -> None:
+def test_gradients_that_accumulate_are_shown_though_their_texts_are_the_same(run: Run) -> None:
     net = "net = torch.nn.Linear(8, 8)\nfor _ in range(2):\n    net(torch.ones(1, 8)).sum().backward()\n"
-    facts = told(run(net + "torch.autograd.grad(net(torch.ones(1, 8)).sum(), [net.weight])\n"))
+    facts = phrases_of(run(net + "torch.autograd.grad(net(torch.ones(1, 8)).sum(), [net.weight])\n"))
     assert facts["net(torch.ones(1, 8)).sum().backward()"] == [
         "net.weight.grad: 8x8 float32, accumulated in place, v0 -> v1",
         "net.bias.grad: 8 float32, accumulated in place, v0 -> v1",
@@ -233,7 +233,7 @@ def test_gradients_that_accumulate_are_told_though_their_texts_are_the_same(run:
     assert "no .grad changed" in facts["torch.autograd.grad(net(torch.ones(1, 8)).sum(), [net.weight])"][-1]
 
 
-def test_both_halves_of_a_switch_of_requires_grad_are_told(run: Run, tmp_path: Path) -> None:
+def test_both_halves_of_a_switch_of_requires_grad_are_shown(run: Run, tmp_path: Path) -> None:
     library = tmp_path / "site-packages"
     library.mkdir()
     library.joinpath("toggling.py").write_text(
@@ -242,7 +242,7 @@ def test_both_halves_of_a_switch_of_requires_grad_are_told(run: Run, tmp_path: P
     )
     made = "a, b = (torch.ones(2, requires_grad=True) for _ in 'ab')\n"
     imports = f"import sys; sys.path.append({str(library)!r})\nimport toggling\n"
-    facts = told(run(f"{imports}{made}toggling.toggle([a, b], [a])\n"))
+    facts = phrases_of(run(f"{imports}{made}toggling.toggle([a, b], [a])\n"))
     both = "a: no longer requires grad, then requires grad from here on"
     assert facts["toggling.toggle([a, b], [a])"] == [both, "b: no longer requires grad"]
 
@@ -250,7 +250,7 @@ def test_both_halves_of_a_switch_of_requires_grad_are_told(run: Run, tmp_path: P
 def test_a_loop_on_one_line_shows_its_last_run(run: Run) -> None:
     loop = "o.zero_grad(); l = m(x).pow(2).mean(); l.backward(); o.step()"
     start = "m = torch.nn.Linear(1, 1, bias=False); o = torch.optim.SGD(m.parameters(), lr=.1); x = torch.ones(1, 1)\n"
-    facts = told(run(f"{start}for _ in range(3): {loop}\n"))[f"for _ in range(3): {loop}"]
+    facts = phrases_of(run(f"{start}for _ in range(3): {loop}\n"))[f"for _ in range(3): {loop}"]
     assert [fact.partition(":")[0] for fact in facts] == ["m.weight.grad", "l", "m.weight.grad", "m.weight"]
     assert (facts[0], facts[-1]) == ("m.weight.grad: set to None", "m.weight: changed in place, v3 -> v4")
 
@@ -258,15 +258,15 @@ def test_a_loop_on_one_line_shows_its_last_run(run: Run) -> None:
 def test_a_module_path_is_a_parameters_name_also_when_its_function_has_returned(run: Run) -> None:
     main = "def main():\n    model = torch.nn.Sequential(torch.nn.Linear(2, 1))\n"
     main += "    model(torch.ones(1, 2)).sum().backward()\n"
-    facts = told(run(f"{main}main()\n"))["model(torch.ones(1, 2)).sum().backward()"]
+    facts = phrases_of(run(f"{main}main()\n"))["model(torch.ones(1, 2)).sum().backward()"]
     assert [fact.partition(":")[0] for fact in facts] == ["model[0].weight.grad", "model[0].bias.grad"]
 
 
-def test_what_an_object_holds_is_not_called_by_the_objects_name(run: Run) -> None:
+def test_an_attribute_is_not_named_after_its_object(run: Run) -> None:
     made = "def f():\n    m = torch.distributions.Categorical(torch.ones(2))\n    return m.sample()\nf()\n"
-    assert "m" not in {fact.partition(":")[0] for facts in told(run(made)).values() for fact in facts}
+    assert "m" not in {fact.partition(":")[0] for facts in phrases_of(run(made)).values() for fact in facts}
     trace = run("net = torch.nn.Linear(2, 2).requires_grad_(False)\nout = net(torch.ones(1, 2))\n")
-    assert "net" not in {fact.partition(":")[0] for facts in told(trace).values() for fact in facts}
+    assert "net" not in {fact.partition(":")[0] for facts in phrases_of(trace).values() for fact in facts}
 
 
 def test_an_array_that_shares_memory_is_mentioned_once(run: Run) -> None:
@@ -277,7 +277,7 @@ def test_an_array_that_shares_memory_is_mentioned_once(run: Run) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_names_of_unpacked_values_are_what_the_names_hold(run: Run, tmp_path: Path, seed: int) -> None:
-    """Unpacks values of library code into random nested targets: each name holds the value that the story gives it."""
+    """Random nested targets in a function, over values that library code makes: each name held what it is given to."""
     random.seed(seed)
     library = tmp_path / "site-packages"
     library.mkdir()
@@ -308,7 +308,7 @@ def test_names_of_unpacked_values_are_what_the_names_hold(run: Run, tmp_path: Pa
 
 
 def nested(depth: int, count: Iterator[int], names: list[str]) -> tuple[str, str]:
-    """The shape of a nested list of numbers, and targets that unpack it."""
+    """A random nested list of numbers, and targets that unpack it."""
     shapes, targets = [], []
     for _ in range(random.randint(2, 3)):
         number = next(count)
@@ -324,7 +324,7 @@ def nested(depth: int, count: Iterator[int], names: list[str]) -> tuple[str, str
 
 
 def counts(trace: Trace) -> dict[str, str]:
-    """Source line -> how often it ran, according to the story."""
+    """Maps each source line to its count in the story."""
     return {row.source.strip(): row.count for section in story(trace, Names(trace)) for row in section.rows}
 
 
@@ -413,10 +413,10 @@ def random_block(depth: int, count: Iterator[int]) -> list[str]:
 def test_a_name_that_a_later_line_gives_is_not_used_before(run: Run) -> None:
     body = "out = net(x)\nloss = torch.nn.MSELoss()(out, x)\nscore = out\nout = x * 2\n"
     start = "net, x = torch.nn.Linear(2, 2), torch.ones(1, 2)\n"
-    facts = told(run(start + body))
+    facts = phrases_of(run(start + body))
     assert facts["loss = torch.nn.MSELoss()(out, x)"] == ["loss: from out by MseLossBackward0; x is a constant"]
     inner = "".join(f"    {line}\n" for line in body.splitlines())
-    facts = told(run(f"{start}def f():\n{inner}    return score\nkept = f()\n"))
+    facts = phrases_of(run(f"{start}def f():\n{inner}    return score\nkept = f()\n"))
     assert facts["loss = torch.nn.MSELoss()(out, x)"] == ["loss: from out by MseLossBackward0; x is a constant"]
 
 
@@ -425,7 +425,7 @@ def test_a_name_that_holds_several_tensors_is_not_the_name_of_one(run: Run) -> N
         "loader = torch.utils.data.DataLoader([(1., 2.), (3., 4.)], batch_size=1)\n"
         "for x, y in loader: z = x * y\nit = iter(loader)\nbatch = next(it)\n"
     )
-    assert [fact.partition(":")[0] for fact in told(trace)["batch = next(it)"]] == ["batch[0]", "batch[1]"]
+    assert [fact.partition(":")[0] for fact in phrases_of(trace)["batch = next(it)"]] == ["batch[0]", "batch[1]"]
 
 
 EMA = """
@@ -451,13 +451,13 @@ def test_a_call_without_a_value_is_not_the_name_of_a_tensor(run: Run, tmp_path: 
     library.joinpath("averaging.py").write_text(EMA)
     imports = f"import sys; sys.path.append({str(library)!r})\nfrom averaging import Ema\n"
     body = "\n    y = net(torch.ones(1, 3))" if line.startswith("with") else ""
-    facts = told(run(f"{imports}net = torch.nn.Linear(3, 3)\nema = Ema(net.parameters())\n{line}{body}\n"))
+    facts = phrases_of(run(f"{imports}net = torch.nn.Linear(3, 3)\nema = Ema(net.parameters())\n{line}{body}\n"))
     through = "changed in place through an alias, its version stays"
     assert facts[line] == [f"net.weight: {through}", f"net.bias: {through}"]
 
 
 def test_aliases_of_one_tensor_are_counted_once(run: Run) -> None:
-    facts = told(
+    facts = phrases_of(
         run(
             "net = torch.nn.Linear(3, 3)\naverage = torch.optim.swa_utils.AveragedModel(net)\n"
             "for i in range(4):\n    average.update_parameters(net)\n"
@@ -470,11 +470,11 @@ def test_aliases_of_one_tensor_are_counted_once(run: Run) -> None:
 def test_what_an_optimizer_keeps_for_itself_is_not_counted(run: Run, foreach: bool) -> None:
     net = "net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))\n"
     loop = "for _ in range(3):\n    net(torch.ones(1, 2)).sum().backward()\n    optimizer.step()\n"
-    facts = told(run(f"{net}optimizer = torch.optim.Adam(net.parameters(), foreach={foreach})\n{loop}"))
+    facts = phrases_of(run(f"{net}optimizer = torch.optim.Adam(net.parameters(), foreach={foreach})\n{loop}"))
     assert facts["optimizer.step()"] == [": 4 parameters changed in place"]
 
 
-def test_a_name_of_another_function_gives_way_to_what_the_line_says(run: Run) -> None:
+def test_the_name_on_the_line_comes_before_that_of_another_function(run: Run) -> None:
     start = "def f(x):\n    h = x * 2\n    return h\nx = torch.ones(1, 2, requires_grad=True)\n"
-    facts = told(run(f"{start}def g():\n    best = f(x).max(1)[0]\n    return best.sum()\ng()\n"))
+    facts = phrases_of(run(f"{start}def g():\n    best = f(x).max(1)[0]\n    return best.sum()\ng()\n"))
     assert facts["best = f(x).max(1)[0]"] == ["best: from f(x) by MaxBackward0", "f(x).max(1)[1]: from f(x), no grad"]

@@ -14,14 +14,14 @@ from tensorlens.records.source import column_of, line_at, tree_of
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """The last statement before a place that binds the name used there."""
+    """A name and the statement that binds it."""
 
     name: str
     span: Span
 
 
 def assigned_to(text: str, made: Span) -> str | None:
-    """The name or attribute that the expression `made` is assigned to: `self.optimizer`."""
+    """The name or attribute that the expression at `made` is assigned to: `self.optimizer`."""
     tree = tree_of(text)
     if tree is None:
         return None
@@ -35,44 +35,45 @@ _STORING_METHODS = {"append", "appendleft", "add", "extend", "insert", "put", "s
 
 
 def container_store(text: str, made: Span, names: tuple[str, ...]) -> Span | None:
-    """The nearest place, from the expression `made` on, that puts its value, which the `names` stand for, into a
-    container: `losses.append(loss)`, `history[step] = loss`."""
+    """Finds the nearest expression that puts a value into a container: `losses.append(loss)`, `history[step] = loss`.
+
+    It is searched for from the expression `made` on, whose value has the `names`.
+    """
     tree = tree_of(text)
     if tree is None:
         return None
     for node, _, values in _container_stores(tree):
         span = span_of(node, text, made.file)
-        holds = (span.line, span.column) <= (made.line, made.column) and made.end_line <= span.end_line
-        if holds or (span.line >= made.line and any(plain_name(value) in names for value in values)):
+        contains = (span.line, span.column) <= (made.line, made.column) and made.end_line <= span.end_line
+        if contains or (span.line >= made.line and any(plain_name(value) in names for value in values)):
             return span
     return None
 
 
-def only_store_into(text: str, file: str, holder: str) -> Span | None:
-    """The only place that puts something into the container `holder`."""
+def only_store_into(text: str, file: str, target: str) -> Span | None:
+    """Finds the expression that puts something into the container `target`; None if several do."""
     tree = tree_of(text)
     if tree is None:
         return None
-    places = [node for node, container, _ in _container_stores(tree) if ast.unparse(container) == holder]
+    places = [node for node, container, _ in _container_stores(tree) if ast.unparse(container) == target]
     return span_of(places[0], text, file) if len(places) == 1 else None
 
 
 def _container_stores(tree: ast.Module) -> list[tuple[ast.expr, ast.expr, list[ast.expr]]]:
-    """Each expression that puts values into a container, with the container and the values, in the order of the
-    text."""
-    found: list[tuple[ast.expr, ast.expr, list[ast.expr]]] = []
+    """The expressions that put values into a container, each with the container and the values, in source order."""
+    stores: list[tuple[ast.expr, ast.expr, list[ast.expr]]] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _STORING_METHODS:
-            found.append((node, node.func.value, list(_items(node.args))))
+            stores.append((node, node.func.value, list(_items(node.args))))
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript | ast.Attribute):
-            found.append((node.value, node.targets[0].value, list(_items([node.value]))))
+            stores.append((node.value, node.targets[0].value, list(_items([node.value]))))
         elif isinstance(node, ast.AugAssign):
-            found.append((node.value, node.target, list(_items([node.value]))))
-    return sorted(found, key=lambda entry: (entry[0].lineno, entry[0].col_offset))
+            stores.append((node.value, node.target, list(_items([node.value]))))
+    return sorted(stores, key=lambda entry: (entry[0].lineno, entry[0].col_offset))
 
 
 def _items(nodes: list[ast.expr]) -> Iterator[ast.expr]:
-    """Expressions, and those in the lists, tuples and dicts that they write out."""
+    """Yields the expressions, with those inside list, tuple and dict displays in place of the display."""
     for node in nodes:
         if isinstance(node, ast.List | ast.Tuple):
             yield from _items(node.elts)
@@ -83,29 +84,29 @@ def _items(nodes: list[ast.expr]) -> Iterator[ast.expr]:
 
 
 def receiver(text: str, span: Span) -> str | None:
-    """The text of `x` in the attribute `x.name` that `span` covers, or begins with."""
+    """The text `x` of the attribute `x.name` at the start of `span`."""
     node = _attribute(text, span)
     return None if node is None else ast.unparse(node.value)
 
 
 def assigned_before(text: str, span: Span) -> Assigned | None:
-    """The nearest assignment above `span` to the plain name whose attribute is taken there."""
+    """Finds the last assignment above `span` to the variable whose attribute is read there."""
     node, tree = _attribute(text, span), tree_of(text)
     if node is None or tree is None or not isinstance(node.value, ast.Name):
         return None
     name = node.value.id
-    best: ast.stmt | None = None
+    nearest: ast.stmt | None = None
     for statement in ast.walk(tree):
         if isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign) and statement.lineno < span.line:
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
             bound = {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
-            if name in bound and (best is None or statement.lineno > best.lineno):
-                best = statement
-    return None if best is None else Assigned(name, span_of(best, text, span.file))
+            if name in bound and (nearest is None or statement.lineno > nearest.lineno):
+                nearest = statement
+    return None if nearest is None else Assigned(name, span_of(nearest, text, span.file))
 
 
 def _attribute(text: str, span: Span) -> ast.Attribute | None:
-    """The attribute access at `span`: the node itself, or what it calls."""
+    """Finds the attribute access that begins where `span` does."""
     tree = tree_of(text)
     if tree is None:
         return None

@@ -1,4 +1,4 @@
-"""The parts of a source line that run apart from one another: its statements, and what runs several times in one."""
+"""Finds the parts of a source line that run separately: its statements, and its comprehensions and lambdas."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _REPEATING = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lam
 
 
 class LineParts:
-    """The parts of each file's lines; a file is parsed once, when first asked for."""
+    """The parts of the lines of each file; a file is parsed when it is first needed."""
 
     def __init__(self, sources: Mapping[str, str]) -> None:
         self._sources = sources
@@ -22,16 +22,16 @@ class LineParts:
         self._repeated: dict[str, list[tuple[_Place, _Place]]] = {}
 
     def statement(self, site: Site) -> tuple[int, int]:
-        """Where the innermost statement around a site begins, on a line of several; else (0, 0)."""
+        """(line, column) of the innermost statement around a site if its line has several; else (0, 0)."""
         if site.span.file not in self._statements:
             self._statements[site.span.file] = _statements(self._sources.get(site.span.file, ""))
         spans = self._statements[site.span.file].get(site.span.line, ())
-        found = [begin for begin, end in spans if begin <= (site.span.line, site.span.column) <= end]
-        return max(found, default=(0, 0))
+        around = [begin for begin, end in spans if begin <= (site.span.line, site.span.column) <= end]
+        return max(around, default=(0, 0))
 
     def is_repeated(self, site: Site) -> bool:
-        """Whether the expression at `site` may run several times in one run of its line: in a comprehension or a
-        lambda."""
+        """Returns whether the expression at `site` may run several times in one run of its line: it is in a
+        comprehension or a lambda."""
         if site.span.file not in self._repeated:
             self._repeated[site.span.file] = _repeated(self._sources.get(site.span.file, ""))
         begin, end = (site.span.line, site.span.column), (site.span.end_line, site.span.end_column)
@@ -39,7 +39,7 @@ class LineParts:
 
 
 def span_of(node: ast.expr | ast.stmt, text: str, file: str) -> Span:
-    """Where `node` stands in a file with this text."""
+    """The span of `node` in the source `text` of a file."""
     end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
     column = column_of(line_at(text, node.lineno), node.col_offset)
     return Span(file, node.lineno, column, end_line, column_of(line_at(text, end_line), end_column))
@@ -47,12 +47,12 @@ def span_of(node: ast.expr | ast.stmt, text: str, file: str) -> Span:
 
 def _statements(text: str) -> _Statements:
     """The statements of the lines that have more than one."""
-    found: _Statements = {}
+    statements: _Statements = {}
     for node in ast.walk(tree_of(text) or ast.Module([], [])):
         if isinstance(node, ast.stmt):
             span = span_of(node, text, "")
-            found.setdefault(span.line, []).append(((span.line, span.column), (span.end_line, span.end_column)))
-    return {line: spans for line, spans in found.items() if len(spans) > 1}
+            statements.setdefault(span.line, []).append(((span.line, span.column), (span.end_line, span.end_column)))
+    return {line: spans for line, spans in statements.items() if len(spans) > 1}
 
 
 def _repeated(text: str) -> list[tuple[_Place, _Place]]:

@@ -1,4 +1,4 @@
-"""Numbers the storages that named tensors lie in, and finds whose `.grad` a tensor was."""
+"""Numbers the storages of named tensors, and finds the tensors that were a `.grad`."""
 
 from __future__ import annotations
 
@@ -6,36 +6,36 @@ from tensorlens.records.model import Access, Backward, Call, Event, Trace
 
 
 def owners_of_gradients(trace: Trace) -> dict[int, int]:
-    """The tensors that were a `.grad` -> whose."""
-    found: dict[int, int] = {}
+    """Maps each tensor that a backward pass left in `x.grad` to `x`."""
+    owners: dict[int, int] = {}
     for event in trace.events:
         if isinstance(event, Backward):
-            found.update({gradient.held: gradient.tensor for gradient in event.gradients if gradient.held is not None})
-    return found
+            owners.update({gradient.held: gradient.tensor for gradient in event.gradients if gradient.held is not None})
+    return owners
 
 
-def _touched(event: Event) -> tuple[Access, ...]:
+def _accesses(event: Event) -> tuple[Access, ...]:
     if isinstance(event, Call):
         return event.inputs + event.outputs
     return event.roots if isinstance(event, Backward) else ()
 
 
 def storage_numbers(trace: Trace, chosen: set[int]) -> dict[int, int]:
-    """Storages numbered from 1 in the order in which the chosen tensors were met in them."""
+    """Numbers storages from 1 in the order in which the run met the `chosen` tensors in them."""
     numbers: dict[int, int] = {}
 
-    def meet(storage: int | None) -> None:
+    def add(storage: int | None) -> None:
         if storage is not None:
             numbers.setdefault(storage, len(numbers) + 1)
 
     for event in trace.events:
-        for access in _touched(event):
+        for access in _accesses(event):
             if access.tensor in chosen:
-                meet(trace.tensors[access.tensor].storage)
+                add(trace.tensors[access.tensor].storage)
         for state in event.states if isinstance(event, Call) else ():
             if state.tensor in chosen:
-                meet(state.storage)
+                add(state.storage)
     for state in trace.end.states:
         if state.tensor in chosen:
-            meet(state.storage if state.storage is not None else trace.tensors[state.tensor].storage)
+            add(state.storage if state.storage is not None else trace.tensors[state.tensor].storage)
     return numbers

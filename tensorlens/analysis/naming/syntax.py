@@ -1,4 +1,4 @@
-"""The syntax tree behind a site: which expression it is, and which of its parts are the operands of the call."""
+"""Finds the syntax node of a site, and the parts of it that are the operands of a call."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _PLAIN = (ast.Name, ast.Attribute, ast.Subscript)
 
 
 class Syntax:
-    """Syntax nodes by their exact span; each file is parsed once, when first asked for."""
+    """The syntax nodes of each file by their span; a file is parsed when it is first needed."""
 
     def __init__(self, sources: Mapping[str, str]) -> None:
         self._sources = sources
         self.parts = LineParts(sources)
         self._files: dict[str, dict[_Key, ast.AST]] = {}
-        self._direct: dict[tuple[int, str], bool] = {}  # of a site and an op
+        self._direct: dict[tuple[int, str], bool] = {}  # by site and op
         self._stored: dict[str, dict[tuple[str, str], int]] = {}
         self._whole: dict[str, set[_Key]] = {}
 
     def node(self, span: Span) -> ast.AST | None:
-        """The node that covers exactly `span`; None where there is none, or the file is not Python."""
+        """The node that covers exactly `span`, if any."""
         return self._nodes(span.file).get((span.line, span.column, span.end_line, span.end_column))
 
     def _nodes(self, file: str) -> dict[_Key, ast.AST]:
@@ -41,8 +41,8 @@ class Syntax:
         return self._files[file]
 
     def is_thrown_away(self, span: Span) -> bool | None:
-        """Whether the expression at `span` is a whole statement, or all that is assigned to names that nothing reads;
-        None where a function returns it."""
+        """Returns whether nothing uses the value of the expression at `span`: it is a whole statement, or is assigned
+        to names that nothing reads. None if a function returns the value."""
         tree, node = tree_of(self._sources.get(span.file, "")), self.node(span)
         for statement in ast.walk(tree) if tree is not None and node is not None else ():
             value = getattr(statement, "value", None)
@@ -61,29 +61,29 @@ class Syntax:
         return next(iter(keys), None)
 
     def _names_read(self, file: str) -> frozenset[str]:
-        """Every name that the code of a file reads."""
+        """Every name that a file reads."""
         nodes = self._nodes(file).values()
         return frozenset(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
 
     def loop_names(self) -> frozenset[str]:
-        """The names that `for` statements give to one item after another."""
+        """The variables of `for` statements."""
         nodes = (node for file in self._sources for node in self._nodes(file).values())
         targets = (node.target for node in nodes if isinstance(node, ast.For | ast.AsyncFor))
         return frozenset(part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name))
 
     def first_stored(self, file: str, function: str, name: str) -> int | None:
-        """The first line of a function, or of the top level (`<module>`), that gives something the name; None if none
+        """The first line of a function, or of the top level (`<module>`), that assigns to the name; None if none
         does."""
         if file not in self._stored:
             self._stored[file] = _first_stored(self._sources.get(file, ""))
         return self._stored[file].get((function, name))
 
     def is_head(self, site: Site) -> bool:
-        """Whether the site is the head of a statement that holds others: `with` and `for` have no value."""
+        """Returns whether the site is the head of a `with` or `for` statement, which has no value."""
         return isinstance(self.node(site.span), ast.With | ast.AsyncWith | ast.For | ast.AsyncFor)
 
     def is_whole_statement(self, site: Site) -> bool:
-        """Whether nothing takes the value of the expression at `site`."""
+        """Returns whether the expression at `site` is a whole statement, so nothing uses its value."""
         if site.span.file not in self._whole:
             text = self._sources.get(site.span.file, "")
             values = [
@@ -94,7 +94,7 @@ class Syntax:
         return (span.line, span.column, span.end_line, span.end_column) in self._whole[span.file]
 
     def is_direct(self, site: Site, op: str) -> bool:
-        """Whether the expression at `site` is `op` itself, and not a module or library code that calls it."""
+        """Returns whether the expression at `site` is `op` itself, and not a module or library code that calls it."""
         known = self._direct.get((site.id, op))
         if known is None:
             known = self._direct[site.id, op] = self._is_direct(site, op)
@@ -115,8 +115,8 @@ class Syntax:
         return node is not None and not isinstance(node, ast.Name)
 
     def reads(self, site: Site, op: str, name: str) -> bool:
-        """Whether the expression at `site` itself asks for the value of what the program calls `name` (`float(x)`,
-        `if x > 0`, `range(n)`), and not library code that it calls."""
+        """Returns whether the expression at `site` itself reads the value of the tensor `name`: `float(x)`,
+        `if x > 0`, `range(n)`. False if library code that it calls does."""
         node = self.node(site.span)
         if not isinstance(node, ast.Call):
             return not isinstance(node, ast.stmt) or isinstance(node, ast.Assert | ast.If | ast.While)
@@ -129,11 +129,11 @@ class Syntax:
         return any(ast.unparse(part) == name for part in _call_operands(node, method=True))
 
     def is_call(self, site: Site) -> bool:
-        """Whether the expression at `site` is a call."""
+        """Returns whether the expression at `site` is a call."""
         return isinstance(self.node(site.span), ast.Call)
 
     def unpacked(self, site: Site) -> tuple[str, ...]:
-        """The names that the items of what is iterated at `site` go to: `q, k, v = qkv`, `for row in table`."""
+        """The names that receive the items of the value iterated at `site`: `q, k, v = qkv`, `for row in table`."""
         node = self.node(site.span)
         if isinstance(node, ast.Tuple | ast.List) and isinstance(node.ctx, ast.Store):
             names = [plain_name(part) for part in node.elts]
@@ -143,7 +143,7 @@ class Syntax:
         return (name,) if name else ()
 
     def augmented(self, site: Site) -> tuple[str, str] | None:
-        """Name and operator of an augmented assignment to a plain name at `site`: `x`, `*` of `x *= 2`."""
+        """The name and operator of an augmented assignment at `site`: `x` and `*` for `x *= 2`."""
         node = self.node(site.span)
         if not isinstance(node, ast.AugAssign) or isinstance(node.target, ast.Subscript):
             return None
@@ -151,15 +151,15 @@ class Syntax:
         return None if name is None else (name, OPERATORS[type(node.op)])
 
     def value_span(self, site: Site) -> Span:
-        """The span of the expression that a value made at `site` came from: of a loop, what it goes through."""
+        """The span of the expression that makes the value at `site`: for a loop, of the iterated expression."""
         loop = _loop(self.node(site.span))
         return site.span if loop is None else span_of(loop.iter, self._sources[site.span.file], site.span.file)
 
     def operands(self, site: Site, op: str) -> list[ast.expr]:
-        """The parts of the expression at `site` that can hold the inputs of `op`, in order; [] if it isn't direct."""
+        """The parts of the expression at `site` that can be the inputs of `op`, in order; [] if it isn't direct."""
         node = self.node(site.span)
         if op.endswith(_CONVERSIONS) and not isinstance(node, ast.Call):
-            return []  # `if x[0] > 2:` asks for the truth of the comparison, not of its parts
+            return []  # `if x[0] > 2:` reads the truth of the comparison, not of its parts
         if isinstance(node, ast.Call) and self.is_direct(site, op):
             return list(_call_operands(node, method=op.startswith("Tensor.")))
         if isinstance(node, ast.BinOp):
@@ -176,7 +176,7 @@ class Syntax:
 
 
 def plain_name(node: ast.expr) -> str | None:
-    """`out`, `model.fc.weight` or `xs[0]` as a name; None for anything that has to be computed."""
+    """`out`, `model.fc.weight` or `xs[0]` as a name; None for an expression that computes something."""
     inner: ast.expr = node
     while isinstance(inner, ast.Attribute | ast.Subscript):
         if isinstance(inner, ast.Subscript) and not isinstance(inner.slice, ast.Constant | ast.Name):
@@ -204,7 +204,7 @@ def _call_operands(node: ast.Call, method: bool) -> Iterator[ast.expr]:
 
 
 def _is_torch(node: ast.expr) -> bool:
-    """`torch.Tensor.add(a, b)` and the like: the receiver is a class or a module, not a tensor."""
+    """Returns whether a method's receiver is a class or module, not a tensor: `torch.Tensor.add(a, b)`."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return isinstance(node, ast.Name) and node.id in {"torch", "Tensor", "F", "nn"}
@@ -232,16 +232,16 @@ def _index(text: str) -> dict[_Key, ast.AST]:
 
 
 def _first_stored(text: str) -> dict[tuple[str, str], int]:
-    """The first line that gives something a name, by function (`<module>`, `Net.forward`) and name."""
-    found: dict[tuple[str, str], int] = {}
+    """The first line that assigns to a name, by function (`<module>`, `Net.forward`) and name."""
+    first: dict[tuple[str, str], int] = {}
     tree = tree_of(text)
-    waiting: list[tuple[str, str, ast.AST]] = [("<module>", "", tree)] if tree else []  # function, prefix of inner ones
+    waiting: list[tuple[str, str, ast.AST]] = [("<module>", "", tree)] if tree else []  # function, prefix, node
     while waiting:
         function, prefix, node = waiting.pop()
         name = node.id if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else None
         name = node.arg if isinstance(node, ast.arg) else name
         if name is not None and isinstance(node, ast.Name | ast.arg):
-            found[function, name] = min(node.lineno, found.get((function, name), node.lineno))
+            first[function, name] = min(node.lineno, first.get((function, name), node.lineno))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             function = prefix + node.name
             prefix = f"{function}.<locals>."
@@ -249,7 +249,7 @@ def _first_stored(text: str) -> dict[tuple[str, str], int]:
             function, prefix = prefix + node.name, f"{prefix}{node.name}."
         if not isinstance(node, ast.Lambda | ast.comprehension):
             waiting += [(function, prefix, child) for child in ast.iter_child_nodes(node)]
-    return found
+    return first
 
 
 def _keys(node: ast.expr | ast.stmt, text: str) -> Iterator[_Key]:
@@ -258,7 +258,7 @@ def _keys(node: ast.expr | ast.stmt, text: str) -> Iterator[_Key]:
     yield node.lineno, column_of(line_at(text, node.lineno), node.col_offset), end_line, end_column
     attribute = node.func if isinstance(node, ast.Call) else node
     if isinstance(attribute, ast.Attribute) and attribute.end_lineno != attribute.value.lineno:
-        # CPython gives a method call that spans lines the position of its attribute's name
+        # for a method call that spans lines, CPython reports the position of the attribute's name
         line = attribute.end_lineno or attribute.lineno
         column = column_of(line_at(text, line), attribute.end_col_offset or 0) - len(attribute.attr)
         yield line, column, end_line, end_column

@@ -1,4 +1,4 @@
-"""The statements of a source file and the blocks that they are in: which of them run as often as one another."""
+"""Finds the statements of a source file and their blocks, and which statements run equally often."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _SEVERAL = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambd
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Statement:
-    """A statement, or the head of one that holds others: the body of a `for` loop runs as often as its head."""
+    """A statement, or the head of a compound one. A `for` counts as often as its body runs."""
 
     node: ast.stmt
-    above: Statement | None  # the statement that holds it
-    block: tuple[ast.stmt, ...]  # the statements that run one after another, with it among them
+    above: Statement | None  # the compound statement around it
+    block: tuple[ast.stmt, ...]  # the list of statements that contains it
     file: str
 
     @property
@@ -35,7 +35,7 @@ class Statement:
         return isinstance(self.node, ast.With | ast.AsyncWith)
 
     def around(self) -> Iterator[Statement]:
-        """The statements that hold it, from the inside out, as far as its function."""
+        """The compound statements around it inside its function, the innermost first."""
         above = self.above
         while above is not None and not isinstance(above.node, _SCOPES):
             yield above
@@ -43,18 +43,18 @@ class Statement:
 
     @property
     def is_once(self) -> bool:
-        """Whether it runs once, when its file is run: at the top level and in no loop."""
+        """Returns whether it runs only once, with its file: at the top level and in no loop."""
         return [self, *self.around()][-1].above is None and not self.is_in_loop
 
     @property
     def is_in_loop(self) -> bool:
-        """Whether a loop of its function runs it again and again."""
-        return any(isinstance(found.node, _LOOPS) for found in (self, *self.around()))
+        """Returns whether a loop of its function repeats it."""
+        return any(isinstance(each.node, _LOOPS) for each in (self, *self.around()))
 
     def together(self) -> tuple[ast.stmt, ...]:
-        """The other statements that run as often as this one does, if nothing raises: those of its block between
-        which nothing jumps away."""
-        if any(isinstance(found.node, ast.Try) for found in self.around()):
+        """The other statements that run as often as this one if nothing raises: those of its block without a jump
+        between them."""
+        if any(isinstance(each.node, ast.Try) for each in self.around()):
             return ()
         if self.is_for:
             return _until_jump(getattr(self.node, "body", ()))
@@ -65,24 +65,24 @@ class Statement:
 
 
 def _until_jump(nodes: Sequence[ast.stmt], inclusive: bool = True) -> tuple[ast.stmt, ...]:
-    """The first of these, as far as one that may jump away; `inclusive`: that one too, whose head runs before it."""
-    found: list[ast.stmt] = []
+    """The statements before the first that may jump away; `inclusive`: and that one, since its beginning runs."""
+    reached: list[ast.stmt] = []
     for node in nodes:
         if _jumps(node):
-            return (*found, *([node] if inclusive else []))
-        found.append(node)
-    return tuple(found)
+            return (*reached, *([node] if inclusive else []))
+        reached.append(node)
+    return tuple(reached)
 
 
 def _jumps(node: ast.AST) -> bool:
-    """Whether a statement may leave its block: by a jump in it, not in a function that it defines."""
+    """Returns whether a statement may leave its block by a jump; jumps in a function that it defines do not count."""
     if isinstance(node, (*_JUMPS, ast.Try)):
         return True
     return not isinstance(node, (*_SCOPES, ast.Lambda)) and any(map(_jumps, ast.iter_child_nodes(node)))
 
 
 class Blocks:
-    """The statements around sites; a file is parsed once, when first asked for."""
+    """The statements around sites; a file is parsed when it is first needed."""
 
     def __init__(self, sources: Mapping[str, str]) -> None:
         self._sources = sources
@@ -94,15 +94,15 @@ class Blocks:
         span = site.span
         if span.file not in self._by_line:
             self._by_line[span.file] = _statements(self._sources.get(span.file, ""), span.file)
-        found = None
+        innermost = None
         for place, statement in self._by_line[span.file].get(span.line, ()):
             if (place.line, place.column) <= (span.line, span.column) < (place.end_line, place.end_column):
-                found = statement  # outer ones come first
-        return found
+                innermost = statement  # outer ones come first
+        return innermost
 
     def is_computed(self, site: Site) -> bool:
-        """Whether the expression at a site is computed once in each run of its statement: not in a comprehension, a
-        lambda or an operand that may be skipped, nor where a loop begins."""
+        """Returns whether the expression at a site is computed once in each run of its statement. Not so in a
+        comprehension, a lambda, an operand that may be skipped, or the head of a `for`."""
         if site.span.file not in self._conditional:
             text = self._sources.get(site.span.file, "")
             self._conditional[site.span.file] = set(_conditional(text, site.span.file))
@@ -114,7 +114,7 @@ class Blocks:
 
 
 def _statements(text: str, file: str) -> dict[int, list[tuple[Span, Statement]]]:
-    found: dict[int, list[tuple[Span, Statement]]] = defaultdict(list)
+    by_line: dict[int, list[tuple[Span, Statement]]] = defaultdict(list)
     tree = tree_of(text)
 
     def add(parent: ast.AST, above: Statement | None) -> None:
@@ -126,18 +126,18 @@ def _statements(text: str, file: str) -> dict[int, list[tuple[Span, Statement]]]
                     statement = Statement(node, above, tuple(block), file)
                     span = span_of(node, text, file)
                     for line in range(span.line, span.end_line + 1):
-                        found[line].append((span, statement))
+                        by_line[line].append((span, statement))
                     add(node, statement)
                 elif isinstance(node, ast.ExceptHandler | ast.match_case):
                     add(node, above)
 
     if tree is not None:
         add(tree, None)
-    return found
+    return by_line
 
 
 def _conditional(text: str, file: str) -> Iterator[Span]:
-    """The expressions that may be computed more or less often than their statement runs."""
+    """Yields the expressions that a run of their statement may skip or repeat."""
     for node in ast.walk(tree_of(text) or ast.Module([], [])):
         parts: list[ast.expr] = []
         if isinstance(node, _SEVERAL):

@@ -1,4 +1,4 @@
-"""What a backward pass did to a `.grad`, in words."""
+"""Says in words what a backward pass did to a `.grad`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from tensorlens.records.model import Gradient
 
 
 def gradient_kind(gradient: Gradient) -> str:
-    """What a pass did to a `.grad`, by the tensor that it holds and that tensor's version: the texts of large tensors
-    do not show their values."""
+    """Says whether `.grad` was set, replaced or accumulated in place.
+
+    Decided by the tensor in `.grad` and its version: the texts of large tensors do not show their values.
+    """
     if gradient.before is None:
         return "set"
     if gradient.after is None:

@@ -1,4 +1,5 @@
-"""What happened, line by line: one row a line with its count, in sections of one function each."""
+"""Makes the story of a run: one row for each line, with what it did and how often it ran, in a section for each
+function."""
 
 from __future__ import annotations
 
@@ -9,18 +10,18 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from tensorlens.analysis.naming.names import Names
-from tensorlens.analysis.naming.places import place_of
+from tensorlens.analysis.naming.places import Place, Scope, place_of
+from tensorlens.analysis.story.line_events import LineEvent
 from tensorlens.analysis.story.line_runs import LineRuns
-from tensorlens.analysis.story.phrases import REGION_TEXTS, LineEvent, Phrases, failure_event
+from tensorlens.analysis.story.phrases import REGION_TEXTS, Phrases, failure_event
 from tensorlens.records.model import Backward, Call, Change, Event, Gap, GradMode, Region, Trace
 from tensorlens.records.source import line_at
 
 MAX_FACTS = 6
 _IMPORT = re.compile(r"\s*(import\s|from\s+\S+\s+import\b)[^;]*$")
-_Place = tuple[str, str, int]  # file, function, line
-_Mark = tuple[int, str, str]  # site, and what was done there
-_Statement = tuple[int, int]  # where it begins
-_Kind = tuple[_Statement, frozenset[_Mark]]  # of which statement a visit was, and what it did
+_Mark = tuple[int, str, str]  # site, op and grad mode of an event
+_Statement = tuple[int, int]  # line and column of its beginning
+_Kind = tuple[_Statement, frozenset[_Mark]]  # visits of one kind did the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The lines of one function; `caller` is the (file, line) that called it first, None at the top of the script."""
+    """The lines of one function; `caller` is the (file, line) that called it first, None for the script's top level."""
 
     file: str
     function: str
@@ -44,10 +45,10 @@ class Section:
 
 
 def story(trace: Trace, names: Names) -> tuple[Section, ...]:
-    """The sections of a run: the top level first, then the functions as they first came up; lines in their order."""
+    """The sections of a run: the top level first, then the functions in the order in which they first ran."""
     rows = _rows(trace, names)
     callers = _callers(trace)
-    sections: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    sections: dict[Scope, list[Row]] = defaultdict(list)
     for place, row in rows.items():
         sections[place[:2]].append(row)
     ordered = sorted(sections, key=lambda key: key[1] != "<module>")
@@ -58,9 +59,9 @@ def story(trace: Trace, names: Names) -> tuple[Section, ...]:
 
 @dataclass(slots=True)
 class _Visit:
-    """Events that follow one another at one line, and what they did."""
+    """Successive events at one line."""
 
-    place: _Place
+    place: Place
     events: list[Event]
     marks: set[_Mark]
     statement: _Statement
@@ -72,7 +73,7 @@ class _Visit:
 
 @dataclass(slots=True)
 class _Line:
-    """The visits to one line: those that did the same kind of thing are told once, by the last of them."""
+    """The visits to one line: of those that did the same kind of thing, the last one is shown."""
 
     visits: dict[_Kind, int] = field(default_factory=dict)  # kind -> number of the last visit
     sites: set[int] = field(default_factory=set)
@@ -80,30 +81,30 @@ class _Line:
     failures: dict[str, LineEvent] = field(default_factory=dict)
 
 
-def _rows(trace: Trace, names: Names) -> dict[_Place, Row]:
+def _rows(trace: Trace, names: Names) -> dict[Place, Row]:
     visits = _visits(trace, names)
-    lines: dict[_Place, _Line] = defaultdict(_Line)
+    lines: dict[Place, _Line] = defaultdict(_Line)
     for number, visit in enumerate(visits):
         line = lines[visit.place]
         line.visits[visit.kind] = number
         line.sites |= {mark[0] for mark in visit.marks}
-    _tell(visits, lines, Phrases(trace, names))
+    _add_phrases(visits, lines, Phrases(trace, names))
     _add_failures(trace, lines)
     runs = LineRuns(trace, names)
     rows = {}
     for place, line in lines.items():
-        facts = [*_told(line), *line.failures.values()]
+        facts = [*_facts_of(line), *line.failures.values()]
         facts = [fact for fact in facts if fact.kind != "passing"] or facts
         source = line_at(trace.sources.get(place[0], ""), place[2])
-        if _IMPORT.match(source):  # what a library does when it is loaded is none of the program's doings
+        if _IMPORT.match(source):  # not the effects of loading a library
             facts = [fact for fact in facts if fact.kind in ("error", "warning")]
         if facts:
-            rows[place] = Row(place[2], source, runs.of(line.sites).text, _limited(facts))
+            rows[place] = Row(place[2], source, runs.count(line.sites).text, _limited(facts))
     return rows
 
 
-def _told(line: _Line) -> list[LineEvent]:
-    """The facts of a line, one statement after another."""
+def _facts_of(line: _Line) -> list[LineEvent]:
+    """The facts of a line, statement by statement."""
     statements = sorted({statement for statement, _ in line.facts})
     return [
         fact
@@ -113,35 +114,34 @@ def _told(line: _Line) -> list[LineEvent]:
 
 
 def _latest(kinds: Iterable[list[LineEvent]]) -> list[LineEvent]:
-    """The facts of a statement's visits, the last visit first; of one name, what the last visit that named it did."""
+    """The facts of a statement's visits, the last visit first; for each name, those of the last visit that has it."""
     facts: dict[LineEvent, None] = {}
-    told: set[str] = set()
-    for found in reversed(list(kinds)):
-        facts |= {fact: None for fact in found if (fact.name or fact.text) not in told}
-        told |= {fact.name or fact.text for fact in found}
+    shown: set[str] = set()
+    for events in reversed(list(kinds)):
+        facts |= {event: None for event in events if (event.name or event.text) not in shown}
+        shown |= {event.name or event.text for event in events}
     return list(facts)
 
 
-def _tell(visits: list[_Visit], lines: dict[_Place, _Line], phrases: Phrases) -> None:
+def _add_phrases(visits: list[_Visit], lines: dict[Place, _Line], phrases: Phrases) -> None:
     for number, visit in enumerate(visits):
         line, kind = lines[visit.place], visit.kind
         if line.visits[kind] == number:
-            line.facts[kind] = phrases.of(visit.events)
-        phrases.observe(visit.events)
+            line.facts[kind] = phrases.line_events(visit.events)
 
 
 def _visits(trace: Trace, names: Names) -> list[_Visit]:
-    """The events in runs at one line. A line whose own expression runs a second time begins a new visit."""
+    """Groups successive events at one line into visits. A new visit begins when the line's expression runs again."""
     visits: list[_Visit] = []
     visit: _Visit | None = None
     place = cache(lambda site: place_of(trace.sites[site]))
     for event in trace.events:
-        if event.site is None or isinstance(event, Gap | Change) or _is_untold(event):
+        if event.site is None or isinstance(event, Gap | Change) or _is_not_shown(event):
             continue
-        here, mark = place(event.site), (event.site, *_what(event))
+        here, mark = place(event.site), (event.site, *_kind_of(event))
         statement = names.syntax.parts.statement(trace.sites[event.site])
         again = visit is not None and mark in visit.marks and _is_direct(trace, names, event)
-        again = again or (visit is not None and _comes_round(trace, names, visit, event))
+        again = again or (visit is not None and _begins_again(trace, names, visit, event))
         if visit is None or again or (visit.place, visit.statement) != (here, statement):
             visit = _Visit(here, [], set(), statement)
             visits.append(visit)
@@ -150,9 +150,9 @@ def _visits(trace: Trace, names: Names) -> list[_Visit]:
     return visits
 
 
-def _comes_round(trace: Trace, names: Names, visit: _Visit, event: Event) -> bool:
-    """Whether a line begins anew: an expression of it runs again, after another one did."""
-    sites = [found.site for found in visit.events if isinstance(found, Call | Backward)]
+def _begins_again(trace: Trace, names: Names, visit: _Visit, event: Event) -> bool:
+    """Returns whether a line begins again: an expression of it runs a second time, after another one."""
+    sites = [earlier.site for earlier in visit.events if isinstance(earlier, Call | Backward)]
     if not isinstance(event, Call | Backward) or event.site not in sites or sites[-1] == event.site:
         return False
     return not names.syntax.parts.is_repeated(trace.sites[event.site])
@@ -164,18 +164,18 @@ def _is_direct(trace: Trace, names: Names, event: Event) -> bool:
     return isinstance(event, Call) and not event.within and names.syntax.is_direct(trace.sites[event.site], event.op)
 
 
-def _is_untold(event: Event) -> bool:
+def _is_not_shown(event: Event) -> bool:
     return isinstance(event, Region) and not (event.entering and event.name in REGION_TEXTS)
 
 
-def _what(event: Event) -> tuple[str, str]:
-    """What kind of thing an event did: visits that did the same things are told once."""
+def _kind_of(event: Event) -> tuple[str, str]:
+    """The op and grad mode of an event: visits with the same ones are shown once."""
     if isinstance(event, Call):
         return event.within or event.op, event.mode
     return type(event).__name__, str(getattr(event, "entering", ""))
 
 
-def _add_failures(trace: Trace, lines: dict[_Place, _Line]) -> None:
+def _add_failures(trace: Trace, lines: dict[Place, _Line]) -> None:
     for failure in trace.failures:
         if failure.site is None:
             continue
@@ -193,14 +193,14 @@ def _limited(facts: list[LineEvent]) -> tuple[LineEvent, ...]:
     return (*kept, LineEvent("", f"and {len(facts) - len(kept) - len(errors)} more"), *errors)
 
 
-def _callers(trace: Trace) -> dict[tuple[str, str], tuple[str, int]]:
-    """Who called each function first; a comprehension's caller is the function round it, which is no news."""
-    callers: dict[tuple[str, str], tuple[str, int]] = {}
+def _callers(trace: Trace) -> dict[Scope, tuple[str, int]]:
+    """The (file, line) that called each function first."""
+    callers: dict[Scope, tuple[str, int]] = {}
     for site in trace.sites:
         file, function, _ = place_of(site)
         if site.caller is None or function == "<module>" or (file, function) in callers:
             continue
         caller = place_of(trace.sites[site.caller])
-        if caller[:2] != (file, function):
+        if caller[:2] != (file, function):  # a comprehension is called by the function around it
             callers[file, function] = (caller[0], caller[2])
     return callers

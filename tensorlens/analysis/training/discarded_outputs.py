@@ -1,4 +1,4 @@
-"""Values that the program throws away: a module was run for what a hook takes from it, and not for its result."""
+"""Recognises modules that are run only for a hook on an inner layer: the script discards their output."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from tensorlens.analysis.training.parameters_without_gradient import PathEnd
 from tensorlens.records.model import Backward, Call, Site
 
 
-def is_discarded(facts: TraceIndex, way: PathEnd, trained: set[int]) -> bool:
-    """Tell whether what a parameter went into was thrown away by the line that ran it, while parameters before it on
-    the same way did get gradients."""
-    call = way.cut.call
-    if way.kind != "unused" or not (_thrown_away(facts, call) or _kept_by_library(facts, call, way.backward)):
+def is_discarded(facts: TraceIndex, end: PathEnd, trained: set[int]) -> bool:
+    """Returns whether the line that used a parameter discards the result, while parameters before it on the same path
+    did get gradients."""
+    call = end.cut.call
+    if end.kind != "unused" or not (_is_thrown_away(facts, call) or _is_replaced_by_root(facts, call, end.backward)):
         return False
     inputs = [access.tensor for access in call.inputs]
     before = (access.tensor for n in inputs for _, maker in ancestry(facts, n, call.index) for access in maker.inputs)
     return any(number in trained for number in before)
 
 
-def _thrown_away(facts: TraceIndex, call: Call) -> bool:
-    """Whether the statement behind a call, or behind the functions that return its value, keeps nothing of it."""
+def _is_thrown_away(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether the statement of a call, or of the functions that return its value, discards it."""
     if any(backward.site == call.site for backward in facts.backwards):
-        return False  # the line runs a whole training
+        return False  # the line runs a whole training step
     site: Site | None = facts.trace.sites[call.site]
     seen: set[int] = set()
     while site is not None and site.id not in seen:
@@ -34,8 +34,8 @@ def _thrown_away(facts: TraceIndex, call: Call) -> bool:
     return False
 
 
-def _kept_by_library(facts: TraceIndex, call: Call, backward: Backward) -> bool:
-    """Whether library code made the value on a line of the program's whose own value is a root made after it."""
+def _is_replaced_by_root(facts: TraceIndex, call: Call, backward: Backward) -> bool:
+    """Returns whether library code made the value, and the line that called it stores a root that was made later."""
     site = facts.trace.sites[call.site]
     if len(site.targets) != 1 or facts.names.syntax.is_direct(site, call.op):
         return False

@@ -1,4 +1,4 @@
-"""Parameters that no gradient ever came to: those that an optimizer steps, and where their way to the loss ends."""
+"""Finds parameters that an optimizer steps and that never had a gradient, and where their path to the loss ends."""
 
 from __future__ import annotations
 
@@ -13,85 +13,87 @@ from tensorlens.analysis.training.timeline import DATA_SET, Training
 from tensorlens.records.model import Access, Backward, Call
 from tensorlens.records.observations import Step
 
-MAX_PASSES = 4  # backward passes that are followed back, each from another line
+MAX_PASSES = 4  # backward passes followed back, each from a different line
 Kind = Literal["cut", "late", "swallowed", "unused"]
-_Place = tuple[Call, int, Kind]  # the call where a way ends, and the tensor that it leaves behind
+_End = tuple[Call, int, Kind]  # the call where a path ends, and its last tensor
 
 
 @dataclass(frozen=True, slots=True)
 class PathEnd:
-    """A parameter without a gradient. `cut` is where its way to the root of `backward` ends: a call took the value out
-    of the graph, or used it before it required grad, or had it as an input and gave it no gradient, or made what no
-    root was computed from."""
+    """The end of the path from a parameter without gradient to a root of `backward`.
 
-    number: int
+    What the call of `cut` did, by `kind`: "cut": took the value out of the graph; "late": used the parameter before
+    it required grad; "swallowed": gave no gradient to this input; "unused": made a result that no root uses.
+    """
+
+    number: int  # of the parameter
     backward: Backward
     cut: Cut
     kind: Kind
 
 
 def parameters_without_gradient(training: Training) -> dict[int, Step]:
-    """The parameters that required grad whenever an optimizer stepped them, never had a gradient, and that nothing
-    else changed: each with the last such step."""
-    found: dict[int, Step] = {}
+    """Finds the parameters that required grad at every optimizer step and never had a gradient, unless something else
+    changed them; each with its last step."""
+    last_steps: dict[int, Step] = {}
     if training.is_hidden:
-        return found
+        return last_steps
     wanted = training.stepped - training.had_gradient
     for step in training.steps:
         for number in wanted.intersection(step.parameters):
             if training.facts.requires_grad(number, step.index - 1):
-                found[number] = step
+                last_steps[number] = step
             else:
                 wanted.discard(number)
-                found.pop(number, None)
+                last_steps.pop(number, None)
     started = min([b.index for b in training.facts.backwards] + [step.index for step in training.steps], default=0)
-    return {n: step for n, step in found.items() if not changed_since(training, n, started)}
+    return {n: step for n, step in last_steps.items() if not changed_since(training, n, started)}
 
 
 def changed_since(training: Training, number: int, index: int) -> bool:
-    """Whether something other than an optimizer changed a parameter: an average that follows, a copy that is loaded."""
+    """Returns whether a call after event `index` changed a parameter: an averaged model, a loaded state dict."""
     facts = training.facts
-    places = facts.storages_of(number)
+    storages = facts.storages_of(number)
     later = [call for call in facts.calls if call.index > index]
     if any(call.op == DATA_SET and call.inputs[0].tensor == number for call in later):
         return True
-    return any(facts.storage_of(write.tensor, call.index) in places for call in later for write in call.writes)
+    return any(facts.storage_of(write.tensor, call.index) in storages for call in later for write in call.writes)
 
 
 def path_ends(training: Training, numbers: set[int]) -> Iterator[PathEnd]:
-    """For each of the tensors that a backward pass was computed from, where its way to the root ends."""
+    """Finds where the path to the root ends, for each of the tensors that a root was computed from."""
     facts, left = training.facts, set(numbers)
     lines: set[int] = set()
     for backward in facts.backwards:
         if backward.failed or backward.site in lines or backward.op == "autograd.grad":
             continue
         lines.add(backward.site)
-        for found in _followed(training, backward, left):
-            left.discard(found.number)
-            yield found
+        for end in _follow(training, backward, left):
+            left.discard(end.number)
+            yield end
         if not left or len(lines) >= MAX_PASSES:
             return
 
 
 def unused_path_ends(training: Training, numbers: set[int]) -> Iterator[PathEnd]:
-    """For each of the tensors that something was computed from, and no root of a backward pass: where that ends."""
+    """Finds where the path ends, for each of the tensors that calls used and that no root was computed from."""
     facts = training.facts
-    made_of: dict[int, frozenset[int]] = {number: frozenset((number,)) for number in numbers}
-    ends: dict[int, _Place] = {}
+    computed_from: dict[int, frozenset[int]] = {number: frozenset((number,)) for number in numbers}
+    ends: dict[int, _End] = {}
     for call in facts.calls:
-        sources = [access.tensor for access in call.inputs if access.tensor in made_of and not call.within]
+        sources = [access.tensor for access in call.inputs if access.tensor in computed_from and not call.within]
         leaves = call.op in OPS_LEAVING_TORCH and any(facts.requires_grad(number, call.index) for number in sources)
         if not sources or not (leaves or call.nodes[1] > call.nodes[0]):
             continue
-        reached = frozenset[int]().union(*(made_of[number] for number in sources))
-        made_of.update((access.tensor, reached) for access in call.outputs if access.tensor not in numbers)
+        reached = frozenset[int]().union(*(computed_from[number] for number in sources))
+        computed_from.update((access.tensor, reached) for access in call.outputs if access.tensor not in numbers)
         for number in reached:
             if leaves or number not in ends or ends[number][2] == "unused":
                 ends[number] = call, sources[0], "cut" if leaves else "unused"
     taken = _taken_out(facts, {access.tensor for call, _, kind in ends.values() for access in call.outputs})
     for number, (call, source, kind) in ends.items():
         backward = next((b for b in facts.backwards if b.index > call.index and not b.failed), None)
-        if backward is not None and _computed(facts, backward):
+        if backward is not None and _computed_roots(facts, backward):
             out = next((taken[a.tensor] for a in call.outputs if a.tensor in taken), None)
             if kind == "unused" and out is not None and _brought_back(facts, backward, out.left_torch):
                 yield PathEnd(number, backward, replace(out, leaf=number), "cut")
@@ -100,9 +102,9 @@ def unused_path_ends(training: Training, numbers: set[int]) -> Iterator[PathEnd]
 
 
 def _taken_out(facts: TraceIndex, ends: set[int]) -> dict[int, Cut]:
-    """By tensor with a history: the call that gave its values without it, if these then left torch."""
+    """Maps tensors with a history to the call that detached their values, if those left torch afterwards."""
     constant: dict[int, Cut] = {}
-    found: dict[int, Cut] = {}
+    cuts: dict[int, Cut] = {}
     for call in facts.calls:
         source = call.inputs[0].tensor if call.inputs and not call.within else None
         cut = constant.get(source or 0)
@@ -111,29 +113,31 @@ def _taken_out(facts: TraceIndex, ends: set[int]) -> dict[int, Cut]:
         if cut is None or cut.source is None:
             continue
         if call.op in OPS_LEAVING_TORCH:
-            found[cut.source] = replace(cut, left_torch=call)
+            cuts[cut.source] = replace(cut, left_torch=call)
         else:
             made = (access.tensor for access in call.outputs)
             constant.update((number, cut) for number in made if not facts.requires_grad(number, call.index))
-    return found
+    return cuts
 
 
 def _brought_back(facts: TraceIndex, backward: Backward, left: Call | None) -> bool:
-    """Whether a root was computed from what came into torch after some values had left it."""
+    """Returns whether a root was computed from values that entered torch after the call `left` took some out."""
     above = (call for root in backward.roots for _, call in ancestry(facts, root.tensor, backward.index))
     return any(left is not None and call.index > left.index and call.op in OPS_ENTERING_TORCH for call in above)
 
 
-def _followed(training: Training, backward: Backward, numbers: set[int]) -> list[PathEnd]:
-    """Back from the roots by every call, recorded or not; the first cut on a way counts. A call is followed once for
-    each end that a way below it has, not once for each of its results: it may have thousands."""
+def _follow(training: Training, backward: Backward, numbers: set[int]) -> list[PathEnd]:
+    """Follows the roots back through every call, recorded or not; the first cut on a path counts.
+
+    A call is followed once for each end that a path below it has, not for each of its results: it may have thousands.
+    """
     facts, trained = training.facts, training.stepped & training.had_gradient
-    found: dict[int, PathEnd] = {}
-    queue: deque[tuple[int, int, _Place | None]] = deque()
-    queue.extend((root.tensor, backward.index, None) for root in _computed(facts, backward))
+    ends: dict[int, PathEnd] = {}
+    queue: deque[tuple[int, int, _End | None]] = deque()
+    queue.extend((root.tensor, backward.index, None) for root in _computed_roots(facts, backward))
     seen: set[tuple[int, int]] = set()
     followed: set[tuple[int, bool, tuple[int, Kind] | None]] = set()
-    moves = _moves(facts)
+    moves = _data_assignments(facts)
     while queue and len(seen) < MAX_CALLS:
         number, limit, end = queue.popleft()
         moved = [call for call in moves.get(number, ()) if call.index < limit]
@@ -141,54 +145,54 @@ def _followed(training: Training, backward: Backward, numbers: set[int]) -> list
             if (number, call.index) in seen or call.within or (number in trained and not _from_graph(facts, call)):
                 continue
             seen.add((number, call.index))
-            kept = _is_kept(facts, number, call)
-            way = call.index, kept, end and (end[0].index, end[2])
-            sources = () if way in followed else {access.tensor for access in call.inputs} - {number}
-            followed.add(way)
+            in_graph = _has_history(facts, number, call)
+            path = call.index, in_graph, end and (end[0].index, end[2])
+            sources = () if path in followed else {access.tensor for access in call.inputs} - {number}
+            followed.add(path)
             for source in sources:
-                here = end or _cut_at(facts, source, call, kept, numbers)
-                if source in numbers and (source not in found or found[source].kind == "swallowed"):
+                here = end or _cut_at(facts, source, call, in_graph, numbers)
+                if source in numbers and (source not in ends or ends[source].kind == "swallowed"):
                     end_call, left_behind, kind = here or (call, source, "swallowed")
-                    found[source] = PathEnd(source, backward, Cut(end_call, left_behind, source), kind)
+                    ends[source] = PathEnd(source, backward, Cut(end_call, left_behind, source), kind)
                 queue.append((source, call.index, here))
             if call.op.endswith(".apply") and call.nodes[1] > call.nodes[0]:
-                break  # what a custom Function computed inside is its own affair
-    return list(found.values())
+                break  # the calls inside a custom Function are not part of the graph
+    return list(ends.values())
 
 
 def _from_graph(facts: TraceIndex, call: Call) -> bool:
-    """Whether a parameter was made of a computed value; of one that is trained itself, all else is how it began: a copy
-    of another, an initialisation."""
+    """Returns whether `nn.Parameter` was called with a computed value. For a trained parameter other producers only
+    give its first values: a copy, an initialisation."""
     states = [facts.state(access.tensor, call.index - 1) for access in call.inputs]
     return call.op == "nn.Parameter" and any(s is not None and s.requires_grad and not s.is_leaf for s in states)
 
 
-def _computed(facts: TraceIndex, backward: Backward) -> list[Access]:
-    """The roots that have a history: a leaf has none to follow."""
+def _computed_roots(facts: TraceIndex, backward: Backward) -> list[Access]:
+    """The roots that are no leaves."""
     states = ((root, facts.state(root.tensor, backward.index - 1)) for root in backward.roots)
     return [root for root, state in states if state is None or not state.is_leaf]
 
 
-def _moves(facts: TraceIndex) -> dict[int, list[Call]]:
-    """By parameter: the assignments to `.data` that gave it its values."""
-    found: dict[int, list[Call]] = defaultdict(list)
+def _data_assignments(facts: TraceIndex) -> dict[int, list[Call]]:
+    """Maps parameters to the assignments to their `.data`."""
+    moves: dict[int, list[Call]] = defaultdict(list)
     for call in facts.calls:
         if call.op == DATA_SET and facts.tensor(call.inputs[0].tensor).type == "Parameter":
-            found[call.inputs[0].tensor].append(call)
-    return found
+            moves[call.inputs[0].tensor].append(call)
+    return moves
 
 
-def _is_kept(facts: TraceIndex, number: int, call: Call) -> bool:
-    """Whether the result of a call has a history."""
+def _has_history(facts: TraceIndex, number: int, call: Call) -> bool:
+    """Returns whether the result of a call has a history."""
     state = facts.state(number, call.index)
     return state is not None and state.requires_grad and not state.is_leaf
 
 
-def _cut_at(facts: TraceIndex, source: int, call: Call, kept: bool, numbers: set[int]) -> _Place | None:
-    """The call, where it takes a value out of the graph: its input required grad and its result does not, or starts
-    anew as a leaf."""
+def _cut_at(facts: TraceIndex, source: int, call: Call, in_graph: bool, numbers: set[int]) -> _End | None:
+    """Returns the call as an end if it takes a value out of the graph: its input required grad, and its result does
+    not or is a leaf. Also if it used the parameter before that required grad."""
     required = facts.requires_grad(source, call.index - 1)
-    if required and not kept:
+    if required and not in_graph:
         return call, source, "cut"
     if not required and source in numbers:
         return call, source, "late"

@@ -1,4 +1,4 @@
-"""Parameters that an optimizer goes on holding after others have taken their place."""
+"""Finds parameters that an optimizer still steps after new ones have replaced them."""
 
 from __future__ import annotations
 
@@ -15,42 +15,43 @@ MAX_COPY = 8  # calls between a parameter and its copy
 
 @dataclass(frozen=True, slots=True)
 class ReplacedParameter:
-    """A parameter that is trained in place of the one that an optimizer holds."""
+    """A new parameter that gets gradients, and the old one that the optimizer steps."""
 
     old: int
     new: int
     index: int
     site: int | None
-    copied: bool
+    copied: bool  # the new one was made from the old one; else assigned in its place
 
 
 def replaced_parameters(training: Training) -> list[tuple[ReplacedParameter, Step]]:
-    """Each replaced parameter with the first step that found no gradient for it, where none did from there on."""
+    """Finds the replaced parameters, each with the first optimizer step that had no gradient for it. No later step has
+    one."""
     assigned = list(_assigned(training))
     known = {replaced.new for replaced in assigned}
     both = (*assigned, *(replaced for replaced in _copied(training) if replaced.new not in known))
-    pairs = ((replaced, _in_vain(training, replaced)) for replaced in both)
+    pairs = ((replaced, _first_empty_step(training, replaced)) for replaced in both)
     return [(replaced, step) for replaced, step in pairs if step is not None]
 
 
-def _lost(training: Training) -> set[int]:
-    """The leaves that got gradients, and that no optimizer and nothing else ever changed."""
+def _never_updated(training: Training) -> set[int]:
+    """The leaves that got gradients and that no optimizer or other call changed."""
     return {n for n in training.had_gradient - training.stepped if not training.is_updated(n)}
 
 
 def _assigned(training: Training) -> Iterator[ReplacedParameter]:
-    """Parameters that took the place of others in a module."""
-    lost = _lost(training)
+    """Yields parameters that were assigned to a module in place of others."""
+    never_updated = _never_updated(training)
     for change in training.facts.trace.assignments:
-        for new in lost.intersection(change.new):
+        for new in never_updated.intersection(change.new):
             for old in set(change.old) - set(change.new):
                 yield ReplacedParameter(old, new, change.index, change.site, False)
 
 
 def _copied(training: Training) -> Iterator[ReplacedParameter]:
-    """Parameters that were made as copies of others."""
+    """Yields parameters that were made from those that the optimizer steps."""
     facts = training.facts
-    for new in sorted(_lost(training)):
+    for new in sorted(_never_updated(training)):
         made = facts.creator(new)
         if made is None or made.op != "nn.Parameter":
             continue
@@ -61,11 +62,11 @@ def _copied(training: Training) -> Iterator[ReplacedParameter]:
             yield ReplacedParameter(old, new, made.index, made.site, True)
 
 
-def _in_vain(training: Training, replaced: ReplacedParameter) -> Step | None:
-    """The first step after the new parameter had its gradient, if no step found one for the old one from there on."""
+def _first_empty_step(training: Training, replaced: ReplacedParameter) -> Step | None:
+    """Finds the first step after the replacement, if no step had a gradient for the old parameter from there on."""
     filled = training.last_fill(replaced.new)
     steps = [s for s in training.steps if s.index > replaced.index and replaced.old in s.parameters]
-    held = [step.gradients[step.parameters.index(replaced.old)] for step in steps]
-    if filled is None or filled.index < replaced.index or any(gradient is not None for gradient in held):
+    gradients = [step.gradients[step.parameters.index(replaced.old)] for step in steps]
+    if filled is None or filled.index < replaced.index or any(gradient is not None for gradient in gradients):
         return None
     return steps[0] if steps else None

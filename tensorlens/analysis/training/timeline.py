@@ -1,5 +1,5 @@
-"""How parameters, gradients and optimizers worked together in a run: for each leaf, in order, when backward filled its
-gradient, when that was cleared or touched, and when the leaf itself was changed.
+"""Orders what happened to each leaf and its gradient: backward filled the gradient, something cleared or changed it,
+an update changed the leaf.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from functools import cached_property, lru_cache
 from typing import Literal
 
 from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.naming.storage_numbers import owners_of_gradients
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Backward, Call, Gap, Gradient
 from tensorlens.records.observations import Step
@@ -19,10 +20,11 @@ from tensorlens.records.observations import Step
 GRAD_SET = "Tensor.grad.__set__"
 DATA_SET = "Tensor.data.__set__"
 GRAD_READ = "Tensor.grad.__get__"
-_CHANGING = (GRAD_SET, DATA_SET, "torch._fused_")  # calls that change a leaf or its gradient, seen as writes or not
-MAX_WALK = 12  # calls between a gradient and the update by hand that it goes into
+_CHANGING = (GRAD_SET, DATA_SET, "torch._fused_")  # change a leaf or its gradient, with or without a write
+MAX_WALK = 12  # calls between a gradient and the update by hand that uses it
 
 Kind = Literal["fill", "clear", "touch", "update"]
+"""Backward filled the gradient; the script cleared it, or changed it otherwise; something changed the leaf."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +34,11 @@ class Moment:
     index: int
     kind: Kind
     event: Call | Backward | Step
-    fresh: bool = True  # of a fill: there was no gradient before; of an update: the gradient was used
+    fresh: bool = True  # for a fill: there was no gradient before; for an update: it used the gradient
 
 
 class Training:
-    """The moments of every leaf that a backward pass or an optimizer had to do with."""
+    """The moments of every leaf that had a gradient or was stepped by an optimizer."""
 
     def __init__(self, facts: TraceIndex) -> None:
         self.facts = facts
@@ -46,7 +48,7 @@ class Training:
 
     @cached_property
     def optimizers(self) -> list[list[Step]]:
-        """The steps of each optimizer: those that have a parameter in common are one's."""
+        """The steps of each optimizer: those with the same first parameter belong to one optimizer."""
         groups: dict[tuple[str, int], list[Step]] = defaultdict(list)
         for step in self.steps:
             if step.parameters:
@@ -55,25 +57,25 @@ class Training:
 
     @cached_property
     def stepped(self) -> set[int]:
-        """The parameters that some optimizer's step had in its list."""
+        """The parameters that an optimizer stepped."""
         return {number for step in self.steps for number in step.parameters}
 
     @cached_property
     def had_gradient(self) -> set[int]:
-        """The leaves that ever had a gradient: given by a backward pass, or found there by a step."""
-        given = {change.tensor for event in self.facts.backwards for change in event.gradients}
+        """The leaves that ever had a gradient: from a backward pass, or at an optimizer step."""
+        filled = {change.tensor for event in self.facts.backwards for change in event.gradients}
         pairs = (pair for step in self.steps for pair in zip(step.parameters, step.gradients, strict=True))
-        return given | {number for number, gradient in pairs if gradient is not None}
+        return filled | {number for number, gradient in pairs if gradient is not None}
 
     @cached_property
     def gradient_read(self) -> set[int]:
-        """The leaves whose gradient the program's own lines look at, not only those of torch that they call."""
+        """The leaves whose `.grad` the script's own lines read, not only library code."""
         reads = (call for call in self.facts.calls if call.op == GRAD_READ)
         sites = self.facts.trace.sites
         return {c.inputs[0].tensor for c in reads if self.facts.names.syntax.is_direct(sites[c.site], GRAD_READ)}
 
     def optimizer_call(self, step: Step) -> Call | None:
-        """The call that made the optimizer of a step."""
+        """Finds the call that made the optimizer of a step."""
         kind = "optim." + step.op.removesuffix(".step")
         wanted = set(step.parameters)
         calls = [c for c in self.facts.calls if c.op == kind and c.index < step.index]
@@ -81,7 +83,7 @@ class Training:
 
     @cached_property
     def is_hidden(self) -> bool:
-        """Whether compiled code ran: what it computed with, and what it changed, was not seen."""
+        """Returns whether compiled code ran: its inputs and changes are not recorded."""
         return any(isinstance(event, Gap) and "torch.compile" in event.reason for event in self.facts.events)
 
     # --- moments --------------------------------------------------------------------------------------------------
@@ -92,14 +94,14 @@ class Training:
 
     @cached_property
     def moments(self) -> dict[int, list[Moment]]:
-        """What happened to each leaf, in order."""
-        found: dict[int, list[Moment]] = defaultdict(list)
+        """Maps each leaf to its moments, in order."""
+        moments: dict[int, list[Moment]] = defaultdict(list)
         for number, moment in sorted(self._all(), key=_order):
-            found[number].append(moment)
-        return found
+            moments[number].append(moment)
+        return moments
 
     def last_moment(self, number: int, before: int, *kinds: Kind) -> Moment | None:
-        """The last moment of one of the kinds before an event."""
+        """Finds the last moment of one of the kinds before an event."""
         moments = self.moments.get(number, ())
         limit = bisect_left(moments, before, key=lambda moment: moment.index)
         places = [self._places.get((number, kind), []) for kind in kinds]
@@ -108,12 +110,12 @@ class Training:
 
     @cached_property
     def _places(self) -> dict[tuple[int, Kind], list[int]]:
-        """Where among the moments of each leaf those of one kind stand."""
-        found: dict[tuple[int, Kind], list[int]] = defaultdict(list)
+        """The positions of the moments of one kind among those of a leaf."""
+        places: dict[tuple[int, Kind], list[int]] = defaultdict(list)
         for number, moments in self.moments.items():
             for place, moment in enumerate(moments):
-                found[number, moment.kind].append(place)
-        return found
+                places[number, moment.kind].append(place)
+        return places
 
     def first_fill(self, number: int) -> Moment | None:
         return next((m for m in self.moments.get(number, ()) if m.kind == "fill"), None)
@@ -122,13 +124,13 @@ class Training:
         return next((m for m in reversed(self.moments.get(number, ())) if m.kind == "fill"), None)
 
     def is_updated(self, number: int) -> bool:
-        """Whether a leaf was changed after its first gradient: what initialises it comes before."""
+        """Returns whether a leaf was changed after its first gradient: changes before that initialise it."""
         kinds = [moment.kind for moment in self.moments.get(number, ())]
         return "update" in kinds[kinds.index("fill") :] if "fill" in kinds else "update" in kinds
 
     def is_left_out(self, number: int) -> bool:
-        """Whether a leaf that was there before an optimizer was made got gradients that nothing ever used, though
-        steps followed."""
+        """Returns whether nothing used the gradients of a leaf although optimizer steps followed, and the leaf existed
+        before the optimizer was made."""
         filled = self.first_fill(number)
         use = self.facts.first_use(number)
         if filled is None or use is None or number in self.stepped or self.is_updated(number):
@@ -137,7 +139,7 @@ class Training:
         return any((made := self.optimizer_call(step)) is not None and use.index < made.index for step in later)
 
     def _all(self) -> Iterator[tuple[int, Moment]]:
-        start = self._whole_from()
+        start = self._complete_from()
         for event in self.facts.events:
             if event.index < start:
                 continue
@@ -150,8 +152,8 @@ class Training:
             if step.index >= start:
                 yield from self._of_step(step)
 
-    def _whole_from(self) -> int:
-        """The index from which on no event is missing: a long run keeps only some of the earlier ones."""
+    def _complete_from(self) -> int:
+        """The index from which on no event is missing: a long run folds some earlier ones."""
         start: int | None = None
         for event in reversed(self.facts.events):
             if start is not None and event.index != start - 1:
@@ -191,7 +193,7 @@ class Training:
                 yield leaf, Moment(call.index, "update", call, bool(call.within) or self.uses_gradient(call, leaf))
 
     def _leaf_at(self, number: int, at: int) -> int | None:
-        """The leaf that a tensor is, or whose memory it lies in."""
+        """The leaf that a tensor is or shares its storage with."""
         if number in self.leaves:
             return number
         if number in self._gradient_of:
@@ -200,30 +202,29 @@ class Training:
 
     @cached_property
     def _memory(self) -> dict[int | None, int]:
-        """The leaf in each storage that a leaf ever lay in."""
-        found: dict[int | None, int] = {}
+        """Maps storages to the leaf that used them."""
+        leaves: dict[int | None, int] = {}
         for number in sorted(self.leaves, reverse=True):
             for storage in self.facts.storages_of(number):
-                found[storage] = number
-        return found
+                leaves[storage] = number
+        return leaves
 
     @cached_property
     def _gradient_of(self) -> dict[int, int]:
-        """The leaf whose `.grad` a tensor was."""
-        found: dict[int, int] = {}
-        for event in self.facts.backwards:
-            found.update({c.held: c.tensor for c in event.gradients if c.held is not None})
+        """Maps tensors that were a `.grad` to the leaf."""
+        leaves = owners_of_gradients(self.facts.trace)
         for step in self.steps:
             pairs = zip(step.gradients, step.parameters, strict=True)
-            found.update({gradient: number for gradient, number in pairs if gradient is not None})
-        return found
+            leaves.update({gradient: number for gradient, number in pairs if gradient is not None})
+        return leaves
 
     def uses_gradient(self, call: Call, leaf: int) -> bool:
-        """Whether a change by hand was computed from the leaf's gradient."""
+        """Returns whether an update by hand was computed from the leaf's gradient."""
         changed = {write.tensor for write in call.writes} | {leaf}
         return any(self._gradient_of.get(number) == leaf for number in self._near(call, changed))
 
     def _near(self, call: Call, changed: set[int]) -> Iterator[int]:
+        """Yields the inputs of a call, except those changed, and the tensors that they were computed from."""
         for access in (a for a in call.inputs if a.tensor not in changed):
             yield access.tensor
             for steps, (_, made) in enumerate(ancestry(self.facts, access.tensor, call.index)):
@@ -233,7 +234,7 @@ class Training:
 
 
 def _order(pair: tuple[int, Moment]) -> tuple[int, bool]:
-    """A step is noted before the first of the calls that it makes, and counts events, not itself."""
+    """Sorts a step before the first of its calls: its index is the number of events before it."""
     return pair[1].index, not isinstance(pair[1].event, Step)
 
 
@@ -243,12 +244,12 @@ def _fill(event: Backward, change: Gradient) -> Moment:
 
 @lru_cache(maxsize=1)
 def training_of(facts: TraceIndex) -> Training:
-    """The `OptimizerState` of a run, made once for all that ask."""
+    """The `Training` of a trace, made once."""
     return Training(facts)
 
 
 def cleared_at(training: Training, step: Step, position: int) -> Moment | None:
-    """What had cleared the gradient of a parameter, if a step found it so: None, or zeros that nothing wrote since."""
+    """Finds what cleared a gradient before an optimizer step, if the step found it None or still zero."""
     number = step.parameters[position]
     last = training.last_moment(number, step.index, "fill", "clear", "touch")
     if last is None or last.kind != "clear" or not isinstance(last.event, Call):

@@ -13,7 +13,7 @@ from tensorlens.analysis.saved_tensors import (
     is_saved_on_line,
     saved_tensor_change,
 )
-from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.trace_index import TraceIndex, is_result_slot
 from tensorlens.diagnostics.shared.wording import count_text, finding, fix, named, op_text, severity_of, source_text
 from tensorlens.records.model import Backward, Call, Failure
 from tensorlens.records.report import Diagnostic, Fix, Label
@@ -60,7 +60,7 @@ def _name(facts: TraceIndex, save: Save) -> str:
 
 
 def _name_or_result(facts: TraceIndex, save: Save) -> str:
-    return "its result" if save.saved.slot.startswith(("result", "output")) else _name(facts, save)
+    return "its result" if is_result_slot(save.saved.slot) else _name(facts, save)
 
 
 def _explanation(facts: TraceIndex, save: Save) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tensorlens.analysis.saved_tensors import stale_tensor
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.wording import count_text, finding, fix, named, op_text, with_method
@@ -25,9 +26,7 @@ def saving_call(facts: TraceIndex, stale: Stale) -> Call | None:
 
 
 def tensor_name(facts: TraceIndex, stale: Stale, by: Call | None) -> str:
-    if stale.tensor is None and by is not None and by.outputs and stale.slot.startswith(("result", "output")):
-        return named(facts, by.outputs[0].tensor, by.index)
-    return named(facts, stale.tensor, None if by is None else by.index)
+    return named(facts, stale_tensor(stale, by), None if by is None else by.index)
 
 
 def grouped(facts: TraceIndex, wanted: list[Stale]) -> Iterator[tuple[Backward, list[Stale]]]:

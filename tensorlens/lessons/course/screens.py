@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from tensorlens.analysis.story.phrases import LineEvent
+from tensorlens.analysis.story.line_events import LineEvent
 from tensorlens.lessons.course.questions import DONT_KNOW, Question
 from tensorlens.lessons.course.steps import Step, TensorState
 from tensorlens.records.claim import Claim

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from tensorlens.analysis.naming.names import Names, names_of
 from tensorlens.analysis.states import states_after
-from tensorlens.analysis.story.phrases import LineEvent
+from tensorlens.analysis.story.line_events import LineEvent
 from tensorlens.analysis.story.story import Section, story
 from tensorlens.lessons.course.skipped_statements import passed_by, raised_in
 from tensorlens.records import claim_syntax

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tensorlens.analysis.story.phrases import LineEvent
+from tensorlens.analysis.story.line_events import LineEvent
 from tensorlens.analysis.story.story import Row, Section
 from tensorlens.records.model import Trace
 from tensorlens.records.source import lines_of, shown_path, width

@@ -25,7 +25,7 @@ def write_end(recorder: Recorder, namespace: dict[str, Any], traceback: Tracebac
         live = recorder.identity.live()
         live.sort(key=lambda pair: (pair[0] not in named, pair[0]))
         states = tuple((*recorder.state_at_end(t), _grad_text(t)) for _, t in live[:MAX_STATES])
-        recorder.rows.write(EndRow(states, tuple(bindings)))
+        recorder.rows.write(EndRow, states, tuple(bindings))
 
 
 def _grad_text(tensor: torch.Tensor) -> str | None:

@@ -43,7 +43,7 @@ def main(interrupts: Any = None, first: Collection[str] | None = None, path: Seq
     program = Program(config, sys.path[1:] if path is None else path)
     recorder = Recorder(own_files=(program.filename,))
     sink = JournalWriter(recorder.rows, descriptor, config.get("live", False), config.get("spare"))
-    recorder.rows.write(VersionsRow(__version__, str(torch.__version__), sys.version.split()[0]))
+    recorder.rows.write(VersionsRow, __version__, str(torch.__version__), sys.version.split()[0])
     stack = ExitStack()
     atexit.register(_close, stack, sink)
     recorder.leaving = lambda status: _leave(recorder, sink, status)
@@ -114,8 +114,8 @@ def _write_outcome(recorder: Recorder, program: Program, error: BaseException | 
         write_end(recorder, program.module.__dict__, traceback)
     with ErrorGuard(recorder, "a claim"):
         for claim in () if program.checker is None else program.checker.results():
-            recorder.rows.write(ClaimRow(tuple(getattr(claim, name) for name in claim.__slots__)))
-    recorder.rows.write(OutcomeRow(outcome, exit_code, failure))
+            recorder.rows.write(ClaimRow, tuple(getattr(claim, name) for name in claim.__slots__))
+    recorder.rows.write(OutcomeRow, outcome, exit_code, failure)
     recorder.paused = False
 
 
@@ -160,7 +160,7 @@ def _show_failed_hook(failed: BaseException, value: BaseException) -> None:
 
 
 def _leave(recorder: Recorder, sink: JournalWriter, status: int) -> None:
-    recorder.rows.write(OutcomeRow("exit", status, None))
+    recorder.rows.write(OutcomeRow, "exit", status, None)
     try:
         sink.flush()
     except KeyboardInterrupt:  # the program is leaving already

@@ -234,7 +234,7 @@ class Sites:
         """A new site. Its row comes before anything can name it, wherever a Ctrl-C falls."""
         site = self._count
         targets, caller, through = more
-        self._rows.write(SiteRow(site, file, function, position, targets, optional(caller), through))
+        self._rows.write(SiteRow, site, file, function, position, targets, optional(caller), through)
         self._count = site + 1
         return site
 
@@ -247,7 +247,7 @@ class Sites:
                         text = file.read()
                 except (OSError, SyntaxError, UnicodeDecodeError):
                     text = _archived(filename)
-            self._rows.write(SourceRow(filename, text))
+            self._rows.write(SourceRow, filename, text)
             self._sources[filename] = text
 
     def _first_line(self, code: CodeType) -> tuple[int, int, int, int]:

@@ -54,7 +54,7 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
                 note_stale_saved_tensors(recorder, roots, frame)
                 singular = nonfinite_nodes(recorder, roots, frame)
             sampled = None if recorder.samples is None else recorder.samples.start(roots)
-        recorder.rows.write(BackwardStartRow(token))
+        recorder.rows.write(BackwardStartRow, token)
         failed, result = True, None
         try:
             with room.for_pass(), recorder:
@@ -91,7 +91,7 @@ def _note_pass(recorder: Recorder, begun: tuple[Any, ...], args: Any, failed: bo
         if not retain and not wanted:
             recorder.training.held.round_ends(by_step=False)
     called = _op(frame), recorder.sites.known(frame)
-    recorder.rows.write(BackwardRow(token, *called, tuple(flat), changes, wanted, bool(retain), bool(create), failed))
+    recorder.rows.write(BackwardRow, token, *called, tuple(flat), changes, wanted, bool(retain), bool(create), failed)
     return asked
 
 
@@ -124,7 +124,7 @@ def _note_failure(recorder: Recorder, error: Any, given: Any, frame: Any, args: 
     recorder.fail(error, _op(frame), flat, frame, saved)
     if recorder.failures > noted:
         stopped_at = () if retains else last_executed_node(roots)
-        recorder.rows.write(DeadEndsRow(noted, nondifferentiable_nodes(roots), stopped_at))
+        recorder.rows.write(DeadEndsRow, noted, nondifferentiable_nodes(roots), stopped_at)
 
 
 def _op(frame: Any) -> str:

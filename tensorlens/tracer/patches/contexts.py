@@ -36,7 +36,7 @@ def _note(recorder: Recorder, frame: Any, kind: str, entering: bool) -> None:
     """A REGION row for a mode that the user's own code switched, not torch's inside."""
     site, _ = switch_site(recorder, frame, _MODE_FILES)
     if site != NONE:
-        recorder.rows.write(RegionRow(None, site, kind, entering, None))
+        recorder.rows.write(RegionRow, None, site, kind, entering, None)
 
 
 def _set_anomaly_enabled(recorder: Recorder, original: Any) -> Any:
@@ -86,7 +86,7 @@ def _transform(fallback: str, entering: bool) -> Wrap:
             if not recorder.paused:
                 site, kind = _transform_called(recorder, caller(), fallback)
                 if site != NOWHERE:
-                    recorder.rows.write(RegionRow(None, site, kind, entering, None))
+                    recorder.rows.write(RegionRow, None, site, kind, entering, None)
             return result
 
         return nesting
@@ -179,7 +179,7 @@ class _Repeated:
             return
         for name, old, new in outside.differences(self.outside):
             site = self._changed_at(frame, old)
-            self.recorder.rows.write(ChangeRow(optional(site), name, old.text, new.text, self._token))
+            self.recorder.rows.write(ChangeRow, optional(site), name, old.text, new.text, self._token)
         site = self.recorder.sites.known(frame)
         entered.enter_context(self.noted("recomputation", site, None, self._token))
 
@@ -191,11 +191,11 @@ class _Repeated:
 
     @contextmanager
     def noted(self, kind: str, site: int, token: int | None, checkpoint: int | None) -> Iterator[None]:
-        self.recorder.rows.write(RegionRow(token, site, kind, True, checkpoint))
+        self.recorder.rows.write(RegionRow, token, site, kind, True, checkpoint)
         try:
             yield
         finally:
-            self.recorder.rows.write(RegionRow(None, site, kind, False, checkpoint))
+            self.recorder.rows.write(RegionRow, None, site, kind, False, checkpoint)
 
     def _changed_at(self, frame: Any, reading: Reading) -> int:
         """The line that changed what the function reads: for a module's mode the call of `train()` or `eval()`, else

@@ -58,7 +58,7 @@ class Assignments:
         recorder = self._recorder
         with torch._C.DisableTorchFunction():
             old, new = (self._numbers(held) for held in (before, value))
-        recorder.rows.write(AssignmentRow(optional(recorder.sites.of(frame)), name, old, new, shared))
+        recorder.rows.write(AssignmentRow, optional(recorder.sites.of(frame)), name, old, new, shared)
 
     def _held(self, module: Any, name: str) -> Any:
         state = vars(module)

@@ -114,7 +114,7 @@ class OptimizerSteps:
                 number = next(self._recorder.plan_ids)
                 op, site, mode = called
                 call = ((), "", "", 0, requires_grad, None, 0, 0, mode, inputs, result)
-                self._recorder.rows.write(CallTemplateRow(number, op, site, *call))
+                self._recorder.rows.write(CallTemplateRow, number, op, site, *call)
                 plans[inputs, requires_grad] = number
             return number
 

@@ -172,7 +172,7 @@ def _optimizer(recorder: Recorder, original: Any) -> Any:
                 inputs = recorder.accesses(given)
             recorder.fail(error, name, inputs, frame)
             if spent:
-                recorder.rows.write(ValuesRow(recorder.failures - 1, (("", SPENT, None, None),)))
+                recorder.rows.write(ValuesRow, recorder.failures - 1, (("", SPENT, None, None),))
             raise
         held: list[torch.Tensor] = []
         for group in self.param_groups:
@@ -212,7 +212,7 @@ def _swap_tensors(recorder: Recorder, original: Any) -> Any:
                 recorder.identity.resume((first, second), entries)
         with torch._C.DisableTorchFunction():
             old, new = ((recorder.identity.meet(tensor),) for tensor in (first, second))
-        recorder.rows.write(AssignmentRow(optional(recorder.sites.of(caller())), "", old, new, False))
+        recorder.rows.write(AssignmentRow, optional(recorder.sites.of(caller())), "", old, new, False)
         return result
 
     return swap_tensors

@@ -25,7 +25,7 @@ def note_mode(recorder: Recorder, frame: Any, cause: str, entering: bool) -> Non
     site, decorator = switch_site(recorder, frame)
     if site != NONE:
         mode = 2 if torch.is_inference_mode_enabled() else (0 if torch.is_grad_enabled() else 1)
-        recorder.rows.write(GradModeRow(site, mode, cause, entering, decorator))
+        recorder.rows.write(GradModeRow, site, mode, cause, entering, decorator)
 
 
 def switch_site(recorder: Recorder, frame: Any, through: tuple[str, ...] = ("grad_mode.py",)) -> tuple[int, bool]:

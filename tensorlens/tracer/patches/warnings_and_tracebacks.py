@@ -201,13 +201,13 @@ def _note(recorder: Recorder, message: Any, frame: FrameType | None) -> None:
     if not recorder.paused:
         recorder.last_warning = str(message.message)
         site = recorder.sites.of(frame)
-        recorder.rows.write(NoticeRow(optional(site), message.category.__name__, recorder.last_warning, None))
+        recorder.rows.write(NoticeRow, optional(site), message.category.__name__, recorder.last_warning, None)
         user = recorder.sites.frame(frame)
         if user is not None and site not in recorder.valued:
             recorder.valued.add(site)
             values = values_read(recorder.sites, user, user.f_lasti)
             if values:
-                recorder.rows.write(ValuesRow(None, values))
+                recorder.rows.write(ValuesRow, None, values)
 
 
 # --- tracebacks -----------------------------------------------------------------------------------------------------

@@ -130,22 +130,21 @@ class FastPathMode(TorchFunctionMode):
             raise SlowPathError
         number, nbytes = next(self.plan_ids), untyped_storage(result).nbytes()
         self.rows.write(
-            CallTemplateRow(
-                template=number,
-                op=ops.name_of(func),
-                site=site,
-                shape=tuple(result.shape),
-                dtype=text_of(result.dtype),
-                device=text_of(result.device),
-                nbytes=nbytes,
-                requires_grad=result.requires_grad,
-                grad_fn=name,
-                offset=offset,
-                drawn=drawn,
-                mode=graph % 2,
-                inputs=(inputs - 1) // 2,
-                result=WRITTEN if written else NEW,
-            )
+            CallTemplateRow,
+            template=number,
+            op=ops.name_of(func),
+            site=site,
+            shape=tuple(result.shape),
+            dtype=text_of(result.dtype),
+            device=text_of(result.device),
+            nbytes=nbytes,
+            requires_grad=result.requires_grad,
+            grad_fn=name,
+            offset=offset,
+            drawn=drawn,
+            mode=graph % 2,
+            inputs=(inputs - 1) // 2,
+            result=WRITTEN if written else NEW,
         )
         return key, number, func in ops.RISKS
 

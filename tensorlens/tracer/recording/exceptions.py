@@ -46,7 +46,7 @@ class ExceptionRows(FastPathMode):
         inside = self.sites.traceback_stack(error.__traceback__)  # user code that the call ran: a hook, a `backward`
         site = stack[-1] if stack else None
         self.rows.write(
-            FailureRow(type(error).__name__, safe_text(error), op or None, inputs, saved, (*stack, *inside), site)
+            FailureRow, type(error).__name__, safe_text(error), op or None, inputs, saved, (*stack, *inside), site
         )
         self.failures += 1
         self.last_failure = (id(error), token_of(error))
@@ -62,15 +62,15 @@ class ExceptionRows(FastPathMode):
             if not tensors and type(error) is RuntimeError:
                 tensors = tensors_read(self.sites, error.__traceback__)
             inputs = tuple(self.accesses(tensors))
-            self.rows.write(FailureRow(type(error).__name__, safe_text(error), op or None, inputs, (), stack, site))
+            self.rows.write(FailureRow, type(error).__name__, safe_text(error), op or None, inputs, (), stack, site)
             self.last_failure = (id(error), token_of(error))
             self.failures += 1
         arguments = [(name, self.identity.meet(t)) for name, t in named_arguments(self.sites, error.__traceback__)]
         if arguments:
-            self.rows.write(ArgumentsRow(self.failures - 1, tuple(arguments)))
+            self.rows.write(ArgumentsRow, self.failures - 1, tuple(arguments))
         values = plain_values(self.sites, error.__traceback__)
         if values:
-            self.rows.write(ValuesRow(self.failures - 1, values))
+            self.rows.write(ValuesRow, self.failures - 1, values)
         return self.failures - 1
 
     def _has_noted(self, error: BaseException) -> bool:

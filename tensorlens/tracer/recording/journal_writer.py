@@ -130,7 +130,7 @@ def _packed(rows: list[Any]) -> bytes:
         return pack([_plain(item) for item in rows])
     except Exception as trouble:  # ours: that these are missing is said
         rows = RowBuffer()
-        rows.write(GapRow(f"some of the run could not be written down ({type(trouble).__name__})", None))
+        rows.write(GapRow, f"some of the run could not be written down ({type(trouble).__name__})", None)
         return pack(rows[:])
 
 

@@ -80,7 +80,7 @@ class Recorder(ExceptionRows):
     def within(self, step: str) -> None:
         if step != self._within:
             self._within = step
-            self.rows.write(WithinRow(step))
+            self.rows.write(WithinRow, step)
 
     def is_watched(self, tensors: list[Any], first: int, frame: Any) -> bool:
         return bool(self.untracked.concerns(tensors, first, frame))
@@ -155,7 +155,7 @@ class Recorder(ExceptionRows):
             self.detours.discard(UNWRITTEN)
         mode = 2 if _inference() else (0 if _grad_enabled() else 1)
         op = name or ops.name_of(func)
-        self.rows.write(CallRow(op, site, tuple(inputs), outputs, writes, tuple(states), before, after, mode))
+        self.rows.write(CallRow, op, site, tuple(inputs), outputs, writes, tuple(states), before, after, mode)
 
     def note_alias(self, op: str, source: torch.Tensor, result: torch.Tensor, frame: Any) -> None:
         """Write the CALL row of a read of `.data`: `result` lies where `source` lies, with a version of its own."""
@@ -165,7 +165,7 @@ class Recorder(ExceptionRows):
         state = (access[0], optional(access[1]), False, True, None, None, False, optional(storage))
         mode = 2 if _inference() else (0 if _grad_enabled() else 1)
         inputs = (number, version_of(source))
-        self.rows.write(CallRow(op, self.sites.known(frame), inputs, access, (), (state,), *nodes, mode))
+        self.rows.write(CallRow, op, self.sites.known(frame), inputs, access, (), (state,), *nodes, mode)
 
     def accesses(self, tensors: list[torch.Tensor]) -> list[int]:
         """(tensor id, version) of each tensor, flat; a tensor first met here is given its id."""
@@ -249,7 +249,8 @@ class Recorder(ExceptionRows):
         read from `grad_fn` where it is not given."""
         if entry is None:
             entry = self.identity.entry(tensor)
-        number, version, storage = entry[1], optional(version_of(tensor)), optional(entry[3])
+        number, storage = entry[1], None if entry[3] == NONE else entry[3]
+        version = None if (found := version_of(tensor)) == NONE else found  # `optional` as well, without a call
         if not tensor.requires_grad:
             return number, version, False, True, None, None, False, storage
         leaf, retains_grad = tensor.is_leaf, tensor.retains_grad
@@ -296,4 +297,4 @@ class Recorder(ExceptionRows):
 
     def gap(self, reason: str, frame: Any = None) -> None:
         """Say that something can't be seen."""
-        self.rows.write(GapRow(reason, optional(self.sites.of(frame or _getframe(1)))))
+        self.rows.write(GapRow, reason, optional(self.sites.of(frame or _getframe(1))))

@@ -79,7 +79,7 @@ class TensorIds:
         _, number, counter, storage = entry
         dtype, device = text_of(tensor.dtype), text_of(tensor.device)
         kind = type(tensor).__name__
-        self._rows.write(TensorRow(number, optional(storage), counter, shape_of(tensor), dtype, device, kind, base))
+        self._rows.write(TensorRow, number, optional(storage), counter, shape_of(tensor), dtype, device, kind, base)
         if number >= self.due:
             self.sweep(number)
 
@@ -115,7 +115,7 @@ class TensorIds:
                     return entry[3]
         if number == NONE:
             number = next(self.numbers)
-        self._rows.write(StorageRow(number, nbytes))
+        self._rows.write(StorageRow, number, nbytes)
         return number
 
     def _settle(self, address: int, entry: Entry) -> None:
@@ -154,7 +154,7 @@ class TensorIds:
         for storage, refs in list(self._sharers.items()):
             if not any(ref() is not None for ref in refs):
                 self._sharers.pop(storage, None)
-        self._rows.write(AliveRow(tuple(entry[1] for entry in list(self.known.values()))))
+        self._rows.write(AliveRow, tuple(entry[1] for entry in list(self.known.values())))
         if self.after_census is not None:
             self.after_census()
 

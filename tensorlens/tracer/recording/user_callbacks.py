@@ -64,7 +64,7 @@ class UserCallbacks:
         number = self._registrations.get(key)
         if number is None:
             number = self._registrations[key] = len(self._registrations)
-            self._rows.write(RegistrationRow(number, function, kind, site, optional(target)))
+            self._rows.write(RegistrationRow, number, function, kind, site, optional(target))
         if kind != "passed on":
             self._latest[function] = number
         return number
@@ -154,8 +154,8 @@ class UserCallbacks:
             with torch._C.DisableTorchFunction():
                 values = () if result is None else self._values(result[0])
                 given = tuple(self._identity.meet(tensor) for tensor, _ in before)
-            row = CallbackRunRow(registration, optional(place), values, given, optional(self.node), ending)
-            self._rows.write(row)
+            run = (registration, optional(place), values, given, optional(self.node), ending)
+            self._rows.write(CallbackRunRow, *run)
         except Exception as trouble:  # ours, never the user's
             self._recorder.trouble("a callback", trouble)
 

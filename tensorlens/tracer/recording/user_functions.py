@@ -86,7 +86,7 @@ class UserFunctions:
 
     def _add(self, name: str, defined: int, returns: tuple[int, ...], accepts: tuple[int, int]) -> None:
         least, most = accepts
-        self._rows.write(FunctionRow(self._count, name, optional(defined), returns, least, optional(most)))
+        self._rows.write(FunctionRow, self._count, name, optional(defined), returns, least, optional(most))
         self._count += 1
 
 

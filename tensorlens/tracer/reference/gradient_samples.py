@@ -51,7 +51,7 @@ class Comparison:
 
     def trouble(self, what: str, error: Exception, _frame: Any = None) -> None:
         why = f"the check itself failed at {what} ({type(error).__name__}: {safe_text(error)})"
-        self._rows.write(UncomparedRow(self._checks, why))
+        self._rows.write(UncomparedRow, self._checks, why)
 
 
 class GradientSamples:
@@ -78,7 +78,7 @@ class GradientSamples:
     def _end(self, begins: tuple[Sample | None, ...], leaves: dict[int, Sample | None]) -> Ended:
         def end(result: Any, asked: list[torch.Tensor], failed: bool) -> None:
             with self._net, self._recorder.quiet(), torch.no_grad():
-                self._recorder.rows.write(PassRow(begins, self._gradients(leaves, result, asked), failed))
+                self._recorder.rows.write(PassRow, begins, self._gradients(leaves, result, asked), failed)
 
         return end
 

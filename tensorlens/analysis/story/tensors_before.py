@@ -1,0 +1,127 @@
+"""Answers what was known of each tensor before an event: its state, its storage and which tensors share that."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from tensorlens.analysis.naming.names import Names
+from tensorlens.analysis.states import states_of
+from tensorlens.records.model import Backward, Call, State, Trace
+
+_PARTIAL_WRITES = ("__setitem__", "index_", "masked_", "scatter_", "put_", "fill_diagonal_")
+_LISTED = 3
+
+
+class StorageUsers:
+    """The tensors that calls used in each storage, and the event of each one's first use there."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.first_use: dict[int, dict[int, int]] = defaultdict(dict)  # storage -> tensor -> event
+        self.first_parameter: dict[int, int] = {}  # storage -> the first event that used a parameter in it
+        self.last_use = _last_uses(trace)
+        storages: dict[int, int] = {}  # tensor -> the storage that its last state names
+        for event in trace.events:
+            if not isinstance(event, Call):
+                continue
+            storages.update({state.tensor: state.storage for state in event.states if state.storage is not None})
+            for access in event.inputs + event.outputs:
+                tensor = trace.tensors[access.tensor]
+                storage = storages.get(access.tensor, tensor.storage)
+                if storage is not None:
+                    self.first_use[storage].setdefault(access.tensor, event.index)
+                    if tensor.type == "Parameter":
+                        self.first_parameter.setdefault(storage, event.index)
+
+
+class TensorsBefore:
+    """The tensors of a trace as they were before event `index`."""
+
+    def __init__(self, trace: Trace, names: Names, users: StorageUsers, index: int) -> None:
+        self.trace = trace
+        self.names = names
+        self._users = users
+        self._index = index
+
+    def state(self, tensor: int) -> State | None:
+        return states_of(self.trace).state_before(tensor, self._index)
+
+    def requires_grad(self, tensor: int) -> bool:
+        state = self.state(tensor)
+        return state is not None and state.requires_grad
+
+    def storage(self, tensor: int) -> int | None:
+        state = self.state(tensor)
+        return state.storage if state and state.storage is not None else self.trace.tensors[tensor].storage
+
+    def memory(self, tensor: int) -> int:
+        """A number that exactly the tensors with one storage have in common."""
+        storage = self.storage(tensor)
+        return -1 - tensor if storage is None else storage
+
+    def mark(self, tensor: int) -> str:
+        """The mark of the tensor's storage, `#2`."""
+        return self.names.storage_mark(self.storage(tensor))
+
+    def is_parameter(self, tensor: int) -> bool:
+        return self.trace.tensors[tensor].type == "Parameter"
+
+    def shares_with_parameter(self, tensor: int) -> bool:
+        """Returns whether the tensor is a parameter or has the storage of one."""
+        first = self._users.first_parameter.get(self.memory(tensor), self._index)
+        return self.is_parameter(tensor) or first < self._index
+
+    def is_old_memory(self, tensor: int) -> bool:
+        """Returns whether another tensor used this one's storage before: `out.data.zero_()` writes into `out`."""
+        storage = self.trace.tensors[tensor].storage
+        return storage is not None and any(other != tensor for other in self._met_in(storage))
+
+    def effects(self, call: Call, others: list[int], written: int) -> tuple[str, ...]:
+        """Says what a write means for the `others` with the same storage."""
+        texts = [self._effect(call, written, other) for other in others[:_LISTED]]
+        return (*texts, f"{len(others) - _LISTED} more in the same memory") if len(others) > _LISTED else tuple(texts)
+
+    def named_in_memory(self, call: Call, written: int) -> list[int]:
+        """The other named tensors in the storage that was written that are used later or alive at the end."""
+        storage = self.storage(written)
+        others = sorted(self._met_in(storage)) if storage is not None else []
+        return [
+            other
+            for other in others
+            if other != written
+            and self._users.last_use.get(other, -1) > call.index
+            and self.storage(other) == storage
+            and self.names.is_named(other)
+        ]
+
+    def _met_in(self, storage: int) -> list[int]:
+        """The tensors that calls before the event used in a storage."""
+        return [tensor for tensor, first in self._users.first_use.get(storage, {}).items() if first < self._index]
+
+    def _effect(self, call: Call, written: int, other: int) -> str:
+        name = self.names.script_name(other) or self.names.display_name(other, call.index)
+        same = self.trace.tensors[other].counter == self.trace.tensors[written].counter
+        effect = "changes too" if self.surely_changes(other, written, call.op) else "shares its memory"
+        return f"{name} {effect}" + ("" if same else ", its version stays")
+
+    def surely_changes(self, other: int, written: int, op: str) -> bool:
+        """Returns whether a write to `written` surely changes values of `other`: one contains the other, and all of
+        `written` was written."""
+        tensors = self.trace.tensors
+        if tensors[written].base is None and tensors[other].base is None:
+            return tensors[written].shape == tensors[other].shape
+        if tensors[written].base == other:
+            return True
+        return tensors[other].base == written and not op.rpartition(".")[2].startswith(_PARTIAL_WRITES)
+
+
+def _last_uses(trace: Trace) -> dict[int, int]:
+    """Maps each tensor to the last event that uses it; tensors alive at the end to the end of the run."""
+    last: dict[int, int] = {}
+    for event in trace.events:
+        if isinstance(event, Call):
+            for access in event.inputs + event.outputs:
+                last[access.tensor] = event.index
+        elif isinstance(event, Backward):
+            last.update({access.tensor: event.index for access in event.roots})
+    end = trace.events[-1].index + 1 if trace.events else 0
+    return last | {state.tensor: end for state in trace.end.states}

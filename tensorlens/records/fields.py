@@ -1,0 +1,63 @@
+"""Types of fields that `invariants` checks: numbers that refer to a table of the trace, and numbers with a lower bound.
+
+A field that refers to tensors is declared as `tensor: TensorId`, or as `tensors: tuple[TensorId, ...]`. That is all:
+`invariants.validate` checks its values, and `journal.trace_builder` turns the tracer's ids into those of the trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, get_args, get_type_hints
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Marks a number that is a position in a table of the trace."""
+
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """Marks a number that is never smaller than `bound`."""
+
+    bound: int
+
+
+SiteId = Annotated[int, Position("sites")]
+TensorId = Annotated[int, Position("tensors")]
+StorageId = Annotated[int, Position("storages")]
+FailureId = Annotated[int, Position("failures")]
+FunctionId = Annotated[int, Position("functions")]
+RegistrationId = Annotated[int, Position("registrations")]
+OverwriteId = Annotated[int, Position("overwrites")]
+
+NonNegative = Annotated[int, AtLeast(0)]
+Positive = Annotated[int, AtLeast(1)]
+
+
+@cache
+def references_of(record: type) -> dict[str, str]:
+    """Returns the fields of a record that refer to a table, each with the table's name."""
+    return {name: mark.table for name, mark in _marked(record) if isinstance(mark, Position)}
+
+
+@cache
+def bounds_of(record: type) -> dict[str, int]:
+    """Returns the fields of a record that have a lower bound, each with its bound."""
+    return {name: mark.bound for name, mark in _marked(record) if isinstance(mark, AtLeast)}
+
+
+def _marked(record: type) -> Iterator[tuple[str, Any]]:
+    """Yields each mark of a field, with the field's name."""
+    for name, hint in get_type_hints(record, include_extras=True).items():
+        yield from ((name, mark) for mark in _marks(hint))
+
+
+def _marks(hint: Any) -> Iterator[Any]:
+    """Yields the marks in a type hint: of the type itself, or of the items of a tuple or union."""
+    yield from getattr(hint, "__metadata__", ())
+    for argument in get_args(hint):
+        yield from _marks(argument)
