@@ -1,50 +1,4 @@
-"""A tensor that a checkpoint saved in its second run was changed in place before backward used it.
-
-A checkpoint keeps nothing of the forward pass. In backward it runs the function again and hands what it saves there to
-the derivative formulas, without the check of its version that autograd makes elsewhere. If a line of the function, or a
-hook of a module in it, changes such a tensor in place after it was saved, the formulas compute with the changed values.
-
-## Fails
-
-```python
-import torch
-from torch.utils.checkpoint import checkpoint
-
-weight = torch.tensor([2.0, 3.0], requires_grad=True)
-
-
-def block(value):
-    hidden = value * 1
-    result = hidden * hidden  # saved_here
-    hidden.mul_(0.5)  # modified_here
-    return result * hidden
-
-
-result = checkpoint(block, weight, use_reentrant=False)  # called_here
-result.sum().backward()  # needed_here
-print(weight.grad)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-from torch.utils.checkpoint import checkpoint
-
-weight = torch.tensor([2.0, 3.0], requires_grad=True)
-
-
-def block(value):
-    hidden = value * 1
-    result = hidden * hidden
-    return result * (hidden * 0.5)
-
-
-result = checkpoint(block, weight, use_reentrant=False)
-result.sum().backward()
-print(weight.grad)
-```
-"""
+"""Finds the cause of `checkpoint-disables-version-check`."""
 
 from __future__ import annotations
 
@@ -63,7 +17,7 @@ CODE = "checkpoint-disables-version-check"
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
-    told: set[tuple[int | None, int]] = set()
+    reported: set[tuple[int | None, int]] = set()
     for stale in facts.trace.inspection.stale:
         if stale.slot != RECOMPUTED:
             continue
@@ -72,12 +26,12 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
             continue
         change = _change(facts, stale, by)
         place = (None if change is None else change[0].site, backward.site)
-        if place not in told:
-            told.add(place)
-            yield _tell(facts, stale, backward, by, change)
+        if place not in reported:
+            reported.add(place)
+            yield _report(facts, stale, backward, by, change)
 
 
-def _tell(
+def _report(
     facts: TraceIndex, stale: Stale, backward: Backward, by: Call, change: tuple[Call | Backward, Write] | None
 ) -> Diagnostic:
     name = _name(facts, stale, by, change)
@@ -108,7 +62,7 @@ def _tell(
 
 
 def _name(facts: TraceIndex, stale: Stale, by: Call, change: tuple[Call | Backward, Write] | None) -> str:
-    """What the line that saves the tensor calls it, where it is a line of the checkpoint; else the line that writes."""
+    """Names the tensor as the checkpoint's line that saves it does, else as the line that writes it."""
     site = by.site
     in_pass = any(one.site == site for one in facts.backwards)
     if in_pass and change is not None:
@@ -124,7 +78,7 @@ def _cure(change: tuple[Call | Backward, Write] | None, name: str) -> Fix:
 
 
 def _change(facts: TraceIndex, stale: Stale, by: Call) -> tuple[Call | Backward, Write] | None:
-    """The first change after the tensor was saved."""
+    """Finds the first change after the tensor was saved."""
     for event, write in facts.writes(facts.tensor(stale.tensor or 0).counter):
         if by.index <= event.index < stale.index and write.after > stale.versions[0]:
             return event, write

@@ -1,51 +1,4 @@
-"""The name of a leaf was given to a tensor computed from it, so the gradient went to a tensor that has no name any
-more.
-
-`w = w.to(...)`, `w = w.double()` or `w = w * 0.1` after `requires_grad=True` make a new tensor. Backward goes through
-it to the old leaf, which nothing in the program refers to; the `.grad` of the tensor that has the name stays None, and
-an update of it is never seen by the leaf.
-
-## Fails
-
-```python
-import torch
-
-
-class Scaled(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.shift = torch.nn.Parameter(torch.zeros(2))
-        first = torch.nn.Parameter(torch.ones(2))  # leaf_made_here
-        self.scale = first.double()  # nonleaf_made_here
-
-
-model = Scaled()
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-(model.scale + model.shift).sum().backward()  # needed_here
-optimizer.step()
-print(model.scale, model.scale.is_leaf)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-
-class Scaled(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.shift = torch.nn.Parameter(torch.zeros(2))
-        self.scale = torch.nn.Parameter(torch.ones(2).double())
-
-
-model = Scaled()
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-(model.scale + model.shift).sum().backward()
-optimizer.step()
-print(model.scale, model.scale.is_leaf)
-```
-"""
+"""Finds the cause of `leaf-rebound-to-nonleaf`."""
 
 from __future__ import annotations
 
@@ -70,10 +23,10 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         leaf = next((n for n in leaves_above(facts, held.tensor, held.index) if training.is_left_out(n)), None)
         first = next((c for c in facts.calls if c.op.startswith("optim.")), None)
         if leaf is not None and first is not None and made.index < first.index:
-            yield _tell(training, held, leaf, made)
+            yield _report(training, held, leaf, made)
 
 
-def _tell(training: Training, held: Unregistered, leaf: int, made: Call) -> Diagnostic:
+def _report(training: Training, held: Unregistered, leaf: int, made: Call) -> Diagnostic:
     facts = training.facts
     filled = training.last_fill(leaf)
     op = op_text(made.op)
