@@ -101,8 +101,8 @@ class RowBuffer(list[Any]):
 
     def write(self, row_type: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
         """Appends a row, given by its class and its fields. With fields by position no object is made of it."""
-        fields: Any = row_type(*args, **kwargs) if kwargs else args
-        self.append((_TAGS[row_type], *fields))
+        fields: Any = tuple(row_type(*args, **kwargs)) if kwargs else args  # type: ignore[arg-type]
+        self.append((_TAGS[row_type],) + fields)  # noqa: RUF005 - half the time of `(tag, *fields)`
 
     def write_fact(self, record: Callable[Concatenate[int, P], object], *args: P.args, **kwargs: P.kwargs) -> None:
         """Appends a fact: a record of `records.observations`, given by its class and all its fields but `index`."""
