@@ -61,7 +61,7 @@ def page(code: str) -> str:
     known = error_messages.entry(code)
     assert known is not None, code
     text = (_FOLDER / known.family / f"{known.stem}.md").read_text(encoding="utf-8")
-    return text[text.index("\n## ") + 1 :]
+    return text[text.index("\n## ") + 1 :].rstrip()
 
 
 def sections(text: str) -> dict[str, str]:
