@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from tensorlens.analysis.naming.places import callers
 from tensorlens.analysis.trace_index import TraceIndex, is_result_slot
-from tensorlens.records.model import Backward, Call, Failure, SavedTensor, Write
+from tensorlens.records.failure_context import SavedTensor
+from tensorlens.records.model import Backward, Call, Failure, Write
 from tensorlens.records.observations import Stale
 
 

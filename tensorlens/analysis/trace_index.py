@@ -12,20 +12,8 @@ from functools import cached_property
 
 from tensorlens.analysis.naming.names import Names, names_of
 from tensorlens.analysis.states import StateHistory, states_of
-from tensorlens.records.model import (
-    Backward,
-    Call,
-    Event,
-    Failure,
-    GradMode,
-    Notice,
-    SavedTensor,
-    Span,
-    State,
-    Tensor,
-    Trace,
-    Write,
-)
+from tensorlens.records.failure_context import SavedTensor
+from tensorlens.records.model import Backward, Call, Event, Failure, GradMode, Notice, Span, State, Tensor, Trace, Write
 from tensorlens.records.report import Label
 
 OPS_LEAVING_TORCH = frozenset(

@@ -14,22 +14,23 @@ from collections.abc import Iterator, Mapping
 from io import BytesIO
 from typing import IO, Any
 
-MAX_BATCH = 512 * 1024 * 1024  # bytes of rows: many times what half a second of any program takes
+MAX_BATCH = 512 * 1024 * 1024  # bytes of rows: many times what a program writes in half a second
 _LENGTH = struct.Struct("<Q")
 
 
 def pack(rows: list[Any]) -> bytes:
-    """One batch of rows as bytes."""
+    """Returns a batch of rows as bytes."""
     body = zlib.compress(marshal.dumps(rows), 1)
     return _LENGTH.pack(len(body)) + body
 
 
 def rows_of(batch: list[Any], lengths: Mapping[int, int]) -> Iterator[tuple[Any, ...] | list[tuple[int, ...]]]:
-    """The rows of a batch: each that is a tuple, and as one list all runs of ints between two of those. `lengths` says
-    how long the runs of each template are; it may grow while the rows are read.
+    """Yields the rows of a batch, and, as one list, the compact calls between two rows.
+
+    `lengths` holds the number of ints in a call of each template; it may grow while the rows are read.
 
     Raises:
-        ValueError: what follows is no row.
+        ValueError: an item is neither a row nor the start of a compact call.
     """
     items = tuple(batch)
     calls: list[tuple[int, ...]] = []
@@ -54,9 +55,11 @@ def rows_of(batch: list[Any], lengths: Mapping[int, int]) -> Iterator[tuple[Any,
 
 
 def unpack(stream: IO[bytes]) -> Iterator[list[Any]]:
-    """The batches of rows in a journal file, from where the stream is. What follows a batch that was cut short by a
-    killed process, or that something else has written over, is left out; a stream that is read while the file still
-    grows is left before the first batch that isn't whole."""
+    """Yields the batches of rows in a journal file, from the position of the stream on.
+
+    Stops at a batch that is incomplete, because its process was killed, or damaged, because something else was written
+    over it. The stream then stays before that batch, which may be complete when it is read again.
+    """
     while True:
         start = stream.tell()
         header = stream.read(_LENGTH.size)
@@ -68,8 +71,8 @@ def unpack(stream: IO[bytes]) -> Iterator[list[Any]]:
         try:
             unpacker = zlib.decompressobj()
             content = unpacker.decompress(stream.read(size), MAX_BATCH)
-            whole = unpacker.eof and not unpacker.unused_data  # or the checksum was not reached
-            rows = marshal.loads(content) if whole else None
+            is_whole = unpacker.eof and not unpacker.unused_data  # otherwise the checksum was not reached
+            rows = marshal.loads(content) if is_whole else None
         except (EOFError, ValueError, TypeError, MemoryError, zlib.error):
             rows = None
         if not isinstance(rows, list):
@@ -79,7 +82,7 @@ def unpack(stream: IO[bytes]) -> Iterator[list[Any]]:
 
 
 def is_read(stream: IO[bytes]) -> bool:
-    """Whether nothing is left in a journal file where the stream is."""
+    """Returns whether the stream is at the end of the journal."""
     return stream.tell() >= _size(stream)
 
 

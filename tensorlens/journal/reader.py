@@ -11,7 +11,7 @@ from typing import Any
 from tensorlens.journal import rows
 from tensorlens.journal.batches import rows_of
 from tensorlens.journal.retention import WINDOW, Retention
-from tensorlens.journal.row_buffer import ROW_TYPES, Tag
+from tensorlens.journal.row_buffer import Tag, typed
 from tensorlens.journal.trace_builder import MODES, TraceBuilder, accesses, state_of
 from tensorlens.records import callbacks, claim, failure_context, model, observations, reference
 from tensorlens.records.error_messages import classify
@@ -80,8 +80,7 @@ class Reader:
     def _read_batch(self, batch: list[Any]) -> None:
         for item in rows_of(batch, self._lengths):
             if type(item) is tuple:
-                make, read = READERS[item[0]]
-                read(self, make(item[1:]))
+                READERS[item[0]](self, typed(item))
             else:
                 self._add_compact_calls(item)
 
@@ -240,7 +239,7 @@ class Reader:
                 site=row.site,
                 op=row.op,
                 inputs=accesses(row.inputs),
-                saved=tuple(model.SavedTensor(*fields) for fields in row.saved),
+                saved=tuple(failure_context.SavedTensor(*fields) for fields in row.saved),
                 stack=row.stack,
                 caught=True,
             )
@@ -309,7 +308,5 @@ class Reader:
         self.unchecked.setdefault(row.check, row.reason)
 
 
-READERS: dict[int, tuple[Callable[[Any], Any], Callable[[Reader, Any], None]]] = {
-    tag: (ROW_TYPES[tag]._make, getattr(Reader, f"_read_{tag.name.lower()}")) for tag in Tag
-}
-"""Makes the row of a tag from its fields, which must be as many as it has, and reads it."""
+READERS: dict[int, Callable[[Reader, Any], None]] = {tag: getattr(Reader, f"_read_{tag.name.lower()}") for tag in Tag}
+"""The method for the rows of each tag."""

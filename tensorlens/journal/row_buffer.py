@@ -113,3 +113,13 @@ class RowBuffer(list[Any]):
 def plain(row: tuple[Any, ...]) -> tuple[Any, ...]:
     """Returns a NamedTuple of `rows` as it is in the journal."""
     return (_TAGS[row.__class__], *row)
+
+
+def typed(row: tuple[Any, ...]) -> Any:
+    """Returns the NamedTuple of a row from the journal.
+
+    Raises:
+        KeyError: there is no such tag.
+        TypeError: the row has too few or too many fields.
+    """
+    return ROW_TYPES[row[0]]._make(row[1:])

@@ -11,23 +11,20 @@ from typing import Any, NamedTuple
 
 NONE = -1  # an absent number in a run of ints
 SAME = -2  # a state's node: the one that was recorded last for this tensor
+NEW, WRITTEN, NOTHING = range(3)  # a compact call returned a new tensor, its first argument, written in place, or none
 
-NEW, WRITTEN, NOTHING = range(3)
-"""The result of a call of a template: a new tensor, its first argument, which it wrote, or nothing."""
-
+# Reasons of gaps. Nearly every program that loads data from NumPy has the first.
 SHARED_MEMORY = "memory is shared with an array outside torch: writes through it are not seen"
-"""The reason of a gap that nearly every program has: those that load data from NumPy."""
-
 BROKEN = "the journal of the run was damaged while it ran: what came after is not known"
 LOST = "the program closed the journal of the run, or became another program: what came after is not known"
 FULL = "the disk that holds the journal of the run was full, and not all that came after could be passed on"
 
-Access = tuple[int, ...]  # tensor id, version, tensor id, version, ...: a run of ints
-Writes = tuple[int, ...]  # tensor id, version before, version after, ...: a run of ints
+AccessRun = tuple[int, ...]  # tensor id, version, tensor id, version, ...
+WriteRun = tuple[int, ...]  # tensor id, version before, version after, ...
+GradientChange = tuple[int, Any, Any, WriteRun | None, int | None]  # leaf, values before, after, write, `.grad`
+Sample = tuple[tuple[int, ...], str, bytes]  # shape, dtype, values as doubles
+# The fields of `model.State` without `grad`; the node may be `SAME`.
 State = tuple[int, int | None, bool, bool, str | None, int | None, bool, int | None]
-"""The fields of `model.State` without `grad`; the node may be `SAME`."""
-Sample = tuple[tuple[int, ...], str, bytes]
-"""Shape, dtype, and values as doubles."""
 
 
 def optional(number: int) -> int | None:
@@ -43,6 +40,8 @@ def values_text(values: Any) -> str:
 
 
 class VersionsRow(NamedTuple):
+    """The versions that the run uses."""
+
     tensorlens: str
     torch: str
     python: str
@@ -119,9 +118,9 @@ class CallRow(NamedTuple):
 
     op: str
     site: int
-    inputs: Access
-    outputs: Access
-    writes: Writes
+    inputs: AccessRun
+    outputs: AccessRun
+    writes: WriteRun
     states: tuple[State, ...]
     first_node: int  # the sequence number that the call's first node gets
     end_node: int  # the one after its last node
@@ -129,9 +128,10 @@ class CallRow(NamedTuple):
 
 
 class CallTemplateRow(NamedTuple):
-    """The part of a call that repeats. Each call of the template is a run of ints in the journal: the template's id,
-    the id and version of each input, and of the result (or else of the first input) its id, its base's id or `NONE`,
-    its version, and the first sequence number.
+    """The part of a call that repeats.
+
+    A compact call is a run of ints: the template's id; the id and version of each input; the id of the result (if there
+    is none, of the first input), its base's id or `NONE`, its version; and the first sequence number.
     """
 
     template: int
@@ -157,6 +157,8 @@ class WithinRow(NamedTuple):
 
 
 class BackwardStartRow(NamedTuple):
+    """A backward pass begins."""
+
     token: int
 
 
@@ -166,8 +168,8 @@ class BackwardRow(NamedTuple):
     token: int  # of its BackwardStartRow
     op: str
     site: int
-    roots: Access
-    gradients: tuple[tuple[int, Any, Any, Writes | None, int | None], ...]  # leaf, before, after, write, `.grad`
+    roots: AccessRun
+    gradients: tuple[GradientChange, ...]
     inputs: tuple[int, ...]
     retain_graph: bool
     create_graph: bool
@@ -190,6 +192,8 @@ class UncomparedRow(NamedTuple):
 
 
 class GradModeRow(NamedTuple):
+    """A switch of gradient recording."""
+
     site: int
     mode: int  # position in `trace_builder.MODES`
     cause: str
@@ -198,6 +202,8 @@ class GradModeRow(NamedTuple):
 
 
 class RegionRow(NamedTuple):
+    """The start or end of a special mode, or of a run of a checkpointed function."""
+
     token: int | None  # of a checkpoint that is entered
     site: int
     kind: str
@@ -206,6 +212,8 @@ class RegionRow(NamedTuple):
 
 
 class ChangeRow(NamedTuple):
+    """A value that a checkpointed function reads from outside has changed when it is recomputed."""
+
     site: int | None
     name: str
     before: str
@@ -235,8 +243,8 @@ class FailureRow(NamedTuple):
     type: str
     message: str
     op: str | None  # None: Python code raised it
-    inputs: Access
-    saved: tuple[tuple[Any, ...], ...]  # the fields of `model.SavedTensor`
+    inputs: AccessRun
+    saved: tuple[tuple[Any, ...], ...]  # the fields of `failure_context.SavedTensor`
     stack: tuple[int, ...]
     site: int | None
 
@@ -249,6 +257,8 @@ class ValuesRow(NamedTuple):
 
 
 class ArgumentsRow(NamedTuple):
+    """The tensor arguments of the Python function of torch that raised."""
+
     failure: int
     arguments: tuple[tuple[str, int], ...]  # parameter, tensor
 

@@ -21,7 +21,7 @@ from tensorlens.records.model import Access, Mode, State, Write
 MODES: tuple[Mode, ...] = ("grad", "no_grad", "inference")
 
 
-def accesses(flat: rows.Access) -> tuple[Access, ...]:
+def accesses(flat: rows.AccessRun) -> tuple[Access, ...]:
     """Returns the accesses of a run of ints."""
     pairs = zip(flat[::2], flat[1::2], strict=True)
     return tuple(Access(tensor, optional(version)) for tensor, version in pairs)
@@ -183,7 +183,7 @@ class TraceBuilder:
             within,
         )
 
-    def _accesses(self, flat: rows.Access) -> tuple[Access, ...]:
+    def _accesses(self, flat: rows.AccessRun) -> tuple[Access, ...]:
         """Returns the accesses of a run of ints; equal ones that follow each other are one object."""
         last, found = self._last_access, []
         for position in range(0, len(flat), 2):

@@ -1,5 +1,6 @@
-"""The frozen records of the user's own functions that autograd calls back: where each is defined, where autograd was
-given it, and what came of it when it was called.
+"""Records the user's functions that autograd calls back: hooks and the methods of custom Functions.
+
+A `Function` says where one is defined, a `Registration` where it was given to autograd, a `Run` how a call of it ended.
 """
 
 from __future__ import annotations
@@ -14,30 +15,30 @@ Ending = Literal["returned", "raised", "refused"]
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of the user's that autograd calls back, or the class of a custom `autograd.Function`."""
+    """A user function that autograd calls back, or the class of a custom `autograd.Function`."""
 
     id: int
     name: str  # "average", "Scale.backward", "<lambda>", "Scale"
-    defined: SiteId | None  # site of its `def` line, of a lambda's body, or of the `class` line; None: not the user's
-    returns: tuple[SiteId, ...]  # sites of the statements that hand back a value
-    least: int  # positional arguments that it needs
-    most: int | None  # ... and that it takes; None: any number
+    defined: SiteId | None  # its `def` line, lambda's body or `class` line; None: not in the user's code
+    returns: tuple[SiteId, ...]  # its `return` statements
+    least: int  # positional arguments that it requires
+    most: int | None  # positional arguments that it accepts; None: any number
 
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A function was handed to autograd at a site: as a hook, or as a method of a custom Function called there."""
+    """A function was given to autograd: as a hook, or as a method of a custom Function that was called."""
 
     id: int
     function: FunctionId
     kind: str  # "tensor hook", "module backward hook", "pack hook", "backward", "class", ...
     site: SiteId
-    target: int | None  # what it hangs on: the id of a tensor, or a number given to the module or operator
+    target: int | None  # the tensor id that it was registered on, or a number for the module or operator
 
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """One of the values that a callback handed back."""
+    """A value that a callback returned."""
 
     tensor: TensorId | None
     type: str
@@ -45,20 +46,20 @@ class Handed:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Autograd called a function back."""
+    """A call of a callback by autograd."""
 
-    index: int  # position among the events: it ended before the event of this index
+    index: int  # it ended before the event of this index
     registration: RegistrationId
-    returned: SiteId | None  # site of the statement that handed back the value
-    values: tuple[Handed, ...]  # what it handed back: one, or the items of a tuple
-    given: tuple[TensorId, ...]  # the tensors that it was given
-    node: int | None  # sequence number of the custom Function's node, for a `backward`
-    ended: Ending  # refused: its arguments did not fit
+    returned: SiteId | None  # the `return` statement that ended it
+    values: tuple[Handed, ...]  # its result, or the items of a tuple
+    given: tuple[TensorId, ...]  # its tensor arguments
+    node: int | None  # of a `backward`: sequence number of the custom Function's node
+    ended: Ending  # refused: the call itself raised, because its arguments do not fit
 
 
 @dataclass(frozen=True, slots=True)
 class Callbacks:
-    """All that is known of callbacks; of the runs the latest, where there were many."""
+    """All callbacks of a run; of very many calls only the latest."""
 
     functions: tuple[Function, ...] = ()
     registrations: tuple[Registration, ...] = ()

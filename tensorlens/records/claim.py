@@ -1,4 +1,4 @@
-"""The frozen record of a checked claim: all of the model that the process of a checked script needs."""
+"""Records a checked claim: the only record that the process of a checked script needs."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from tensorlens.records.fields import NonNegative, Positive
 class Claim:
     """A checked `#:` line."""
 
-    id: str | None  # "000-5", or None for a claim that mirrors no documented statement
+    id: str | None  # "000-5"; None: the claim mirrors no documented statement
     check: str
     line: Positive
     expected: Literal["holds", "refuted"]
     verdict: Literal["holds", "refuted", "not reached"]
-    condition: str  # the text after "if": when the verdict is so; "" if always
+    condition: str  # the text after "if": when the verdict holds; "" if always
     values: tuple[tuple[str, str], ...]  # (expression, value seen), e.g. ("a.grad.tolist()", "[2.0, 2.0, 2.0]")
     error: str = ""  # the check itself raised
-    changed: str = ""  # what the check changed in the script, which a check must not: "sets a.grad"
-    round: NonNegative = 0  # in which pass of a loop the claim failed first; 0 outside loops
+    changed: str = ""  # what the check changed in the script, which it must not: "sets a.grad"
+    round: NonNegative = 0  # iteration of a loop in which the claim failed first; 0 outside loops
 
     @property
     def as_expected(self) -> bool:
@@ -29,7 +29,7 @@ class Claim:
 
 
 def condition_text(verdict: str, condition: str, statement: str = "") -> str:
-    """When a statement has this verdict, in words: a statement that says "may" asks for one case only."""
+    """Returns in words when a statement has this verdict. One case is enough for a statement that says "may"."""
     if not condition:
         return ""
     if verdict == "refuted":
@@ -38,5 +38,5 @@ def condition_text(verdict: str, condition: str, statement: str = "") -> str:
 
 
 def says_may(statement: str) -> bool:
-    """Whether one run in which it happens is enough for the statement, and no run can refute it."""
+    """Returns whether one run in which it happens proves the statement, and no run can refute it."""
     return " may " in f" {statement} "

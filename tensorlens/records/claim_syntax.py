@@ -1,15 +1,15 @@
-"""The `#:` lines of a script: claims that are checked while it runs. Imports no torch; the checking is the tracer's.
+"""Parses the `#:` lines of a script: claims that the tracer checks while the script runs. Imports no torch.
 
 A claim is a comment line after a statement, in the statement's block:
 
     #: a.grad is None                                     must be true
     #: [000-2] holds: a.data_ptr() == b.data_ptr()        a documented statement, and the verdict recorded for it
-    #: [000-3] refuted if nothing saved it: CHECK         the verdict depends: when it is so
+    #: [000-3] refuted if nothing saved it: CHECK         the verdict holds under a condition
     #: raises RuntimeError                                the statement before it ends in this exception
     #: [004-6] holds: raises RuntimeError: does not require grad
 
-A claim whose expression is not complete goes on in the next `#:` line. What looks like a claim and is none is refused:
-a `#:` after code on its line, `# :` for `#:`, an unknown verdict, an assignment.
+A claim whose expression is incomplete continues on the next `#:` line. A line that looks like a claim and is none
+raises a `UsageError`: a `#:` after code on its line, `# :` for `#:`, an unknown verdict, an assignment.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OTHER_VERDICT = re.compile(r"(?P<word>[A-Za-z]\w*)(?:\s+(?:only\s+)?if\s+[^:]+?
 
 @dataclass(frozen=True, slots=True)
 class ClaimSpec:
-    """A claim as written: `line` is the comment's, `column` its indentation."""
+    """A claim as written, with the line of its comment and its indentation (`column`)."""
 
     line: int
     column: int
@@ -47,16 +47,16 @@ class ClaimSpec:
 
     @property
     def raises(self) -> tuple[str, str] | None:
-        """(exception type, part of its message) of a `raises` claim."""
-        found = _RAISES.match(self.check)
-        return None if found is None else (found["type"], (found["message"] or "").strip())
+        """The exception type and part of its message, of a `raises` claim."""
+        match = _RAISES.match(self.check)
+        return None if match is None else (match["type"], (match["message"] or "").strip())
 
 
 # --- reading --------------------------------------------------------------------------------------------------------
 
 
 def parse(source: str) -> tuple[ClaimSpec, ...]:
-    """The claims of a source text, in order; none if the text is not Python, which running it will say.
+    """Returns the claims of a source text, in order; none if the text is not Python: running it says so.
 
     Raises:
         UsageError: a claim that is not a Python expression, or that follows no statement of its block.
@@ -71,17 +71,17 @@ def parse(source: str) -> tuple[ClaimSpec, ...]:
 
 
 def followed(source: str) -> dict[int, tuple[int, int]]:
-    """The first and the last line of the statement that each claim follows, by the line of the claim."""
+    """Returns the first and last line of the statement that each claim follows, by the line of the claim."""
     tree = tree_of(source)
-    found = {} if tree is None else {spec.line: _anchor(tree.body, spec) for spec in parse(source)}
-    return {line: (statement.lineno, statement.end_lineno or statement.lineno) for line, statement in found.items()}
+    anchors = {} if tree is None else {spec.line: _anchor(tree.body, spec) for spec in parse(source)}
+    return {line: (anchor.lineno, anchor.end_lineno or anchor.lineno) for line, anchor in anchors.items()}
 
 
 def _comments(source: str) -> Iterator[tuple[int, int, str]]:
-    """(line, column, text after `#:`) of each claim comment.
+    """Yields (line, column, text after `#:`) of each claim comment.
 
     Raises:
-        UsageError: a comment that its writer may take for a claim, and that would not be checked.
+        UsageError: a comment looks like a claim and would not be checked.
     """
     try:
         for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -90,7 +90,7 @@ def _comments(source: str) -> Iterator[tuple[int, int, str]]:
             (line, column), text = token.start, token.string
             alone = not token.line[:column].strip()
             if not text.startswith("#:"):
-                _refuse_spaced(line, text)
+                _reject_spaced(line, text)
             elif alone:
                 yield line, column, text[2:].strip()
             else:
@@ -101,23 +101,23 @@ def _comments(source: str) -> Iterator[tuple[int, int, str]]:
         return
 
 
-def _refuse_spaced(line: int, comment: str) -> None:
-    """Refuse `# : x == 3`, which reads as a claim; other comments may begin with a colon."""
+def _reject_spaced(line: int, comment: str) -> None:
+    """Rejects `# : x == 3`, which reads as a claim; other comments may begin with a colon."""
     rest = comment[1:].lstrip()
     if rest.startswith(":") and rest[1:].strip() and _complete(rest[1:].strip()):
         raise UsageError(f"line {line}: a claim begins with `#:`, without a space; `{comment[:40]}` is not checked")
 
 
 def _joined(comments: Iterator[tuple[int, int, str]]) -> Iterator[tuple[int, int, str]]:
-    """Claims that go on over several lines, as one; of what never becomes a claim, the first line."""
-    found = list(comments)
+    """Joins claims over several lines; of one that never becomes complete, yields the first line."""
+    waiting = list(comments)
     position = 0
-    while position < len(found):
-        line, column, text = found[position]
+    while position < len(waiting):
+        line, column, text = waiting[position]
         end = position + 1
         whole = text
-        while not _complete(whole) and end < len(found) and _goes_on(found[end - 1], found[end]):
-            whole = f"{whole} {found[end][2]}"
+        while not _complete(whole) and end < len(waiting) and _continues(waiting[end - 1], waiting[end]):
+            whole = f"{whole} {waiting[end][2]}"
             end += 1
         if _complete(whole):
             yield line, column, whole
@@ -127,8 +127,8 @@ def _joined(comments: Iterator[tuple[int, int, str]]) -> Iterator[tuple[int, int
             position += 1
 
 
-def _goes_on(one: tuple[int, int, str], following: tuple[int, int, str]) -> bool:
-    """Whether the second comment may continue the first: it is on the next line, and begins no claim of its own."""
+def _continues(one: tuple[int, int, str], following: tuple[int, int, str]) -> bool:
+    """Returns whether the second comment may continue the first: it is on the next line and begins no claim."""
     return following[:2] == (one[0] + 1, one[1]) and not _TAG.match(following[2])
 
 
@@ -147,15 +147,15 @@ def _spec(line: int, column: int, text: str) -> ClaimSpec:
     tag = _TAG.match(text)
     check = text[tag.end() :].strip() if tag else text
     if not _complete(check):
-        raise UsageError(f"line {line}: {_trouble(text, check)}")
+        raise UsageError(f"line {line}: {_explanation(text, check)}")
     if not tag:
         return ClaimSpec(line, column, check)
     expected: Literal["holds", "refuted"] = "refuted" if tag["verdict"] == "refuted" else "holds"
     return ClaimSpec(line, column, check, tag["id"], expected, (tag["when"] or "").strip())
 
 
-def _trouble(text: str, check: str) -> str:
-    """Say what is wrong with a claim that is no expression, and what its writer may have meant."""
+def _explanation(text: str, check: str) -> str:
+    """Explains why a claim is no expression, and what its writer may have meant."""
     after_id = _ID.sub("", text, count=1) if _ID.match(text) else text
     other = _OTHER_VERDICT.match(after_id)
     if check == text and other and other["word"] not in ("holds", "refuted", "raises"):
@@ -180,10 +180,10 @@ def _assigns(check: str) -> bool:
 
 
 def instrument(source: str | bytes, filename: str, specs: tuple[ClaimSpec, ...], call: str) -> ast.Module:
-    """The parsed script with its claims checked on the way; every node of its own keeps its place.
+    """Parses the script and inserts calls that check its claims; its own nodes keep their positions.
 
-    After the statement that a claim follows stands `call(NUMBER)`. A statement that claims say raises is put into a
-    `try` that calls `call(NUMBER, True)` and raises on, or `call(NUMBER, False)` where nothing was raised.
+    `call(NUMBER)` follows the statement of a claim. A statement with a `raises` claim is put into a `try` that calls
+    `call(NUMBER, True)` and raises again, or `call(NUMBER, False)` if nothing was raised.
 
     Raises:
         SyntaxError: the script is not Python.
@@ -199,7 +199,7 @@ def instrument(source: str | bytes, filename: str, specs: tuple[ClaimSpec, ...],
 
 
 def _anchor(block: list[ast.stmt], spec: ClaimSpec) -> ast.stmt:
-    """The statement that a claim follows: the last one before it in the block that its indentation puts it in."""
+    """Returns the statement that a claim follows: the last one before it in the block of its indentation."""
     before = [statement for statement in block if statement.lineno < spec.line]
     if before and block[0].col_offset == spec.column and (before[-1].end_lineno or 0) < spec.line:
         position = len(before)
@@ -217,7 +217,7 @@ def _is_future(statement: ast.stmt) -> bool:
 
 
 def _blocks(node: ast.AST, deep: bool = False) -> Iterator[list[ast.stmt]]:
-    """The lists of statements of a node; `deep`: also those of its handlers and cases."""
+    """Yields the blocks of a node; if `deep`, also those of its handlers and cases."""
     for name in ("body", "orelse", "finalbody"):
         block = getattr(node, name, None)
         if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
@@ -228,7 +228,7 @@ def _blocks(node: ast.AST, deep: bool = False) -> Iterator[list[ast.stmt]]:
 
 
 def _checked(statement: ast.stmt, numbers: list[int], specs: tuple[ClaimSpec, ...], call: str) -> list[ast.stmt]:
-    """The statement with the calls that check the claims after it."""
+    """Returns the statement with the calls that check the claims after it."""
     raising = [number for number in numbers if specs[number].raises]
     others = [_call_at(statement, call, number) for number in numbers if not specs[number].raises]
     if not raising:
@@ -242,7 +242,7 @@ def _checked(statement: ast.stmt, numbers: list[int], specs: tuple[ClaimSpec, ..
 
 
 def _call_at(statement: ast.stmt, call: str, *arguments: int | bool) -> ast.stmt:
-    """`call(*arguments)` as a statement on the last line of `statement`."""
+    """Returns `call(*arguments)` as a statement on the last line of `statement`."""
     values: list[ast.expr] = [ast.Constant(value) for value in arguments]
     made = ast.Expr(ast.Call(ast.Name(call, ast.Load()), values, []))
     for node in ast.walk(made):

@@ -1,27 +1,26 @@
-"""The frozen records of what stood round a refusal: plain values, arguments, nodes of a failed graph, and what modules
-were given before.
-"""
+"""Records the context of a failure: plain values, arguments, the graph's nodes and saved tensors, assignments."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
-from tensorlens.records.fields import SiteId, TensorId
+from tensorlens.records.fields import SiteId, StorageId, TensorId
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value that the failing expression names, by the bytecode of its function: plain Python, NumPy, a tensor."""
+    """A plain Python or NumPy value that the failing expression reads."""
 
-    name: str  # "values"; "" where the value has no name there
+    name: str  # "values"; "" if it has no name there
     type: str  # "list", "ndarray", "generator", "exhausted generator"
-    site: SiteId | None  # where the name was bound to it
-    used: SiteId | None  # where the name was read last before that
+    site: SiteId | None  # that bound the name to it
+    used: SiteId | None  # that read the name last before the failure
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A tensor that a Python function of torch was given, by the name of its parameter."""
+    """A tensor argument of a failing Python function of torch, by the name of its parameter."""
 
     name: str  # "weight"
     tensor: TensorId
@@ -29,19 +28,35 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of a failed graph at which backward ended, or through which it has no way."""
+    """A node of the graph of a failed backward pass: the last one that ran, or one without a derivative."""
 
     name: str  # "CdistBackwardBackward0"
-    sequence: int | None  # of the forward node whose derivative it is, or its own; None: neither is known
+    sequence: int | None  # of the forward node that it differentiates, or its own; None: unknown
+
+
+@dataclass(frozen=True, slots=True)
+class SavedTensor:
+    """A tensor saved for backward by a node of a graph whose pass failed, read after the failure."""
+
+    node: str  # "SigmoidBackward0"
+    sequence: int
+    slot: str  # "result", "self", "saved_tensors[0]"; "output 0" of a node whose gradient was NaN
+    tensor: TensorId | None  # the live tensor object with the same storage and version counter, if any
+    storage: StorageId | None
+    shape: tuple[int, ...]
+    expected: int | None  # saved at this version; None: not reported
+    found: int | None  # its version at the check
+    problem: Literal["version", "freed", "nan", "other"] | None  # None: intact
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A module's attribute was given another parameter or module than it had, or one that stands elsewhere too."""
+    """An assignment that gives a module's attribute another parameter or module, or one that is shared."""
 
-    index: int  # position among the events: it happened before the event of this index
+    index: int  # it happened before the event of this index
     site: SiteId | None
     name: str  # "weight"
-    old: tuple[TensorId, ...]  # the tensors that the attribute held: itself, or the parameters of a module
+    old: tuple[TensorId, ...]  # the attribute's tensors before: itself, or the parameters of a module
     new: tuple[TensorId, ...]
-    shared: bool  # the new value already stood in a module
+    shared: bool  # another module's attribute is the same object

@@ -1,7 +1,7 @@
-"""The frozen records that a traced run leaves behind.
+"""Defines `Trace`, the record of one run, and the frozen records in it.
 
-Everything a person reads is derived from these, later, without torch. Ids are ours and never reused; sites and
-tensors are tables, events hold indices into them. `soundness.check(trace)` states the invariants.
+Every report is derived from a trace, without torch. Sites, tensors and storages are tables; other records refer to them
+by position (`fields.SiteId`, `fields.TensorId`, ...). `invariants.validate` checks a trace.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal
 
 from tensorlens.records.callbacks import Callbacks
 from tensorlens.records.claim import Claim
-from tensorlens.records.failure_context import Argument, Assignment, Node, Value
+from tensorlens.records.failure_context import Argument, Assignment, Node, SavedTensor, Value
 from tensorlens.records.fields import FailureId, NonNegative, Positive, SiteId, StorageId, TensorId
 from tensorlens.records.observations import Inspection
 from tensorlens.records.reference import Reference
@@ -23,7 +23,7 @@ Outcome = Literal["ok", "error", "exit", "timeout", "killed", "interrupted"]
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A piece of a source file: lines from 1, columns from 0 in characters, end exclusive."""
+    """A piece of a source file. Lines count from 1, columns from 0 in characters; the end is exclusive."""
 
     file: str
     line: Positive
@@ -34,36 +34,34 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place in the user's code from which torch was called, and what the bytecode there does with the result."""
+    """An instruction of the user's code that called torch, and the names that its result is stored to."""
 
     id: int
     span: Span
     function: str  # qualified name of the code object; "<module>" at the top level
-    caller: SiteId | None  # site that called this function when this site first ran
-    targets: tuple[
-        str, ...
-    ]  # names the value is stored to at once, in order: `a, b = ...` gives ("a", "b"); a starred one is "*rest"
-    through: str = ""  # "Module.to": the function that was called there, where it is none of torch's own
+    caller: SiteId | None  # that called this function when this site first ran
+    targets: tuple[str, ...]  # names that the result is stored to: `a, *rest = ...` gives ("a", "*rest")
+    through: str = ""  # "Module.to": the function called there, if it is not torch's own
 
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """One tensor object, as it was when first met."""
+    """A tensor object, as it was when the tracer first met it."""
 
     id: int
-    storage: StorageId | None  # None: it has no storage (sparse, functorch's wrappers, ...)
+    storage: StorageId | None  # None: it has none (sparse tensors, functorch's wrappers, ...)
     counter: int  # tensors with the same number share one version counter
     shape: tuple[int, ...]
     dtype: str  # "float32"
     device: str  # "cpu"
     type: str  # "Tensor", "Parameter", or the subclass's name
-    base: TensorId | None  # id of the tensor that this one is a view of (autograd's `_base`)
-    created_by: int | None  # index of the Call that returned it first; None: first met as an input
+    base: TensorId | None  # the tensor that this one is a view of (autograd's `_base`)
+    created_by: int | None  # index of the Call that returned it; None: first met as an input
 
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """A block of memory; `nbytes` as it was when first met."""
+    """A block of memory, with its size when the tracer first met it."""
 
     id: int
     nbytes: NonNegative
@@ -71,7 +69,7 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What autograd says of a tensor at one moment."""
+    """The autograd state of a tensor after a call, or when the run ended."""
 
     tensor: TensorId
     version: int | None  # None: an inference tensor has no version
@@ -80,8 +78,8 @@ class State:
     grad_fn: str | None  # "SigmoidBackward0"
     node: int | None  # sequence number of grad_fn
     retains_grad: bool = False
-    grad: str | None = None  # short text of `.grad`; kept only in end states
-    storage: StorageId | None = None  # where it lies now: `.data = ...`, `set_` and the like move a tensor
+    grad: str | None = None  # short text of `.grad`; only when the run ended
+    storage: StorageId | None = None  # its storage then: `.data = ...` and `set_` give a tensor another one
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +92,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A change in place: the version of `tensor` moved from `before` to `after` during a call."""
+    """An in-place change: the version of `tensor` before and after the call."""
 
     tensor: TensorId
     before: int
@@ -103,7 +101,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One torch call that returned. `nodes` is the half-open bracket of sequence numbers that it drew."""
+    """A torch call that returned."""
 
     index: int
     op: str  # "Tensor.sigmoid", "torch.tensor", "nn.functional.relu", "nn.Parameter", "optim.SGD", "Square.apply"
@@ -112,26 +110,28 @@ class Call:
     outputs: tuple[Access, ...]
     writes: tuple[Write, ...]
     states: tuple[State, ...]  # of each output, and of each tensor whose state the call changed
-    nodes: tuple[int, int]
+    nodes: tuple[int, int]  # the sequence numbers of the nodes it made, the end exclusive
     mode: Mode
     within: str = ""  # "SGD.step": the optimizer step that made the call
 
 
 @dataclass(frozen=True, slots=True)
 class Gradient:
-    """`.grad` of one leaf (or of a tensor that retains its gradient) around a backward call, as short text."""
+    """`.grad` of a leaf, or of a tensor that retains it, before and after a backward pass, as short text."""
 
     tensor: TensorId
     before: str | None
     after: str | None
-    write: Write | None = None  # accumulation in place into the tensor that `.grad` holds
-    held: TensorId | None = None  # the tensor that `.grad` holds afterwards
+    write: Write | None = None  # accumulation into the tensor that `.grad` was
+    held: TensorId | None = None  # the tensor that `.grad` is afterwards
 
 
 @dataclass(frozen=True, slots=True)
 class Backward:
-    """A backward pass: `Tensor.backward`, `autograd.backward` or `autograd.grad`. What ran during it lies between
-    `started` and `index` in the list of events."""
+    """A backward pass: `Tensor.backward`, `autograd.backward` or `autograd.grad`.
+
+    The events with an index from `started` to `index` happened during the pass.
+    """
 
     index: int
     op: str
@@ -142,12 +142,12 @@ class Backward:
     retain_graph: bool
     create_graph: bool
     failed: bool
-    inputs: tuple[TensorId, ...] = ()  # tensors that gradients were asked for (`autograd.grad`, `inputs=`)
+    inputs: tuple[TensorId, ...] = ()  # whose gradients were asked for (`autograd.grad`, `inputs=`)
 
 
 @dataclass(frozen=True, slots=True)
 class GradMode:
-    """Gradient recording was switched: entering or leaving `no_grad`, `enable_grad`, `inference_mode`."""
+    """A switch of gradient recording: entering or leaving `no_grad`, `enable_grad`, `inference_mode`."""
 
     index: int
     site: SiteId
@@ -159,30 +159,30 @@ class GradMode:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """The user's code entered or left a special mode, or the function of a checkpoint began or ended a run."""
+    """The start or end of a special mode, or of a run of a checkpointed function."""
 
     index: int
     site: SiteId
     name: str  # "detect_anomaly", "saved_tensors_hooks", "func.vmap", "checkpoint", "recomputation", ...
     entering: bool
-    checkpoint: int | None = None  # of a recomputation: the event that entered what is run again
+    checkpoint: int | None = None  # of a recomputation: index of the event that entered the checkpoint
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a checkpointed function reads from outside was another when the function was run again."""
+    """A value that a checkpointed function reads from outside had changed when the function was recomputed."""
 
     index: int
     site: SiteId | None  # the line that changed it
     name: str  # "config['dtype']", "training of 1 (Dropout)"
     before: str
     after: str
-    checkpoint: int | None  # the event that entered it
+    checkpoint: int | None  # index of the event that entered the checkpoint
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A warning that was emitted, whether the script's filters showed it or not."""
+    """A warning, whether the script's filters showed it or not."""
 
     index: int
     site: SiteId | None
@@ -194,7 +194,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Something the tracer could not see; `count` times for the same reason at the same site."""
+    """Something that the tracer could not see: `count` times for the same reason at the same site."""
 
     index: int
     reason: str
@@ -206,50 +206,32 @@ Event = Call | Backward | GradMode | Notice | Gap | Region | Change
 
 
 @dataclass(frozen=True, slots=True)
-class SavedTensor:
-    """A tensor that a node of a failing graph keeps for its backward formula, read after the failure."""
-
-    node: str  # "SigmoidBackward0"
-    sequence: int
-    slot: str  # "result", "self", "saved_tensors[0]"; "output 0" of a node whose gradient was not a number
-    tensor: TensorId | None  # a known tensor object on the same memory with the same version counter, if one is alive
-    storage: StorageId | None
-    shape: tuple[int, ...]
-    expected: int | None  # saved at this version; None: not reported
-    found: int | None  # the version found by the check
-    problem: Literal["version", "freed", "nan", "other"] | None  # None: intact
-    message: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Failure:
-    """An exception that reached the user's code from a torch call, or that ended the script."""
+    """An exception of a torch call, or the one that ended the script."""
 
-    index: int  # position among the events: it happened before the event of this index
-    kind: str  # a catalogue code where the message is known, else ""
+    index: int  # it happened before the event of this index
+    kind: str  # the code of the diagnostic whose message pattern matches, else ""
     type: str
     message: str
-    site: SiteId | None  # the user's innermost line from which torch was called
-    op: str | None  # the torch call that raised; None: raised by Python code
+    site: SiteId | None  # the user's innermost line that called torch
+    op: str | None  # the torch call that raised; None: Python code raised
     inputs: tuple[Access, ...]
-    saved: tuple[SavedTensor, ...]  # the autopsy of a failed backward; what raised comes first
-    stack: tuple[
-        SiteId, ...
-    ]  # the user's sites from the outermost to where it was raised: past `site`, in code torch ran
+    saved: tuple[SavedTensor, ...]  # of a failed backward pass; the one that raised comes first
+    stack: tuple[SiteId, ...]  # from the outermost to the one that raised, which may be in code that torch ran
     caught: bool  # False: it ended the script
-    values: tuple[Value, ...] = ()  # known for the failure that ended the script
-    arguments: tuple[Argument, ...] = ()  # likewise
+    values: tuple[Value, ...] = ()  # only of the failure that ended the script, like `arguments`
+    arguments: tuple[Argument, ...] = ()
     dead_ends: tuple[Node, ...] = ()  # nodes of its graph that can't be differentiated
-    stopped_at: Node | None = None  # the node that still held what it saved and comes first
+    stopped_at: Node | None = None  # the node that ran last
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A name that reached a tensor when the run ended: `out`, `model.fc.weight`, `batch[0]`."""
+    """A name that refers to a tensor when the run ended: `out`, `model.fc.weight`, `batch[0]`."""
 
     name: str
     tensor: TensorId
-    scope: str  # "<module>", or the function whose frame the failure left
+    scope: str  # "<module>", or the function that the failure left
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +249,7 @@ class Script:
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """One process of a distributed run: `number` counts from 0 to `world` less one."""
+    """One process of a distributed run of `world` processes."""
 
     number: int
     world: int
@@ -283,7 +265,7 @@ class Versions:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """How often one op ran at one site in the whole run, including calls that left the window."""
+    """The number of calls of one op at one site, with those that a long run has folded."""
 
     site: SiteId
     op: str
@@ -292,7 +274,7 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The tensors alive when the run ended, and the names that reached them."""
+    """The live tensors when the run ended, and the names that refer to them."""
 
     states: tuple[State, ...] = ()
     bindings: tuple[Binding, ...] = ()
@@ -300,11 +282,11 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One run as plain data. `events` are in order; a missing index is of a call that a long run has folded."""
+    """One run as plain data. Events are in order; a missing index belongs to a call that a long run has folded."""
 
     versions: Versions
     script: Script
-    sources: dict[str, str]  # file -> text, for every file that a site points into
+    sources: dict[str, str]  # file -> text, of every file with a site
     sites: tuple[Site, ...]
     storages: tuple[Storage, ...]
     tensors: tuple[Tensor, ...]
@@ -316,16 +298,16 @@ class Trace:
     assignments: tuple[Assignment, ...] = ()
     callbacks: Callbacks = field(default_factory=Callbacks)
     inspection: Inspection = field(default_factory=Inspection)
-    reference: Reference | None = None  # `--reference` was asked
+    reference: Reference | None = None  # only of a run with `--reference`
 
     def position(self, index: int) -> int:
-        """Where in `events` the first one is whose index is at least `index`."""
+        """Returns the position in `events` of the first one with this index or a later one."""
         return bisect_left(self.events, index, key=lambda event: event.index)
 
     def event(self, index: int | None) -> Event | None:
-        """The event with this index, if it is still there."""
+        """Returns the event with this index; None if a long run has folded it."""
         if index is None:
             return None
         position = self.position(index)
-        found = self.events[position] if position < len(self.events) else None
-        return found if found is not None and found.index == index else None
+        event = self.events[position] if position < len(self.events) else None
+        return event if event is not None and event.index == index else None

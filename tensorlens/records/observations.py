@@ -1,5 +1,8 @@
-"""The frozen records of what autograd itself does not notice: memory that changed behind the version counters, and what
-backward passes then used or made. All indices say: before the event of this index.
+"""Records facts beside the events: memory that changed behind a version counter, an optimizer's steps, retained graphs.
+
+A new kind of fact is a dataclass here and a field of `Inspection` that holds it. The tracer writes one with
+`recorder.rows.write_fact(Uncalled, site, tensor)`: the class, and its fields without `index`, which the reader sets.
+A fact with an `index` happened before the event of that index.
 """
 
 from __future__ import annotations
@@ -14,73 +17,72 @@ RECOMPUTED = "recomputed"
 
 @dataclass(frozen=True, slots=True)
 class Overwrite:
-    """Memory that changed in a way that no version counter told the tensors that autograd had saved."""
+    """A write to memory that moved no version counter, so autograd's check of saved tensors misses it."""
 
     index: int
-    way: str  # the call that opened the way: "Tensor.data.__get__", "Tensor.numpy", "torch.from_numpy", ...
-    opened: SiteId | None  # the site of that call
-    sites: tuple[SiteId, ...]  # what changed it; several: one of these, between two recorded calls
-    tensor: TensorId | None  # the tensor through which the way was opened
+    way: str  # the call that gave access to the memory: "Tensor.data.__get__", "Tensor.numpy", ...
+    opened: SiteId | None  # of that call
+    sites: tuple[SiteId, ...]  # of the write; several: one of these, between two recorded calls
+    tensor: TensorId | None  # the tensor whose memory that call gave access to
 
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """A tensor that a node kept for a backward pass, and that was not any more what it had been when it was kept."""
+    """A saved tensor whose values changed between saving and use, without an error."""
 
-    index: int  # of the first event in the pass, or of the one that follows the moment of use
-    overwrite: OverwriteId | None  # which change of the memory; None: changes in place that moved its version
-    node: str  # "MulBackward0"; "" where saved-tensor hooks hide it
+    index: int  # of the first event in the pass, or of the first one after the use
+    overwrite: OverwriteId | None  # the write that did it; None: in-place changes that moved its version
+    node: str  # "MulBackward0"; "" if saved-tensor hooks hide it
     sequence: int  # of the node
-    slot: str  # "self", "ctx.x"; RECOMPUTED: a checkpoint saved it in its second run
+    slot: str  # "self", "ctx.x"; RECOMPUTED: a checkpoint saved it when it recomputed
     tensor: TensorId | None
-    versions: tuple[int, int]  # when it was kept, when it was used
-    before: str  # its first values that differ, as they were; "" where they were not kept
-    after: str
-    site: SiteId | None = None  # where it was kept, if not by the call that made the node
+    versions: tuple[int, int]  # when it was saved, when it was used
+    before: str  # the first values that differ, when it was saved; "" if unknown
+    after: str  # and when it was used
+    site: SiteId | None = None  # that saved it, if not the call that made the node
 
 
 @dataclass(frozen=True, slots=True)
 class Singular:
-    """A node whose derivative is not finite at the values that it saved, below a finite root that gave a gradient that
-    is not finite."""
+    """A node whose derivative is infinite or NaN at its saved values, in a pass that gave such a gradient."""
 
     index: int
     node: str
     sequence: int
-    infinite: int  # how many elements of the derivative
-    total: int
-    selected: tuple[int, ...]  # sequence numbers of selections (`where`, masks) between the node and the root
-    leaf: TensorId  # a tensor whose gradient it spoiled (or the gradient, as `autograd.grad` returns it)
+    infinite: int  # elements of the derivative that are infinite or NaN
+    total: int  # elements of the derivative
+    selected: tuple[int, ...]  # sequence numbers of the selections (`where`, masks) between node and root
+    leaf: TensorId  # a tensor with such a gradient, or the gradient that `autograd.grad` returned
     gradient: str
 
 
 @dataclass(frozen=True, slots=True)
 class Recomputed:
-    """A checkpoint whose repetition during backward saved other values than the first pass."""
+    """A checkpoint whose recomputation saved other values than its forward pass."""
 
     index: int
-    position: int  # the first saved tensor that differs, counted from 0
+    position: int  # of the first saved tensor that differs, from 0
     before: str
     after: str
-    random_kept: bool  # whether the state of the random generators was restored
+    random_kept: bool  # the state of the random generators was restored
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A call of an optimizer's `step()`, and the gradients that it found."""
+    """A call of an optimizer's `step()`, with the gradients that it found."""
 
     index: int
     site: SiteId | None
     op: str  # "SGD.step"
     parameters: tuple[TensorId, ...]
-    gradients: tuple[TensorId | None, ...]  # the tensor that each parameter's `.grad` held; None: there was none
-    versions: tuple[int, ...]  # of those tensors
-    carried: tuple[TensorId, ...] = ()  # parameters that more than a gradient moves: momentum, weight decay
+    gradients: tuple[TensorId | None, ...]  # the `.grad` of each parameter
+    versions: tuple[int, ...]  # of those gradients
+    carried: tuple[TensorId, ...] = ()  # parameters that momentum or weight decay move too
 
 
 @dataclass(frozen=True, slots=True)
 class Uncalled:
-    """A `backward` method that was named and not called before the next step of an optimizer."""
+    """A read of a tensor's `backward` method that was not called before the next optimizer step."""
 
     index: int
     site: SiteId | None
@@ -89,17 +91,17 @@ class Uncalled:
 
 @dataclass(frozen=True, slots=True)
 class Unregistered:
-    """What a module holds in a plain attribute, where `parameters()` does not find it."""
+    """A tensor in a plain attribute of a module, which `parameters()` does not find."""
 
     index: int
-    module: str  # the type's name
+    module: str  # name of its type
     name: str  # "hidden[0].weight"
     tensor: TensorId
 
 
 @dataclass(frozen=True, slots=True)
 class Nested:
-    """Tensors that a custom Function was given inside a list, tuple or dict: to autograd they are no inputs of it."""
+    """Tensors inside a list, tuple or dict argument of a custom Function: autograd does not see them as inputs."""
 
     index: int  # of the event after the call
     tensors: tuple[TensorId, ...]
@@ -107,8 +109,7 @@ class Nested:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Tensors with a graph of their own that were still alive, though made before the last step of an optimizer (or,
-    where none had stepped, before the last backward pass)."""
+    """Live tensors with a graph that were made before the last optimizer step (or backward pass, without optimizer)."""
 
     index: int
     tensors: tuple[TensorId, ...]
@@ -116,29 +117,29 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A custom Function whose `backward` is not the derivative of its `forward`, as `--reference` measures it."""
+    """A custom Function whose `backward` is not the derivative of its `forward`; found by `--reference`."""
 
     index: int
-    function: str  # the name of the class
-    argument: str  # the name that `forward` has for an input
-    backward: tuple[float, ...]  # some values of what `backward` gives this argument for a sum of the outputs,
-    differences: tuple[float, ...]  # and the central differences there
-    weights: str  # of that sum: "ones", "random", or "given", the gradient that came to the outputs in the run
+    function: str  # name of the class
+    argument: str  # a parameter of `forward`
+    backward: tuple[float, ...]  # some values of its gradient, for a weighted sum of the outputs
+    differences: tuple[float, ...]  # the central differences of the same elements
+    weights: str  # of the sum: "ones", "random", or "given" (the gradient that `backward` got in the run)
 
 
 @dataclass(frozen=True, slots=True)
 class Sighted:
-    """What names held in the frame, just after the value of a site was stored to them for the first time."""
+    """The tensors that names were bound to when the result of a site was first stored."""
 
     index: int
     site: SiteId
     names: tuple[str, ...]
-    tensors: tuple[TensorId | None, ...]  # None: no tensor, or none that torch was called with
+    tensors: tuple[TensorId | None, ...]  # None: no tensor, or an unknown one
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """The names under which a running function reached tensors of modules."""
+    """The names by which a running function refers to tensors of modules."""
 
     index: int
     scope: str  # the function
@@ -148,7 +149,7 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """All that was noticed beside the events."""
+    """All facts of a run beside the events."""
 
     overwrites: tuple[Overwrite, ...] = ()
     stale: tuple[Stale, ...] = ()
@@ -165,7 +166,7 @@ class Inspection:
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Inspection).items()}
-"""The record of each field of `Inspection`."""
+"""The class of the facts in each field of `Inspection`."""
 
 TABLES: dict[type, str] = {record: name for name, record in RECORDS.items()}
-"""The field of `Inspection` that holds a record."""
+"""The field of `Inspection` that holds the facts of a class."""

@@ -1,4 +1,4 @@
-"""The frozen records of a comparison with a second run, in which copies were kept of what autograd saves."""
+"""Compares the gradients of a run with those of a second run, in which saved tensors are copies (`--reference`)."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ from typing import Any
 
 from tensorlens.records.fields import TensorId
 
-SHOWN = 6  # values of a gradient that are told
-SUMS = 2  # that follow the values of a sample that is not whole
+SHOWN = 6  # values of a gradient that a report shows
+SUMS = 2  # after the values of a partial sample
 CLOSE = {"float64": 1e-8, "float32": 1e-4, "complex128": 1e-8, "complex64": 1e-4}  # differences that rounding makes
-STRICT = 0.02  # of that, where two passes start: rounding grows on its way through a graph
-FLOOR = 1e-5  # of gradients that are next to nothing
-COARSE = 2e-2  # in types of half precision
+STRICT = 0.02  # of that, at the start of a pass: rounding errors grow on the way through a graph
+FLOOR = 1e-5  # added to the size of gradients that are almost zero
+COARSE = 2e-2  # in half precision
 PASSES, FORMULAS = "the gradients of two runs", "the `backward` of custom Functions"
-"""What `--reference` checks, and may be unable to."""
+"""The checks of `--reference`, as a gap names them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A gradient that is another in the run with copies."""
+    """A gradient that differs in the run with copies."""
 
     backward: int  # index of the event of the pass
     tensor: TensorId
     largest: float  # the largest absolute difference
-    relative: float  # that, against the largest absolute value of the right gradient
-    start: int  # position, in the flattened gradient, of the first values shown
-    got: tuple[float, ...]  # values from there on, as they were
-    right: tuple[float, ...]  # and as they are in the run with copies; empty: it has no such gradient
-    values: int  # how many values the gradient has
+    relative: float  # that, divided by the largest absolute value of the right gradient
+    start: int  # position of the first shown value in the flattened gradient
+    got: tuple[float, ...]  # the values from there on
+    right: tuple[float, ...]  # the same in the run with copies; empty: it has no such gradient
+    values: int  # number of values of the gradient
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What a second run of the program, with copies kept of what autograd saves, came to."""
+    """The result of the comparison with the run with copies."""
 
-    compared: tuple[int, ...] = ()  # indices of the events of the passes whose gradients were compared
+    compared: tuple[int, ...] = ()  # indices of the compared passes' events
     differences: tuple[Difference, ...] = ()  # all in the last of those passes
-    reason: str = ""  # why nothing is said of the passes after them; "": there is none, or none was compared
+    reason: str = ""  # why later passes are not compared; "": there are none
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What is kept of a tensor's values: all, or some that are evenly spread and two sums over all."""
+    """The values of a tensor: all, or some that are evenly spread and two sums over all."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -61,14 +61,17 @@ class Sample:
 
     @property
     def shown_of(self) -> int:
-        """How many of the values are the tensor's own."""
+        """The number of values that are elements of the tensor, not sums."""
         return self.size if self.whole else len(self.values) - SUMS
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What one run keeps of a backward pass for the comparison. `gradients` by the place that a tensor has among all
-    that had a gradient: (tensor, its values before the pass, its gradient)."""
+    """Samples of a backward pass in one run.
+
+    `gradients` holds (tensor, its values before the pass, its gradient). Its keys are the same in both runs: they
+    number the tensors in the order of their first gradients.
+    """
 
     index: int
     roots: tuple[Sample | None, ...]
@@ -77,7 +80,7 @@ class Pass:
 
 
 def passed(index: int, roots: Any, gradients: Any, failed: bool) -> Pass:
-    """A pass from its row in the journal."""
+    """Returns the pass of a row of the journal."""
     by_place = {place: (tensor, _sample(leaf), _sample(found)) for place, tensor, leaf, found in gradients}
     return Pass(index, tuple(map(_sample, roots)), by_place, failed)
 
@@ -87,8 +90,7 @@ def _sample(raw: Any) -> Sample | None:
 
 
 def compare(first: Sequence[Pass], second: Sequence[Pass]) -> Reference:
-    """The passes of a run beside those of the run with copies, up to the first wrong gradient or to where the two
-    stop being runs of the same computation."""
+    """Compares the passes of both runs, up to the first difference or up to where the two runs compute other things."""
     compared: list[int] = []
     for one, other in zip(first, second, strict=False):
         reason = _apart(one, other)
@@ -107,7 +109,7 @@ def compare(first: Sequence[Pass], second: Sequence[Pass]) -> Reference:
 
 
 def attach(first: Any, second: Any) -> None:
-    """Give the reader of a run what that of its repetition with copies knows."""
+    """Adds the result of the comparison to the reader of the first run."""
     unchecked = second.unchecked | first.unchecked
     compared = compare(first.passes, second.passes)
     if PASSES in unchecked and not compared.differences:
@@ -119,7 +121,7 @@ def attach(first: Any, second: Any) -> None:
 
 
 def _apart(one: Pass, other: Pass) -> str:
-    """Why two passes can't be compared; "" if they start from the same values."""
+    """Returns why two passes can't be compared; "" if they start from the same values."""
     if one.failed != other.failed:
         return f"the {'first' if one.failed else 'second'} run only raised in this pass"
     if len(one.roots) != len(other.roots):
@@ -144,7 +146,7 @@ def _close(one: Sample | None, other: Sample | None) -> bool:
 
 
 def _off(one: Sample, other: Sample, share: float = 1.0) -> list[int]:
-    """The positions of the values that differ by more than rounding does, or than a `share` of that."""
+    """Returns the positions of values that differ by more than a `share` of what rounding explains."""
     most = other.shown_of
     size = max((abs(value) for value in other.values[:most] if isfinite(value)), default=0.0)
     relative = CLOSE.get(one.dtype, COARSE) * share
@@ -172,7 +174,7 @@ def _differences(one: Pass, other: Pass) -> Iterator[Difference]:
 
 
 def _whole(index: int, tensor: int, got: Sample | None, right: Sample | None) -> Difference:
-    """A gradient that only one of the runs has, or that has another shape there."""
+    """Returns the difference of a gradient that only one run has, or that has two shapes."""
     sizes = [max(map(abs, sample.values), default=0.0) for sample in (got, right) if sample is not None]
     size = next(sample.size for sample in (got, right) if sample is not None)
     before, after = (() if sample is None else sample.values[:SHOWN] for sample in (got, right))

@@ -1,4 +1,4 @@
-"""The frozen records of a report: the diagnostics of a trace."""
+"""Defines `Report`: a trace with its diagnostics. Renderers read nothing else."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Severity = Literal["error", "warning", "note"]
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What one piece of the source has to do with a finding. `role` is one of the fixed vocabulary."""
+    """Labels a piece of the source in a diagnostic. `role` is one of a fixed vocabulary."""
 
     role: str
     span: Span
@@ -21,7 +21,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Replace the text of `span` by `text`."""
+    """A change of the source: `text` in the place of `span`."""
 
     span: Span
     text: str
@@ -29,13 +29,15 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
+    """A suggestion, with edits if it can be applied as it is."""
+
     title: str
     edits: tuple[Edit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding: what happened, where, why, and what to do. The first label is the primary one."""
+    """A finding: what happened, where, why, and what to do. The first label is the primary one."""
 
     code: str
     severity: Severity
@@ -49,7 +51,7 @@ class Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that a renderer is given."""
+    """A trace and the diagnostics found in it."""
 
     trace: Trace
     diagnostics: tuple[Diagnostic, ...] = ()

@@ -1,7 +1,7 @@
-"""A saved trace: `Trace` as JSON and back, source text included, to be viewed without torch.
+"""Saves a `Trace` as JSON, with its source text, and loads it again, so that it can be viewed without torch.
 
-The codec follows the type hints of the records, so a new field needs no change here; a field that an older file does
-not have takes its default. A file is not trusted: what is not a sound trace is refused in one clear line.
+The codec follows the type hints of the records: a new field needs no change here, and a field that an older file does
+not have takes its default. A file is not trusted: loading one that is not a sound trace raises a `TraceFileError`.
 """
 
 from __future__ import annotations
@@ -20,22 +20,23 @@ from tensorlens.records.model import Event, Trace
 
 FORMAT = "tensorlens.trace"
 VERSION = 1
-MAX_BYTES = 128 * 1024 * 1024  # ten times what a long run takes
+MAX_BYTES = 128 * 1024 * 1024  # ten times the trace of a long run
 _LARGEST = 2**64  # no number of a trace is larger: sequence numbers have 64 bits
 _KINDS = {kind.__name__: kind for kind in get_args(Event)}
 
 
 def dumps(trace: Trace) -> str:
-    """The trace as one JSON object."""
+    """Returns the trace as one JSON object."""
     return json.dumps({"format": FORMAT, "version": VERSION, "trace": _encode(trace)}, ensure_ascii=True) + "\n"
 
 
 def save(trace: Trace, path: Path) -> None:
+    """Writes the trace to a file."""
     path.write_text(dumps(trace), encoding="utf-8")
 
 
 def load(path: Path) -> Trace:
-    """The trace in a file.
+    """Reads the trace in a file.
 
     Raises:
         TraceFileError: the file can't be read, is no trace, is of another version, or is damaged.
@@ -53,7 +54,11 @@ def load(path: Path) -> Trace:
 
 
 def loads(text: str) -> Trace:
-    """The trace in a text. Raises TraceFileError."""
+    """Reads the trace in a text.
+
+    Raises:
+        TraceFileError: the text is no trace, is of another version, or is damaged.
+    """
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
@@ -73,7 +78,7 @@ def loads(text: str) -> Trace:
 
 
 def _shown(value: object) -> str:
-    """Something out of the file, made safe and short enough for one line."""
+    """Returns a value of the file, made safe and short enough for one line."""
     return str(value)[:120].encode("unicode_escape").decode("ascii")
 
 
@@ -93,7 +98,7 @@ Decoder = Callable[[Any], Any]
 
 @cache
 def _decoder(hint: Any) -> Decoder:
-    """The function that turns JSON into a value of the type `hint`, or raises TypeError."""
+    """Returns the function that turns JSON into a value of the type `hint`, or raises TypeError."""
     if hint == Event:
         return _event
     origin, arguments = get_origin(hint), get_args(hint)

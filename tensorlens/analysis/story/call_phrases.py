@@ -9,7 +9,8 @@ from tensorlens.analysis.story.line_events import MANY, LineEvent, count_text, f
 from tensorlens.analysis.story.origins import VisitCalls, origin
 from tensorlens.analysis.story.tensors_before import TensorsBefore
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.records.model import Call, SavedTensor, State, Write
+from tensorlens.records.failure_context import SavedTensor
+from tensorlens.records.model import Call, State, Write
 
 _ATTRIBUTE_READS = (".grad.__get__", ".grad_fn.__get__")  # they make no tensor
 _VALUE_READS = {

@@ -9,7 +9,8 @@ from tensorlens.analysis.contexts import failed_backward
 from tensorlens.analysis.lineage import ReachedCalls, backward_reaches, calls_reached_by, leaves_above
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.wording import finding, fix, named, ordinal, severity_of, source_text
-from tensorlens.records.model import Backward, Call, Failure, SavedTensor
+from tensorlens.records.failure_context import SavedTensor
+from tensorlens.records.model import Backward, Call, Failure
 from tensorlens.records.report import Diagnostic, Fix
 
 CODE = "backward-through-freed-graph"

@@ -37,7 +37,7 @@ LEAF_SEQUENCE = 2**63  # AccumulateGrad has no place in the order: 2**64 - 1
 def failed_backward_nodes(
     recorder: Any, roots: list[torch.Tensor], message: str, asked: Sequence[torch.Tensor], older: int
 ) -> tuple[Any, ...]:
-    """Return the saved tensors of the graph below `roots` that can't be used, as `model.SavedTensor` rows.
+    """Return the saved tensors of the graph below `roots` that can't be used, as the fields of `SavedTensor`.
 
     Those whose check raises the very text of `message` come first; both groups are in the order in which the engine
     runs their nodes, on the way to the tensors `asked` for if there are any. The failed pass itself has freed what it
