@@ -61,7 +61,7 @@ def page(code: str) -> str:
     known = error_messages.entry(code)
     assert known is not None, code
     text = (_FOLDER / known.family / f"{known.stem}.md").read_text(encoding="utf-8")
-    return text[text.index("\n## ") + 1 :]
+    return text[text.index("\n## ") + 1 :].rstrip()
 
 
 def sections(text: str) -> dict[str, str]:
@@ -88,14 +88,14 @@ def look_up(wanted: str) -> Answer:
     if entry is not None:
         return Answer((entry,))
     codes = error_messages.find_for_reader(wanted)
-    found = [entry for code in codes if (entry := error_messages.entry(code)) is not None]
-    specific = tuple(entry for entry in found if not entry.generic)
+    matching = [entry for code in codes if (entry := error_messages.entry(code)) is not None]
+    specific = tuple(entry for entry in matching if not entry.generic)
     foreign = error_messages.foreign(wanted)
     if foreign and not specific:
-        return Answer((), _not_autograd(foreign, wanted, found))
-    if not found:
+        return Answer((), _not_autograd(foreign, wanted, matching))
+    if not matching:
         raise UsageError(_unknown(wanted))
-    return Answer(specific or tuple(found), "" if specific else _GENERIC)
+    return Answer(specific or tuple(matching), "" if specific else _GENERIC)
 
 
 _GENERIC = (
@@ -104,15 +104,15 @@ _GENERIC = (
 )
 
 
-def _not_autograd(kind: str, wanted: str, found: list[Entry]) -> str:
+def _not_autograd(kind: str, wanted: str, matching: list[Entry]) -> str:
     """Writes the answer to a message of another kind; `found` are rare autograd errors with the same message."""
     text = (
         f"This is not an autograd error: it is {kind}.\n\n    {_quoted(error_messages.last_said(wanted), 76)}\n\n"
         "The manual is about gradients, graphs and shared memory only. `tensorlens explain your_script.py` names the "
         "failing line and shows where the tensors in it were made, with their shapes and dtypes."
     )
-    if found:
-        pages = " or ".join(f"`tensorlens errors {entry.code}`" for entry in found)
+    if matching:
+        pages = " or ".join(f"`tensorlens errors {entry.code}`" for entry in matching)
         text += f"\n\nIf `backward` raised it, see {pages}."
     return text
 

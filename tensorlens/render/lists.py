@@ -1,4 +1,4 @@
-"""What `list` and `errors` print, in each form: the lessons, what autograd can say, the pages."""
+"""Writes the output of `list` and `errors` in each form: the lessons, the codes, the pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The front matter of the pages, and the index that is generated from it."""
+"""Checks the front matter of the pages, and the index that is generated from it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAGE = (PAGES / "inplace_and_views" / "leaf_modified_inplace.md").read_text(enco
 
 
 def wrong(tmp_path: Path, text: str, family: str = "hooks", stem: str = "leaf_modified_inplace") -> str:
-    """What is said of a page."""
+    """Returns the error of a wrong page."""
     path = tmp_path / family / f"{stem}.md"
     path.parent.mkdir(exist_ok=True)
     path.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The manual pages, held to what they say: each failing example is found, on the marked lines; each cure runs clean."""
+"""Runs the examples of the pages: each failing one is explained, on the marked lines, and each fixed one runs clean."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ RUNNABLE = [code for code in CODES if code not in UNTESTED]
 
 
 def page_for(wanted: str, width: int = 80) -> str:
-    """What `tensorlens errors` prints for a code or a pasted message."""
+    """Returns the output of `tensorlens errors` for a code or a pasted message."""
     return page_text(manual.look_up(wanted), width)
 
 
-def told_by_torch(trace: Trace) -> set[str]:
-    """The codes of all that PyTorch said in a run."""
+def codes_of_messages(trace: Trace) -> set[str]:
+    """Returns the codes of the errors and warnings of a run."""
     notices = [event.message for event in trace.events if isinstance(event, Notice)]
     return {failure.kind for failure in trace.failures} | {classify(message) for message in notices}
 
 
-def said_by_torch(ran: Ran, trace: Trace) -> list[str]:
-    """The messages of a run, and what it wrote to standard error, each on one line."""
+def messages_of(ran: Ran, trace: Trace) -> list[str]:
+    """Returns the messages of a run, and its standard error, each on one line."""
     notices = [event.message for event in trace.events if isinstance(event, Notice)]
     texts = [*(failure.message for failure in trace.failures), *notices, ran.stderr]
     return [" ".join(text.split()) for text in texts]
 
 
 def said_alike(quoted: str, text: str) -> bool:
-    """Whether a page's quotation of PyTorch occurs in a message; memory addresses differ from run to run."""
+    """Returns whether a page's quotation of PyTorch occurs in a message; memory addresses differ between runs."""
     pieces = re.split(r"0x\.\.\.|(?: \.\.\.)$", quoted)
     return re.search("0x[0-9a-f]+".join(map(re.escape, filter(None, pieces))), text) is not None
 
 
-def lines_told(trace: Trace, code: str) -> set[int]:
-    """The lines of the script at which PyTorch said it."""
+def lines_of_messages(trace: Trace, code: str) -> set[int]:
+    """Returns the lines of the script at which PyTorch raised or warned."""
     sites = [failure.site for failure in trace.failures if failure.kind == code]
     sites += [event.site for event in trace.events if isinstance(event, Notice) and classify(event.message) == code]
     return {trace.sites[site].span.line for site in sites if site is not None}
@@ -83,9 +83,9 @@ def test_failing_example(code: str, warm: Warm, tmp_path: Path) -> None:
     if entry.kind == "silent":
         assert ran.returncode == 0, ran.stderr
     else:
-        assert code in told_by_torch(trace) | set(error_messages.find(ran.stderr)), ran.stderr
-        assert any(said_alike(entry.message, text) for text in said_by_torch(ran, trace)), entry.message
-        assert lines_told(trace, code) & set[int]().union(*marked(example).values())
+        assert code in codes_of_messages(trace) | set(error_messages.find(ran.stderr)), ran.stderr
+        assert any(said_alike(entry.message, text) for text in messages_of(ran, trace)), entry.message
+        assert lines_of_messages(trace, code) & set[int]().union(*marked(example).values())
     if finder(code) is None:
         return
     found = [finding for finding in diagnose(trace) if finding.severity != "note"]

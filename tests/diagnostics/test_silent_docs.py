@@ -1,4 +1,4 @@
-"""docs/silent.md tells of every silent mistake what becomes of it, and agrees with the finders."""
+"""Checks that docs/silent.md lists every silent mistake, and agrees with the finders."""
 
 from __future__ import annotations
 

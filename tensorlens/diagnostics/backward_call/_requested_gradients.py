@@ -14,14 +14,14 @@ from tensorlens.records.model import Backward, Call, Failure
 from tensorlens.records.report import Diagnostic, Fix, Label
 
 
-def find_asked(facts: TraceIndex, code: str, title: str, why: str) -> Iterator[Diagnostic]:
+def find_requested(facts: TraceIndex, code: str, title: str, why: str) -> Iterator[Diagnostic]:
     """Reports the failures of `code`: which tensor has no gradient, and which operation computed the output."""
     for failure in facts.failures(code):
         event = facts.event(failure.index)
-        asked = event.inputs if isinstance(event, Backward) else ()
-        roots = [access.tensor for access in failure.inputs if access.tensor not in asked]
+        requested = event.inputs if isinstance(event, Backward) else ()
+        roots = [access.tensor for access in failure.inputs if access.tensor not in requested]
         root = roots[0] if roots else None
-        number = _wanted(facts, failure, root, asked, code)
+        number = _wanted(facts, failure, root, requested, code)
         names = {"name": named(facts, number, failure.index), "root": named(facts, root, failure.index)}
         yield finding(
             code,
@@ -34,21 +34,21 @@ def find_asked(facts: TraceIndex, code: str, title: str, why: str) -> Iterator[D
         )
 
 
-def _wanted(facts: TraceIndex, failure: Failure, root: int | None, asked: tuple[int, ...], code: str) -> int | None:
+def _wanted(facts: TraceIndex, failure: Failure, root: int | None, requested: tuple[int, ...], code: str) -> int | None:
     """Finds the first requested tensor that the root was not computed from."""
     if code == "input-does-not-require-grad":
-        return next((n for n in asked if not facts.requires_grad(n, failure.index)), None)
+        return next((n for n in requested if not facts.requires_grad(n, failure.index)), None)
     if root is None:
         return None
     used = {
         (access.tensor, access.version) for _, call in ancestry(facts, root, failure.index) for access in call.inputs
     }
-    for number in asked:
+    for number in requested:
         cut, _ = cut_between(facts, root, number, failure.index)
         state = facts.state(number, failure.index)
         if cut is not None or (number, None if state is None else state.version) not in used:
             return number
-    return asked[0] if len(asked) == 1 else None
+    return requested[0] if len(requested) == 1 else None
 
 
 def _labels(facts: TraceIndex, failure: Failure, root: int | None, number: int | None) -> Iterator[Label | None]:

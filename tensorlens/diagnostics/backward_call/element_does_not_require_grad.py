@@ -25,7 +25,7 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
     cut = None if root is None else find_cut(facts, root, failure.index)
     name = named(facts, root, failure.index)
     labels = [*cut_labels(facts, cut), facts.label("needed_here", failure.site, f"backward starts from {name}")]
-    asked = with_method(name, "requires_grad_()")
+    not_a_cure = with_method(name, "requires_grad_()")
     return finding(
         CODE,
         severity_of(failure),
@@ -34,7 +34,7 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
         labels,
         fixes=(
             *cut_fixes(facts, cut),
-            fix(f"not a cure: {asked} only makes it a leaf"),
+            fix(f"not a cure: {not_a_cure} only makes it a leaf"),
         ),
         evidence={"root": name, "cut": None if cut is None else cut.call.op},
     )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.backward_call._requested_gradients import find_asked
+from tensorlens.diagnostics.backward_call._requested_gradients import find_requested
 from tensorlens.records.report import Diagnostic
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
-    yield from find_asked(
+    yield from find_requested(
         facts,
         "unused-input-in-grad",
         "the gradient of {name} was asked for, and {root} was not computed from it",

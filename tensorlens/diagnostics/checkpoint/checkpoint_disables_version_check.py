@@ -21,22 +21,22 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     for stale in facts.trace.inspection.stale:
         if stale.slot != RECOMPUTED:
             continue
-        backward, by = backward_of(facts, stale.index), saving_call(facts, stale)
-        if backward is None or backward.failed or by is None:
+        backward, saving = backward_of(facts, stale.index), saving_call(facts, stale)
+        if backward is None or backward.failed or saving is None:
             continue
-        change = _change(facts, stale, by)
+        change = _change(facts, stale, saving)
         place = (None if change is None else change[0].site, backward.site)
         if place not in reported:
             reported.add(place)
-            yield _report(facts, stale, backward, by, change)
+            yield _report(facts, stale, backward, saving, change)
 
 
 def _report(
-    facts: TraceIndex, stale: Stale, backward: Backward, by: Call, change: tuple[Call | Backward, Write] | None
+    facts: TraceIndex, stale: Stale, backward: Backward, saving: Call, change: tuple[Call | Backward, Write] | None
 ) -> Diagnostic:
-    name = _name(facts, stale, by, change)
+    name = _name(facts, stale, saving, change)
     then, now = stale.versions
-    checkpoint = recomputing_checkpoint(facts, by.index)
+    checkpoint = recomputing_checkpoint(facts, saving.index)
     values = f"{stale.before} became {stale.after}" if stale.before else f"it holds {stale.after} now"
     changed = None
     if change is not None:
@@ -46,12 +46,12 @@ def _report(
     return finding(
         CODE,
         "warning",
-        f"{name} was changed in place after {op_text(by.op)} saved it in the second run of a checkpoint",
+        f"{name} was changed in place after {op_text(saving.op)} saved it in the second run of a checkpoint",
         f"what a checkpoint saves has no version check: saved at version {then}, used at version {now}, {values}, so "
-        f"the gradient of {op_text(by.op)} is computed from changed values",
+        f"the gradient of {op_text(saving.op)} is computed from changed values",
         [
             changed,
-            facts.label("saved_here", by.site, f"{op_text(by.op)} saves {name}{count_text(facts, by)}"),
+            facts.label("saved_here", saving.site, f"{op_text(saving.op)} saves {name}{count_text(facts, saving)}"),
             None if checkpoint is None else facts.label("called_here", checkpoint.site, "the checkpoint"),
             facts.label("needed_here", backward.site, "backward runs it again and computes with the changed values"),
         ],
@@ -61,13 +61,13 @@ def _report(
     )
 
 
-def _name(facts: TraceIndex, stale: Stale, by: Call, change: tuple[Call | Backward, Write] | None) -> str:
+def _name(facts: TraceIndex, stale: Stale, saving: Call, change: tuple[Call | Backward, Write] | None) -> str:
     """Names the tensor as the checkpoint's line that saves it does, else as the line that writes it."""
-    site = by.site
+    site = saving.site
     in_pass = any(one.site == site for one in facts.backwards)
     if in_pass and change is not None:
         return named(facts, change[1].tensor, change[0].index)
-    return named(facts, stale.tensor, by.index)
+    return named(facts, stale.tensor, saving.index)
 
 
 def _cure(change: tuple[Call | Backward, Write] | None, name: str) -> Fix:
@@ -77,9 +77,9 @@ def _cure(change: tuple[Call | Backward, Write] | None, name: str) -> Fix:
     return fix(f"change a copy, and compute with that: {with_method(name, 'clone()')}")
 
 
-def _change(facts: TraceIndex, stale: Stale, by: Call) -> tuple[Call | Backward, Write] | None:
+def _change(facts: TraceIndex, stale: Stale, saving: Call) -> tuple[Call | Backward, Write] | None:
     """Finds the first change after the tensor was saved."""
     for event, write in facts.writes(facts.tensor(stale.tensor or 0).counter):
-        if by.index <= event.index < stale.index and write.after > stale.versions[0]:
+        if saving.index <= event.index < stale.index and write.after > stale.versions[0]:
             return event, write
     return None

@@ -15,9 +15,9 @@ MAX_INPUTS = 3
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     for rejected in rejected_calls(facts, CODE):
-        given = _given(facts, rejected.index)
-        made = _made(facts, rejected.index, given)
-        name = named(facts, given[0], rejected.index) if len(given) == 1 else "any of them"
+        inputs = _given(facts, rejected.index)
+        made = _made(facts, rejected.index, inputs)
+        name = named(facts, inputs[0], rejected.index) if len(inputs) == 1 else "any of them"
         yield finding(
             CODE,
             "warning",
@@ -28,7 +28,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
                 fix("pass `use_reentrant=False`: it records what happens inside, whatever the inputs are"),
                 fix(f"or let {name} require grad before the call: `requires_grad_()`"),
             ),
-            evidence={"inputs": len(given)},
+            evidence={"inputs": len(inputs)},
         )
 
 
@@ -38,8 +38,8 @@ def _given(facts: TraceIndex, at: int) -> list[int]:
     return [] if call is None else list(dict.fromkeys(access.tensor for access in call.inputs))
 
 
-def _made(facts: TraceIndex, at: int, given: list[int]) -> Iterator[Label | None]:
-    for number in given[:MAX_INPUTS]:
+def _made(facts: TraceIndex, at: int, inputs: list[int]) -> Iterator[Label | None]:
+    for number in inputs[:MAX_INPUTS]:
         made = next(iter(facts.producers(number, at)), None) or facts.first_use(number)
         text = f"{named(facts, number, at)} is made here and does not require grad"
         yield facts.label("value_made_here", None if made is None else made.site, text)

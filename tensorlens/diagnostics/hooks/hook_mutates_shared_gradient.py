@@ -17,7 +17,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     """Needs a second run, in which each hook gets its own copy of the gradient: it shows which other gradients
     changed."""
     reported: set[int] = set()
-    stale = {backward_of(facts, found.index) for found in facts.trace.inspection.stale}
+    stale = {backward_of(facts, saved.index) for saved in facts.trace.inspection.stale}
     for run in facts.trace.callbacks.runs:
         backward = backward_of(facts, run.index)
         if run.registration in reported or backward is None or backward in stale:

@@ -59,8 +59,8 @@ def _report(facts: TraceIndex, code: str, node: Singular, call: Call, backward: 
 
 def _why(code: str, node: Singular, select: Call | None) -> str:
     if code == UNSELECTED:
-        by = "a selection" if select is None else op_text(select.op)
-        return f"{by} leaves those values out, so their incoming gradient is zero, and 0 * inf is NaN"
+        selector = "a selection" if select is None else op_text(select.op)
+        return f"{selector} leaves those values out, so their incoming gradient is zero, and 0 * inf is NaN"
     if "nan" in node.gradient:
         return "from there back to the leaves it turns into NaN"
     return "the incoming gradient is multiplied by it"

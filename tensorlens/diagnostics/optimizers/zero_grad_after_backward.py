@@ -85,7 +85,7 @@ def _report_partly(training: Training, group: list[ClearedGradients]) -> Diagnos
     step = first.used.event
     assert isinstance(step, Step)
     optimizer = optimizer_name(training, step)
-    name = several(facts, [found.leaf for found in group])
+    name = several(facts, [cleared.leaf for cleared in group])
     passes = "a backward pass" if first.count == 1 else f"{first.count} backward passes"
     return finding(
         "zero-grad-after-backward",
@@ -99,5 +99,5 @@ def _report_partly(training: Training, group: list[ClearedGradients]) -> Diagnos
             facts.label("rejected_here", step.site, "this step has the gradient of the last pass"),
         ],
         fixes=(fix(f"clear the gradients once for each `{optimizer}.step()`, after it"),),
-        evidence={"parameters": [facts.name(found.leaf) for found in group], "passes": first.count},
+        evidence={"parameters": [facts.name(cleared.leaf) for cleared in group], "passes": first.count},
     )

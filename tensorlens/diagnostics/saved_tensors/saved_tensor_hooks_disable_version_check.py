@@ -20,27 +20,27 @@ MODES = ("saved_tensors_hooks", "save_on_cpu")
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     reported: set[tuple[int, int]] = set()
     for stale in facts.trace.inspection.stale:
-        backward, by = backward_of(facts, stale.index), saving_call(facts, stale)
-        if stale.node or stale.slot or backward is None or backward.failed or by is None:
+        backward, saving = backward_of(facts, stale.index), saving_call(facts, stale)
+        if stale.node or stale.slot or backward is None or backward.failed or saving is None:
             continue
-        if (by.site, backward.site) not in reported:
-            reported.add((by.site, backward.site))
-            yield _report(facts, stale, backward, by)
+        if (saving.site, backward.site) not in reported:
+            reported.add((saving.site, backward.site))
+            yield _report(facts, stale, backward, saving)
 
 
-def _report(facts: TraceIndex, stale: Stale, backward: Backward, by: Call) -> Diagnostic:
-    name = named(facts, stale.tensor, by.index)
+def _report(facts: TraceIndex, stale: Stale, backward: Backward, saving: Call) -> Diagnostic:
+    name = named(facts, stale.tensor, saving.index)
     then, now = stale.versions
-    mode = open_region(facts, by.index, *MODES)
+    mode = open_region(facts, saving.index, *MODES)
     return finding(
         CODE,
         "warning",
-        f"{name} was changed in place after {op_text(by.op)} saved it, and its hooks gave no copy",
+        f"{name} was changed in place after {op_text(saving.op)} saved it, and its hooks gave no copy",
         f"what a saved-tensor hook has packed has no version check: it was packed at version {then} and comes back at "
         f"version {now}, {stale.after}, so the gradient is wrong",
         [
-            *_changes(facts, stale, by),
-            facts.label("saved_here", by.site, f"{op_text(by.op)} saves {name}{count_text(facts, by)}"),
+            *_changes(facts, stale, saving),
+            facts.label("saved_here", saving.site, f"{op_text(saving.op)} saves {name}{count_text(facts, saving)}"),
             None if mode is None else facts.label("mode_entered_here", mode.site, "hooks pack what is saved"),
             facts.label("needed_here", backward.site, "backward computes with the changed values"),
         ],
@@ -53,10 +53,10 @@ def _report(facts: TraceIndex, stale: Stale, backward: Backward, by: Call) -> Di
     )
 
 
-def _changes(facts: TraceIndex, stale: Stale, by: Call) -> Iterator[Label | None]:
+def _changes(facts: TraceIndex, stale: Stale, saving: Call) -> Iterator[Label | None]:
     """Finds the first change after the save."""
     for event, write in facts.writes(facts.tensor(stale.tensor or 0).counter):
-        if by.index <= event.index < stale.index and write.after > stale.versions[0]:
+        if saving.index <= event.index < stale.index and write.after > stale.versions[0]:
             text = f"{op_text(event.op)} changes it in place: version {write.before} -> {write.after}"
             yield facts.label("modified_here", event.site, text)
             return

@@ -25,8 +25,8 @@ def backward_runs(facts: TraceIndex) -> Iterator[tuple[Run, Call]]:
 def inputs_needing_gradient(facts: TraceIndex, call: Call) -> list[int]:
     """Finds the tensors among a call's inputs that require grad and that autograd knows as its inputs."""
     nested = {n for note in facts.trace.inspection.nested if note.index == call.index + 1 for n in note.tensors}
-    found = [access.tensor for access in call.inputs if facts.requires_grad(access.tensor, call.index - 1)]
-    return [number for number in dict.fromkeys(found) if number not in nested]
+    inputs = [access.tensor for access in call.inputs if facts.requires_grad(access.tensor, call.index - 1)]
+    return [number for number in dict.fromkeys(inputs) if number not in nested]
 
 
 def gradient_of(facts: TraceIndex, number: int, at: int) -> str | None:

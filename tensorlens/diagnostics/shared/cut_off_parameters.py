@@ -35,15 +35,15 @@ def find_cut_off(facts: TraceIndex, code: str, chosen: Chosen) -> Iterator[Diagn
         return
     stepped = _stepped(training)
     reported = {call.op for _, call, _ in missing_gradients(facts)}
-    cut_off = [way for way in _ways(training, stepped) if chosen(way.cut) and way.cut.call.op not in reported]
-    whole = [way for way in cut_off if way.number not in training.had_gradient]
-    sites = {way.cut.call.site for way in whole}
+    cut_off = [end for end in _ways(training, stepped) if chosen(end.cut) and end.cut.call.op not in reported]
+    whole = [end for end in cut_off if end.number not in training.had_gradient]
+    sites = {end.cut.call.site for end in whole}
     moved = {call.site for call in facts.calls if call.op == DATA_SET}
-    beside = [way for way in cut_off if way.number in training.had_gradient and way.cut.call.site not in sites | moved]
-    partly = [way for way in beside if _is_partly(facts, way)]
+    beside = [end for end in cut_off if end.number in training.had_gradient and end.cut.call.site not in sites | moved]
+    partly = [end for end in beside if _is_partly(facts, end)]
     groups: dict[tuple[int, int], list[PathEnd]] = {}
-    for way in (*whole, *partly):
-        groups.setdefault((way.cut.call.site, way.backward.site), []).append(way)
+    for end in (*whole, *partly):
+        groups.setdefault((end.cut.call.site, end.backward.site), []).append(end)
     for group in groups.values():
         yield _report(training, code, group, stepped.get(group[0].number))
 
@@ -55,7 +55,7 @@ def find_unused(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
     if folded or facts.trace.script.failure is not None or training.is_hidden or not training.had_gradient:
         return
     stepped = _stepped(training)
-    known = {way.number for way in _ways(training, stepped)}
+    known = {end.number for end in _ways(training, stepped)}
     known |= {access.tensor for call in facts.calls if call.nodes[1] > call.nodes[0] for access in call.inputs}
     groups: dict[tuple[int, ...], list[int]] = {}
     for number, step in stepped.items():
@@ -80,19 +80,19 @@ def find_unused(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
 def _stepped(training: Training) -> dict[int, Step]:
     """Returns the parameters that an optimizer steps to no effect, each with the last such step. Replaced ones have
     their own finding."""
-    replaced = {found.old for found, _ in replaced_parameters(training)}
+    replaced = {parameter.old for parameter, _ in replaced_parameters(training)}
     return {number: step for number, step in parameters_without_gradient(training).items() if number not in replaced}
 
 
 def _ways(training: Training, stepped: dict[int, Step]) -> list[PathEnd]:
     followed = list(path_ends(training, set(stepped) if training.steps else _leaves(training)))
-    return followed + list(unused_path_ends(training, set(stepped) - {way.number for way in followed}))
+    return followed + list(unused_path_ends(training, set(stepped) - {end.number for end in followed}))
 
 
-def _is_partly(facts: TraceIndex, way: PathEnd) -> bool:
+def _is_partly(facts: TraceIndex, end: PathEnd) -> bool:
     """Returns whether a cut beside an open path may be a mistake: comparisons have no derivative."""
-    made = [facts.tensor(access.tensor).dtype for access in way.cut.call.outputs]
-    return way.kind == "cut" and any(dtype.startswith("float") for dtype in made)
+    made = [facts.tensor(access.tensor).dtype for access in end.cut.call.outputs]
+    return end.kind == "cut" and any(dtype.startswith("float") for dtype in made)
 
 
 def _leaves(training: Training) -> set[int]:
@@ -103,7 +103,7 @@ def _leaves(training: Training) -> set[int]:
 
 def _report(training: Training, code: str, group: list[PathEnd], step: Step | None) -> Diagnostic:
     facts, first = training.facts, group[0]
-    name = several(facts, [found.number for found in group])
+    name = several(facts, [end.number for end in group])
     loss = facts.names.quoted(first.backward.roots[0].tensor, first.backward.index)
     labels = [*_end(facts, first, name)]
     labels.append(facts.label("leaf_made_here", born(facts, first.number), f"{name}: {_required(first)}"))
@@ -111,7 +111,7 @@ def _report(training: Training, code: str, group: list[PathEnd], step: Step | No
     text = f"{op_text(first.backward.op)} from {loss} does not reach {name}" + (" that way" if partly else "")
     labels.append(facts.label("needed_here", first.backward.site, text))
     title = f"one of the ways from {name} to {loss} is cut" if partly else f"no gradient ever reached {name}"
-    discarded = all(is_discarded(facts, way, training.had_gradient) for way in group)
+    discarded = all(is_discarded(facts, end, training.had_gradient) for end in group)
     if step is not None:
         title += f", which `{optimizer_name(training, step)}` is to train"
         labels.append(optimizer_label(training, step))
@@ -122,44 +122,44 @@ def _report(training: Training, code: str, group: list[PathEnd], step: Step | No
         _why(facts, first, loss),
         labels,
         fixes=tuple(_fixes(facts, first, name)),
-        evidence={"parameters": [facts.name(found.number) for found in group]},
+        evidence={"parameters": [facts.name(end.number) for end in group]},
     )
 
 
-def _required(way: PathEnd) -> str:
-    return "requires grad only later" if way.kind == "late" else "requires grad"
+def _required(end: PathEnd) -> str:
+    return "requires grad only later" if end.kind == "late" else "requires grad"
 
 
-def _end(facts: TraceIndex, way: PathEnd, name: str) -> Iterator[Label | None]:
+def _end(facts: TraceIndex, end: PathEnd, name: str) -> Iterator[Label | None]:
     """Labels the line at which the path ends, and the switch that ended it."""
-    op = op_text(way.cut.call.op)
-    if way.kind == "cut":
-        yield from (label for label in cut_labels(facts, way.cut) if label and label.role != "leaf_made_here")
-    elif way.kind == "late":
-        yield facts.label("graph_cut_here", way.cut.call.site, f"{op} uses {name} before it requires grad")
-    elif way.kind == "unused":
+    op = op_text(end.cut.call.op)
+    if end.kind == "cut":
+        yield from (label for label in cut_labels(facts, end.cut) if label and label.role != "leaf_made_here")
+    elif end.kind == "late":
+        yield facts.label("graph_cut_here", end.cut.call.site, f"{op} uses {name} before it requires grad")
+    elif end.kind == "unused":
         text = f"what {op} computes from {name} goes into no value that backward starts from"
-        yield facts.label("graph_cut_here", way.cut.call.site, text)
+        yield facts.label("graph_cut_here", end.cut.call.site, text)
     else:
-        yield facts.label("graph_cut_here", way.cut.call.site, f"{op} is given {name} and gives it no gradient")
+        yield facts.label("graph_cut_here", end.cut.call.site, f"{op} is given {name} and gives it no gradient")
 
 
-def _why(facts: TraceIndex, way: PathEnd, loss: str) -> str:
-    if way.kind == "cut":
-        return f"on its way to {loss}: {cut_reason(facts, way.cut)}"
-    if way.kind == "late":
+def _why(facts: TraceIndex, end: PathEnd, loss: str) -> str:
+    if end.kind == "cut":
+        return f"on its way to {loss}: {cut_reason(facts, end.cut)}"
+    if end.kind == "late":
         return "autograd records what requires grad at the time of the call; what was used before is a constant there"
-    if way.kind == "unused":
+    if end.kind == "unused":
         return f"{loss} is computed without it: backward fills the gradients of what its root is computed from"
     return "the call is recorded, and its derivative does not lead to this input"
 
 
-def _fixes(facts: TraceIndex, way: PathEnd, name: str) -> Iterator[Fix]:
-    if way.kind == "cut":
-        yield from cut_fixes(facts, way.cut)
-    elif way.kind == "late":
+def _fixes(facts: TraceIndex, end: PathEnd, name: str) -> Iterator[Fix]:
+    if end.kind == "cut":
+        yield from cut_fixes(facts, end.cut)
+    elif end.kind == "late":
         yield fix(f"let {name} require grad before it is used")
-    elif way.kind == "unused":
+    elif end.kind == "unused":
         yield fix(f"add what is computed from {name} to the loss, or leave {name} out of the optimizer")
-    elif way.cut.call.op.endswith(".apply"):
-        yield fix(f"pass {name} to {op_text(way.cut.call.op)} as an argument of its own and return its gradient")
+    elif end.cut.call.op.endswith(".apply"):
+        yield fix(f"pass {name} to {op_text(end.cut.call.op)} as an argument of its own and return its gradient")

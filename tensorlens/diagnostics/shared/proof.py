@@ -32,12 +32,14 @@ def proof_notes(facts: TraceIndex, backward: Backward | None, tensors: Iterable[
         return ()
     if backward.index not in reference.compared:
         return (f"unproven: {reference.reason or 'the second run has no record of this pass'}",)
-    found = [d for d in reference.differences if d.backward == backward.index and (not wanted or d.tensor in wanted)]
-    if not found:
+    differences = [
+        d for d in reference.differences if d.backward == backward.index and (not wanted or d.tensor in wanted)
+    ]
+    if not differences:
         return (NOT_CONFIRMED,)
-    notes = [f"{PROVEN}{difference_text(facts, difference)}" for difference in found[:ENOUGH]]
-    if len(found) > ENOUGH:
-        notes.append(f"{len(found) - ENOUGH} more gradients of this pass differ from those of the second run")
+    notes = [f"{PROVEN}{difference_text(facts, difference)}" for difference in differences[:ENOUGH]]
+    if len(differences) > ENOUGH:
+        notes.append(f"{len(differences) - ENOUGH} more gradients of this pass differ from those of the second run")
     return tuple(notes)
 
 

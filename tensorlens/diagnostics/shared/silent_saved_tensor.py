@@ -25,8 +25,8 @@ def saving_call(facts: TraceIndex, stale: Stale) -> Call | None:
     return facts.call_of_node(stale.sequence, stale.index)
 
 
-def tensor_name(facts: TraceIndex, stale: Stale, by: Call | None) -> str:
-    return named(facts, stale_tensor(stale, by), None if by is None else by.index)
+def tensor_name(facts: TraceIndex, stale: Stale, saving: Call | None) -> str:
+    return named(facts, stale_tensor(stale, saving), None if saving is None else saving.index)
 
 
 def grouped(facts: TraceIndex, wanted: list[Stale]) -> Iterator[tuple[Backward, list[Stale]]]:
@@ -85,8 +85,8 @@ def find_overwritten(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
 def _report_overwritten(facts: TraceIndex, code: str, backward: Backward, group: list[Stale]) -> Diagnostic:
     stale = group[0]
     overwrite = facts.trace.inspection.overwrites[stale.overwrite or 0]
-    by = saving_call(facts, stale)
-    name = tensor_name(facts, stale, by)
+    saving = saving_call(facts, stale)
+    name = tensor_name(facts, stale, saving)
     others = sorted({s.node for s in group[1:]} - {stale.node})
     more = f" (so do {', '.join(f'`{n}`' for n in others)})" if others else ""
     return finding(

@@ -34,8 +34,8 @@ def find_unexplained(facts: TraceIndex, failure: Failure) -> Iterator[Diagnostic
     if known is not None and not known.generic and known.roles:
         yield _by_roles(facts, failure, known.roles, title)
         return
-    by = f"raised by {op_text(failure.op)}" if failure.op else "raised by Python code"
-    labels = [facts.label("rejected_here", failure.site, by), *inputs_of(facts, failure)]
+    origin = f"raised by {op_text(failure.op)}" if failure.op else "raised by Python code"
+    labels = [facts.label("rejected_here", failure.site, origin), *inputs_of(facts, failure)]
     yield finding(
         "uncaught-exception",
         "error",

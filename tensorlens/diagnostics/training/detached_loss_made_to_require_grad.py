@@ -40,8 +40,8 @@ def _flagged(facts: TraceIndex, root: int, before: int) -> Call | None:
     return next((c for c in switched if c is made or not facts.requires_grad(root, c.index - 1)), None)
 
 
-def _report(facts: TraceIndex, backward: Backward, root: int, found: tuple[Call, Cut]) -> Diagnostic:
-    flagged, cut = found
+def _report(facts: TraceIndex, backward: Backward, root: int, flagged_and_cut: tuple[Call, Cut]) -> Diagnostic:
+    flagged, cut = flagged_and_cut
     name = named(facts, root, backward.index)
     harmless = cut.left_torch is not None and not training_of(facts).steps
     return finding(

@@ -37,7 +37,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 def _frozen(training: Training, step: Step) -> list[Moved]:
     """Finds the parameters that no longer require grad and that the step changed with an old gradient."""
-    facts, found = training.facts, []
+    facts, moved = training.facts, []
     for number, gradient in zip(step.parameters, step.gradients, strict=True):
         if gradient is None or facts.requires_grad(number, step.index - 1):
             continue
@@ -47,14 +47,14 @@ def _frozen(training: Training, step: Step) -> list[Moved]:
         if switch is None or filled is None or (touched is not None and touched.index > switch.index):
             continue
         if _changed_by(training, step, number):
-            found.append(Moved(number, filled, switch))
-    return found
+            moved.append(Moved(number, filled, switch))
+    return moved
 
 
 def _without_gradient(training: Training, step: Step) -> list[Moved]:
     """Finds the parameters that a step changed by momentum or decay alone: every gradient was set to zero after an
     update used it."""
-    found = []
+    moved = []
     for position, number in enumerate(step.parameters):
         cleared = cleared_at(training, step, position)
         if cleared is None and step.gradients[position] is not None:
@@ -66,8 +66,8 @@ def _without_gradient(training: Training, step: Step) -> list[Moved]:
         if filled is None or used is None or used.index < filled.index or number not in step.carried:
             continue
         if _changed_by(training, step, number):
-            found.append(Moved(number, filled, cleared.event))
-    return found
+            moved.append(Moved(number, filled, cleared.event))
+    return moved
 
 
 def _switched_off(facts: TraceIndex, number: int, before: int) -> Call | None:

@@ -28,11 +28,11 @@ class Sum:
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     training = training_of(facts)
-    sums = [found for leaf in training.moments if (found := _sum(training, leaf)) is not None]
+    sums = [sum_ for leaf in training.moments if (sum_ := _sum(training, leaf)) is not None]
     groups: dict[tuple[int | None, int | None], list[Sum]] = {}
-    for found in sums:
-        needed = None if found.needed is None else found.needed.event.site
-        groups.setdefault((found.added.event.site, needed), []).append(found)
+    for sum_ in sums:
+        needed = None if sum_.needed is None else sum_.needed.event.site
+        groups.setdefault((sum_.added.event.site, needed), []).append(sum_)
     for group in groups.values():
         if group[0].needed is not None:
             yield _report(training, group, group[0].needed)
@@ -78,13 +78,13 @@ def _label(facts: TraceIndex, group: list[Sum]) -> Label | None:
     assert isinstance(event, Backward)
     change = next(c for c in event.gradients if c.tensor == group[0].leaf)
     values = f": {change.before} -> {change.after}" if (change.before or "").startswith("[") else ""
-    name = several(facts, [found.leaf for found in group], event.index)
+    name = several(facts, [sum_.leaf for sum_ in group], event.index)
     return facts.label("accumulated_here", event.site, f"{op_text(event.op)} adds to the gradient of {name}{values}")
 
 
 def _report(training: Training, group: list[Sum], needed: Moment) -> Diagnostic:
     facts = training.facts
-    name = several(facts, [found.leaf for found in group])
+    name = several(facts, [sum_.leaf for sum_ in group])
     step = needed.event if isinstance(needed.event, Step) else None
     who = f"`{optimizer_name(training, step)}.step()`" if step is not None else "this update"
     reset = f"`{optimizer_name(training, step)}.zero_grad()`" if step is not None else "`.grad = None`"
@@ -100,13 +100,13 @@ def _report(training: Training, group: list[Sum], needed: Moment) -> Diagnostic:
             facts.label("needed_here", needed.event.site, f"{who} uses the sum{again}"),
         ],
         fixes=(fix(f"call {reset} in each round, before backward"),),
-        evidence={"parameters": [facts.name(found.leaf) for found in group]},
+        evidence={"parameters": [facts.name(sum_.leaf) for sum_ in group]},
     )
 
 
 def _note(facts: TraceIndex, group: list[Sum]) -> Diagnostic:
     severity: Severity = "note"
-    name = several(facts, [found.leaf for found in group])
+    name = several(facts, [sum_.leaf for sum_ in group])
     return finding(
         CODE,
         severity,
@@ -114,5 +114,5 @@ def _note(facts: TraceIndex, group: list[Sum]) -> Diagnostic:
         "`.grad` holds the sum of all backward passes since it was last cleared",
         [_label(facts, group)],
         fixes=(fix("set `.grad = None` before backward, where the gradient of one pass is meant"),),
-        evidence={"parameters": [facts.name(found.leaf) for found in group]},
+        evidence={"parameters": [facts.name(sum_.leaf) for sum_ in group]},
     )

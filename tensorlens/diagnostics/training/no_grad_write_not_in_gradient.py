@@ -37,7 +37,7 @@ class _Change:
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
-    stale = {site for found in facts.trace.inspection.stale for site in _overwriting(facts, found.overwrite)}
+    stale = {site for saved in facts.trace.inspection.stale for site in _overwriting(facts, saved.overwrite)}
     looked_at: Counter[int] = Counter()
     for change in _changes(facts):
         looked_at[change.site] += 1
@@ -98,14 +98,14 @@ def _activations(facts: TraceIndex, number: int, call: Call) -> list[int]:
 def _owners(facts: TraceIndex, number: int) -> list[int]:
     """Yields the tensor, the base that it is a view of, and the tensors that it was taken from by `detach()` or
     `.data`."""
-    found = [number]
-    for current in found:
+    owners = [number]
+    for current in owners:
         base, made = facts.tensor(current).base, facts.creator(current)
         above = [] if base is None else [base]
         if made is not None and made.op in ALIASES:
             above += [access.tensor for access in made.inputs[:1]]
-        found += [n for n in above if n not in found]
-    return found
+        owners += [n for n in above if n not in owners]
+    return owners
 
 
 def _is_activation(facts: TraceIndex, number: int, at: int) -> bool:
@@ -116,12 +116,12 @@ def _is_activation(facts: TraceIndex, number: int, at: int) -> bool:
 def _writing_functions(facts: TraceIndex) -> dict[int, list[Call]]:
     """Returns the calls of custom Functions that wrote, by version counter: `custom-function-unmarked-inplace` is about
     these."""
-    found: dict[int, list[Call]] = defaultdict(list)
+    functions: dict[int, list[Call]] = defaultdict(list)
     for call in facts.calls:
         if call.op.endswith(".apply"):
             for counter in {facts.tensor(write.tensor).counter for write in call.writes}:
-                found[counter].append(call)
-    return found
+                functions[counter].append(call)
+    return functions
 
 
 def _is_inside(call: Call, function: Call) -> bool:

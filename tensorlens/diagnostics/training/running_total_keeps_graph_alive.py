@@ -49,11 +49,11 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 def _by_line(facts: TraceIndex) -> dict[object, list[Call]]:
     """Returns the recorded calls that make the value of their line, by line, for lines that ran often enough."""
-    found: dict[object, list[Call]] = defaultdict(list)
+    lines: dict[object, list[Call]] = defaultdict(list)
     for call in facts.calls:
         if call.mode == "grad" and any(s.requires_grad and not s.is_leaf for s in call.states) and _made(call):
-            found[place_of(facts.trace.sites[call.site])].append(call)
-    return {line: calls for line, calls in found.items() if len(calls) >= FEWEST}
+            lines[place_of(facts.trace.sites[call.site])].append(call)
+    return {line: calls for line, calls in lines.items() if len(calls) >= FEWEST}
 
 
 def _made(call: Call) -> list[int]:

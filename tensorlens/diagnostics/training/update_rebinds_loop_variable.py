@@ -21,15 +21,15 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     training = training_of(facts)
     used = {access.tensor for call in facts.calls for access in call.inputs}
     used |= {root.tensor for backward in facts.backwards for root in backward.roots}
-    asked = _asked(facts)
-    lost = (training.had_gradient | set(asked)) - training.stepped
-    if not lost and not training.stepped:
+    returned = _returned_by_grad(facts)
+    unstepped = (training.had_gradient | set(returned)) - training.stepped
+    if not unstepped and not training.stepped:
         return
     groups: dict[int, list[tuple[int, Call]]] = {}
     for call in facts.calls:
         if call.writes or call.within or not call.outputs or call.outputs[0].tensor in used:
             continue
-        number = _left_alone(training, call, asked, lost)
+        number = _left_alone(training, call, returned, unstepped)
         number = _not_averaged(training, call) if number is None else number
         if number is not None:
             groups.setdefault(call.site, []).append((number, call))
@@ -37,28 +37,28 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         yield _report(facts, group)
 
 
-def _left_alone(training: Training, call: Call, asked: dict[int, int], lost: set[int]) -> int | None:
+def _left_alone(training: Training, call: Call, returned: dict[int, int], unstepped: set[int]) -> int | None:
     """Finds the leaf that `call` computed an updated value for from its gradient, if nothing used that value: the leaf
     stayed the same."""
     targets = set(training.facts.trace.sites[call.site].targets)
-    for number, names in _read(training.facts, call, lost) if targets else ():
-        if number in lost and names & targets and not training.is_updated(number):
-            if training.uses_gradient(call, number) or asked.get(number, call.index) < call.index < _last_use(
+    for number, names in _read(training.facts, call, unstepped) if targets else ():
+        if number in unstepped and names & targets and not training.is_updated(number):
+            if training.uses_gradient(call, number) or returned.get(number, call.index) < call.index < _last_use(
                 training.facts, number
             ):
                 return number
     return None
 
 
-def _asked(facts: TraceIndex) -> dict[int, int]:
+def _returned_by_grad(facts: TraceIndex) -> dict[int, int]:
     """Returns the leaves whose gradients `autograd.grad` returned, with the first time."""
-    found: dict[int, int] = {}
+    first: dict[int, int] = {}
     for backward in facts.backwards:
         for number in backward.inputs if not backward.failed else ():
             state = facts.state(number, backward.index)
             if state is not None and state.is_leaf:
-                found.setdefault(number, backward.index)
-    return found
+                first.setdefault(number, backward.index)
+    return first
 
 
 def _last_use(facts: TraceIndex, number: int) -> int:
@@ -72,12 +72,12 @@ def _not_averaged(training: Training, call: Call) -> int | None:
     facts = training.facts
     targets = set(facts.trace.sites[call.site].targets)
     shape = facts.tensor(call.outputs[0].tensor).shape
-    found, trained = None, False
+    copy, trained = None, False
     for number, names in _read(facts, call, training.stepped) if targets else ():
         if facts.tensor(number).shape == shape:
             trained = trained or number in training.stepped
-            found = number if names & targets and number not in training.stepped else found
-    return found if trained and found is not None and not changed_since(training, found, 0) else None
+            copy = number if names & targets and number not in training.stepped else copy
+    return copy if trained and copy is not None and not changed_since(training, copy, 0) else None
 
 
 def _read(facts: TraceIndex, call: Call, leaves: set[int]) -> Iterator[tuple[int, set[str | None]]]:

@@ -18,8 +18,8 @@ def leaf_of_argument(rejected: RejectedCall) -> LabelledSite | None:
     """Finds the leaf behind the argument that the message names; a lone tensor that requires grad needs no name."""
     name = argument_named(rejected.message)
     arguments = () if rejected.failure is None else rejected.failure.arguments
-    given = [argument.tensor for argument in arguments if argument.name == name]
-    above = [leaf_above(rejected.facts, number, rejected.index) for number in given]
+    tensors = [argument.tensor for argument in arguments if argument.name == name]
+    above = [leaf_above(rejected.facts, number, rejected.index) for number in tensors]
     return leaf_site(rejected, above[0]) if above and above[0] is not None else leaf(rejected)
 
 
@@ -98,15 +98,15 @@ def outer_call(rejected: RejectedCall) -> LabelledSite | None:
 def shared(rejected: RejectedCall) -> LabelledSite | None:
     """Finds the line that made one of the call's tensors share memory with another tensor or an array."""
     facts = rejected.facts
-    given = {access.tensor for access in rejected.inputs}
+    tensors = {access.tensor for access in rejected.inputs}
     made = [(a.tensor, call) for a in rejected.inputs if (call := facts.creator(a.tensor)) is not None]
     pairs = [(number, call, source) for number, call in made for source in _aliases(facts, number, call)]
-    for number, call, source in sorted(pairs, key=lambda pair: pair[2] not in given):
+    for number, call, source in sorted(pairs, key=lambda pair: pair[2] not in tensors):
         return LabelledSite(number, call.site, f"{rejected.name(number)} shares memory with {rejected.name(source)}")
     for number, call in made:
         if call.op in _FROM_ARRAY:
             return LabelledSite(number, call.site, f"{rejected.name(number)} shares memory with an array")
-    return _exported(rejected, given)
+    return _exported(rejected, tensors)
 
 
 def shared_with_array(rejected: RejectedCall) -> LabelledSite:
@@ -119,10 +119,10 @@ def _aliases(facts: TraceIndex, number: int, made: Call) -> list[int]:
     return [a.tensor for a in made.inputs if a.tensor != number and facts.tensor(a.tensor).storage == storage]
 
 
-def _exported(rejected: RejectedCall, given: set[int]) -> LabelledSite | None:
+def _exported(rejected: RejectedCall, tensors: set[int]) -> LabelledSite | None:
     """Finds the last call that shared the memory of one of the tensors with an array."""
     for call in reversed(rejected.facts.calls):
-        if call.index < rejected.index and call.op in _TO_ARRAY and call.inputs and call.inputs[0].tensor in given:
+        if call.index < rejected.index and call.op in _TO_ARRAY and call.inputs and call.inputs[0].tensor in tensors:
             number = call.inputs[0].tensor
             return LabelledSite(number, call.site, f"{op_text(call.op)} shares the memory of {rejected.name(number)}")
     return None

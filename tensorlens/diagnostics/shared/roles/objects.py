@@ -58,18 +58,18 @@ def optimizer(rejected: RejectedCall) -> LabelledSite | None:
 
 def optimizer_of(rejected: RejectedCall) -> Call | None:
     """Finds the last optimizer made of the call's tensors; for calls without tensors, the last one made."""
-    given = {access.tensor for access in rejected.inputs}
+    tensors = {access.tensor for access in rejected.inputs}
     made = [c for c in rejected.facts.calls if c.op.startswith("optim.") and c.index < rejected.index]
-    own = [c for c in made if given & {access.tensor for access in c.inputs}]
+    own = [c for c in made if tensors & {access.tensor for access in c.inputs}]
     return next(reversed(own or made), None)
 
 
 def first_half(rejected: RejectedCall) -> LabelledSite | None:
     """Finds the last call of a method of the same class on the same tensors."""
-    given = {access.tensor for access in rejected.inputs}
+    tensors = {access.tensor for access in rejected.inputs}
     owner = rejected.op.partition(".")[0] + "."
     same = (c for c in reversed(rejected.facts.calls) if c.index < rejected.index and c.op.startswith(owner))
-    call = next((c for c in same if not given or given & {a.tensor for a in c.inputs}), None)
+    call = next((c for c in same if not tensors or tensors & {a.tensor for a in c.inputs}), None)
     return None if call is None else LabelledSite(None, call.site, f"{op_text(call.op)} came before")
 
 
@@ -91,20 +91,20 @@ def gradient(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def _gave_gradients(rejected: RejectedCall) -> Iterable[tuple[Backward, int, str]]:
-    given = {access.tensor for access in rejected.inputs}
+    tensors = {access.tensor for access in rejected.inputs}
     for event in rejected.facts.backwards:
         if event.index < rejected.index:
             for change in event.gradients:
-                if change.tensor in given and change.after is not None:
+                if change.tensor in tensors and change.after is not None:
                     yield event, change.tensor, change.after
 
 
 def used_in_graph(rejected: RejectedCall) -> LabelledSite | None:
     """Finds the last recorded forward operation that the call's tensors went into."""
-    given = {access.tensor for access in rejected.inputs}
+    tensors = {access.tensor for access in rejected.inputs}
     for call in reversed(rejected.facts.calls):
         if call.index < rejected.index and call.nodes[1] > call.nodes[0]:
-            number = next((access.tensor for access in call.inputs if access.tensor in given), None)
+            number = next((access.tensor for access in call.inputs if access.tensor in tensors), None)
             if number is not None:
                 return LabelledSite(number, call.site, f"{op_text(call.op)} computes with {rejected.name(number)} here")
     return None
@@ -180,8 +180,8 @@ def module_call(rejected: RejectedCall) -> LabelledSite:
 
 def replaced(rejected: RejectedCall) -> LabelledSite | None:
     """Finds the line that put another parameter or module in the place of one that the call's tensors belong to."""
-    given = {access.tensor for access in rejected.inputs}
-    change = _last(rejected, lambda a: bool(given & (set(a.old) - set(a.new))))
+    tensors = {access.tensor for access in rejected.inputs}
+    change = _last(rejected, lambda a: bool(tensors & (set(a.old) - set(a.new))))
     return None if change is None else LabelledSite(None, change.site, f"`{change.name}` is replaced here")
 
 
@@ -198,12 +198,12 @@ def swapped(rejected: RejectedCall) -> LabelledSite | None:
 
 def shared(rejected: RejectedCall) -> LabelledSite | None:
     """Finds the line that put a parameter, which the call got twice, into two places of a module."""
-    given = [access.tensor for access in rejected.inputs]
-    twice = {number for number in given if given.count(number) > 1}
-    change = _last(rejected, lambda a: a.shared and bool((twice or set(given)) & set(a.new)))
+    tensors = [access.tensor for access in rejected.inputs]
+    twice = {number for number in tensors if tensors.count(number) > 1}
+    change = _last(rejected, lambda a: a.shared and bool((twice or set(tensors)) & set(a.new)))
     if change is None:
         return None
-    number = next(n for n in change.new if n in (twice or given))
+    number = next(n for n in change.new if n in (twice or tensors))
     return LabelledSite(number, change.site, f"from here on {rejected.name(number)} is in two places")
 
 
