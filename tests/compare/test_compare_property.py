@@ -19,7 +19,7 @@ from support.probing import probe
 
 from tensorlens.compare import Comparison
 from tensorlens.compare.comparison_records import Input, Row
-from tensorlens.compare.input_conditions import exceptions, kind
+from tensorlens.compare.input_conditions import comparable, exceptions
 from tensorlens.compare.probe.samples import operations, samples
 from tensorlens.errors import UsageError
 
@@ -186,7 +186,10 @@ def check_conditions(comparison: Comparison) -> None:
             answers = row.answers(operand)
             for words, given in exceptions(comparison.inputs, answers, comparison.main, everywhere):
                 for place, answer in answers.items():
-                    assert fits(words, comparison.inputs[place]) == (kind(answer) == kind(given[0])), (row.probe, words)
+                    assert fits(words, comparison.inputs[place]) == (comparable(answer) == comparable(given[0])), (
+                        row.probe,
+                        words,
+                    )
 
 
 # --- the closing sentences --------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from tensorlens.compare.comparison_records import Input, Layout
-from tensorlens.compare.numbers import VALUES, flat, room
+from tensorlens.compare.numbers import VALUES, flat, sizes_and_strides
 from tensorlens.errors import UsageError
 
 SHAPES = ((3, 2), (3, 3), (3,), (2, 3, 4), (1,), (), (1, 2, 6, 6), (2, 3, 4, 6, 6))  # tried until every operand runs
@@ -204,5 +204,5 @@ def _small(shape: tuple[int, ...], dtype_name: str, device: str, numbers: tuple[
 
 def _laid_out(values: torch.Tensor, spec: Input) -> torch.Tensor:
     """A copy of `values` with the strides of the layout; for a view two of them, the second of which is to be x."""
-    sizes, strides = room(spec)
+    sizes, strides = sizes_and_strides(spec)
     return torch.empty_strided(sizes, strides, dtype=values.dtype, device=values.device).copy_(values.detach())

@@ -1,14 +1,12 @@
-"""A diagnostic as a person reads it: title, labelled source, why, notes, help and the edits that help."""
+"""Draws one diagnostic: title, labelled source, why, notes, help and edits."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 
-from tensorlens.analysis.naming.names import Names, shape_text
-from tensorlens.records.model import Diagnostic, Edit, Failure, Fix, Label, Trace
-from tensorlens.records.source import lines_of, one_line, shown_path
+from tensorlens.records.model import Diagnostic, Edit, Fix, Trace
+from tensorlens.records.source import lines_of, shown_path
 from tensorlens.render.layout import Line, paragraph
-from tensorlens.render.report.headline import final_failure
 from tensorlens.render.report.snippet import snippet
 from tensorlens.render.report.underlines import clip
 from tensorlens.render.safe_text import safe, safe_lines
@@ -17,7 +15,7 @@ _STYLES = {"error": "primary", "warning": "warning", "note": "note"}
 
 
 def finding(diagnostic: Diagnostic, trace: Trace, size: int) -> list[Line]:
-    """The lines of one diagnostic, at most `size` cells wide."""
+    """Returns the lines of one diagnostic, at most `size` cells wide."""
     code = f"[{safe(diagnostic.code)}]" if diagnostic.code else ""
     head: Line = [(f"{diagnostic.severity}{code}: ", diagnostic.severity)]
     lines = paragraph(safe(diagnostic.title), size, head, "heading", hang=4)
@@ -47,7 +45,7 @@ def _remark(word: str, text: str, style: str, gutter: int, size: int) -> list[Li
 
 
 def _edits(fix: Fix, trace: Trace, gutter: int, size: int) -> list[Line]:
-    """The lines that a fix touches, before and after."""
+    """Shows the lines that a fix changes, before and after."""
     by_file: dict[str, list[Edit]] = defaultdict(list)
     for edit in fix.edits:
         by_file[edit.span.file].append(edit)
@@ -72,7 +70,8 @@ def _change(number: int, sign: str, text: str, gutter: int, size: int) -> Line:
 
 
 def _applied(before: list[str], edits: list[Edit], first: int, last: int) -> list[str]:
-    """Lines `first` to `last` with the edits made, from the last to the first so that columns stay valid."""
+    """Returns lines `first` to `last` after the edits, which are made from the last to the first: columns stay
+    valid."""
     text = list(before)
     for edit in sorted(edits, key=lambda edit: (edit.span.line, edit.span.column), reverse=True):
         start, end = max(edit.span.line, 1) - 1, min(max(edit.span.end_line, edit.span.line), len(before)) - 1
@@ -80,31 +79,3 @@ def _applied(before: list[str], edits: list[Edit], first: int, last: int) -> lis
             joined = text[start][: edit.span.column] + edit.text + text[end][edit.span.end_column :]
             text[start : end + 1] = joined.split("\n")
     return text[first - 1 : last + len(text) - len(before)]
-
-
-def unexplained(trace: Trace, names: Names) -> Diagnostic | None:
-    """The exception that ended the script, for when no diagnostic knows it: what failed, where, on which inputs."""
-    failure = final_failure(trace)
-    if failure is None:
-        return None
-    message = one_line(failure.message.strip().partition("\n")[0])
-    labels = [Label("rejected_here", trace.sites[failure.site].span, "raised here")] if failure.site is not None else []
-    for site in reversed(failure.stack):
-        if site != failure.site:
-            labels.append(Label("called_here", trace.sites[site].span, "called here"))
-    rest = failure.message.strip().partition("\n")[2].strip()
-    notes = tuple(part for part in (rest, _inputs(trace, names, failure)) if part)
-    title = f"{failure.type}: {message}" if message else failure.type
-    return Diagnostic(failure.kind, "error", title, "", tuple(labels), notes)
-
-
-def _inputs(trace: Trace, names: Names, failure: Failure) -> str:
-    operands = [*names.operands(failure), *[None] * len(failure.inputs)]
-    parts = []
-    for access, operand in zip(failure.inputs, operands, strict=False):
-        tensor = trace.tensors[access.tensor]
-        name = f"`{operand}`" if operand else names.quoted(access.tensor)
-        parts.append(f"{name} {tensor.dtype}{shape_text(tensor)} on {tensor.device}")
-    if not parts:
-        return ""
-    return f"`{failure.op}` was given " + ", ".join(dict.fromkeys(parts))
