@@ -148,6 +148,7 @@ def _start(target: Target, child: _Child, journal: JournalFile) -> subprocess.Po
     config: dict[str, Any] = {"kind": target.kind, "name": target.name, "argv": target.argv, "claims": options.claims}
     config |= {"live": options.show_progress, "spare": journal.pipe, **child.comparison}
     sys.stdout.flush()
+    streams: dict[str, Any]
     if options.output is not None:
         streams = {"stdin": subprocess.DEVNULL, "stdout": options.output, "stderr": subprocess.DEVNULL}
     elif child.comparison.get("copies"):  # the second run's output would repeat the first one's

@@ -19,7 +19,7 @@ from tensorlens.lessons.statement_report import render_claims
 from tensorlens.records.claim import Claim, condition_text
 from tensorlens.records.source import width
 from tensorlens.render.options import RenderOptions
-from tensorlens.render.report.headline import failed_claims
+from tensorlens.render.report.claim_texts import failed_claims
 from tensorlens.render.report.terminal import claim_lines
 
 STATEMENT = Statement("900-1", "900", "`a|b` is [x]_y_ <z>", "one *part* of it")

@@ -36,7 +36,7 @@ def report_lines(report: Report, options: RenderOptions) -> Iterator[Line]:
     sections.append(story_lines(trace, story(trace, names), size, options.lesson))
     sections.append(_tensor_table(tensor_table(trace, names), size))
     if trace.claims or tree_of(headline.script_source(trace)) is not None:  # a script with a syntax error has no claims
-        sections.append(_claims(trace.claims, options, size))
+        sections.append(claim_lines(trace.claims, options, size))
     sections += [finding(diagnostic, trace, size) for diagnostic in report.diagnostics]
     sections.append(_noticed("warnings", "warning", headline.warnings_noticed(trace), size))
     sections.append(_noticed("not seen", "note", headline.gaps(trace), size))
@@ -82,7 +82,7 @@ def _tensor_table(tensors: TensorTable, size: int) -> list[Line]:
     return lines + [line for text in table_notes(tensors) for line in paragraph(text, size, style="quiet")]
 
 
-def _claims(claims: tuple[Claim, ...], options: RenderOptions, size: int) -> list[Line]:
+def claim_lines(claims: tuple[Claim, ...], options: RenderOptions, size: int) -> list[Line]:
     """Lists the claims that a user has to read, and counts the others."""
     if not claims:
         none = "none: the script has no `#:` lines"
