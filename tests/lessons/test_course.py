@@ -222,7 +222,7 @@ def test_a_quiz_counts_and_says_what_to_read(traced: Traced, capsys: pytest.Capt
     assert shown.count("write runs or error (r or e)") == 1
     assert "line 21: out.sum().backward() raises an error; you wrote runs\n" in shown
     assert "  tensorlens errors saved-tensor-modified-inplace    lines 18, 21\n" in shown
-    assert "  tensorlens errors detach-shares-memory\n" in shown.partition("\ngo on with\n")[2]
+    assert "  tensorlens errors detach-shares-memory\n" in shown.partition("\ncontinue with\n")[2]
     assert "  tensorlens errors saved-tensor-modified-inplace\n" not in shown, "named already"
     assert json.loads(state_file().read_text())["quiz"] == {}
 
@@ -233,7 +233,7 @@ def test_a_quiz_goes_on_where_it_was_left(traced: Traced, capsys: pytest.Capture
     assert list(json.loads(state_file().read_text())["quiz"]) == ["detach-write"]
     go_through(traced, "detach-write", "quiz", ["q"])
     shown = capsys.readouterr().out
-    assert "going on at question 3; 1 of 2 right; --restart begins again\n" in shown
+    assert "continuing at question 3; 1 of 2 right; --restart starts again\n" in shown
     assert "1 of 2 right so far" in shown
     changed = Place("quiz", "detach-write", "a = 1\n")
     assert changed.load() == []
@@ -247,7 +247,7 @@ def test_a_quiz_shows_the_whole_of_a_long_line(traced: Traced, capsys: pytest.Ca
 
 def test_wrong_answers_name_each_command_once(traced: Traced, capsys: pytest.CaptureFixture[str]) -> None:
     go_through(traced, "detach", "quiz", ["?"] * 20)
-    to_read = capsys.readouterr().out.partition("\nto read about what was wrong\n")[2].partition("\n\n")[0].splitlines()
+    to_read = capsys.readouterr().out.partition("\nto read about the wrong answers\n")[2].partition("\n\n")[0].splitlines()
     assert to_read[0] == "  tensorlens errors element-does-not-require-grad    line 41"
     assert len(to_read) == len({line.partition("    ")[0] for line in to_read}) == 4
 
@@ -308,7 +308,7 @@ def test_steps_are_walked_forth_and_back(traced: Traced, capsys: pytest.CaptureF
     assert "press Enter, or write b, w, q or a number from 1 to 7\n" in shown
     go_through(traced, "detach-write", "step", ["", "", ""])
     shown = capsys.readouterr().out
-    assert "going on at step 4" in shown
+    assert "continuing at step 4" in shown
     assert "stopped at step 7 of 7" in shown
     go_through(traced, "detach-write", "step", [""])
     assert "the script ended with RuntimeError" in capsys.readouterr().out
@@ -348,7 +348,7 @@ def test_a_place_that_can_not_be_kept_is_said_once(
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     go_through(traced, "detach-write", "quiz", ["0", "0", "0", "r"])
-    assert capsys.readouterr().out.count("can't be kept") == 1
+    assert capsys.readouterr().out.count("can't be saved") == 1
 
 
 def test_the_state_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -372,9 +372,9 @@ def test_a_quiz_from_a_file_of_answers(tmp_path: Path) -> None:
     (tmp_path / "answers.txt").write_text("0\n[0, 0, 0]\n")
     ended = command("run", "detach-write", "--quiz", "--answers", str(tmp_path / "answers.txt"))
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert ended.stdout.endswith("\n2 of 2 right so far, 2 left; the same command goes on there\n")
+    assert ended.stdout.endswith("\n2 of 2 right so far, 2 left; the same command continues there\n")
     again = command("run", "detach-write", "--quiz", text="1\nerror\n")
-    assert "going on at question 3" in again.stdout
+    assert "continuing at question 3" in again.stdout
     assert "\n4 of 4 right\n" in again.stdout
 
 
