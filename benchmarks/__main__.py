@@ -1,4 +1,4 @@
-"""`make bench`: measure everything, print it, and write docs/benchmarks.md. `--quick`: fewer rounds, shorter runs."""
+"""`make bench`: measures everything, prints it, writes docs/benchmarks.md. `--quick`: fewer rounds, shorter runs."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _starts() -> list[str]:
 
 
 def _score() -> list[str]:
-    """What the lens still explains at this cost."""
+    """Returns the catalogue's score: how much is explained at this cost."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests")))}
     run = [sys.executable, "-m", "tools.catalogue_page"]
     table = subprocess.run(run, cwd=ROOT, env=environment, capture_output=True, text=True, check=False).stdout

@@ -1,4 +1,4 @@
-"""A long loop for `scale.py`: OPS of 100 different lines, then a mistake if asked. The file TOLD gets what it saw."""
+"""A long loop for `scale.py`: OPS ops on 100 different lines, then a mistake if asked. Writes its times to a file."""
 
 import json
 import resource

@@ -1,4 +1,4 @@
-"""A long run and a start, in processes of their own: what a user waits for, and what memory it takes."""
+"""Measures the time and memory of long runs and of start-up, in separate processes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def long_run(ops: int, command: list[str], fails: bool = False) -> LongRun:
 
 
 def _peak_memory(pid: int) -> float:
-    """The most memory that a process has had resident so far, in MB."""
+    """Returns the peak resident memory of a process, in MB."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
@@ -54,7 +54,7 @@ def _peak_memory(pid: int) -> float:
 
 
 def sizes(ops: int) -> tuple[int, int]:
-    """Bytes of the JSON report and of the saved trace of a long run."""
+    """Returns the bytes of the JSON report and of the saved trace of a long run."""
     with tempfile.TemporaryDirectory() as folder:
         trace, told = Path(folder) / "trace.json", Path(folder) / "told.json"
         run = [sys.executable, "-m", "tensorlens", "explain", "-o", str(trace), str(LONG), str(ops), str(told)]
@@ -65,7 +65,7 @@ def sizes(ops: int) -> tuple[int, int]:
 
 
 def start_up(pairs: dict[str, tuple[list[str], list[str]]], rounds: int) -> dict[str, float]:
-    """For each pair of commands, the median of the first one's time over the second one's, run in turn."""
+    """Returns for each pair of commands the median ratio of their times; the two run alternately."""
     ratios: dict[str, list[float]] = {name: [] for name in pairs}
     for _ in range(rounds):
         for name, (ours, theirs) in pairs.items():

@@ -76,10 +76,10 @@ def test_every_module_says_what_it_is(path: Path) -> None:
     assert ast.get_docstring(tree) or not tree.body
 
 
-# A file name means one thing in the whole package. These are the same subject on two sides: recorded, asked, explained.
+# A file name means one thing in the whole package. These names are the same subject on two sides.
 SAME_SUBJECT = {
-    "__init__", "__main__", "callbacks", "changed_after_use", "contexts", "custom_functions", "graph", "hooks", "manual",
-    "retained_graphs", "user_callbacks",
+    "__init__", "__main__", "callbacks", "changed_after_use", "contexts", "custom_functions", "graph", "hooks",
+    "manual", "retained_graphs", "user_callbacks",
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""`make catalogue`: score every script, print the table, write docs/catalogue.md, and record what is newly right."""
+"""`make catalogue`: scores every script, prints the table, writes docs/catalogue.md, and records new right answers."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _summary(scores: list[Score]) -> list[str]:
 
 
 def _entries(scores: list[Score]) -> Iterable[str]:
-    """One line an entry: its mechanisms, those that are not right set in bold."""
+    """Writes a line per entry with its mechanisms; those that are wrong are bold."""
     groups: dict[str, list[Score]] = defaultdict(list)
     for result in scores:
         groups[result.entry.code].append(result)

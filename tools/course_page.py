@@ -1,4 +1,4 @@
-"""Writes docs/course.md: the course, with what the commands print in real runs."""
+"""Writes docs/course.md: the course, with the output of real runs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ All that is below was printed by real runs (`make course` writes it anew, and a 
 
 
 def printed(command: str) -> str:
-    """What a command prints at 80 columns, for somebody who begins."""
+    """Returns the output of a command at 80 columns, without saved progress."""
     with tempfile.TemporaryDirectory() as state:
         environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "XDG_STATE_HOME": state}
         ended = subprocess.run(
@@ -75,7 +75,7 @@ def block(command: str, text: str) -> str:
 
 
 def document() -> str:
-    """The whole document."""
+    """Returns the whole document."""
     steps = printed("tensorlens run detach-write --step")
     fourth = "step 4 of " + steps.partition("\nstep 4 of ")[2].partition("\nstep 5 of ")[0]
     return TEXT.format(

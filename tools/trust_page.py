@@ -1,5 +1,5 @@
-"""`make trust`: runs the programs of `programs/unchanged` and `programs/endings`, and odd sources, plainly and under
-the lens, and writes docs/trust.md."""
+"""`make trust`: runs the programs of `programs/unchanged` and `programs/endings`, and odd sources, with and without
+TensorLens, and writes docs/trust.md."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ Table = tuple[str, list[str]]
 
 
 class Named:
-    """Names in groups, with how many of them were unchanged."""
+    """Names in groups, with the number that were unchanged."""
 
     def __init__(self) -> None:
         self._names: dict[str, list[str]] = defaultdict(list)
@@ -217,7 +217,7 @@ def _note_gaps(limits: Named, trace: Trace, name: str) -> None:
 
 
 def _gone_wrong(limits: Named) -> list[Table]:
-    """Two tables: the groups, and what their reports said."""
+    """Writes two tables: the groups, and the endings that their reports name."""
     with ThreadPoolExecutor(4) as pool:
         came = list(pool.map(_try_out, ENDINGS))
     groups: dict[str, list[Came]] = defaultdict(list)
@@ -253,7 +253,7 @@ def _odd(warm: Warm) -> list[str]:
 
 
 def _made_to_go_wrong() -> Iterator[tuple[str, int, str]]:
-    """What tests do to the lens: (what, how many, what they hold it to)."""
+    """Lists how tests stress TensorLens: (what they do, how often, what they require)."""
     told = "the program's output, exceptions and exit status are the plain run's, and the report has a gap"
     yield "functions of the lens that fail whenever they are called", len(INNER + REFERENCE + CLAIMS), told
     told = "where rows make no sense together the report says that the journal was damaged; 1.5 GB are enough"
@@ -267,7 +267,7 @@ def _made_to_go_wrong() -> Iterator[tuple[str, int, str]]:
 
 
 def _compared() -> Iterator[str]:
-    """A row for each database: how much of it the last run of `make unchanged` got through."""
+    """Writes a row per database: how much of it the last `make unchanged` has run."""
     done = counts.kept(counts.KEPT.read_text("utf-8")) if counts.KEPT.exists() else {}
     for group in GROUPS:
         tried, samples, random, wrong = done.get(group.name, (0, 0, 0, 0))

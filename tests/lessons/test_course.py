@@ -247,7 +247,9 @@ def test_a_quiz_shows_the_whole_of_a_long_line(traced: Traced, capsys: pytest.Ca
 
 def test_wrong_answers_name_each_command_once(traced: Traced, capsys: pytest.CaptureFixture[str]) -> None:
     go_through(traced, "detach", "quiz", ["?"] * 20)
-    to_read = capsys.readouterr().out.partition("\nto read about the wrong answers\n")[2].partition("\n\n")[0].splitlines()
+    to_read = (
+        capsys.readouterr().out.partition("\nto read about the wrong answers\n")[2].partition("\n\n")[0].splitlines()
+    )
     assert to_read[0] == "  tensorlens errors element-does-not-require-grad    line 41"
     assert len(to_read) == len({line.partition("    ")[0] for line in to_read}) == 4
 

@@ -1,5 +1,5 @@
-"""Shows saved traces that are well-formed and make no sense, in every form. Run as a program, with the limits that its
-caller has set:
+"""Renders saved traces that are well-formed but make no sense, in every form. Run as a program, under the limits that
+its caller sets:
 
     python forged_trace.py TRACE EDIT…
 """
