@@ -20,7 +20,7 @@ Written by `make catalogue`. Each script under `tests/catalogue/scripts` brings 
 mechanism, with the lines that play a part in the cause marked. It counts as right if the lens gives the entry's code
 and a label for every marked part, on marked lines only. What is right is recorded in `tests/catalogue/right.txt`; a
 script that is no longer right fails the tests. Silent entries are those that raise nothing; `docs/silent.md` says which
-of them the lens warns of, and which it tells as a fact.
+of them are reported as warnings, and which as facts.
 """
 
 

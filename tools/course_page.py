@@ -24,7 +24,7 @@ short script. There are three ways to go through one.
 `tensorlens run NAME` runs it and shows all at once: what each line did, the tensors, the verdict on each claim.
 
 `tensorlens run NAME --step` goes line by line. Each step shows the script up to a line, what that line did, every named
-tensor after it with the memory that it lies in, and the claims that are checked there. A line that did not run is no
+tensor after it with the memory that it is in, and the claims that are checked there. A line that did not run is no
 step. Enter goes on, `b` goes back, a number goes to a step, `w` explains the words, `q` quits. Where standard input is
 no terminal, all steps are printed.
 

@@ -135,18 +135,18 @@ def _finding(statement: Statement, evidence: tuple[Evidence, ...]) -> StatementV
     """Sums up one statement. A check without a condition decides; checks with conditions that disagree make it `holds
     only if`. A statement that something "may" happen is not refuted by a run in which it did not happen."""
     reached = [each for each in evidence if each.verdict != "not reached"]
-    held = [each for each in reached if each.verdict == "holds"]
+    holding = [each for each in reached if each.verdict == "holds"]
     refuted = [each for each in reached if each.verdict == "refuted"]
     verdict: Verdict
-    may = says_may(statement.text) and bool(held)
+    may = says_may(statement.text) and bool(holding)
     if not reached:
         verdict = "not reached"
     elif not refuted or may:
         verdict = "holds"
-    elif not held or not all(each.condition for each in reached):
+    elif not holding or not all(each.condition for each in reached):
         verdict = "refuted"
     else:
         verdict = "holds only if"
     depends = may or verdict == "holds only if"
-    conditions = dict.fromkeys(each.condition for each in held if each.condition) if depends else ()
+    conditions = dict.fromkeys(each.condition for each in holding if each.condition) if depends else ()
     return StatementVerdict(statement, verdict, " or ".join(conditions), evidence)

@@ -46,7 +46,7 @@ class Ending:
     """A program, as its first lines describe it."""
 
     source: str
-    told: str  # "was killed by SIGSEGV"
+    reported: str  # "was killed by SIGSEGV"
     gap: str
     interrupts: tuple[str, ...]  # lines that it prints; Ctrl-C is pressed after each
     timeout: int | None  # seconds until it is stopped
@@ -67,7 +67,7 @@ def read(path: Path) -> Ending:
 
 
 @dataclass(frozen=True, slots=True)
-class Came:
+class Outcome:
     """The results of a program: of the plain run, of the run under TensorLens, and of its report."""
 
     plain: Ran
@@ -94,7 +94,7 @@ class Came:
         return sum(total.count for total in self.trace.totals if total.site in prelude)
 
 
-def told(trace: Trace) -> str:
+def reported_ending(trace: Trace) -> str:
     """Returns the report's text about the ending: "was killed by SIGSEGV"."""
     return outcome(trace).removeprefix("the script ").partition(";")[0]
 
@@ -103,7 +103,7 @@ def gaps(trace: Trace) -> list[str]:
     return [event.reason for event in trace.events if isinstance(event, Gap)]
 
 
-def try_out(ending: Ending, folder: Path) -> Came:
+def try_out(ending: Ending, folder: Path) -> Outcome:
     """Runs a program with python, then with the command."""
     plain = _run([sys.executable, str(_written(ending, folder / "plain"))], ending, ending.timeout)
     script, saved = _written(ending, folder / "under_lens"), folder / "report.json"
@@ -116,7 +116,7 @@ def try_out(ending: Ending, folder: Path) -> Came:
     if status == 128 + signal.SIGINT:  # as a shell has it; python ends itself by the signal
         status = -signal.SIGINT
     texts = [text.replace(str(script.parent), str(folder / "plain")) for text in (under_lens.stdout, under_lens.stderr)]
-    return Came(plain, Ran(status, *texts), trace)
+    return Outcome(plain, Ran(status, *texts), trace)
 
 
 def _written(ending: Ending, folder: Path) -> Path:

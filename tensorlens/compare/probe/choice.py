@@ -22,11 +22,11 @@ OTHER_DTYPES = ("int64", "complex64")  # tried if no shape of the usual dtype wo
 
 @dataclass(slots=True)
 class Attempt:
-    """One kind of input, and the operands resolved on it. `given`: calls that were found elsewhere."""
+    """One kind of input, and the operands resolved on it. `calls`: those that are known from samples, by operand."""
 
     options: Mapping[str, Any]
     shape: tuple[int, ...]
-    given: Mapping[int, str] = field(default_factory=dict)
+    calls: Mapping[int, str] = field(default_factory=dict)
     operands: list[Resolved | Unresolved] = field(default_factory=list)
 
     @property
@@ -91,7 +91,7 @@ def _best(
         for attempt in attempts:
             if not run(attempt):
                 continue
-            between = Attempt({**options, "values": "positive"}, attempt.shape, attempt.given)
+            between = Attempt({**options, "values": "positive"}, attempt.shape, attempt.calls)
             if (
                 attempt.options.get("values") != "positive"
                 and not _finite(attempt)
@@ -151,8 +151,8 @@ def _resolve(attempt: Attempt, index: int, text: str, begin: Callable[[str], boo
     plain = inputs.inputs_for(attempt.shape, {})[0]
     single = [spec for spec in attempt.specs if "+" not in spec.id]
     subjects = [partial(inputs.make, spec) for spec in (*single, plain)]
-    if index in attempt.given and begin(attempt.given[index]):
-        sampled = operands.read(text, attempt.given[index], "function")
+    if index in attempt.calls and begin(attempt.calls[index]):
+        sampled = operands.read(text, attempt.calls[index], "function")
         if any(_runs(sampled, spec) for spec in attempt.specs):
             return sampled
     resolved = operands.resolve(text, subjects, begin)
