@@ -80,14 +80,14 @@ def run(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Run every bundled lesson.")] = False,
     step: Annotated[bool, typer.Option("--step", help="Go through one lesson line by line.")] = False,
-    quiz: Annotated[bool, typer.Option("--quiz", help="Be asked what one lesson does, claim by claim.")] = False,
-    restart: Annotated[bool, typer.Option("--restart", help="With --step or --quiz: begin again.")] = False,
+    quiz: Annotated[bool, typer.Option("--quiz", help="Take a quiz about one lesson, claim by claim.")] = False,
+    restart: Annotated[bool, typer.Option("--restart", help="With --step or --quiz: start again.")] = False,
     answers: Annotated[
         str | None,
         typer.Option(
             "--answers",
             metavar="FILE|A,B",
-            help="With --step or --quiz: what would be typed, one answer a line, or between commas.",
+            help="With --step or --quiz: the answers, one per line of FILE, or between commas.",
         ),
     ] = None,
     format: Format = None,
@@ -95,7 +95,7 @@ def run(
     width: Width = None,
     timeout: Timeout = None,
 ) -> None:
-    """Run lessons, their claims checked as they run."""
+    """Run lessons and check their claims."""
     if step or quiz:
         if (step and quiz) or everything:
             raise UsageError("--step, --quiz and --all do not go together")
@@ -109,7 +109,7 @@ def run(
 
 @app.command(cls=Command)
 def new(lesson: Annotated[Path, typer.Argument(help="The file to write.", metavar="LESSON.py")]) -> None:
-    """Write a first lesson of your own, which runs."""
+    """Write a lesson to start from."""
     raise typer.Exit(commands.new_lesson(lesson))
 
 
@@ -162,12 +162,12 @@ def compare(
         str | None,
         typer.Option(metavar="ROW", help='Print the program behind a row, such as "result written".'),
     ] = None,
-    list_probes: Annotated[bool, typer.Option("--list-probes", help="List what is measured.")] = False,
+    list_probes: Annotated[bool, typer.Option("--list-probes", help="List the measurements.")] = False,
     format: Format = None,
     output: To = None,
     width: Width = None,
 ) -> None:
-    """Put two or more ways of doing something side by side, measured."""
+    """Compare two or more operations, measured side by side."""
     if list_probes:
         raise typer.Exit(commands.list_probes())
     settings = {
@@ -225,7 +225,9 @@ def claims(
 
 @app.command(cls=Command)
 def view(
-    trace: Annotated[Path, typer.Argument(help="What `explain SCRIPT -o TRACE.json` wrote.", metavar="TRACE.json")],
+    trace: Annotated[
+        Path, typer.Argument(help="A file that `explain SCRIPT -o TRACE.json` wrote.", metavar="TRACE.json")
+    ],
     format: Format = None,
     output: To = None,
     width: Width = None,

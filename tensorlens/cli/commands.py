@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +34,7 @@ def explain(
 ) -> int:
     """`explain SCRIPT [ARGS…]`, `explain -m MODULE [ARGS…]`, `explain - [ARGS…]`: runs a script and reports."""
     from tensorlens.cli import trailing_options
-    from tensorlens.cli.report import import_in_background, rendered_report
+    from tensorlens.cli.report import ScriptReporter
     from tensorlens.runner.launch import RunOptions, Target, run_script
 
     if module is None and not arguments:
@@ -57,8 +56,8 @@ def explain(
         show_progress=_is_watched(),
         reference=trailing.reference or reference,
     )
-    trace = run_script(target, options, partial(import_in_background, output.form))
-    report = rendered_report(trace, output)
+    reporter = ScriptReporter(output)
+    report = reporter.report(run_script(target, options, reporter.on_start, reporter.on_trace))
     output.write(report.text)
     return report.exit_code
 
@@ -81,7 +80,7 @@ def _refuse_lesson_name(path: str) -> None:
 
 def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout: float | None) -> int:
     """`run NAME…`, `run PATH`, `run --all`: prints one report after the other; returns the highest exit code."""
-    from tensorlens.cli.report import import_in_background, rendered_report
+    from tensorlens.cli.report import ScriptReporter
     from tensorlens.lessons import bundled
     from tensorlens.lessons.lesson_texts import before_report, before_script, claims_of_all, joined
     from tensorlens.runner.launch import RunOptions, Target, run_script
@@ -101,8 +100,9 @@ def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout:
         header = bundled.header(path)
         if labelled := output.path is None and not output.keeps_stdout:
             print_out(before_script(header, first=not claims))
-        trace = run_script(Target("file", str(path)), options, partial(import_in_background, output.form))
-        report = rendered_report(trace, output, path.name, bundled.is_bundled(path))
+        reporter = ScriptReporter(output, path.name, bundled.is_bundled(path))
+        trace = run_script(Target("file", str(path)), options, reporter.on_start, reporter.on_trace)
+        report = reporter.report(trace)
         exit_code = max(exit_code, report.exit_code)
         claims.append((path.name, report.claims))
         if output.keeps_stdout and len(paths) > 1:

@@ -24,9 +24,27 @@ class RenderedReport:
     claims: tuple[Claim, ...] = ()
 
 
-def import_in_background(form: str) -> None:
-    """Imports what `rendered_report` needs, in a thread: called when a script starts, it is done before the script."""
-    threading.Thread(target=_import_all, args=(form,), name="tensorlens-imports", daemon=True).start()
+class ScriptReporter:
+    """Reports a script soon after its end: imports in a thread while it runs, and renders while its process exits."""
+
+    def __init__(self, output: Output, lesson: str = "", is_bundled: bool = True) -> None:
+        self._output, self._lesson, self._is_bundled = output, lesson, is_bundled
+        self._early: tuple[Trace, RenderedReport] | None = None
+
+    def on_start(self) -> None:
+        """Starts the imports, when the script has been started."""
+        form = self._output.form
+        threading.Thread(target=_import_all, args=(form,), name="tensorlens-imports", daemon=True).start()
+
+    def on_trace(self, trace: Trace) -> None:
+        """Renders a trace that may be the final one."""
+        self._early = trace, rendered_report(trace, self._output, self._lesson, self._is_bundled)
+
+    def report(self, trace: Trace) -> RenderedReport:
+        """Returns the report of the final trace."""
+        if self._early is not None and self._early[0] is trace:
+            return self._early[1]
+        return rendered_report(trace, self._output, self._lesson, self._is_bundled)
 
 
 def _import_all(form: str) -> None:

@@ -1,9 +1,9 @@
-"""Reads the journal while the script runs, so that little is left to read when it exits."""
+"""Reads the journal while the script runs, so that the trace is ready soon after its last line."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
@@ -19,16 +19,26 @@ _PAUSE = 0.02  # seconds between two reads
 
 
 class JournalFollower:
-    """Feeds a journal file to a `Reader` from a thread. Leaving the `with` block reads the rest of the file."""
+    """Feeds a journal file to a `Reader` from a thread. Leaving the `with` block reads the rest of the file.
+
+    `on_trace` is called once from that thread, when the script has written its outcome, while its process still exits.
+    """
 
     def __init__(
-        self, reader: Reader, journal: IO[bytes], progress: ProgressLine | None = None, overflow: Overflow | None = None
+        self,
+        reader: Reader,
+        journal: IO[bytes],
+        progress: ProgressLine | None = None,
+        overflow: Overflow | None = None,
+        on_trace: Callable[[Trace], None] | None = None,
     ) -> None:
         self._reader = reader
         self._journal = journal
         self._overflow = overflow
         self._progress = progress
-        self._has_batches = False
+        self._on_trace = on_trace
+        self._batches = 0
+        self._early: tuple[int, Trace] | None = None  # batches read, and the trace of them
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="tensorlens-journal", daemon=True)
 
@@ -47,10 +57,20 @@ class JournalFollower:
 
     def _follow(self) -> None:
         while not self._ended.wait(_PAUSE):
-            if self._progress is not None and self._has_batches:
+            if self._progress is not None and self._batches:
                 with suppress(Exception):  # a progress line that can't be drawn must not stop the reading
                     self._progress.show(self._reader.calls)
             self._read()
+            if self._on_trace is not None and self._reader.finished and self._early is None:
+                with suppress(Exception):  # an error here happens again when the final trace is used
+                    self._early = self._batches, self._reader.trace()
+                    self._on_trace(self._early[1])
+
+    def trace(self, script: Script) -> Trace:
+        """Returns the trace of a script that ended as `script` says: the early one, if nothing changed since."""
+        if self._early is not None and self._early[0] == self._batches and self._early[1].script == script:
+            return self._early[1]
+        return trace_of(self._reader, script)
 
     def _read(self) -> None:
         if self._overflow is not None:
@@ -59,7 +79,7 @@ class JournalFollower:
 
     def _noted(self, batches: Iterator[list[Any]]) -> Iterator[list[Any]]:
         for batch in batches:
-            self._has_batches = True
+            self._batches += 1
             yield batch
 
 

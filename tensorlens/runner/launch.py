@@ -24,6 +24,7 @@ from tensorlens.runner.targets import check_target
 if TYPE_CHECKING:  # imported after the child has been started
     from tensorlens.journal.reader import Reader
     from tensorlens.records.model import Script, Trace
+    from tensorlens.runner.follow import JournalFollower
 
 # While torch is imported, Ctrl-C ends the process at once, without a traceback of this package.
 _START_SCRIPT = """\
@@ -50,11 +51,16 @@ class RunOptions:
 
 
 def run_script(
-    target: Target, options: RunOptions = RunOptions(), on_start: Callable[[], None] = lambda: None
+    target: Target,
+    options: RunOptions = RunOptions(),
+    on_start: Callable[[], None] = lambda: None,
+    on_trace: Callable[[Trace], None] | None = None,
 ) -> Trace:
     """Runs a script to its end in a child process and returns its trace, however the script ended.
 
-    `on_start` is called once, when the child has been started: it has time while the child imports torch.
+    `on_start` is called once, when the child has been started: it has time while the child imports torch. `on_trace` is
+    called once from another thread, while the child's process still exits, with the trace that is returned later unless
+    the script recorded more, or exited otherwise than it had said.
 
     Raises:
         UsageError: there is no such file or module, or it is not Python source.
@@ -62,26 +68,27 @@ def run_script(
     check_target(target)
     if options.reference:
         return _run_with_reference(target, options, on_start)
-    reader, exited = _run_child(target, _Child(options), on_start)
-    return _trace(reader, exited)
+    reader, exited, follower = _run_child(target, _Child(options), on_start, on_trace)
+    return follower.trace(_exited_script(reader, exited))
 
 
 def _run_with_reference(target: Target, options: RunOptions, on_start: Callable[[], None]) -> Trace:
     """Returns the trace for `--reference`, including the comparison with the second run."""
     from tensorlens.records.reference import Reference, attach
+    from tensorlens.runner.follow import trace_of
 
     first_child, second_child = _comparable_children(options)
     with repeatable_stdin(target.kind == "stdin") as rewind:
-        first, exited = _run_child(target, first_child, on_start)
+        first, exited, _ = _run_child(target, first_child, on_start)
         if exited.timed_out or exited.interrupted:
             first.reference = Reference(reason="the first run was stopped")
         else:
             try:
-                second, _ = _run_child(target, replace(second_child, stdin=rewind()))
+                second, _, _ = _run_child(target, replace(second_child, stdin=rewind()))
                 attach(first, second)
             except Exception as error:  # an internal error: the report of the first run is still good
                 first.reference = Reference(reason=f"the check itself failed ({type(error).__name__}: {error})")
-    return _trace(first, exited)
+    return trace_of(first, _exited_script(first, exited))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +117,12 @@ class _Exited:
     interrupted: bool
 
 
-def _run_child(target: Target, child: _Child, on_start: Callable[[], None] = lambda: None) -> tuple[Reader, _Exited]:
+def _run_child(
+    target: Target,
+    child: _Child,
+    on_start: Callable[[], None] = lambda: None,
+    on_trace: Callable[[Trace], None] | None = None,
+) -> tuple[Reader, _Exited, JournalFollower]:
     """Runs the target once. The imports below take time, so they wait until the child has been started."""
     with journal_file() as journal:
         process = _start(target, child, journal)
@@ -125,11 +137,11 @@ def _run_child(target: Target, child: _Child, on_start: Callable[[], None] = lam
             progress = ProgressLine(sys.stderr.fileno()) if child.options.show_progress else None
             signals.before_stop = None if progress is None else progress.remove
             overflow = Overflow(journal.pipe[0])
-            with JournalFollower(reader, journal.stream, progress, overflow):
+            with JournalFollower(reader, journal.stream, progress, overflow, on_trace) as follower:
                 timed_out = _wait(process, child.options.timeout)
     if not reader.finished and process.returncode >= 0 and not timed_out:
         reader.break_off(FULL if overflow.is_used else LOST)
-    return reader, _Exited(process.returncode, timed_out, bool(signals.interrupts))
+    return reader, _Exited(process.returncode, timed_out, bool(signals.interrupts)), follower
 
 
 def _script_record(target: Target) -> Script:
@@ -179,12 +191,6 @@ def _wait(process: subprocess.Popen[Any], timeout: float | None) -> bool:
             process.kill()
             process.wait()
         return True
-
-
-def _trace(reader: Reader, exited: _Exited) -> Trace:
-    from tensorlens.runner.follow import trace_of
-
-    return trace_of(reader, _exited_script(reader, exited))
 
 
 def _exited_script(reader: Reader, exited: _Exited) -> Script:

@@ -12,7 +12,7 @@ from tensorlens.runner.follow import JournalFollower
 from tensorlens.runner.launch import RunOptions, Target, run_script
 
 EXITS_SLOWLY = """
-    import atexit, pathlib, time
+    import atexit, os, pathlib, time
     import torch
 
     def last():
@@ -57,9 +57,25 @@ def test_the_trace_includes_what_runs_after_the_last_line(tmp_path: Path) -> Non
 
 
 def test_an_exit_status_that_changes_at_exit_is_recorded(tmp_path: Path) -> None:
-    trace = traced(tmp_path, "import os; os._exit(7)")
+    trace = traced(tmp_path, "os._exit(7)")
     assert trace.script.exit_code == 7
     assert ops(trace) == ["torch.ones"]
+
+
+@pytest.mark.parametrize(("last", "is_final"), [("pass", True), ("torch.zeros(3)", False), ("os._exit(7)", False)])
+def test_a_trace_is_ready_before_the_process_is_gone(tmp_path: Path, last: str, is_final: bool) -> None:
+    """The script waits for `on_trace` before it does `last`; the early trace is returned if it is still complete."""
+    mark, traces = tmp_path / "traced", []
+
+    def on_trace(trace: Trace) -> None:
+        traces.append(trace)
+        mark.touch()
+
+    script = tmp_path / "slow.py"
+    script.write_text(textwrap.dedent(EXITS_SLOWLY).format(mark=str(mark), last=last), encoding="utf-8")
+    final = run_script(Target("file", str(script)), RunOptions(timeout=100), on_trace=on_trace)
+    assert [ops(trace) for trace in traces] == [["torch.ones"]]
+    assert (final is traces[0]) == is_final
 
 
 def test_the_journal_is_read_while_the_script_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

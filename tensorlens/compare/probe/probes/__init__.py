@@ -5,9 +5,8 @@ apply. An exception that it raises becomes its answer. Its docstring is the ques
 modules import no torch: a probe reaches torch through the bench. Rows are in the order of the functions.
 """
 
-from tensorlens.compare.probe.probes import graph, result, writing
 from tensorlens.compare.probe.probes.registry import PROBES, Probe
 
-from tensorlens.compare.probe.probes import cost  # isort: skip
+from tensorlens.compare.probe.probes import result, graph, writing, cost  # isort: skip  (the order of the rows)
 
 __all__ = ["PROBES", "Probe", "cost", "graph", "result", "writing"]
