@@ -1,1 +1,1 @@
-"""What the lens costs, beside what else one could use. `make bench` runs it and writes docs/benchmarks.md."""
+"""Measures the overhead of TensorLens and of its alternatives. `make bench` runs it and writes docs/benchmarks.md."""

@@ -1,4 +1,4 @@
-"""`make bench`: measure everything, print it, and write docs/benchmarks.md. `--quick`: fewer rounds, shorter runs."""
+"""`make bench`: measures everything, prints it, writes docs/benchmarks.md. `--quick`: fewer rounds, shorter runs."""
 
 from __future__ import annotations
 
@@ -66,17 +66,17 @@ def _overhead() -> list[str]:
             "| observer | times plain | middle half | adds / empty mode |",
             "|---|---|---|---|",
         ]
-        lines += [_row(observer, told, empty) for observer, told in found.items()]
+        lines += [_row(observer, measured, empty) for observer, measured in found.items()]
         lines.append("")
     lines += [f"- {name} was not measured: {why}" for name, why in missing.items()]
     return [*lines, ""]
 
 
-def _row(observer: str, told: Measured, empty: list[float]) -> str:
-    low, high = told.spread
-    over = sorted(added / base for added, base in zip(told.added, empty, strict=False) if base > 0)
+def _row(observer: str, measured: Measured, empty: list[float]) -> str:
+    low, high = measured.spread
+    over = sorted(added / base for added, base in zip(measured.added, empty, strict=False) if base > 0)
     times = f"{over[len(over) // 2]:.2f}" if over and observer != "plain" else ""
-    return f"| {observer} | {told.ratio:.2f} | {low:.2f} to {high:.2f} | {times} |"
+    return f"| {observer} | {measured.ratio:.2f} | {low:.2f} to {high:.2f} | {times} |"
 
 
 def _scale() -> list[str]:
@@ -95,17 +95,17 @@ def _scale() -> list[str]:
         "the report as JSON, MB": (0.0, report / 1e6),
         "the saved trace, MB": (0.0, trace / 1e6),
     }
-    told = [f"| {what} | {without:.2f} | {under:.2f} |" for what, (without, under) in rows.items()]
-    told.append(f"| memory of the program's process after half of it, and at its end, MB | {' | '.join(halves)} |")
+    table = [f"| {what} | {without:.2f} | {under:.2f} |" for what, (without, under) in rows.items()]
+    table.append(f"| memory of the program's process after half of it, and at its end, MB | {' | '.join(halves)} |")
     failed = f"{failing.report_after:.2f} s after the last line before the failure."
     return [
         f"## A loop of {OPS:,} ops on 100 lines",
         "",
         "| | plain | lens |",
         "|---|---|---|",
-        *told,
+        *table,
         "",
-        f"A script that fails after 100,000 ops: its diagnosis stands {failed}",
+        f"A script that fails after 100,000 ops: its diagnosis is printed {failed}",
         "",
     ]
 
@@ -130,7 +130,7 @@ def _starts() -> list[str]:
 
 
 def _score() -> list[str]:
-    """What the lens still explains at this cost."""
+    """Returns the catalogue's score: how much is explained at this cost."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests")))}
     run = [sys.executable, "-m", "tools.catalogue_page"]
     table = subprocess.run(run, cwd=ROOT, env=environment, capture_output=True, text=True, check=False).stdout

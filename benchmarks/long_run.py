@@ -1,4 +1,4 @@
-"""A long loop for `scale.py`: OPS of 100 different lines, then a mistake if asked. The file TOLD gets what it saw."""
+"""A long loop for `scale.py`: OPS ops on 100 different lines, then a mistake if asked. Writes its times to a file."""
 
 import json
 import resource
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-OPS, TOLD, FAILS = int(sys.argv[1]), Path(sys.argv[2]), "fail" in sys.argv[3:]
+OPS, RESULTS, FAILS = int(sys.argv[1]), Path(sys.argv[2]), "fail" in sys.argv[3:]
 LINES = 100
 _TEN = """
     a = x * 2
@@ -29,7 +29,7 @@ def resident() -> float:
     return pages * resource.getpagesize() / 2**20
 
 
-module = TOLD.with_name("hundred_lines.py")  # so that the lines are those of a file of the user's
+module = RESULTS.with_name("hundred_lines.py")  # so that the lines are those of a file of the user's
 module.write_text(f"import torch\n\n\ndef hundred(x, y):{_TEN * (LINES // 10)}    return b\n")
 sys.path.insert(0, str(module.parent))
 from hundred_lines import hundred  # type: ignore[import-not-found]  # noqa: E402
@@ -43,7 +43,7 @@ for _ in range(10):
     tenths.append(time.perf_counter() - start)
     memory.append(resident())
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-TOLD.write_text(json.dumps({"tenths": tenths, "resident": memory, "peak": peak, "ended": time.time()}))
+RESULTS.write_text(json.dumps({"tenths": tenths, "resident": memory, "peak": peak, "ended": time.time()}))
 if FAILS:
     out = x.exp()
     out.mul_(2)

@@ -1,4 +1,4 @@
-"""What a workload is run under: nothing, an empty mode, the lens, and what a user would pick instead."""
+"""The observers of a workload: none, an empty mode, TensorLens, and its alternatives."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Observer = Callable[[], AbstractContextManager[Any]]
 
 
 class Empty(TorchFunctionMode):
-    """The least that any mode costs."""
+    """A mode that does nothing: the lower bound of the cost of any mode."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return func(*args, **(kwargs or {}))
@@ -31,7 +31,7 @@ class Empty(TorchFunctionMode):
 
 @contextmanager
 def lens() -> Iterator[None]:
-    """All that `tensorlens explain` does in the program's process, the journal's thread included."""
+    """Records as `tensorlens explain` does in the script's process, including the journal's thread."""
     with tempfile.TemporaryFile() as journal:
         recorder = Recorder()
         sink = JournalWriter(recorder.rows, journal.fileno())
@@ -45,7 +45,7 @@ def lens() -> Iterator[None]:
 
 @contextmanager
 def lens_in_python() -> Iterator[None]:
-    """The same, as where the lens was installed without a compiler."""
+    """Records without the compiled fast path."""
     built, compiled.ShortWay = compiled.ShortWay, None
     try:
         with lens():
@@ -85,7 +85,7 @@ def debug_mode() -> Iterator[None]:
 
 
 def snooper() -> AbstractContextManager[Any]:
-    """TorchSnooper writes a line for every line that the workload runs; its text goes nowhere here."""
+    """Runs TorchSnooper, which writes a line for every line of the workload; its output is dropped."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torchsnooper: Any = importlib.import_module("torchsnooper")
@@ -107,7 +107,7 @@ OBSERVERS: dict[str, Observer] = {
 
 
 def available() -> tuple[dict[str, Observer], dict[str, str]]:
-    """The observers that can be had here, and why the others can't."""
+    """Returns the observers that are installed, and the reason for each that is not."""
     missing: dict[str, str] = {}
     for name, observer in OBSERVERS.items():
         try:

@@ -1,5 +1,5 @@
-"""Ratios that hold on a noisy machine: in each round every observer runs the same workload twice, as the plain run
-does, and the better of its times is divided by the better plain one."""
+"""Measures ratios of times on a noisy machine: in each round, the better of two runs under an observer is divided by
+the better of two plain runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FEW = 3
 
 @dataclass(frozen=True)
 class Measured:
-    """One observer on one workload: its time over the plain one's in each round, and what it adds to it, in seconds."""
+    """One observer on one workload: per round, the ratio to the plain time, and the added seconds."""
 
     ratios: list[float]
     added: list[float]
@@ -31,7 +31,7 @@ class Measured:
 
     @property
     def spread(self) -> tuple[float, float]:
-        """The middle half of the ratios."""
+        """Returns the range of the middle half of the ratios."""
         if len(self.ratios) < 4:
             return min(self.ratios), max(self.ratios)
         low, _, high = quantiles(self.ratios, n=4)
@@ -39,32 +39,32 @@ class Measured:
 
 
 def measure(make: Callable[[], Workload], observers: dict[str, Observer], rounds: int) -> dict[str, Measured]:
-    """Times of `make`'s workload under each observer; `observers["plain"]` is what they are compared with."""
+    """Measures the workload of `make` under each observer, relative to `observers["plain"]`."""
     torch.manual_seed(0)
     run = make()
     run()
-    found: dict[str, Measured] = {name: Measured([], []) for name in observers}
+    results: dict[str, Measured] = {name: Measured([], []) for name in observers}
     for number in range(rounds):
         plain = _best(run, observers["plain"])
         for name, observer in observers.items():
-            told = found[name]
-            slow = bool(told.ratios) and told.ratio > SLOW
+            measured = results[name]
+            slow = bool(measured.ratios) and measured.ratio > SLOW
             if number >= FEW and slow:
                 continue
             took = plain if name == "plain" else _seconds(run, observer) if slow else _best(run, observer)
-            told.ratios.append(took / plain)
-            told.added.append(took - plain)
-    return found
+            measured.ratios.append(took / plain)
+            measured.added.append(took - plain)
+    return results
 
 
 def _best(run: Workload, observer: Observer) -> float:
-    """The better of two runs: one of them may have been disturbed."""
+    """Returns the better of two runs, since one may have been disturbed."""
     return min(_seconds(run, observer), _seconds(run, observer))
 
 
 def _seconds(run: Workload, observer: Observer) -> float:
     with observer():
-        gc.collect()  # what an earlier observer left behind is nobody's cost
+        gc.collect()  # garbage of an earlier observer must not count
         start = time.perf_counter()
         run()
         return time.perf_counter() - start

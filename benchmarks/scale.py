@@ -1,4 +1,4 @@
-"""A long run and a start, in processes of their own: what a user waits for, and what memory it takes."""
+"""Measures the time and memory of long runs and of start-up, in separate processes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class LongRun:
     tenths: list[float]
     resident: list[float]  # of the program's process after each tenth
     peak: float  # of the program's process
-    reader_peak: float  # of the command's own process; 0 where there is none
+    reader_peak: float  # of the command's own process; 0 if there is none
     report_after: float  # seconds from the program's last line to the end of the command
 
 
 def long_run(ops: int, command: list[str], fails: bool = False) -> LongRun:
     with tempfile.TemporaryDirectory() as folder:
-        told = Path(folder) / "told.json"
-        arguments = [str(LONG), str(ops), str(told), *(["fail"] if fails else [])]
+        results = Path(folder) / "results.json"
+        arguments = [str(LONG), str(ops), str(results), *(["fail"] if fails else [])]
         process = subprocess.Popen(
             [*command, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT
         )
@@ -40,12 +40,12 @@ def long_run(ops: int, command: list[str], fails: bool = False) -> LongRun:
             peak = max(peak, _peak_memory(process.pid))
             time.sleep(PAUSE)
         ended = time.time()
-        result = json.loads(told.read_text())
+        result = json.loads(results.read_text())
     return LongRun(result["tenths"], result["resident"], result["peak"], peak, ended - result["ended"])
 
 
 def _peak_memory(pid: int) -> float:
-    """The most memory that a process has had resident so far, in MB."""
+    """Returns the peak resident memory of a process, in MB."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
@@ -54,10 +54,10 @@ def _peak_memory(pid: int) -> float:
 
 
 def sizes(ops: int) -> tuple[int, int]:
-    """Bytes of the JSON report and of the saved trace of a long run."""
+    """Returns the bytes of the JSON report and of the saved trace of a long run."""
     with tempfile.TemporaryDirectory() as folder:
-        trace, told = Path(folder) / "trace.json", Path(folder) / "told.json"
-        run = [sys.executable, "-m", "tensorlens", "explain", "-o", str(trace), str(LONG), str(ops), str(told)]
+        trace, results = Path(folder) / "trace.json", Path(folder) / "results.json"
+        run = [sys.executable, "-m", "tensorlens", "explain", "-o", str(trace), str(LONG), str(ops), str(results)]
         subprocess.run(run, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
         view = [sys.executable, "-m", "tensorlens", "view", str(trace), "--format", "json"]
         report = subprocess.run(view, cwd=ROOT, capture_output=True, check=True).stdout
@@ -65,7 +65,7 @@ def sizes(ops: int) -> tuple[int, int]:
 
 
 def start_up(pairs: dict[str, tuple[list[str], list[str]]], rounds: int) -> dict[str, float]:
-    """For each pair of commands, the median of the first one's time over the second one's, run in turn."""
+    """Returns for each pair of commands the median ratio of their times; the two run alternately."""
     ratios: dict[str, list[float]] = {name: [] for name in pairs}
     for _ in range(rounds):
         for name, (ours, theirs) in pairs.items():

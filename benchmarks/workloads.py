@@ -1,4 +1,4 @@
-"""The programs that are timed: each function makes one, as a function to call again and again."""
+"""The workloads: each function makes one, as a function to be called repeatedly."""
 
 from __future__ import annotations
 

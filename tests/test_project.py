@@ -68,6 +68,65 @@ def test_every_module_says_what_it_is(path: Path) -> None:
     assert ast.get_docstring(tree) or not tree.body
 
 
+# A file name means one thing in the whole package. These names are the same subject on two sides.
+SAME_SUBJECT = {
+    "__init__", "__main__", "callbacks", "changed_after_use", "contexts", "custom_functions", "graph", "hooks",
+    "manual", "retained_graphs", "user_callbacks",
+}  # fmt: skip
+
+
+def test_a_file_name_means_one_thing() -> None:
+    stems = [path.stem for path in MODULES if path.stem not in SAME_SUBJECT]
+    assert sorted(stem for stem in set(stems) if stems.count(stem) > 1) == []
+
+
+def test_no_import_cycles() -> None:
+    assert cycles({name_of(path): imported_at_start(path) for path in MODULES}) == []
+
+
+def test_import_cycles_are_found() -> None:
+    assert cycles({"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": set()}) == [["a", "b", "c"]]
+    assert cycles({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+
+
+def imported_at_start(path: Path) -> set[str]:
+    """The modules of the package that are imported when a module is: not those imported in functions or for types."""
+    known = set(map(name_of, MODULES))
+    names: set[str] = set()
+    waiting: list[ast.stmt] = list(ast.parse(path.read_text(encoding="utf-8")).body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parts = (f"{node.module}.{alias.name}" for alias in node.names)
+            names.update(part if part in known else str(node.module) for part in parts)
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            waiting += node.orelse
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            waiting += [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)]
+    return (names & known) - {name_of(path)}
+
+
+def cycles(imports: dict[str, set[str]]) -> list[list[str]]:
+    """Groups of modules that import each other: those that can reach each other and themselves."""
+    reached = {name: reachable(name, imports) for name in imports}
+    groups = {frozenset(other for other in imports if name in reached[other] and other in reached[name]): None
+              for name in imports if name in reached[name]}  # fmt: skip
+    return [sorted(group) for group in groups]
+
+
+def reachable(name: str, imports: dict[str, set[str]]) -> set[str]:
+    found: set[str] = set()
+    waiting = list(imports.get(name, ()))
+    while waiting:
+        other = waiting.pop()
+        if other not in found:
+            found.add(other)
+            waiting += imports.get(other, ())
+    return found
+
+
 def loaded_by(*modules: str) -> set[str]:
     """Returns the top-level packages in memory after importing `modules` in a fresh interpreter."""
     code = f"import importlib, sys\nfor name in {modules!r}: importlib.import_module(name)\nprint(*sys.modules)"

@@ -1,4 +1,4 @@
-"""`make catalogue`: score every script, print the table, write docs/catalogue.md, and record what is newly right."""
+"""`make catalogue`: scores every script, prints the table, writes docs/catalogue.md, and records new right answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Written by `make catalogue`. Each script under `tests/catalogue/scripts` brings 
 mechanism, with the lines that play a part in the cause marked. It counts as right if the lens gives the entry's code
 and a label for every marked part, on marked lines only. What is right is recorded in `tests/catalogue/right.txt`; a
 script that is no longer right fails the tests. Silent entries are those that raise nothing; `docs/silent.md` says which
-of them the lens warns of, and which it tells as a fact.
+of them are reported as warnings, and which as facts.
 """
 
 
@@ -59,7 +59,7 @@ def _summary(scores: list[Score]) -> list[str]:
 
 
 def _entries(scores: list[Score]) -> Iterable[str]:
-    """One line an entry: its mechanisms, those that are not right set in bold."""
+    """Writes a line per entry with its mechanisms; those that are wrong are bold."""
     groups: dict[str, list[Score]] = defaultdict(list)
     for result in scores:
         groups[result.entry.code].append(result)

@@ -1,4 +1,4 @@
-"""Writes docs/course.md: the course, with what the commands print in real runs."""
+"""Writes docs/course.md: the course, with the output of real runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ short script. There are three ways to go through one.
 `tensorlens run NAME` runs it and shows all at once: what each line did, the tensors, the verdict on each claim.
 
 `tensorlens run NAME --step` goes line by line. Each step shows the script up to a line, what that line did, every named
-tensor after it with the memory that it lies in, and the claims that are checked there. A line that did not run is no
+tensor after it with the memory that it is in, and the claims that are checked there. A line that did not run is no
 step. Enter goes on, `b` goes back, a number goes to a step, `w` explains the words, `q` quits. Where standard input is
 no terminal, all steps are printed.
 
@@ -54,7 +54,7 @@ All that is below was printed by real runs (`make course` writes it anew, and a 
 
 
 def printed(command: str) -> str:
-    """What a command prints at 80 columns, for somebody who begins."""
+    """Returns the output of a command at 80 columns, without saved progress."""
     with tempfile.TemporaryDirectory() as state:
         environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "XDG_STATE_HOME": state}
         ended = subprocess.run(
@@ -75,7 +75,7 @@ def block(command: str, text: str) -> str:
 
 
 def document() -> str:
-    """The whole document."""
+    """Returns the whole document."""
     steps = printed("tensorlens run detach-write --step")
     fourth = "step 4 of " + steps.partition("\nstep 4 of ")[2].partition("\nstep 5 of ")[0]
     return TEXT.format(

@@ -1,6 +1,6 @@
-"""`make hardest`: docs/hardest.md, what PyTorch, its anomaly mode and the lens say of the same runs.
+"""`make hardest`: writes docs/hardest.md, which compares PyTorch, its anomaly mode and TensorLens on the same programs.
 
-Every line of the document is made from a run: of the program alone, with anomaly detection on, and under the lens.
+Every line of the document comes from a run: of the program alone, with anomaly detection, and under TensorLens.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True)
 class Compared:
-    """One program, as the three tell of it."""
+    """One program with its three outputs."""
 
     program: Path
     alone: str  # standard error
@@ -65,7 +65,7 @@ class Compared:
     diagnostic: Diagnostic
 
     def facts(self) -> list[str]:
-        """The heading and the table: what must not be out of date."""
+        """Returns the heading and the table, which must be up to date."""
         title = f"## `{self.program.stem}`: {self.diagnostic.code}"
         return [title, "", "| line | PyTorch | anomaly mode adds | TensorLens |", "|---|---|---|---|", *self._rows()]
 
@@ -93,7 +93,7 @@ def compared(program: Path, warm: Warm) -> Compared:
 
 
 def places(stderr: str, program: Path) -> list[Place]:
-    """The lines of the program's own files that a traceback names."""
+    """Returns the lines of the program's own files that a traceback names."""
     frames = ((Path(match["file"]), int(match["line"])) for match in _FRAME.finditer(stderr))
     return [(file.name, line) for file, line in frames if file.parent == program.parent]
 
@@ -106,7 +106,7 @@ def source(program: Path, place: Place) -> str:
 
 
 def own(stderr: str, program: Path) -> str:
-    """Standard error without the frames of libraries, its paths shortened to names."""
+    """Returns standard error without frames of libraries, and with paths shortened to names."""
 
     def frame(match: re.Match[str]) -> str:
         return match[0] if Path(match["file"]).parent == program.parent else ""
@@ -115,7 +115,7 @@ def own(stderr: str, program: Path) -> str:
 
 
 def forward(stderr: str, program: Path) -> str:
-    """What anomaly mode writes before the traceback: its warning."""
+    """Returns the warning that anomaly mode writes before the traceback."""
     warning = stderr.partition("Traceback (most recent call last):")[0]
     lines = own(warning, program).splitlines()
     return "\n".join(line.rpartition("UserWarning: ")[2] for line in lines if " internally at " not in line

@@ -1,5 +1,5 @@
-"""`make trust`: runs the programs of `programs/unchanged` and `programs/endings`, and odd sources, plainly and under
-the lens, and writes docs/trust.md."""
+"""`make trust`: runs the programs of `programs/unchanged` and `programs/endings`, and odd sources, with and without
+TensorLens, and writes docs/trust.md."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from fuzzing import EVERYDAY, HOLDS, THOROUGH
-from support.endings import CALLS, ENDINGS, Came, gaps, read, told, try_out
+from support.endings import CALLS, ENDINGS, Outcome, gaps, read, reported_ending, try_out
 from support.folders import DOCS
 from support.forged_trace import EDITS
 from support.odd_sources import SOURCES
@@ -143,7 +143,7 @@ What the reports of the programs above say that they don't know:
 """
 DAMAGED = (BROKEN, "one that writes into its journal (`tests/runner/test_survival.py`)")
 UNSAID = """
-Of what follows no gap tells. What a program can see of the lens all the same: the function mode on torch's stack
+The following is not reported as a gap. A program can still notice TensorLens by: the function mode on torch's stack
 (`torch.overrides._get_current_function_mode()`), one more entry in `warnings.filters`, the functions that stand in for
 the patched ones (they have the names and signatures of the originals), that what `import torch` made is out of the
 garbage collector's sight (`gc.get_freeze_count()`; collections come at other moments), a deeper stack (by some ten
@@ -162,7 +162,7 @@ Table = tuple[str, list[str]]
 
 
 class Named:
-    """Names in groups, with how many of them were unchanged."""
+    """Names in groups, with the number that were unchanged."""
 
     def __init__(self) -> None:
         self._names: dict[str, list[str]] = defaultdict(list)
@@ -217,26 +217,26 @@ def _note_gaps(limits: Named, trace: Trace, name: str) -> None:
 
 
 def _gone_wrong(limits: Named) -> list[Table]:
-    """Two tables: the groups, and what their reports said."""
+    """Writes two tables: the groups, and the endings that their reports name."""
     with ThreadPoolExecutor(4) as pool:
         came = list(pool.map(_try_out, ENDINGS))
-    groups: dict[str, list[Came]] = defaultdict(list)
+    groups: dict[str, list[Outcome]] = defaultdict(list)
     ends = Named()
     for path, one in zip(ENDINGS, came, strict=True):
         name = f"{path.parent.name}: {path.stem}"
         groups[path.parent.name].append(one)
-        ends.add(told(one.trace), name, one.is_unchanged)
+        ends.add(reported_ending(one.trace), name, one.is_unchanged)
         _note_gaps(limits, one.trace, name)
     rows = [_group(name, members) for name, members in [*groups.items(), ("all", came)]]
     return [(WRONG, rows), (TOLD, sorted(ends.rows(False)))]
 
 
-def _try_out(path: Path) -> Came:
+def _try_out(path: Path) -> Outcome:
     with TemporaryDirectory() as folder:
         return try_out(read(path), Path(folder))
 
 
-def _group(name: str, members: list[Came]) -> str:
+def _group(name: str, members: list[Outcome]) -> str:
     unchanged, recorded = sum(one.is_unchanged for one in members), sum(one.recorded for one in members)
     return f"| {name} | {len(members)} | {unchanged} | {recorded:,} of {CALLS * len(members):,} |"
 
@@ -248,26 +248,26 @@ def _odd(warm: Warm) -> list[str]:
         for name, source in SOURCES.items():
             script.write_bytes(source)
             plain, (under_lens, trace) = warm.plain(script), warm.traced(script)
-            groups.add(told(trace), name, comparable(plain) == comparable(under_lens))
+            groups.add(reported_ending(trace), name, comparable(plain) == comparable(under_lens))
     return [*groups.rows(), groups.total()]
 
 
 def _made_to_go_wrong() -> Iterator[tuple[str, int, str]]:
-    """What tests do to the lens: (what, how many, what they hold it to)."""
-    told = "the program's output, exceptions and exit status are the plain run's, and the report has a gap"
-    yield "functions of the lens that fail whenever they are called", len(INNER + REFERENCE + CLAIMS), told
-    told = "where rows make no sense together the report says that the journal was damaged; 1.5 GB are enough"
-    yield "journals with wrong numbers, in circles, ahead, in another order", JOURNALS, told
-    told = "refused in one line, or shown in every form; 1.5 GB are enough"
-    yield "trace files with gigantic numbers, ids in circles, chains and lines without end", len(EDITS), told
-    told = "none of them is imported by `explain`, `compare` and `claims`"
-    yield "modules in the current directory with the names of python's own and of packages", len(HOSTILE), told
-    told = "the same bytes, and no more memory in either process than a short run takes"
-    yield "gigabytes that a program prints", GIGABYTES, told
+    """Lists how tests stress TensorLens: (what they do, how often, what they require)."""
+    requirement = "the program's output, exceptions and exit status are the plain run's, and the report has a gap"
+    yield "functions of the lens that fail whenever they are called", len(INNER + REFERENCE + CLAIMS), requirement
+    requirement = "where rows make no sense together the report says that the journal was damaged; 1.5 GB are enough"
+    yield "journals with wrong numbers, in circles, ahead, in another order", JOURNALS, requirement
+    requirement = "refused in one line, or shown in every form; 1.5 GB are enough"
+    yield "trace files with gigantic numbers, ids in circles, chains and lines without end", len(EDITS), requirement
+    requirement = "none of them is imported by `explain`, `compare` and `claims`"
+    yield "modules in the current directory with the names of python's own and of packages", len(HOSTILE), requirement
+    requirement = "the same bytes, and no more memory in either process than a short run takes"
+    yield "gigabytes that a program prints", GIGABYTES, requirement
 
 
 def _compared() -> Iterator[str]:
-    """A row for each database: how much of it the last run of `make unchanged` got through."""
+    """Writes a row per database: how much of it the last `make unchanged` has run."""
     done = counts.kept(counts.KEPT.read_text("utf-8")) if counts.KEPT.exists() else {}
     for group in GROUPS:
         tried, samples, random, wrong = done.get(group.name, (0, 0, 0, 0))

@@ -1,7 +1,7 @@
-"""The command line: one function a command, which parses, calls, prints and leaves with an exit code.
+"""Parses the command line: one function per command, which exits with the code that `commands` or `guide` returns.
 
-Exit codes: 0 nothing wrong; 1 the script failed, an error-level finding, or a claim not as recorded; 2 usage; 130
-interrupted. No torch is imported here or in anything that this imports: programs run in a child process.
+Neither this module nor anything it imports imports torch: scripts run in a child process. The exit codes are those of
+`exit_codes`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ from typing import Annotated, Any, Literal
 import typer
 
 from tensorlens.cli import commands, guide
+from tensorlens.cli.exit_codes import INTERRUPTED, USAGE, guarded, safe_line
 from tensorlens.cli.fast_typer import Command, Group
 from tensorlens.cli.output import Output
+from tensorlens.cli.report_options import OPTIONS
 from tensorlens.errors import UsageError
+from tensorlens.lessons.course.course_options import CourseOptions
 
-_WrongUse: Any = typer.BadParameter.__base__  # of all that typer says of a command line
+_WrongUse: Any = typer.BadParameter.__base__  # the base class of typer's errors about the command line
 
 app = typer.Typer(
     name="tensorlens",
@@ -31,34 +34,24 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Format = Annotated[
-    str | None,
-    typer.Option("--format", "-f", help="table, json or markdown.", metavar="FORMAT", show_default="table"),
-]
-To = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Write to FILE, in the form that its suffix names (.json, .md, .txt) unless --format says otherwise; "
-        "a script's .json is the trace that `view` reads.",
-    ),
-]
-Width = Annotated[
-    int | None,
-    typer.Option("--width", metavar="COLUMNS", help="Columns of the report; the terminal's by default.", min=40),
-]
-Timeout = Annotated[
-    float | None,
-    typer.Option("--timeout", metavar="SECONDS", help="Stop the script after so many seconds.", min=0.01),
-]
+
+def _option(name: str, **more: Any) -> Any:
+    """Makes the typer option of an entry of `OPTIONS`."""
+    option = OPTIONS[name]
+    return typer.Option(*option.flags, help=option.help, metavar=option.metavar or None, min=option.minimum, **more)
+
+
+Format = Annotated[str | None, _option("format", show_default="table")]
+To = Annotated[Path | None, _option("output")]
+Width = Annotated[int | None, _option("width")]
+Timeout = Annotated[float | None, _option("timeout")]
+Reference = Annotated[bool, _option("reference")]
 
 _PASS_THROUGH = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _show_version(is_given: bool) -> None:
+    if is_given:
         commands.show_version()
         raise typer.Exit
 
@@ -67,7 +60,7 @@ def _version(wanted: bool) -> None:
 def tensorlens(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and leave.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and leave.")
     ] = False,
 ) -> None:
     """A borrow checker for autograd: what shares memory, what the graph is, and which line broke it."""
@@ -87,14 +80,14 @@ def run(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Run every bundled lesson.")] = False,
     step: Annotated[bool, typer.Option("--step", help="Go through one lesson line by line.")] = False,
-    quiz: Annotated[bool, typer.Option("--quiz", help="Be asked what one lesson does, claim by claim.")] = False,
-    restart: Annotated[bool, typer.Option("--restart", help="With --step or --quiz: begin again.")] = False,
+    quiz: Annotated[bool, typer.Option("--quiz", help="Take a quiz about one lesson, claim by claim.")] = False,
+    restart: Annotated[bool, typer.Option("--restart", help="With --step or --quiz: start again.")] = False,
     answers: Annotated[
         str | None,
         typer.Option(
             "--answers",
             metavar="FILE|A,B",
-            help="With --step or --quiz: what would be typed, one answer a line, or between commas.",
+            help="With --step or --quiz: the answers, one per line of FILE, or between commas.",
         ),
     ] = None,
     format: Format = None,
@@ -102,13 +95,13 @@ def run(
     width: Width = None,
     timeout: Timeout = None,
 ) -> None:
-    """Run lessons, their claims checked as they run."""
+    """Run lessons and check their claims."""
     if step or quiz:
         if (step and quiz) or everything:
             raise UsageError("--step, --quiz and --all do not go together")
-        guided = guide.Guided(answers, restart, timeout)
         way: Literal["step", "quiz"] = "step" if step else "quiz"
-        raise typer.Exit(guide.go_through(names or [], way, guided, Output(format, output, width)))
+        options = CourseOptions(answers, restart, timeout)
+        raise typer.Exit(guide.go_through(names or [], way, options, Output(format, output, width)))
     if restart or answers is not None:
         raise UsageError("--restart and --answers go with --step or --quiz")
     raise typer.Exit(commands.run_lessons(names or [], everything, Output(format, output, width), timeout))
@@ -116,7 +109,7 @@ def run(
 
 @app.command(cls=Command)
 def new(lesson: Annotated[Path, typer.Argument(help="The file to write.", metavar="LESSON.py")]) -> None:
-    """Write a first lesson of your own, which runs."""
+    """Write a lesson to start from."""
     raise typer.Exit(commands.new_lesson(lesson))
 
 
@@ -131,18 +124,12 @@ def explain(
     output: To = None,
     width: Width = None,
     timeout: Timeout = None,
-    reference: Annotated[
-        bool,
-        typer.Option(
-            "--reference",
-            help="Run it a second time, with copies of what autograd saves, and compare every leaf's gradients. The "
-            "second run's output is dropped; files that the script writes are written twice.",
-        ),
-    ] = False,
+    reference: Reference = False,
 ) -> None:
-    """Run any script and tell which line went wrong, and why.
+    """Run any script and say which line went wrong, and why.
 
-    What follows the script is the script's own, unless all of it is options of ours; after -- all of it is.
+    The words after the script are its own arguments, unless all of them are options listed below. After --, they
+    always are.
     """
     arguments = [script, *(args or [])] if script else list(args or [])
     raise typer.Exit(commands.explain(module, arguments, Output(format, output, width), timeout, reference))
@@ -169,21 +156,21 @@ def compare(
         int, typer.Option(metavar="N", help="Elements of the tensor that time and memory are measured on.")
     ] = 1_000_000,
     everything: Annotated[
-        bool, typer.Option("--all", help="Show every row: what they agree in, details and costs.")
+        bool, typer.Option("--all", help="Show every row: also where they agree, details and costs.")
     ] = False,
     show: Annotated[
         str | None,
         typer.Option(metavar="ROW", help='Print the program behind a row, such as "result written".'),
     ] = None,
-    list_probes: Annotated[bool, typer.Option("--list-probes", help="List what is measured.")] = False,
+    list_probes: Annotated[bool, typer.Option("--list-probes", help="List the measurements.")] = False,
     format: Format = None,
     output: To = None,
     width: Width = None,
 ) -> None:
-    """Put two or more ways of doing something side by side, measured."""
+    """Compare two or more operations, measured side by side."""
     if list_probes:
         raise typer.Exit(commands.list_probes())
-    given = {
+    settings = {
         "shape": shape,
         "dtype": dtype,
         "device": device,
@@ -193,8 +180,8 @@ def compare(
         "view": view,
         "size": size,
     }
-    shown = commands.Shown(everything, show)
-    raise typer.Exit(commands.compare(operands or [], given, Output(format, output, width), shown))
+    parts = commands.ComparisonParts(everything, show)
+    raise typer.Exit(commands.compare(operands or [], settings, Output(format, output, width), parts))
 
 
 @app.command("list", cls=Command)
@@ -205,7 +192,7 @@ def list_(format: Format = None, output: To = None, width: Width = None) -> None
 
 @app.command(cls=Command)
 def errors(
-    wanted: Annotated[
+    query: Annotated[
         list[str] | None,
         typer.Argument(
             help="A code, a pasted message, or - to read one from standard input.",
@@ -219,11 +206,11 @@ def errors(
     output: To = None,
     width: Width = None,
 ) -> None:
-    """List what autograd can say, or explain one error.
+    """List autograd's errors, or explain one.
 
-    A code (leaf-modified-inplace) shows its page; a pasted message, with its traceback or without, finds it.
+    A code (leaf-modified-inplace) shows its page. A pasted message, with or without its traceback, finds its page.
     """
-    raise typer.Exit(guide.show_errors(" ".join(wanted or []), Output(format, output, width), everything, family))
+    raise typer.Exit(guide.show_errors(" ".join(query or []), Output(format, output, width), everything, family))
 
 
 @app.command(cls=Command)
@@ -239,7 +226,9 @@ def claims(
 
 @app.command(cls=Command)
 def view(
-    trace: Annotated[Path, typer.Argument(help="What `explain SCRIPT -o TRACE.json` wrote.", metavar="TRACE.json")],
+    trace: Annotated[
+        Path, typer.Argument(help="A file that `explain SCRIPT -o TRACE.json` wrote.", metavar="TRACE.json")
+    ],
     format: Format = None,
     output: To = None,
     width: Width = None,
@@ -249,29 +238,28 @@ def view(
 
 
 def main() -> None:
-    """The entry point: our own errors are one line, a bug of ours says that it is one. Once all is said, Ctrl-C changes
-    the exit code no more."""
-    gc.disable()  # a command ends before cycles could matter, and keeps nearly all that it makes
+    """Runs the command line. Once it has its exit code, Ctrl-C no longer changes it."""
+    gc.disable()  # a command ends before reference cycles could fill the memory
     try:
-        code = commands.guarded(called)
+        code = guarded(run_command)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     except KeyboardInterrupt:  # between the two lines above
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        code = commands.INTERRUPTED
-    with suppress(OSError, ValueError):  # what can't be flushed is for the interpreter to tell
+        code = INTERRUPTED
+    with suppress(OSError, ValueError):  # the interpreter reports a stream that can't be flushed
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(code)  # freeing a long run's records one by one takes a while
+        os._exit(code)  # freeing the records of a long run one by one would take a while
     raise SystemExit(code)
 
 
-def called() -> int:
-    """Parse what was typed and run the command; what can't be parsed is shown as text, whatever characters it has."""
+def run_command() -> int:
+    """Parses the command line and runs the command; prints what can't be parsed without its control characters."""
     try:
         code: int | None = app(standalone_mode=False)
         return code or 0
     except _WrongUse as error:
-        shown = io.StringIO()
-        error.show(shown)
-        print("\n".join(map(commands.shown, shown.getvalue().rstrip("\n").split("\n"))), file=sys.stderr)
-        return 2
+        message = io.StringIO()
+        error.show(message)
+        print("\n".join(map(safe_line, message.getvalue().rstrip("\n").split("\n"))), file=sys.stderr)
+        return USAGE

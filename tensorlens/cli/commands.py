@@ -1,75 +1,28 @@
-"""What the commands do, behind the parsing of `cli`: run, diagnose, render, write. Each returns an exit code."""
+"""The commands, after parsing: each runs, diagnoses, renders, writes, and returns an exit code.
+
+The functions import what they need when they run, so that every command starts fast.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tensorlens.cli.exit_codes import FAILED, OK, safe_line
 from tensorlens.cli.output import Output, print_out
-from tensorlens.errors import TensorLensError, UsageError
+from tensorlens.errors import UsageError
 from tensorlens.records.version import __version__
 
 if TYPE_CHECKING:
-    from tensorlens.cli.report import RenderedReport
     from tensorlens.records.claim import Claim
-    from tensorlens.records.model import Trace
-
-INTERRUPTED = 130
-
-
-def _is_watched() -> bool:
-    from tensorlens.runner.progress_line import can_show
-    from tensorlens.runner.ranks import is_first_here, rank_in
-
-    return sys.stdout.isatty() and can_show(sys.stderr.fileno()) and is_first_here(rank_in(os.environ))
-
-
-def guarded(app: Callable[[], int]) -> int:
-    """Run the command line; turn our own errors into one line, and a bug of ours into an honest one."""
-    try:
-        _open_streams()
-        return app()
-    except SystemExit as leave:
-        return leave.code if isinstance(leave.code, int) else 0 if leave.code is None else 1
-    except TensorLensError as error:
-        print(f"tensorlens: {shown(str(error))}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except Exception as error:
-        if os.environ.get("TENSORLENS_DEBUG"):
-            raise
-        print(
-            f"tensorlens: this is a bug in tensorlens, not in your script: {type(error).__name__}: {shown(str(error))} "
-            "(set TENSORLENS_DEBUG=1 for the traceback, and please report it)",
-            file=sys.stderr,
-        )
-        return 70
-
-
-def shown(text: str) -> str:
-    """A line that may hold what others wrote, with nothing in it that a terminal would obey."""
-    from tensorlens.render.safe_text import safe
-
-    return safe(text)
-
-
-def _open_streams() -> None:
-    """Put the null device where a standard stream was closed (`>&-`): else a file of ours would take its number."""
-    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
-        if getattr(sys, name) is None:
-            opened = os.open(os.devnull, os.O_RDWR)
-            os.dup2(opened, number)
-            os.set_inheritable(number, True)
-            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115  (stays open)
 
 
 def show_version() -> None:
+    """`--version`."""
     print_out(f"tensorlens {__version__}\n")
 
 
@@ -79,34 +32,46 @@ def show_version() -> None:
 def explain(
     module: str | None, arguments: Sequence[str], output: Output, timeout: float | None, reference: bool = False
 ) -> int:
-    """`explain SCRIPT [ARGS…]`, `explain -m MODULE [ARGS…]`, `explain - [ARGS…]`."""
+    """`explain SCRIPT [ARGS…]`, `explain -m MODULE [ARGS…]`, `explain - [ARGS…]`: runs a script and reports."""
     from tensorlens.cli import trailing_options
-    from tensorlens.runner.launch import RunOptions, Target, run_and_report
+    from tensorlens.cli.report import ScriptReporter
+    from tensorlens.runner.launch import RunOptions, Target, run_script
 
     if module is None and not arguments:
         raise UsageError("explain what? Give a script, - for standard input, or -m and a module")
-    tail = trailing_options.split(arguments if module is not None else arguments[1:])
-    output = Output(tail.format or output.format, tail.output or output.path, tail.width or output.width).of_rank()
+    trailing = trailing_options.split(arguments if module is not None else arguments[1:])
+    output = Output(
+        trailing.format or output.format, trailing.output or output.path, trailing.width or output.width
+    ).of_rank()
     if module is not None:
-        target = Target("module", module, tail.argv)
+        target = Target("module", module, trailing.argv)
     elif arguments[0] == "-":
-        target = Target("stdin", "-", tail.argv)
+        target = Target("stdin", "-", trailing.argv)
     else:
-        _no_lesson(arguments[0])
-        target = Target("file", arguments[0], tail.argv)
+        _refuse_lesson_name(arguments[0])
+        target = Target("file", arguments[0], trailing.argv)
     options = RunOptions(
-        timeout=tail.timeout or timeout,
+        timeout=trailing.timeout or timeout,
         stdout_to_stderr=output.keeps_stdout,
-        live=_is_watched(),
-        reference=tail.reference or reference,
+        show_progress=_is_watched(),
+        reference=trailing.reference or reference,
     )
-    told = run_and_report(target, options, partial(_teller, output))
-    output.write(told.text)
-    return told.exit_code
+    reporter = ScriptReporter(output)
+    report = reporter.report(run_script(target, options, reporter.on_start, reporter.on_trace))
+    output.write(report.text)
+    return report.exit_code
 
 
-def _no_lesson(path: str) -> None:
-    """Say how a lesson is run to somebody who wants a lesson explained."""
+def _is_watched() -> bool:
+    """Returns whether somebody at a terminal waits for the report, so that a progress line is of use."""
+    from tensorlens.runner.progress_line import can_show
+    from tensorlens.runner.ranks import is_first_here, rank_in
+
+    return sys.stdout.isatty() and can_show(sys.stderr.fileno()) and is_first_here(rank_in(os.environ))
+
+
+def _refuse_lesson_name(path: str) -> None:
+    """Raises a UsageError that names the right command if `path` is the name of a lesson, and no file."""
     from tensorlens.lessons.bundled import bundled
 
     if not os.path.exists(path) and bundled(path) is not None:
@@ -114,110 +79,106 @@ def _no_lesson(path: str) -> None:
 
 
 def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout: float | None) -> int:
-    """`run NAME…`, `run PATH`, `run --all`: one report after the other, the worst exit code of all."""
-    from tensorlens.lessons import bundled as lessons
+    """`run NAME…`, `run PATH`, `run --all`: prints one report after the other; returns the highest exit code."""
+    from tensorlens.cli.report import ScriptReporter
+    from tensorlens.lessons import bundled
     from tensorlens.lessons.lesson_texts import before_report, before_script, claims_of_all, joined
-    from tensorlens.runner.launch import RunOptions, Target, run_and_report
+    from tensorlens.runner.launch import RunOptions, Target, run_script
 
-    wanted = [lesson.name for lesson in lessons.lessons()] if everything else list(names)
+    wanted = [lesson.name for lesson in bundled.lessons()] if everything else list(names)
     if not wanted:
         raise UsageError("run what? Give the name of a lesson (tensorlens list shows them), a path, or --all")
-    paths = [lessons.find(name) for name in wanted]
+    paths = [bundled.find(name) for name in wanted]
     output = output.of_rank()
     if output.path is not None and len(paths) > 1:
         raise UsageError("-o takes one lesson at a time")
-    options = RunOptions(timeout=timeout, claims=True, stdout_to_stderr=output.keeps_stdout, live=_is_watched())
-    reports: list[str] = []
-    counted: list[tuple[str, Sequence[Claim]]] = []
-    worst = 0
+    options = RunOptions(timeout, claims=True, stdout_to_stderr=output.keeps_stdout, show_progress=_is_watched())
+    held_back: list[str] = []
+    claims: list[tuple[str, Sequence[Claim]]] = []
+    exit_code = OK
     for path in paths:
-        announced = lessons.announced(path)
+        header = bundled.header(path)
         if labelled := output.path is None and not output.keeps_stdout:
-            print_out(before_script(announced, first=not counted))
-        bundled = lessons.is_bundled(path)
-        told = run_and_report(Target("file", str(path)), options, partial(_teller, output, path.name, bundled))
-        worst = max(worst, told.exit_code)
-        counted.append((path.name, told.claims))
+            print_out(before_script(header, first=not claims))
+        reporter = ScriptReporter(output, path.name, bundled.is_bundled(path))
+        trace = run_script(Target("file", str(path)), options, reporter.on_start, reporter.on_trace)
+        report = reporter.report(trace)
+        exit_code = max(exit_code, report.exit_code)
+        claims.append((path.name, report.claims))
         if output.keeps_stdout and len(paths) > 1:
-            reports.append(told.text)
+            held_back.append(report.text)
         else:
-            output.write((before_report(announced) if labelled else "") + told.text)
-    if reports:
-        output.write(joined(reports, output.form))
+            output.write((before_report(header) if labelled else "") + report.text)
+    if held_back:
+        output.write(joined(held_back, output.form))
     elif len(paths) > 1:
-        print_out(claims_of_all(counted))
-    return worst
+        print_out(claims_of_all(claims))
+    return exit_code
 
 
 def new_lesson(path: Path) -> int:
-    """`new LESSON.py`: write a lesson to begin with."""
+    """`new LESSON.py`: writes a lesson to start from."""
     from tensorlens.lessons.starter import write_starter
 
     write_starter(path)
-    print_out(f"wrote {shown(str(path))}; run it: tensorlens run {shown(str(path))}\n")
-    return 0
+    print_out(f"wrote {safe_line(str(path))}; run it: tensorlens run {safe_line(str(path))}\n")
+    return OK
 
 
 def view(path: Path, output: Output) -> int:
-    """`view TRACE.json`: the report of a saved trace."""
-    from tensorlens.cli.report import make_reporter
+    """`view TRACE.json`: prints the report of a saved trace."""
+    from tensorlens.cli.report import rendered_report
     from tensorlens.records.trace_file import load
 
-    told = make_reporter(output)(load(path))
-    output.write(told.text)
-    return told.exit_code
-
-
-def _teller(output: Output, lesson: str = "", bundled: bool = True) -> Callable[[Trace], RenderedReport]:
-    """Called once the program has been started, which takes longer than these imports."""
-    from tensorlens.cli.report import make_reporter
-
-    return make_reporter(output, lesson, bundled)
+    report = rendered_report(load(path), output)
+    output.write(report.text)
+    return report.exit_code
 
 
 # --- lists and pages ------------------------------------------------------------------------------------------------
 
 
 def check_statements(article: str | None, output: Output) -> int:
-    """`claims [ARTICLE]`: run the lessons that carry the statements, and show what each comes to."""
+    """`claims [ARTICLE]`: runs the lessons that check the articles' statements, and prints the verdicts."""
     from tensorlens.lessons.check_statements import check_documented
     from tensorlens.lessons.statement_report import render_claims
 
     checked = check_documented(article)
     output.write(render_claims(checked, output.form, output.options()))
-    return 0 if checked.as_recorded else 1
+    return OK if checked.as_recorded else FAILED
 
 
 def list_probes() -> int:
+    """`compare --list-probes`: prints the name and the question of every probe."""
     from tensorlens.compare import list_probes as probes
 
     rows = [(probe.name, probe.question) for probe in probes()]
-    size = max(len(name) for name, _ in rows)
-    print_out("".join(f"{name:<{size}}  {question}\n" for name, question in rows))
-    return 0
+    longest = max(len(name) for name, _ in rows)
+    print_out("".join(f"{name:<{longest}}  {question}\n" for name, question in rows))
+    return OK
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """What `compare` prints: every row, or the program behind one."""
+class ComparisonParts:
+    """The parts of a comparison to print: the table, with `everything` all of its rows, or the program of one row."""
 
     everything: bool = False
     program_of: str | None = None
 
 
-def compare(operands: Sequence[str], given: dict[str, Any], output: Output, shown: Shown) -> int:
-    """`compare A B…`"""
+def compare(operands: Sequence[str], settings: dict[str, Any], output: Output, parts: ComparisonParts) -> int:
+    """`compare A B…`: measures the operands and prints them side by side."""
     from tensorlens.compare import ProbeOptions, parse_shape
     from tensorlens.compare import compare as measure
     from tensorlens.render.comparison import render_comparison
 
-    if given["shape"] is not None:
-        given = {**given, "shape": parse_shape(given["shape"])}
-    comparison = measure(operands, ProbeOptions(**given))
-    if shown.program_of is not None:
+    if settings["shape"] is not None:
+        settings = {**settings, "shape": parse_shape(settings["shape"])}
+    comparison = measure(operands, ProbeOptions(**settings))
+    if parts.program_of is not None:
         from tensorlens.compare.programs import programs
 
-        output.write(programs(comparison, shown.program_of))
-        return 0
-    output.write(render_comparison(comparison, output.form, output.options(everything=shown.everything)))
-    return 0
+        output.write(programs(comparison, parts.program_of))
+        return OK
+    output.write(render_comparison(comparison, output.form, output.options(everything=parts.everything)))
+    return OK

@@ -1,7 +1,6 @@
-"""Commands whose texts are taken as they are.
+"""Makes typer accept strings without asking pydantic, which takes longer to import than `list` takes to run.
 
-typer has pydantic check every value, those that were not given too. pydantic takes longer to import than `list` takes
-to run, and a text is a text: only numbers and paths go that way.
+typer has pydantic check every value, even one that was not given. A string needs no check: only numbers and paths do.
 """
 
 from __future__ import annotations
@@ -11,40 +10,40 @@ from typing import Any, get_type_hints
 
 from typer.core import TyperCommand, TyperGroup
 
-_TEXTS = (str, str | None, list[str] | None)
+_STRINGS = (str, str | None, list[str] | None)
 
 
 class Command(TyperCommand):
-    """A command of ours."""
+    """A command whose strings are not checked."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse as typer does, with values that need no check left alone."""
-        _take_texts(self.callback, self.get_params(ctx))
+        """Parses as typer does, without checking strings."""
+        _skip_checks(self.callback, self.get_params(ctx))
         return super().parse_args(ctx, args)
 
 
 class Group(TyperGroup):
-    """All commands, and the options before their names."""
+    """The group of all commands, with the options before their names."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse as typer does, with values that need no check left alone."""
-        _take_texts(self.callback, self.get_params(ctx))
+        """Parses as typer does, without checking strings."""
+        _skip_checks(self.callback, self.get_params(ctx))
         return super().parse_args(ctx, args)
 
 
-def _take_texts(callback: Callable[..., Any] | None, parameters: Iterable[Any]) -> None:
-    kinds = get_type_hints(callback) if callback is not None else {}
+def _skip_checks(callback: Callable[..., Any] | None, parameters: Iterable[Any]) -> None:
+    types = get_type_hints(callback) if callback is not None else {}
     for parameter in parameters:
-        _take(parameter, kinds.get(parameter.name) in _TEXTS)
+        _skip_check(parameter, types.get(parameter.name) in _STRINGS)
 
 
-def _take(parameter: Any, is_text: bool) -> None:
+def _skip_check(parameter: Any, is_string: bool) -> None:
     checked: Callable[[Any, Any], Any] = parameter.process_value
 
     def process(ctx: Any, value: Any) -> Any:
         if value is None and not parameter.required:
             value = () if parameter.nargs == -1 else None
-        elif not is_text:
+        elif not is_string:
             return checked(ctx, value)
         return value if parameter.callback is None else parameter.callback(ctx, parameter, value)
 

@@ -1,16 +1,17 @@
-"""The commands that guide somebody: where to start, the lessons in order, the course, the manual's pages."""
+"""The commands that teach: where to start, the list of lessons, the course, the manual's pages."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tensorlens.cli.exit_codes import OK
 from tensorlens.cli.output import Output, print_out
 from tensorlens.errors import UsageError
 
 if TYPE_CHECKING:
+    from tensorlens.lessons.course.course_options import CourseOptions
     from tensorlens.lessons.course.progress import Way
 
 _START = """\
@@ -29,67 +30,60 @@ tensorlens --help lists all commands and options.
 
 
 def show_start() -> int:
-    """`tensorlens` alone: where to begin."""
+    """`tensorlens` without a command: prints where to start."""
     print_out(_START)
-    return 0
+    return OK
 
 
 def list_lessons(output: Output) -> int:
-    """`list`: the lessons in learning order."""
+    """`list`: prints the lessons in learning order."""
     from tensorlens.lessons.course.curriculum import course
     from tensorlens.render.lists import render_lessons
 
     output.write(render_lessons(course(), output.form, output.prose_width))
-    return 0
+    return OK
 
 
-def show_errors(wanted: str, output: Output, everything: bool = False, family: str = "") -> int:
-    """`errors`, `errors --all`, `errors --family NAME`, `errors CODE`, `errors "message"`, `errors - < log`."""
+def show_errors(query: str, output: Output, everything: bool = False, family: str = "") -> int:
+    """`errors`, `errors --all`, `errors --family NAME`, `errors CODE`, `errors "message"`, `errors - < log`: prints the
+    index or pages."""
     from tensorlens.diagnostics import manual
     from tensorlens.render.lists import render_index, render_pages
 
     width = output.prose_width
-    if family and (wanted or family not in manual.families()):
+    if family and (query or family not in manual.families()):
         raise UsageError(f"--family lists one of {', '.join(manual.families())}, and takes no code")
-    if not wanted:
+    if not query:
         output.write(render_index(output.form, width, everything, family))
-        return 0
-    text = sys.stdin.buffer.read().decode(errors="replace") if wanted == "-" else wanted
+        return OK
+    text = sys.stdin.buffer.read().decode(errors="replace") if query == "-" else query
     if not text.strip():
         raise UsageError("errors of what? Standard input holds no message")
     output.write(render_pages(manual.look_up(text), output.form, width))
-    return 0
+    return OK
 
 
-@dataclass(frozen=True, slots=True)
-class Guided:
-    """How somebody is taken through a lesson: `answers` in place of what is typed; `restart` from the beginning."""
-
-    answers: str | None = None
-    restart: bool = False
-    timeout: float | None = None
-
-
-def go_through(names: Sequence[str], way: Way, how: Guided, output: Output) -> int:
-    """`run NAME --step`, `run NAME --quiz`."""
+def go_through(names: Sequence[str], way: Way, options: CourseOptions, output: Output) -> int:
+    """`run NAME --step`, `run NAME --quiz`: takes the user through one lesson."""
     from tensorlens.lessons.course.start import begin
 
     if len(names) != 1:
         raise UsageError(f"--{way} takes the name of one lesson (tensorlens list shows them)")
     if output.path is not None or output.form != "table":
         raise UsageError(f"--{way} is shown on the terminal: --format and -o do not go with it")
-    return begin(names[0], way, how, output.options(), print_out)
+    begin(names[0], way, options, output.options(), print_out)
+    return OK
 
 
-def lesson_names(begun: str) -> list[str]:
-    """What the shell may complete `run` with."""
+def lesson_names(prefix: str) -> list[str]:
+    """Returns the lessons that a shell may complete `run PREFIX` to."""
     from tensorlens.lessons.bundled import lessons
 
-    return [lesson.name for lesson in lessons() if lesson.name.startswith(begun)]
+    return [lesson.name for lesson in lessons() if lesson.name.startswith(prefix)]
 
 
-def codes(begun: str) -> list[str]:
-    """What the shell may complete `errors` with."""
+def codes(prefix: str) -> list[str]:
+    """Returns the codes that a shell may complete `errors PREFIX` to."""
     from tensorlens.records.error_messages import entries
 
-    return [entry.code for entry in entries() if entry.code.startswith(begun)]
+    return [entry.code for entry in entries() if entry.code.startswith(prefix)]

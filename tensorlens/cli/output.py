@@ -1,4 +1,4 @@
-"""Where a report goes: standard output or a file, in which form and width, one rank at a time."""
+"""Writes reports to standard output or to a file, in the right form and width, one rank at a time."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from typing import TYPE_CHECKING, Any
 
 from tensorlens.errors import UsageError
 from tensorlens.paths import is_folder
-from tensorlens.render import RENDERERS
+from tensorlens.render import FORMS
 
 if TYPE_CHECKING:
     from tensorlens.render import RenderOptions
 
 _PROSE = 100  # columns: wider text is hard to read
-_SUFFIXES = {renderer.suffix: form for form, renderer in RENDERERS.items()}
+_SUFFIXES = {suffix: form for form, suffix in FORMS.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where a report goes and how: `format` on standard output, or `path` by its suffix."""
+    """The destination of a report: standard output in `format`, or the file `path` in the form of its suffix."""
 
     format: str | None = None
     path: Path | None = None
     width: int | None = None
 
     def __post_init__(self) -> None:
-        if self.format is not None and self.format not in RENDERERS:
-            raise UsageError(f"no such format: {self.format} (there are {', '.join(RENDERERS)})")
+        if self.format is not None and self.format not in FORMS:
+            raise UsageError(f"no such format: {self.format} (there are {', '.join(FORMS)})")
         if self.format is None and self.path is not None and self.path.suffix.lower() not in ("", *_SUFFIXES):
             known = ", ".join(_SUFFIXES)
             raise UsageError(
@@ -45,18 +45,18 @@ class Output:
 
     @property
     def form(self) -> str:
-        """The form of what is written: the one asked for, else the one that the file's suffix names, else a table."""
+        """The form to write: the one that was asked for, else the one of the file's suffix, else a table."""
         suffix = "" if self.path is None else self.path.suffix.lower()
         return self.format or _SUFFIXES.get(suffix, "table")
 
     @property
     def keeps_stdout(self) -> bool:
-        """Whether standard output belongs to the report alone."""
+        """Returns whether standard output is reserved for the report."""
         return self.path is None and self.form != "table"
 
     @property
     def prose_width(self) -> int:
-        """The columns of running text."""
+        """The columns of prose."""
         return self.width or min(_terminal_width(self.path), _PROSE)
 
     def options(self, **more: Any) -> RenderOptions:
@@ -66,7 +66,7 @@ class Output:
         return RenderOptions(width=self.width or _terminal_width(self.path), color=color, **more)
 
     def of_rank(self) -> Output:
-        """The same for a process of a distributed run: each writes a file of its own."""
+        """Returns the output of this process in a distributed run: each rank writes a file of its own."""
         from tensorlens.runner.ranks import own_file, rank_in
 
         rank = rank_in(os.environ)
@@ -85,12 +85,12 @@ class Output:
 
 
 def print_out(text: str) -> None:
-    """Write to standard output, which may be full, or a pipe whose reader has left."""
+    """Writes to standard output, which may be a full disk or a pipe without a reader."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the rest of its buffer goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # drops the rest of the buffer
         if error.errno != errno.EPIPE:
             raise UsageError(f"can't write to standard output: {error.strerror}") from None
 
@@ -103,7 +103,7 @@ def _wants_color() -> bool:
 
 @contextmanager
 def _one_at_a_time() -> Iterator[None]:
-    """Keep the reports of several ranks that share an output apart; what can't be locked is written all the same."""
+    """Keeps other ranks from writing to the same output at the same time, if the output can be locked."""
     descriptor = -1
     if "RANK" in os.environ:
         import fcntl

@@ -1,71 +1,108 @@
-"""How a trace becomes a report in the form that was asked for, and the exit code that it makes for."""
+"""Turns a trace into a report in the form that was asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tensorlens import diagnostics
-from tensorlens.lessons.article_statements import STATEMENTS
-from tensorlens.records.claim import Claim
-from tensorlens.records.model import Trace
-from tensorlens.records.report import Report
-from tensorlens.records.trace_file import dumps
-from tensorlens.render import RENDERERS, render
+from tensorlens.cli.exit_codes import report_exit_code
 
 if TYPE_CHECKING:
     from tensorlens.cli.output import Output
-
-INTERRUPTED = 130
+    from tensorlens.records.claim import Claim
+    from tensorlens.records.model import Trace
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedReport:
-    """A report as it is to be written, and the exit code that it makes for."""
+    """The text of a report, and the exit code that it stands for."""
 
     text: str
     exit_code: int
     claims: tuple[Claim, ...] = ()
 
 
-def make_reporter(output: Output, lesson: str = "", bundled: bool = True) -> Callable[[Trace], RenderedReport]:
-    """The function that makes a report of a trace; `lesson` is the name that it goes by, if it is one's, and `bundled`
-    whether the ids of its claims are those of the articles' statements."""
-    diagnostics.load()
-    RENDERERS[output.form].load()
+class ScriptReporter:
+    """Reports a script soon after its end: imports in a thread while it runs, and renders while its process exits."""
 
-    def tell(trace: Trace) -> RenderedReport:
-        if lesson:
-            trace = replace(trace, script=replace(trace.script, path=lesson))
-        report = Report(trace, diagnostics.diagnose(trace))
-        if output.form == "json" and output.format is None:  # -o x.json: what `view` can show again in any form
-            text = dumps(trace)
-        else:
-            texts: dict[str, Any] = {"lesson": True, "statements": _statement_texts(bundled)} if lesson else {}
-            texts |= {"titled": output.path is None} if lesson else {}
-            text = render(report, output.form, output.options(**texts))
-        return RenderedReport(text, exit_code(report, bool(lesson)), trace.claims)
+    def __init__(self, output: Output, lesson: str = "", is_bundled: bool = True) -> None:
+        self._output, self._lesson, self._is_bundled = output, lesson, is_bundled
+        self._early: tuple[Trace, RenderedReport] | None = None
 
-    return tell
+    def on_start(self) -> None:
+        """Starts the imports, when the script has been started."""
+        form = self._output.form
+        threading.Thread(target=_import_all, args=(form,), name="tensorlens-imports", daemon=True).start()
 
+    def on_trace(self, trace: Trace) -> None:
+        """Renders a trace that may be the final one."""
+        self._early = trace, rendered_report(trace, self._output, self._lesson, self._is_bundled)
 
-def _statement_texts(bundled: bool) -> dict[str, str]:
-    return {statement.id: statement.text for statement in STATEMENTS} if bundled else {}
+    def report(self, trace: Trace) -> RenderedReport:
+        """Returns the report of the final trace."""
+        if self._early is not None and self._early[0] is trace:
+            return self._early[1]
+        return rendered_report(trace, self._output, self._lesson, self._is_bundled)
 
 
-def exit_code(report: Report, lesson: bool = False) -> int:
-    """0 nothing wrong, 1 something is, 130 interrupted. A lesson that ends in the error it announces is fine. Of a rank
-    only a script that failed counts: a launcher stops all others for any other code."""
-    trace = report.trace
-    if trace.script.outcome == "interrupted":
-        return INTERRUPTED
-    if any(not claim.as_expected for claim in trace.claims):
-        return 1
-    announced = any(claim.check.startswith("raises") and claim.verdict == "holds" for claim in trace.claims)
-    if lesson and announced and trace.script.outcome == "error":
-        return 0
-    failed = trace.script.outcome != "ok" and not (trace.script.outcome == "exit" and trace.script.exit_code == 0)
-    if trace.script.rank is not None:
-        return int(failed)
-    return 1 if failed or any(diagnostic.severity == "error" for diagnostic in report.diagnostics) else 0
+def _import_all(form: str) -> None:
+    with suppress(Exception):  # an import that fails here fails again where its error is shown
+        from tensorlens import diagnostics
+        from tensorlens.lessons import article_statements  # noqa: F401
+        from tensorlens.records import trace_file  # noqa: F401
+        from tensorlens.render import report_renderer
+
+        diagnostics.load()
+        report_renderer(form)
+
+
+def rendered_report(trace: Trace, output: Output, lesson: str = "", is_bundled: bool = True) -> RenderedReport:
+    """Diagnoses and renders a trace. A trace that cannot be rendered since the script damaged its journal is emptied.
+
+    `lesson` is the name to show if the script is a lesson; the ids of a bundled lesson's claims are those of the
+    articles' statements.
+    """
+    try:
+        return _rendered(trace, output, lesson, is_bundled)
+    except Exception:
+        if _is_valid(trace):
+            raise
+    from tensorlens.runner.follow import empty_trace
+
+    return _rendered(empty_trace(trace.script), output, lesson, is_bundled)
+
+
+def _is_valid(trace: Trace) -> bool:
+    from tensorlens.records.invariants import validate
+
+    try:
+        return not validate(trace)
+    except Exception:
+        return False
+
+
+def _rendered(trace: Trace, output: Output, lesson: str, is_bundled: bool) -> RenderedReport:
+    from tensorlens.diagnostics import diagnose
+    from tensorlens.records.report import Report
+    from tensorlens.records.trace_file import dumps
+    from tensorlens.render import render
+
+    if lesson:
+        trace = replace(trace, script=replace(trace.script, path=lesson))
+    report = Report(trace, diagnose(trace))
+    if output.form == "json" and output.format is None:  # `-o x.json` writes the trace, which `view` reads
+        text = dumps(trace)
+    else:
+        text = render(report, output.form, output.options(**_lesson_options(output, lesson, is_bundled)))
+    return RenderedReport(text, report_exit_code(report, bool(lesson)), trace.claims)
+
+
+def _lesson_options(output: Output, lesson: str, is_bundled: bool) -> dict[str, Any]:
+    if not lesson:
+        return {}
+    from tensorlens.lessons.article_statements import STATEMENTS
+
+    statements = {statement.id: statement.text for statement in STATEMENTS} if is_bundled else {}
+    return {"lesson": True, "statements": statements, "titled": output.path is None}

@@ -1,8 +1,8 @@
-"""Our options after the script: `explain train.py --format json`.
+"""Reads the options after the script: `explain train.py --format json`.
 
-What follows a script belongs to the script, as under plain python. Only where all that follows are options of ours,
-well formed, are they taken as ours: a script that is given any word of its own is given everything. `--` ends the
-question: `explain train.py -- --format json` hands `--format json` to the script.
+As under plain python, the words after a script are the script's own. They are taken as options of `explain` only if all
+of them are, and are well formed: a script that gets any argument of its own gets all of them. After `--` everything is
+the script's: `explain train.py -- --format json` passes `--format json` to the script.
 """
 
 from __future__ import annotations
@@ -10,16 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from tensorlens.render import RENDERERS
-
-_NAMES = {"--format": "format", "-f": "format", "-o": "output", "--output": "output", "--width": "width",
-          "--timeout": "timeout"}  # fmt: skip
+from tensorlens.cli.report_options import FIELDS, OPTIONS
 
 
 @dataclass(frozen=True, slots=True)
-class Trailing:
-    """What stood behind the script: its own arguments, or options of ours; None for one that was not given."""
+class TrailingOptions:
+    """The words after SCRIPT: the script's own arguments, or our options (None = not given)."""
 
     argv: tuple[str, ...] = ()
     format: str | None = None
@@ -29,34 +27,23 @@ class Trailing:
     reference: bool = False
 
 
-def split(tail: Sequence[str]) -> Trailing:
-    """Read what follows the script."""
-    if tail and tail[0] == "--":
-        return Trailing(tuple(tail[1:]))
-    found: dict[str, str] = {}
-    rest = list(tail)
-    while rest:
-        word = rest.pop(0)
-        if word == "--reference":
-            found["reference"] = word
-            continue
-        name, joined, value = word.partition("=")
-        if name not in _NAMES or (not joined and not rest):
-            return Trailing(tuple(tail))
-        found[_NAMES[name]] = value if joined else rest.pop(0)
+def split(words: Sequence[str]) -> TrailingOptions:
+    """Returns the words after the script as options, or as the script's own arguments."""
+    if words and words[0] == "--":
+        return TrailingOptions(tuple(words[1:]))
+    values: dict[str, Any] = {}
+    rest = list(words)
     try:
-        return _typed(found)
-    except ValueError:
-        return Trailing(tuple(tail))
-
-
-def _typed(found: dict[str, str]) -> Trailing:
-    if found.get("format", "table") not in RENDERERS:
-        raise ValueError(found["format"])
-    return Trailing(
-        format=found.get("format"),
-        output=Path(found["output"]) if "output" in found else None,
-        width=int(found["width"]) if "width" in found else None,
-        timeout=float(found["timeout"]) if "timeout" in found else None,
-        reference="reference" in found,
-    )
+        while rest:
+            flag, has_value, value = rest.pop(0).partition("=")
+            field = FIELDS[flag]
+            convert = OPTIONS[field].convert
+            if convert is not None:
+                values[field] = convert(value if has_value else rest.pop(0))
+            elif has_value:
+                raise ValueError(value)
+            else:
+                values[field] = True
+    except (KeyError, IndexError, ValueError):
+        return TrailingOptions(tuple(words))
+    return TrailingOptions(**values)

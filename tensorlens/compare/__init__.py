@@ -1,9 +1,9 @@
-"""`compare`: ways of doing something to a tensor, measured side by side. Imports no torch: a child process measures.
+"""Measures two or more operations on a tensor side by side. Imports no torch: a child process measures.
 
 For the command line:
 
     from tensorlens.compare import ProbeOptions, compare, list_probes, parse_shape
-    from tensorlens.render.comparison import FORMATS, render_comparison
+    from tensorlens.render.comparison import render_comparison
     from tensorlens.render.options import RenderOptions
 
     comparison = compare(["clone", "x.detach()"], ProbeOptions(shape=parse_shape("2,3")))  # UsageError: one line
@@ -30,7 +30,8 @@ __all__ = ["Comparison", "ProbeOptions", "compare", "list_probes"]
 
 @dataclass(frozen=True, slots=True)
 class ProbeOptions:
-    """The inputs to probe with. What is None is left open, and several inputs show where the answer depends on it."""
+    """The properties of the input `x`. Those that are None vary over several inputs, to show which answers depend on
+    them."""
 
     shape: tuple[int, ...] | None = None
     dtype: str | None = None
@@ -52,7 +53,7 @@ class ProbeOptions:
 
 
 def parse_shape(text: str) -> tuple[int, ...]:
-    """`2,3` or `2x3` or `(2, 3)` as a shape; `()` is a scalar's."""
+    """Reads a shape: `2,3` or `2x3` or `(2, 3)`; `()` for a scalar."""
     inner = text.strip().removeprefix("(").removesuffix(")").strip()
     parts = [part for part in re.split(r"[,x\s]+", inner) if part]
     if not all(part.isdecimal() for part in parts) or not (parts or text.strip() == "()"):
@@ -61,7 +62,7 @@ def parse_shape(text: str) -> tuple[int, ...]:
 
 
 def compare(operands: Sequence[str], options: ProbeOptions | None = None) -> Comparison:
-    """Measure every probe for every operand and put the answers side by side."""
+    """Measures every probe for every operand."""
     if len(operands) < 2:
         raise UsageError('compare takes two operands or more, such as: clone detach "x[1:]"')
     settings = asdict(options or ProbeOptions())
@@ -70,20 +71,20 @@ def compare(operands: Sequence[str], options: ProbeOptions | None = None) -> Com
 
 
 def comparison_of(measured: probe_process.Measured, texts: Sequence[str]) -> Comparison:
-    """The rows and the summary that follow from what was measured."""
-    known = measured.operands or tuple(Operand(text, text, "code") for text in texts)
-    rows = rows_of(PROBES, len(known), measured.cells, measured.crashed)
+    """Makes the rows and the summary from the measured answers."""
+    resolved = measured.operands or tuple(Operand(text, text, "code") for text in texts)
+    rows = rows_of(PROBES, len(resolved), measured.cells, measured.crashed)
     return Comparison(
         tensorlens=__version__,
         torch=measured.torch,
-        operands=known,
+        operands=resolved,
         inputs=measured.inputs,
         main=0,
         rows=rows,
-        summary=summarize(known, measured.inputs, rows),
+        summary=summarize(resolved, measured.inputs, rows),
     )
 
 
 def list_probes() -> tuple[Probe, ...]:
-    """Every probe, in the order of the rows."""
+    """Returns all probes, in the order of the rows."""
     return tuple(PROBES)

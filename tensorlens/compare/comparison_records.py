@@ -1,4 +1,4 @@
-"""The frozen records of a comparison, and their JSON: what the probing child answers, as the renderers are given it.
+"""The records of a comparison and their JSON, from the probing child to the renderers.
 
 `docs/comparison.schema.json` describes the JSON; a test checks real comparisons against it.
 """
@@ -14,24 +14,24 @@ VERSION = 1
 
 Value = bool | int | float | str | None
 Group = Literal["result", "graph", "writing", "cost"]
-Level = Literal["basic", "usual", "detail"]  # shown always; where operands differ; only with --all
+Level = Literal["basic", "usual", "detail"]  # always shown; shown if operands differ; shown with --all
 Layout = Literal["contiguous", "transposed", "every_second", "first_columns"]
 Values = Literal["signed", "positive"]
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one probe measured: a value to compare by, the words to show, and the error if there was one."""
+    """The result of one probe: a value to compare, a text to show, and the error if there was one."""
 
     value: Value
     text: str
     error: str = ""  # "RuntimeError: ...", as PyTorch words it
-    code: str = ""  # catalogue code of the error: its page
+    code: str = ""  # the code of the error's page
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One of the things compared: as the user wrote it, and the code that was run for it."""
+    """One of the compared operations: as the user typed it, and the code that was run for it."""
 
     operand: str  # "view"
     call: str  # "x.view(-1)"
@@ -40,7 +40,7 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A tensor `x` that every operand is applied to."""
+    """The properties of a tensor `x` that every operand is applied to."""
 
     id: str  # "x", "leaf", "no_grad", "transposed", "leaf+view", ...
     label: str  # "a leaf x"
@@ -80,13 +80,13 @@ class Row:
     evidence: tuple[Observation, ...]
 
     def answers(self, operand: int) -> dict[int, Answer]:
-        """Input index -> answer, for one operand."""
-        return {seen.input: seen.answer for seen in self.evidence if seen.operand == operand}
+        """Returns input index -> answer, for one operand."""
+        return {each.input: each.answer for each in self.evidence if each.operand == operand}
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What `compare` found: all that a renderer is given. `main` is the input that `Row.values` speak of."""
+    """All results of `compare`. `main` is the index of the input that `Row.values` belong to."""
 
     tensorlens: str
     torch: str
@@ -97,12 +97,12 @@ class Comparison:
     summary: str
 
     def row(self, probe: str) -> Row | None:
-        """The row of a probe, None where nothing was measured for it."""
+        """Returns the row of a probe; None if nothing was measured for it."""
         return next((row for row in self.rows if row.probe == probe), None)
 
 
 def to_dict(comparison: Comparison) -> dict[str, Any]:
-    """The JSON object of a comparison."""
+    """Returns a comparison as a JSON object."""
     rows = [
         {
             "probe": row.probe,
@@ -112,7 +112,7 @@ def to_dict(comparison: Comparison) -> dict[str, Any]:
             "values": list(row.values),
             "differs": row.differs,
             "evidence": [
-                {"operand": seen.operand, "input": seen.input, **asdict(seen.answer)} for seen in row.evidence
+                {"operand": each.operand, "input": each.input, **asdict(each.answer)} for each in row.evidence
             ],
         }
         for row in comparison.rows
@@ -133,7 +133,7 @@ def to_dict(comparison: Comparison) -> dict[str, Any]:
 
 
 def from_dict(data: Mapping[str, Any]) -> Comparison:
-    """The comparison that `to_dict` wrote."""
+    """Reads the comparison that `to_dict` wrote."""
     if data.get("format") != FORMAT or data.get("version") != VERSION:
         raise ValueError(f"not a {FORMAT} of version {VERSION}")
     return Comparison(
@@ -148,9 +148,9 @@ def from_dict(data: Mapping[str, Any]) -> Comparison:
 
 
 def input_from(data: Mapping[str, Any]) -> Input:
-    """An `Input` from its JSON object."""
-    known = {key: value for key, value in data.items() if key != "contiguous"}
-    return Input(**{**known, "shape": tuple(data["shape"])})
+    """Reads an `Input` from its JSON object."""
+    fields = {key: value for key, value in data.items() if key != "contiguous"}
+    return Input(**{**fields, "shape": tuple(data["shape"])})
 
 
 def _row(data: Mapping[str, Any]) -> Row:

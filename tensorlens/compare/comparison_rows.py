@@ -1,4 +1,4 @@
-"""From single answers to rows: what is on one line, and whether the operands differ in it."""
+"""Collects single answers into rows, and decides whether the operands differ in a row."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from tensorlens.compare.probe.probes import Probe
 
 ROUNDED = " (up to rounding)"
-NOTICEABLE = 1.25  # costs that are nearer than this to each other count as the same
+NOTICEABLE = 1.25  # costs whose ratio is smaller count as equal
 
 
 def rows_of(
     probes: Sequence[Probe], operands: int, cells: Mapping[Cell, Answer | None], crashed: Mapping[int, str]
 ) -> tuple[Row, ...]:
-    """One row a probe, without the probes whose question arose for no operand."""
+    """Returns one row per probe, without the probes that did not apply to any operand."""
     rows = []
     for probe in probes:
         evidence = [
@@ -37,28 +37,28 @@ def rows_of(
             differs, evidence = _times_differ(evidence), _ratios(evidence)
         else:
             differs = _costs_differ(evidence) if probe.group == "cost" else _differs(evidence)
-        main: dict[int, Value] = {seen.operand: seen.answer.value for seen in evidence if seen.input == 0}
+        main: dict[int, Value] = {each.operand: each.answer.value for each in evidence if each.input == 0}
         values = tuple(main.get(operand) for operand in range(operands))
         rows.append(Row(probe.name, probe.label, probe.group, probe.level, values, differs, tuple(evidence)))
     return tuple(rows)
 
 
 def _differs(evidence: Sequence[Observation]) -> bool:
-    """Whether two operands give different answers on the same input."""
-    seen: dict[int, Value] = {}
-    return any(seen.setdefault(each.input, each.answer.value) != each.answer.value for each in evidence)
+    """Returns whether two operands give different answers on the same input."""
+    first: dict[int, Value] = {}
+    return any(first.setdefault(each.input, each.answer.value) != each.answer.value for each in evidence)
 
 
 def _same_numbers(evidence: Sequence[Observation]) -> list[Observation]:
-    """The answers with one value for all that are the same but for rounding, so that they count as equal."""
-    found: list[Observation] = []
-    for seen in evidence:
-        like = next((each for each in found if close(each.answer.value, seen.answer.value)), seen)
-        text = like.answer.text
-        if like.answer.value != seen.answer.value and not text.endswith(ROUNDED):
+    """Gives answers that differ only by rounding the same value, so that they count as equal."""
+    unified: list[Observation] = []
+    for each in evidence:
+        same = next((other for other in unified if close(other.answer.value, each.answer.value)), each)
+        text = same.answer.text
+        if same.answer.value != each.answer.value and not text.endswith(ROUNDED):
             text += ROUNDED
-        found.append(Observation(seen.operand, seen.input, Answer(like.answer.value, text, seen.answer.error)))
-    return found
+        unified.append(Observation(each.operand, each.input, Answer(same.answer.value, text, each.answer.error)))
+    return unified
 
 
 def _costs_differ(evidence: Sequence[Observation]) -> bool:
@@ -67,7 +67,7 @@ def _costs_differ(evidence: Sequence[Observation]) -> bool:
 
 
 def _times(evidence: Sequence[Observation]) -> dict[int, tuple[int, int, int]]:
-    """Operand -> nanoseconds of a call: the first quartile, the median, the third."""
+    """Returns operand -> nanoseconds per call: the first quartile, the median, the third quartile."""
     times = {}
     for each in evidence:
         if isinstance(each.answer.value, int):
@@ -77,7 +77,7 @@ def _times(evidence: Sequence[Observation]) -> dict[int, tuple[int, int, int]]:
 
 
 def _times_differ(evidence: Sequence[Observation]) -> bool:
-    """Whether half of one operand's calls took longer than most of another's, and noticeably so."""
+    """Returns whether most calls of one operand took noticeably longer than most calls of another."""
     times = _times(evidence).values()
     if not times:
         return False
@@ -86,17 +86,17 @@ def _times_differ(evidence: Sequence[Observation]) -> bool:
 
 
 def _ratios(evidence: Sequence[Observation]) -> list[Observation]:
-    """Times as multiples of the fastest operand's median, with the middle half of the calls."""
+    """Expresses times as multiples of the fastest operand's median, with the range of the middle half of the calls."""
     times = _times(evidence)
     fastest = max(1, min((middle for _, middle, _ in times.values()), default=1))
-    told = []
+    ratios = []
     for each in evidence:
         if each.operand not in times:
-            told.append(each)
+            ratios.append(each)
             continue
         low, middle, high = times[each.operand]
         ratio = round(middle / fastest, 2)
         spread = f"({low / fastest:.3g} to {high / fastest:.3g})"
         text = f"{duration(middle)}, {f'{ratio:.3g} times' if middle > fastest else 'fastest'} {spread}"
-        told.append(Observation(each.operand, each.input, Answer(ratio, text)))
-    return told
+        ratios.append(Observation(each.operand, each.input, Answer(ratio, text)))
+    return ratios

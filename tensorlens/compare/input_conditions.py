@@ -1,6 +1,6 @@
-"""On which inputs an answer is another one, in words: the smallest set of properties that explains the answers.
+"""Describes the inputs on which an answer differs, by the smallest set of properties that explains the answers.
 
-A non-leaf x also requires grad. Inputs that differ from each other in two properties show which of the two matters.
+A non-leaf x also requires grad. Inputs that differ in both properties show which of the two matters.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from itertools import combinations
 
 from tensorlens.compare.comparison_records import Answer, Input
 
-MOST = 3  # properties that are named together
+MAX_TRAITS = 3  # properties that are named together
 
 
 @dataclass(frozen=True, slots=True)
 class Trait:
-    """A property of an input, as an adjective before `x`, a clause behind it or another word for it."""
+    """A property of an input, worded as an adjective before `x`, a clause after it, or a noun in its place."""
 
     holds: Callable[[Input], bool]
     adjective: str = ""
@@ -39,45 +39,45 @@ TRAITS = (
     Trait(lambda x: x.layout == "every_second", noun="x = b[..., ::2]"),
     Trait(lambda x: x.layout == "first_columns", noun="x = b[..., :n]"),
     Trait(lambda x: x.view, clause="that is a view"),
-    Trait(lambda x: not x.view, clause="that is no view"),
+    Trait(lambda x: not x.view, clause="that is not a view"),
     Trait(lambda x: math.prod(x.shape) > 1, clause="with several elements"),
     Trait(lambda x: math.prod(x.shape) == 1, clause="with one element"),
     Trait(lambda x: bool(x.shape) and x.shape[-1] == 1, clause="whose last dimension is 1"),
     Trait(lambda x: not x.shape or x.shape[-1] != 1, clause="whose last dimension is not 1"),
     Trait(lambda x: x.dtype == "float64", adjective="float64"),
-    Trait(lambda x: x.dtype != "float64", clause="of another dtype than float64"),
+    Trait(lambda x: x.dtype != "float64", clause="of a dtype other than float64"),
 )
 
 
 def quoted(error: str) -> str:
-    """An error without the shapes and versions of the probe's own tensors, and without advice on other tools."""
+    """Removes the shapes and versions of the probe's tensors, and PyTorch's hints, from an error message."""
     return re.sub(r": \[[\w.]+ \[[^\]]*\]\],? .*? instead\.", ": [...]", error.partition(" Hint: ")[0])
 
 
-def kind(answer: Answer) -> object:
-    """What makes two answers the same: `(3, 2), as x` and `(3, 1), as x` are."""
+def comparable(answer: Answer) -> object:
+    """Returns a value that is equal for equal answers: `(3, 2), as x` equals `(3, 1), as x`."""
     return "as x" if answer.text.endswith(", as x") else answer.value
 
 
 def exceptions(
     inputs: Sequence[Input], answers: dict[int, Answer], main: int, places: Sequence[int]
 ) -> list[tuple[str, list[Answer]]]:
-    """(for which inputs, the answers there, which are of one kind) for every kind that is not the main input's.
+    """Returns (description of inputs, their answers) for every answer that differs from the main input's.
 
-    `places` are the inputs to speak of; the words are true of those and false of all others that were asked.
+    `places` are the inputs to consider. A description fits its own inputs, and no other input that has an answer.
     """
-    asked = [place for place in places if place in answers]
-    against = asked if main in answers else list(places)
-    usual = kind(answers[main]) if main in answers else None
+    answered = [place for place in places if place in answers]
+    against = answered if main in answers else list(places)
+    usual = comparable(answers[main]) if main in answers else None
     groups: dict[object, list[int]] = {}
-    for place in asked:
-        if kind(answers[place]) != usual:
-            groups.setdefault(kind(answers[place]), []).append(place)
+    for place in answered:
+        if comparable(answers[place]) != usual:
+            groups.setdefault(comparable(answers[place]), []).append(place)
     return [(conditions(inputs, group, against), [answers[each] for each in group]) for group in groups.values()]
 
 
 def conditions(inputs: Sequence[Input], chosen: Sequence[int], asked: Sequence[int]) -> str:
-    """Words that are true of the `chosen` inputs, and of no other that was asked: `a leaf x, or a transposed x`."""
+    """Describes the `chosen` inputs so that no other of the `asked` inputs fits: `a leaf x, or a transposed x`."""
     return ", or ".join(_phrase(term) for term in _cover(inputs, chosen, asked))
 
 
@@ -85,12 +85,12 @@ Term = tuple[Trait, ...] | Input
 
 
 def _cover(inputs: Sequence[Input], chosen: Sequence[int], asked: Sequence[int]) -> list[Term]:
-    """As few terms as can be found, each true of some chosen inputs and of no other, together true of all."""
+    """Finds as few terms as possible that together fit all chosen inputs, and no other input."""
     masks = [(trait, _mask(place for place in asked if trait.holds(inputs[place]))) for trait in TRAITS]
     everything, wanted = _mask(asked), _mask(chosen)
     useful = [(trait, mask) for trait, mask in masks if mask & everything != everything and mask & wanted]
     terms: list[tuple[tuple[Trait, ...], int]] = []
-    for size in range(1, MOST + 1):
+    for size in range(1, MAX_TRAITS + 1):
         for several in combinations(useful, size):
             covered = everything
             for _, mask in several:
@@ -99,15 +99,15 @@ def _cover(inputs: Sequence[Input], chosen: Sequence[int], asked: Sequence[int])
                 terms.append((tuple(trait for trait, _ in several), covered))
         if any(covered == wanted for _, covered in terms):
             break
-    found: list[Term] = []
+    chosen_terms: list[Term] = []
     left = wanted
     while left:
         best = max(terms, key=lambda term: ((term[1] & left).bit_count(), -len(term[0])), default=None)
         if best is None or not best[1] & left:
-            return [*found, *(inputs[place] for place in chosen if left >> place & 1)]
-        found.append(best[0])
+            return [*chosen_terms, *(inputs[place] for place in chosen if left >> place & 1)]
+        chosen_terms.append(best[0])
         left &= ~best[1]
-    return found
+    return chosen_terms
 
 
 def _mask(places: Iterable[int]) -> int:

@@ -1,7 +1,7 @@
-"""The numbers in the tensors that `compare` probes with; the programs that it prints have the same ones.
+"""The numbers in the tensors that `compare` probes with, and in the programs that it prints.
 
-`signed` numbers are negative, zero and positive, two of them equal, and some equal to those of `y` at the same place.
-`positive` ones lie between 0 and 1, for operations such as `log` that have no value elsewhere.
+`signed` numbers are negative, zero and positive; two are equal, and some equal the number of `y` at the same index.
+`positive` numbers are between 0 and 1, for operations such as `log` that have no value elsewhere.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ VALUES = {"signed": (SIGNED, SECOND), "positive": (POSITIVE, SECOND_POSITIVE)}
 
 
 def flat(shape: tuple[int, ...], numbers: tuple[float, ...]) -> list[float]:
-    """As many of `numbers` as a tensor of that shape has elements, from the first again after the last."""
+    """Repeats `numbers` until a tensor of that shape is full."""
     return [numbers[index % len(numbers)] for index in range(math.prod(shape))]
 
 
 def dense_strides(shape: Sequence[int]) -> list[int]:
-    """The strides of a contiguous tensor."""
+    """Returns the strides of a contiguous tensor."""
     strides = [1] * len(shape)
     for index in range(len(shape) - 2, -1, -1):
         strides[index] = strides[index + 1] * max(shape[index + 1], 1)
     return strides
 
 
-def room(spec: Input) -> tuple[list[int], list[int]]:
-    """Shape and strides of the memory to make x in; for a view the memory holds two of it, the second of which is x."""
+def sizes_and_strides(spec: Input) -> tuple[list[int], list[int]]:
+    """Returns the shape and strides of the tensor to make x from. For a view it holds two tensors; the second is x."""
     shape = list(spec.shape)
     gaps = spec.layout in ("every_second", "first_columns")
     strides = dense_strides([*shape[:-1], shape[-1] * 2] if gaps else shape)
@@ -47,7 +47,7 @@ def room(spec: Input) -> tuple[list[int], list[int]]:
 
 
 def nested(values: list[Any], shape: tuple[int, ...]) -> Any:
-    """A flat list as nested lists of a shape."""
+    """Nests a flat list according to a shape."""
     if not shape:
         return values[0]
     step = len(values) // shape[0] if shape[0] else 0

@@ -1,4 +1,4 @@
-"""The conversation with the probing child: started again after a crash or a hang, until every cell has an answer."""
+"""Talks to the probing child, and starts another after a crash or a hang, until every cell has an answer."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from typing import Any, TextIO
 
 from tensorlens.compare.comparison_records import Answer, Input, Operand, input_from
 from tensorlens.errors import UsageError
-from tensorlens.runner import python_process
+from tensorlens.runner.python_process import python_child
 
-STARTS = 12  # children started at most
-CRASHES = 3  # of one operand; then it is left as far as it came
-SPOILED = "a global setting could not be restored"  # the child has ended itself; another goes on where it was
-IMPORTING = 120.0  # seconds that the child may take to come up
+MAX_STARTS = 12  # of children
+MAX_CRASHES = 3  # of one operand; after that it is not measured any further
+SPOILED = "a global setting could not be restored"  # the child has exited; another one continues
+IMPORTING = 120.0  # seconds that the child may take to start
 
 Cell = tuple[int, int, str]  # operand, input, probe
 
-_BEGIN = "import runpy; runpy.run_module('tensorlens.compare.probe', run_name='__main__')"
+_START_PROBE = "import runpy; runpy.run_module('tensorlens.compare.probe', run_name='__main__')"
 
 
 @dataclass(slots=True)
 class Measured:
-    """What the children told so far."""
+    """The answers of all children so far."""
 
     torch: str = ""
     operands: tuple[Operand, ...] = ()
     inputs: tuple[Input, ...] = ()
     cells: dict[Cell, Answer | None] = field(default_factory=dict)
-    avoid: list[str] = field(default_factory=list)  # calls that ended a child when they were tried
-    crashed: dict[int, str] = field(default_factory=dict)  # operands that ended a child before any measurement: how
-    crashes: Counter[int] = field(default_factory=Counter)  # how often each operand ended a child while measured
+    avoid: list[str] = field(default_factory=list)  # calls that crashed a child when they were tried
+    crashed: dict[int, str] = field(default_factory=dict)  # operand that crashed before any measurement -> how
+    crashes: Counter[int] = field(default_factory=Counter)  # operand -> crashes while it was measured
     stopped: list[tuple[int, int, str, bool]] = field(default_factory=list)  # (operand, input, "runs", False)
 
     def given_up(self) -> list[int]:
-        """The operands that are not to be run any more."""
-        return [*self.crashed, *(operand for operand, count in self.crashes.items() if count >= CRASHES)]
+        """Returns the operands that must not be run again."""
+        return [*self.crashed, *(operand for operand, count in self.crashes.items() if count >= MAX_CRASHES)]
 
-    def take(self, message: Mapping[str, Any]) -> None:
-        """Keep what one line of a child says.
+    def add(self, message: Mapping[str, Any]) -> None:
+        """Stores the message of a child.
 
         Raises:
-            UsageError: the line is a mistake of the user.
+            UsageError: the message reports a mistake of the user.
         """
         if "error" in message:
             raise UsageError(message["error"])
@@ -65,9 +65,9 @@ class Measured:
 
 
 def measure(texts: Sequence[str], options: Mapping[str, Any], timeout: float) -> Measured:
-    """Every answer for the operands, however many children that takes. `timeout` is for one answer, in seconds."""
+    """Measures the operands, with as many children as that takes. `timeout` is for one answer, in seconds."""
     measured = Measured()
-    for _ in range(STARTS):
+    for _ in range(MAX_STARTS):
         ending = _one_child(_request(texts, options, measured), measured, timeout)
         if ending is None:
             break
@@ -93,7 +93,7 @@ def _request(texts: Sequence[str], options: Mapping[str, Any], measured: Measure
 
 
 def _one_child(request: dict[str, Any], measured: Measured, timeout: float) -> tuple[list[Any] | None, str] | None:
-    """None when the child finished, else what it had begun last and how it ended."""
+    """Runs one child. Returns None if it finished, else the last thing it began and how it ended."""
     begun: list[Any] | None = None
     with _Child() as child:
         for message in child.messages(json.dumps(request), timeout):
@@ -104,16 +104,16 @@ def _one_child(request: dict[str, Any], measured: Measured, timeout: float) -> t
             if "spoiled" in message:
                 return begun, SPOILED
             begun = message.get("begin", begun)
-            measured.take(message)
+            measured.add(message)
         return begun, child.ending()
 
 
 class _Child:
-    """One probing process; leaving the context ends it, whatever it is doing."""
+    """One probing process; leaving the context kills it."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            python_process.command(_BEGIN),
+        self._process = python_child(
+            _START_PROBE,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -122,10 +122,10 @@ class _Child:
             errors="replace",
         )
         self._lines: queue.Queue[str | None] = queue.Queue()
-        self._said = ""
+        self._last_error = ""
         self._threads = [
             threading.Thread(target=work, args=(stream,), daemon=True)
-            for work, stream in ((self._pump, self._process.stdout), (self._listen, self._process.stderr))
+            for work, stream in ((self._read_lines, self._process.stdout), (self._read_errors, self._process.stderr))
         ]
         for thread in self._threads:
             thread.start()
@@ -138,17 +138,17 @@ class _Child:
         self._process.wait()
         for thread, stream in zip(self._threads, (self._process.stdout, self._process.stderr), strict=True):
             thread.join(1)
-            if stream and not thread.is_alive():  # else something that the operand started still holds the pipe
+            if stream and not thread.is_alive():  # else a process that the operand started has the pipe open
                 stream.close()
 
     def messages(self, request: str, timeout: float) -> Iterator[dict[str, Any] | None]:
-        """The child's lines as they come; None when it is silent for too long, and then nothing more."""
+        """Yields the child's messages; None after it was silent for too long, and then no more."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(request)
             self._process.stdin.close()
         except OSError:
-            pass  # it is gone already: how it ended is read from its exit code
+            pass  # it has exited already; its exit code says why
         patience = IMPORTING
         while True:
             try:
@@ -162,30 +162,30 @@ class _Child:
             yield json.loads(line)
 
     def ending(self) -> str:
-        """How a child that stopped talking ended, in words."""
+        """Says how a silent child ended."""
         code = self._process.wait()
         self._threads[1].join(1)
         if code < 0:
             return f"the process crashed ({signal.Signals(-code).name})"
-        return f"the process ended with exit code {code}" + (f": {self._said}" if self._said else "")
+        return f"the process ended with exit code {code}" + (f": {self._last_error}" if self._last_error else "")
 
-    def _pump(self, stream: TextIO) -> None:
+    def _read_lines(self, stream: TextIO) -> None:
         for line in stream:
             self._lines.put(line)
         self._lines.put(None)
 
-    def _listen(self, stream: TextIO) -> None:
+    def _read_errors(self, stream: TextIO) -> None:
         for line in stream:
-            self._said = line.strip() or self._said
+            self._last_error = line.strip() or self._last_error
 
 
 def _note_crash(begun: list[Any], reason: str, texts: Sequence[str], measured: Measured) -> None:
-    """The crash is the answer of the question that was being asked; where the call itself crashes, ask no more."""
+    """Records a crash as the answer of the current probe. If the call itself crashes, no other probe is asked."""
     if begun[0] == "resolve":
         _, operand, call = begun
-        alone = call == texts[operand] or len(measured.avoid) >= CRASHES
+        is_only_call = call == texts[operand] or len(measured.avoid) >= MAX_CRASHES
         measured.avoid.append(call)
-        if alone:
+        if is_only_call:
             measured.crashed[operand] = reason
         return
     operand, place, probe = begun

@@ -1,4 +1,4 @@
-"""The programs behind the rows that write in place and run backward, as scripts that run by themselves."""
+"""Writes the programs behind the rows that write in place and run backward, as scripts that can be run."""
 
 from __future__ import annotations
 
@@ -7,37 +7,37 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tensorlens.compare.comparison_records import Comparison, Input, Operand, Value
-from tensorlens.compare.numbers import VALUES, flat, nested, room
+from tensorlens.compare.numbers import VALUES, flat, nested, sizes_and_strides
 from tensorlens.errors import UsageError
 
 PROGRAMS = ("earlier_use_then_backward", "write_result_then_backward", "write_source_then_backward")
 
 
 def programs(comparison: Comparison, row: str) -> str:
-    """The program of a row for every operand, each with the answer that was measured.
+    """Returns the program of a row for every operand, each with the measured answer.
 
     Raises:
-        UsageError: there is no such row, or none with a program.
+        UsageError: there is no such row, or it has no program.
     """
-    found = next((each for each in comparison.rows if row.strip() in (each.probe, each.label)), None)
+    named = next((each for each in comparison.rows if row.strip() in (each.probe, each.label)), None)
     near = [each for each in comparison.rows if row.strip().lower() in each.label.lower()]
-    found = found or next((each for each in near if each.probe in PROGRAMS), None)
-    if found is None or found.probe not in PROGRAMS:
+    chosen = named or next((each for each in near if each.probe in PROGRAMS), None)
+    if chosen is None or chosen.probe not in PROGRAMS:
         labels = [f'"{each.label}"' for each in comparison.rows if each.probe in PROGRAMS]
         raise UsageError(f'no row "{row}" with a program to show; there are {", ".join(labels) or "none"}')
     parts = []
     for index, operand in enumerate(comparison.operands):
-        answer = found.answers(index).get(comparison.main)
-        head = f"# {found.label}: {answer.text if answer else 'not asked'}"
+        answer = chosen.answers(index).get(comparison.main)
+        head = f"# {chosen.label}: {answer.text if answer else 'not asked'}"
         result = _Result(_value(comparison, "returns", index), _value(comparison, "requires_grad", index))
-        parts.append("\n".join([head, *_program(found.probe, operand, comparison.inputs[comparison.main], result)]))
+        parts.append("\n".join([head, *_program(chosen.probe, operand, comparison.inputs[comparison.main], result)]))
     return "\n\n".join(parts) + "\n"
 
 
 @dataclass(frozen=True, slots=True)
 class _Result:
     returns: Value
-    requires_grad: Value  # None where it is no tensor
+    requires_grad: Value  # None if it is not a tensor
 
 
 def _value(comparison: Comparison, probe: str, operand: int) -> Value:
@@ -90,7 +90,7 @@ def _inputs(spec: Input) -> list[str]:
         return [*lines, "x = leaf.clone()"] if name == "leaf" else lines
     if name == "x":
         lines[0] = f"values = torch.tensor({numbers}{dtype})"
-    source, (sizes, strides) = "leaf" if name == "leaf" else "values", room(spec)
+    source, (sizes, strides) = "leaf" if name == "leaf" else "values", sizes_and_strides(spec)
     made = f"torch.empty_strided({sizes}, {strides}{dtype})"
     lines.append(f"x = {made}.copy_({source}){'[1]' if spec.view else ''}")
     return [*lines, "x.requires_grad_()"] if name == "x" and spec.requires_grad else lines
@@ -101,7 +101,7 @@ def _weight(name: str) -> str:
 
 
 def _assigned(operand: Operand) -> list[str]:
-    """The operand's code with its result in `result`."""
+    """Returns the operand's code, with its result assigned to `result`."""
     call = operand.call
     context = re.fullmatch(r"(with .+): r = (.+)", call)
     if context:
@@ -114,5 +114,5 @@ def _assigned(operand: Operand) -> list[str]:
 
 
 def names(comparison: Comparison) -> Sequence[str]:
-    """The labels of the rows that have a program."""
+    """Returns the labels of the rows that have a program."""
     return [row.label for row in comparison.rows if row.probe in PROGRAMS]

@@ -1,6 +1,6 @@
-"""The closing paragraph of a comparison: what each operand is for, in a sentence or two composed from the rows.
+"""Writes the closing paragraph of a comparison: a sentence or two about each operand.
 
-Nothing is known here of any operation; the words follow from what the probes measured.
+The sentences follow from the measured rows alone. This module knows nothing about any operation.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ SAME_NUMBERS = "those of x"
 
 
 class Answers:
-    """The rows, by probe, operand and input."""
+    """The answers by probe, operand and input."""
 
     def __init__(self, operands: Sequence[Operand], inputs: Sequence[Input], rows: Sequence[Row]) -> None:
         self.operands, self.inputs = operands, inputs
-        self._answers = {(row.probe, seen.operand, seen.input): seen.answer for row in rows for seen in row.evidence}
+        self._answers = {(row.probe, each.operand, each.input): each.answer for row in rows for each in row.evidence}
 
     def answer(self, probe: str, operand: int, place: int = 0) -> Answer | None:
         return self._answers.get((probe, operand, place))
@@ -32,45 +32,46 @@ class Answers:
         return answer.text if answer else ""
 
     def places(self, operand: int) -> list[int]:
-        """The inputs that the operand runs on, the main one first."""
+        """Returns the inputs that the operand runs on, the main one first."""
         return [place for place in range(len(self.inputs)) if self.value("runs", operand, place) is True]
 
 
 def summarize(operands: Sequence[Operand], inputs: Sequence[Input], rows: Sequence[Row]) -> str:
-    """What each operand gives and what to beware of, a line each; then what grows with x, or that nothing differs."""
-    facts = Answers(operands, inputs, rows)
-    lines = [_about(facts, operand) for operand in range(len(operands))]
-    last = " ".join(filter(None, (_nothing_differs(rows), _costs(facts))))
+    """Writes a line per operand: its result and its dangers. A last line says what grows with x, or that nothing
+    differs."""
+    answers = Answers(operands, inputs, rows)
+    lines = [_about(answers, operand) for operand in range(len(operands))]
+    last = " ".join(filter(None, (_nothing_differs(rows), _costs(answers))))
     return "\n".join([*lines, *([last] if last else [])])
 
 
-def _about(facts: Answers, operand: int) -> str:
-    places = facts.places(operand)
+def _about(answers: Answers, operand: int) -> str:
+    places = answers.places(operand)
     if not places:
-        return f"{_call(facts, operand)} runs on none of the inputs."
-    gives = _by_input(facts, places, lambda place: _gives(facts, operand, place))
-    graph = _by_input(facts, _in_graph(facts, places), lambda place: _graph(facts, operand, place))
-    if graph and not facts.inputs[0].requires_grad:
+        return f"{_call(answers, operand)} runs on none of the inputs."
+    gives = _by_input(answers, places, lambda place: _gives(answers, operand, place))
+    graph = _by_input(answers, _in_graph(answers, places), lambda place: _graph(answers, operand, place))
+    if graph and not answers.inputs[0].requires_grad:
         graph = f"for an x that requires grad, {graph}"
     sentences = (
-        f"{_call(facts, operand)} {gives}{'; ' if graph else ''}{graph}.",
-        _write(facts, operand),
-        _refused(facts, operand),
-        _unusable(facts, operand),
-        "It gives a warning." if facts.value("warns", operand) else "",
-        _beware(facts, operand),
+        f"{_call(answers, operand)} {gives}{'; ' if graph else ''}{graph}.",
+        _write(answers, operand),
+        _inputs_that_fail(answers, operand),
+        _unusable(answers, operand),
+        "It emits a warning." if answers.value("warns", operand) else "",
+        _beware(answers, operand),
     )
     return " ".join(filter(None, sentences))
 
 
-def _call(facts: Answers, operand: int) -> str:
-    return f"`{facts.operands[operand].call}`"
+def _call(answers: Answers, operand: int) -> str:
+    return f"`{answers.operands[operand].call}`"
 
 
-def _gives(facts: Answers, operand: int, place: int) -> str:
-    """`changes x in place`, `gives a view of x`, `gives a copy of x`: the object, its memory and what happens to x."""
+def _gives(answers: Answers, operand: int, place: int) -> str:
+    """Returns `changes x in place`, `gives a view of x`, `gives a copy of x`."""
     parts = []
-    changed, filled = facts.value("changes_source", operand, place), facts.value("fills_grad", operand, place)
+    changed, filled = answers.value("changes_source", operand, place), answers.value("fills_grad", operand, place)
     changes = changed.split(", ") if isinstance(changed, str) else []
     if isinstance(filled, str):
         changes = [name for name in changes if name != ".grad"]
@@ -79,11 +80,11 @@ def _gives(facts: Answers, operand: int, place: int) -> str:
         parts.append(f"fills .grad of {names.replace(', ', ' and ')}{which}")
     if changes:
         parts.insert(0, _changes(changes))
-    elif place and not parts and isinstance(facts.value("changes_source", operand), str):
+    elif place and not parts and isinstance(answers.value("changes_source", operand), str):
         parts.append("leaves x as it is")
-    if facts.value("same_object", operand, place) and any(part.startswith("writes") for part in parts):
+    if answers.value("same_object", operand, place) and any(part.startswith("writes") for part in parts):
         return " and ".join(parts)
-    return " and ".join([*parts, _object(facts, operand, place)])
+    return " and ".join([*parts, _object(answers, operand, place)])
 
 
 SAME_WRITTEN, FORM = "written with the same values", ("shape", "strides", "memory", "dtype")
@@ -101,27 +102,27 @@ def _changes(changed: list[str]) -> str:
     return f"changes {_listed([f'x{name}' if name.startswith('.') else f'x.{name}' for name in changed])}"
 
 
-def _object(facts: Answers, operand: int, place: int) -> str:
-    returned = str(facts.value("returns", operand, place))
-    shared = facts.value("shares_storage", operand, place)
+def _object(answers: Answers, operand: int, place: int) -> str:
+    returned = str(answers.value("returns", operand, place))
+    shared = answers.value("shares_storage", operand, place)
     if returned == "None":
         return "returns None"
-    if facts.value("same_object", operand, place):
-        return "gives x itself back"
-    if facts.value("requires_grad", operand, place) is None:
+    if answers.value("same_object", operand, place):
+        return "returns x itself"
+    if answers.value("requires_grad", operand, place) is None:
         on = "" if shared is None else " on x's memory" if shared else " with memory of its own"
         return f"gives {_article(returned)}{on}"
     several = returned.startswith(("tuple", "list"))
     first = f"gives a {returned}, the first " if several else "gives "
-    if facts.value("is_view", operand, place):
+    if answers.value("is_view", operand, place):
         return f"{first}a view of x"
     if shared:
         return f"{first}{_article(returned) if returned == 'Parameter' else 'another tensor'} on x's memory"
-    return first + ("new memory" if facts.value("shares_storage", operand) else _new(facts, operand))
+    return first + ("new memory" if answers.value("shares_storage", operand) else _new(answers, operand))
 
 
-def _new(facts: Answers, operand: int) -> str:
-    values, shape = facts.text("values", operand), facts.text("result_shape", operand)
+def _new(answers: Answers, operand: int) -> str:
+    values, shape = answers.text("values", operand), answers.text("result_shape", operand)
     if values.startswith("not set"):
         return "a new tensor whose numbers are not set"
     if values.startswith("random"):
@@ -130,119 +131,123 @@ def _new(facts: Answers, operand: int) -> str:
         return f"a new tensor of shape {shape.partition(' each')[0]}" if shape.count("(") == 1 else "a new tensor"
     if not values.startswith(SAME_NUMBERS):
         return "a new tensor"
-    dtype = facts.text("result_dtype", operand)
+    dtype = answers.text("result_dtype", operand)
     return "a copy of x" if dtype.endswith("as x") else f"a copy of x in {dtype}"
 
 
-def _in_graph(facts: Answers, places: Sequence[int]) -> list[int]:
-    return [place for place in places if facts.inputs[place].requires_grad]
+def _in_graph(answers: Answers, places: Sequence[int]) -> list[int]:
+    return [place for place in places if answers.inputs[place].requires_grad]
 
 
-def _graph(facts: Answers, operand: int, place: int) -> str:
-    """Where the gradient of the result goes. What requires grad is never called a constant."""
-    reaches = facts.value("gradient_reaches_source", operand, place)
-    to_y = facts.value("gradient_reaches_y", operand) is True
-    if facts.value("requires_grad", operand, place) is None:
-        returned = facts.value("returns", operand, place)
+def _graph(answers: Answers, operand: int, place: int) -> str:
+    """Says where the gradient of the result goes. A result that requires grad is never called a constant."""
+    reaches = answers.value("gradient_reaches_source", operand, place)
+    to_y = answers.value("gradient_reaches_y", operand) is True
+    if answers.value("requires_grad", operand, place) is None:
+        returned = answers.value("returns", operand, place)
         return "" if returned == "None" else "no gradient reaches x through it"
     if reaches == "error":
         return "backward through it raises"
     if reaches is True:
-        unchanged = " unchanged" if facts.value("gradient_is_identity", operand, place) is True else ""
+        unchanged = " unchanged" if answers.value("gradient_is_identity", operand, place) is True else ""
         return f"gradient flows back to x{' and y' if to_y else unchanged}"
-    if facts.value("trains", operand, place) is True:
+    if answers.value("trains", operand, place) is True:
         return "the result is a new leaf: its gradient stays in the result"
     if to_y:
         return "it carries gradient to y" + (", and zeros to x" if reaches == "zeros" else ", none to x")
     if reaches == "zeros":
         return "x gets a gradient of zeros"
-    if facts.value("requires_grad", operand, place) is True:
+    if answers.value("requires_grad", operand, place) is True:
         return "it requires grad, but no gradient reaches x"
     return "it is a constant for autograd: no gradient reaches x"
 
 
-def _write(facts: Answers, operand: int) -> str:
-    """What a write to the result does, where the result is a tensor other than x."""
-    written = facts.value("write_result_then_backward", operand)
+def _write(answers: Answers, operand: int) -> str:
+    """Says what a write to the result does, if the result is not x itself."""
+    written = answers.value("write_result_then_backward", operand)
     unusable = (
-        facts.value("use_in_graph", operand) == "error" or facts.value("gradient_reaches_source", operand) == "error"
+        answers.value("use_in_graph", operand) == "error"
+        or answers.value("gradient_reaches_source", operand) == "error"
     )
-    if facts.value("same_object", operand) or written is None or (unusable and written == "error"):
+    if answers.value("same_object", operand) or written is None or (unusable and written == "error"):
         return ""
     if written == "fine":
-        places = facts.places(operand)
+        places = answers.places(operand)
         wrong = [
-            each for each in places if facts.value("write_result_then_backward", operand, each) not in ("fine", None)
+            each for each in places if answers.value("write_result_then_backward", operand, each) not in ("fine", None)
         ]
-        but = f", but not for {conditions(facts.inputs, wrong, places)}" if wrong else ""
+        but = f", but not for {conditions(answers.inputs, wrong, places)}" if wrong else ""
         return f"You may write to the result before backward{but}."
     if written == "write refused":
-        return "A write to the result in place is refused."
-    if written == "error" and facts.value("shares_storage", operand):
+        return "Writing to the result in place raises an error."
+    if written == "error" and answers.value("shares_storage", operand):
         return "A write to the result is a write to x: backward raises if it needs the old values."
     return "A write to the result makes backward raise." if written == "error" else ""
 
 
-def _refused(facts: Answers, operand: int) -> str:
-    places = facts.places(operand)
-    refused = [place for place in range(len(facts.inputs)) if facts.value("runs", operand, place) is False]
-    if not refused:
+def _inputs_that_fail(answers: Answers, operand: int) -> str:
+    places = answers.places(operand)
+    failing = [place for place in range(len(answers.inputs)) if answers.value("runs", operand, place) is False]
+    if not failing:
         return ""
-    everywhere = range(len(facts.inputs))
-    if len(refused) <= len(places) or _short(conditions(facts.inputs, refused, everywhere)):
-        return f"It is refused for {conditions(facts.inputs, refused, everywhere)}."
-    return f"It runs only for {conditions(facts.inputs, places, everywhere)}."
+    everywhere = range(len(answers.inputs))
+    if len(failing) <= len(places) or _short(conditions(answers.inputs, failing, everywhere)):
+        return f"It raises an error for {conditions(answers.inputs, failing, everywhere)}."
+    return f"It runs only for {conditions(answers.inputs, places, everywhere)}."
 
 
 def _short(words: str) -> bool:
     return ", or " not in words
 
 
-def _unusable(facts: Answers, operand: int) -> str:
-    if facts.value("use_in_graph", operand) != "error" or facts.value("gradient_reaches_source", operand) == "error":
+def _unusable(answers: Answers, operand: int) -> str:
+    if (
+        answers.value("use_in_graph", operand) != "error"
+        or answers.value("gradient_reaches_source", operand) == "error"
+    ):
         return ""
     return "The result can't be used in a graph later."
 
 
-def _beware(facts: Answers, operand: int) -> str:
-    """Beware: a write to the result of `x.data` before backward is silent and gives gradient 0, where 1 is right."""
+def _beware(answers: Answers, operand: int) -> str:
+    """Warns of wrong gradients: `Beware: write the result of `x.data`, and backward is silently wrong (...)`."""
     for probe, what in (
         ("earlier_use_then_backward", "use x before {}"),
         ("write_result_then_backward", "write the result of {}"),
         ("write_source_then_backward", "write x after {}"),
     ):
-        if facts.value(probe, operand) == "silently wrong":
-            numbers = facts.text(probe, operand).removeprefix("silently wrong: ")
-            return f"Beware: {what.format(_call(facts, operand))}, and backward is silently wrong ({numbers})."
+        if answers.value(probe, operand) == "silently wrong":
+            numbers = answers.text(probe, operand).removeprefix("silently wrong: ")
+            return f"Beware: {what.format(_call(answers, operand))}, and backward is silently wrong ({numbers})."
     return ""
 
 
-def _by_input(facts: Answers, places: Sequence[int], phrase: Callable[[int], str]) -> str:
-    """What is true on the first input, then the inputs on which something else is."""
+def _by_input(answers: Answers, places: Sequence[int], phrase: Callable[[int], str]) -> str:
+    """Returns the phrase of the first input, then those of the inputs on which it differs."""
     groups: dict[str, list[int]] = {}
     for place in places:
         groups.setdefault(phrase(place), []).append(place)
     if not groups or "" in list(groups)[:1]:
         return ""
     (first, _), *others = groups.items()
-    telling = [(text, at) for text, at in others if text and text != f"{first} unchanged"]
-    but = "; ".join(f"{text} for {conditions(facts.inputs, at, places)}" for text, at in telling)
+    differing = [(text, at) for text, at in others if text and text != f"{first} unchanged"]
+    but = "; ".join(f"{text} for {conditions(answers.inputs, at, places)}" for text, at in differing)
     return f"{first} (but {but})" if but else first
 
 
 def _nothing_differs(rows: Sequence[Row]) -> str:
     if any(row.differs for row in rows if row.group != "cost"):
         return ""
-    return "Nothing that was measured tells them apart, but for time and memory."
+    return "No measurement distinguishes them, except time and memory."
 
 
-def _costs(facts: Answers) -> str:
-    """What grows with x, where that is not the same for all."""
+def _costs(answers: Answers) -> str:
+    """Says which costs grow with x, if the operands differ in that."""
     kinds: dict[str, list[str]] = {}
-    for operand in range(len(facts.operands)):
-        grows = facts.value("cost_grows", operand)
+    for operand in range(len(answers.operands)):
+        grows = answers.value("cost_grows", operand)
         if isinstance(grows, str):
-            kinds.setdefault(grows, []).append(_call(facts, operand))
+            kinds.setdefault(grows, []).append(_call(answers, operand))
     if len(kinds) < 2:
         return ""
     parts = []

@@ -1,7 +1,7 @@
-"""What the five articles state, in our own words, each under the id that the claims of the bundled lessons carry.
+"""The statements of the five articles, paraphrased. The claims of the bundled lessons refer to them by id.
 
-`ARTICLES` has a title for each: the article's own in English where it has one, else what it is about. `narrowed` says
-what is measured where the statement itself is wider than a run can decide.
+`ARTICLES` gives each article an English title: its own, or one that describes it. Where a statement is wider than a run
+can decide, `narrowed` says what is measured instead.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ARTICLES = {
     "003": "The difference between tensor.detach() and tensor.data",
     "004": "What detach() does to backward, in four examples",
 }
-"""The five articles, which are in Chinese."""
+"""The five articles. They are in Chinese."""
 
 
 def _article(article: str, *texts: str | tuple[str, str]) -> tuple[Statement, ...]:

@@ -1,4 +1,4 @@
-"""Runs the lessons that carry documented statements, and sums up what each statement comes to. Imports no torch."""
+"""Runs the lessons that check documented statements, and sums up a verdict for each statement. Imports no torch."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from tensorlens.lessons.article_statements import STATEMENTS, Statement
 from tensorlens.lessons.bundled import Lesson, lessons
 from tensorlens.records import claim_syntax
 from tensorlens.records.claim import Claim, says_may
-from tensorlens.runner import python_process
+from tensorlens.runner.python_process import python_child
 
 Verdict = Literal["holds", "holds only if", "refuted", "not reached"]
 
-_BEGIN = "from tensorlens.tracer.entry.claims_process import main; main()"
-_SECONDS = 300.0  # the lessons run for a few; what takes this long will not end
+_RUN_LESSONS = "from tensorlens.tracer.entry.claims_process import main; main()"
+_TIMEOUT = 300.0  # seconds; the lessons take a few
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One check of a statement: where it stands, what it saw, what it came to and what is recorded for it."""
+    """One check of a statement: its place in a lesson, the values it saw, its verdict and the recorded verdict."""
 
     lesson: str
     line: int
@@ -33,7 +33,7 @@ class Evidence:
     condition: str
     values: tuple[tuple[str, str], ...]
     error: str = ""
-    changed: str = ""  # what the check changed in the lesson, which it must not
+    changed: str = ""  # the state of the lesson that the check changed, which it must not
 
     @property
     def as_recorded(self) -> bool:
@@ -41,9 +41,9 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """A statement and its verdict; `condition` says when it holds where the verdict is `holds only if`, and when it
-    does what it "may" do where such a statement `holds`."""
+class StatementVerdict:
+    """A statement and its verdict. `condition` says when it holds, for the verdict `holds only if`; or, for a statement
+    with "may" that `holds`, when the thing happens."""
 
     statement: Statement
     verdict: Verdict
@@ -57,10 +57,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """All that was asked for, under one version of torch. `problems` are checks without an id that came out wrong."""
+    """The verdicts of all requested statements under one torch version. `problems` are failed checks without an id."""
 
     torch: str
-    findings: tuple[Finding, ...]
+    findings: tuple[StatementVerdict, ...]
     problems: tuple[Evidence, ...] = ()
 
     @property
@@ -69,7 +69,7 @@ class Checked:
 
 
 def check_documented(article: str | None) -> Checked:
-    """Run the lessons with checks of the statements of `article`, or of all five, and return the verdicts.
+    """Runs the lessons that check the statements of `article`, or of all five, and returns the verdicts.
 
     Raises:
         UsageError: there is no such article.
@@ -81,41 +81,45 @@ def check_documented(article: str | None) -> Checked:
     wanted = [statement for statement in STATEMENTS if article in (None, statement.article)]
     ids = {statement.id for statement in wanted}
     chosen = [lesson for lesson in lessons() if ids & claimed(lesson)]
-    torch, found = _run(chosen)
-    return summed_up(wanted, list(zip([lesson.name for lesson in chosen], found, strict=True)), torch)
+    torch, claims = _run(chosen)
+    return summed_up(wanted, list(zip([lesson.name for lesson in chosen], claims, strict=True)), torch)
 
 
 def claimed(lesson: Lesson) -> set[str]:
-    """The ids of the statements that a lesson checks."""
+    """Returns the ids of the statements that a lesson checks."""
     return {spec.id for spec in claim_syntax.parse(lesson.path.read_text(encoding="utf-8")) if spec.id}
 
 
 def _run(chosen: Sequence[Lesson]) -> tuple[str, list[list[Claim]]]:
-    """The version of torch, and the claims of each lesson, from a child process that ran them all."""
-    command = python_process.command(_BEGIN)
+    """Runs all lessons in one child process. Returns the version of torch and the claims of each lesson."""
     paths = json.dumps([str(lesson.path) for lesson in chosen])
-    try:
-        ran = subprocess.run(command, input=paths, capture_output=True, text=True, timeout=_SECONDS, check=True)
-    except subprocess.TimeoutExpired:
-        raise TensorLensError(f"the lessons did not end within {_SECONDS:g} seconds") from None
-    except subprocess.CalledProcessError as error:
-        last = (error.stderr.splitlines() or [f"exit code {error.returncode}"])[-1]
-        raise TensorLensError(f"the lessons could not be run: {last}") from None
-    answer = json.loads(ran.stdout)
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with python_child(_RUN_LESSONS, text=True, **pipes) as child:
+        try:
+            output, errors = child.communicate(paths, _TIMEOUT)
+        except BaseException as error:
+            child.kill()
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise TensorLensError(f"the lessons did not end within {_TIMEOUT:g} seconds") from None
+            raise
+    if child.returncode:
+        last = (errors.splitlines() or [f"exit code {child.returncode}"])[-1]
+        raise TensorLensError(f"the lessons could not be run: {last}")
+    answer = json.loads(output)
     return answer["torch"], [[_claim(*fields) for fields in each] for each in answer["claims"]]
 
 
 def _claim(*fields: Any) -> Claim:
-    """A claim as the child's JSON gives it: with lists for tuples."""
+    """Makes a claim from the child's JSON, which has lists for tuples."""
     claim = Claim(*fields)
     return replace(claim, values=tuple((expression, value) for expression, value in claim.values))
 
 
 def summed_up(wanted: Iterable[Statement], runs: Sequence[tuple[str, Sequence[Claim]]], torch: str) -> Checked:
-    """The verdicts of the statements, from the claims of lessons by name, run under `torch`."""
+    """Sums up the verdicts of the statements from the claims of lessons, which ran under the version `torch`."""
     by_id: dict[str | None, list[Evidence]] = {}
-    for name, found in runs:
-        for claim in found:
+    for name, claims in runs:
+        for claim in claims:
             by_id.setdefault(claim.id, []).append(_evidence(name, claim))
     findings = tuple(_finding(statement, tuple(by_id.get(statement.id, ()))) for statement in wanted)
     problems = tuple(evidence for evidence in by_id.get(None, ()) if not evidence.as_recorded)
@@ -127,22 +131,22 @@ def _evidence(lesson: str, claim: Claim) -> Evidence:
     return Evidence(lesson, claim.line, claim.check, claim.verdict, claim.expected, claim.condition, *seen)
 
 
-def _finding(statement: Statement, evidence: tuple[Evidence, ...]) -> Finding:
-    """The verdict: what was seen unconditionally decides; else it depends, unless it came out one way in all cases.
-    What "may" happen is not refuted by a run in which it didn't."""
+def _finding(statement: Statement, evidence: tuple[Evidence, ...]) -> StatementVerdict:
+    """Sums up one statement. A check without a condition decides; checks with conditions that disagree make it `holds
+    only if`. A statement that something "may" happen is not refuted by a run in which it did not happen."""
     reached = [each for each in evidence if each.verdict != "not reached"]
-    held = [each for each in reached if each.verdict == "holds"]
+    holding = [each for each in reached if each.verdict == "holds"]
     refuted = [each for each in reached if each.verdict == "refuted"]
     verdict: Verdict
-    may = says_may(statement.text) and bool(held)
+    may = says_may(statement.text) and bool(holding)
     if not reached:
         verdict = "not reached"
     elif not refuted or may:
         verdict = "holds"
-    elif not held or not all(each.condition for each in reached):
+    elif not holding or not all(each.condition for each in reached):
         verdict = "refuted"
     else:
         verdict = "holds only if"
     depends = may or verdict == "holds only if"
-    conditions = dict.fromkeys(each.condition for each in held if each.condition) if depends else ()
-    return Finding(statement, verdict, " or ".join(conditions), evidence)
+    conditions = dict.fromkeys(each.condition for each in holding if each.condition) if depends else ()
+    return StatementVerdict(statement, verdict, " or ".join(conditions), evidence)

@@ -1,32 +1,31 @@
-"""The lines round the reports of lessons: what comes before a script's own output, and the count of all claims."""
+"""The lines around the reports of lessons: headers, labels, and the count of all claims."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tensorlens.lessons.bundled import Announced
+from tensorlens.lessons.bundled import Header
 from tensorlens.records.claim import Claim
 from tensorlens.render.report.headline import count
 from tensorlens.render.safe_text import safe
 
 
-def before_script(announced: Announced, first: bool) -> str:
-    """The title of a lesson, the error that it is to end in, whose traceback comes before the report that explains it,
-    and a label for what its script prints, if it prints."""
+def before_script(header: Header, first: bool) -> str:
+    """Returns the title of a lesson, the error it is expected to end with, and a label for what the script prints.
+
+    The error is named because its traceback is printed before the report that explains it."""
     text = "" if first else "\n"
-    text += f"{safe(announced.title)}\n" if announced.title else ""
-    if announced.exception:
-        text += (
-            f"Line {announced.line} expects {announced.exception} at the end. Its traceback goes to standard error.\n"
-        )
-    return text + ("-- the script prints --\n" if announced.prints else "")
+    text += f"{safe(header.title)}\n" if header.title else ""
+    if header.exception:
+        text += f"Line {header.line} expects {header.exception} at the end. Its traceback goes to standard error.\n"
+    return text + ("-- the script prints --\n" if header.prints else "")
 
 
-def before_report(announced: Announced) -> str:
-    """A label for the report, where something stands above it; an empty line below a title."""
-    if announced.prints or announced.exception:
+def before_report(header: Header) -> str:
+    """Returns a label for the report if a label or an announced error is above it; an empty line below a title."""
+    if header.prints or header.exception:
         return "-- the report --\n"
-    return "\n" if announced.title else ""
+    return "\n" if header.title else ""
 
 
 def claims_of_all(lessons: Sequence[tuple[str, Sequence[Claim]]]) -> str:
@@ -38,7 +37,7 @@ def claims_of_all(lessons: Sequence[tuple[str, Sequence[Claim]]]) -> str:
 
 
 def joined(texts: Sequence[str], format: str) -> str:
-    """Several reports as one text: a JSON array, or documents one after the other."""
+    """Joins several reports: into a JSON array, or into documents one after the other."""
     if format == "json":
         return "[\n" + ",\n".join(text.strip() for text in texts) + "\n]\n"
     return "\n".join(texts)

@@ -1,4 +1,4 @@
-"""Writes a user's first lesson: `tensorlens new lesson.py`. Imports no torch."""
+"""Writes a lesson for a user to start from: `tensorlens new lesson.py`. Imports no torch."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tensorlens.paths import is_folder
 STARTER = '''\
 """A first lesson: what backward adds up
 
-The first line is the title. What stands below it says what the lesson shows. The script is plain Python, and runs
-without tensorlens too.
+The first line is the title. The lines below it say what the lesson shows. The script is plain Python, and runs without
+tensorlens too.
 """
 
 import torch
@@ -23,12 +23,12 @@ b = a.detach()
 
 (a * 3).sum().backward()
 #: a.grad.tolist() == [3.0, 3.0]
-# "refuted:" is for what one might believe, and is not so.
+# "refuted:" marks what one might believe, but is false.
 #: refuted: b.grad is not None
 
 for step in range(2):
     (a * 3).sum().backward()
-    # In a loop a claim has to come true in every round.
+    # In a loop, a claim must hold in every iteration.
     #: a.grad[0] == 3.0 * (step + 2)
 
 # "raises" announces the error that ends the lesson, and a part of its message. Without it, an error is a failure.
@@ -38,7 +38,7 @@ b.sum().backward()
 
 
 def write_starter(path: Path) -> None:
-    """Write a commented lesson that runs.
+    """Writes a commented lesson that runs.
 
     Raises:
         UsageError: the file exists, is not named like a script, or can't be written.

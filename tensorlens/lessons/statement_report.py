@@ -1,4 +1,4 @@
-"""The verdicts on the documented statements, in each of their forms: `FORMATS` is the table of them."""
+"""Renders the verdicts on the documented statements, in each of the forms of `RENDERERS`."""
 
 from __future__ import annotations
 
@@ -7,21 +7,23 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import groupby
 
-from tensorlens.errors import UsageError
 from tensorlens.lessons.article_statements import ARTICLES
-from tensorlens.lessons.check_statements import Checked, Evidence, Finding
+from tensorlens.lessons.check_statements import Checked, Evidence, StatementVerdict
 from tensorlens.records.claim import condition_text
 from tensorlens.records.source import width
+from tensorlens.render import choose
 from tensorlens.render.layout import Line, line_width, paragraph, to_text
-from tensorlens.render.markdown_text import code, marked
+from tensorlens.render.markdown_text import code, markdown_table, marked
 from tensorlens.render.options import RenderOptions
-from tensorlens.render.report.headline import seen_value
+from tensorlens.render.report.claim_texts import seen_value
+from tensorlens.render.report.headline import count
 from tensorlens.render.safe_text import cut, pad, safe
 
 _LEAST = 40  # cells
 _VALUE = 60  # cells of a value that are shown; the JSON form has more
 _SHORT = {"holds only if": "only if", "not reached": "not run"}
 _STYLES = {"holds": "good", "refuted": "warning", "holds only if": "note", "not reached": "bad"}
+_MARKDOWN_TITLES = ("id", "statement", "verdict", "checked")
 _COUNTED = (
     ("holds", "holds", "hold"),
     ("refuted", "is refuted", "are refuted"),
@@ -30,22 +32,20 @@ _COUNTED = (
 )
 
 
-def render_claims(checked: Checked, format: str = "table", options: RenderOptions | None = None) -> str:
-    """The verdicts in one of `FORMATS`, ending in a newline.
+def render_claims(checked: Checked, form: str = "table", options: RenderOptions | None = None) -> str:
+    """Renders the verdicts in one of the forms of `RENDERERS`, ending in a newline.
 
     Raises:
-        UsageError: there is no such format.
+        UsageError: there is no such form.
     """
-    if format not in FORMATS:
-        raise UsageError(f"no such format: {format} (there are {', '.join(FORMATS)})")
-    return FORMATS[format](checked, options or RenderOptions())
+    return choose(RENDERERS, form)(checked, options or RenderOptions())
 
 
 # --- on the terminal ------------------------------------------------------------------------------------------------
 
 
 def to_table(checked: Checked, options: RenderOptions) -> str:
-    """The statements by article, each with its verdict, where it was checked, and what was seen if it doesn't hold."""
+    """Lists the statements by article: each with its verdict and its place, and the values seen if it does not hold."""
     size = max(options.width, _LEAST)
     lines = paragraph(_heading(checked), size, style="heading")
     lines += paragraph(_counts(checked), size)
@@ -54,7 +54,7 @@ def to_table(checked: Checked, options: RenderOptions) -> str:
         for finding in findings:
             lines += _finding_lines(finding, size)
     for evidence in checked.problems:
-        lines += [[], *paragraph(f"not as recorded: {_told(evidence)}", size, style="bad", hang=4)]
+        lines += [[], *paragraph(f"not as recorded: {_evidence_text(evidence)}", size, style="bad", hang=4)]
     return to_text(lines, options.color)
 
 
@@ -65,28 +65,24 @@ def _title(article: str) -> str:
 def _heading(checked: Checked) -> str:
     articles = len({finding.statement.article for finding in checked.findings})
     return (
-        f"{_number(len(checked.findings), 'statement')} from {_number(articles, 'article')}, "
+        f"{count(len(checked.findings), 'statement')} from {count(articles, 'article')}, "
         f"checked by running the lessons under torch {checked.torch}"
     )
 
 
 def _counts(checked: Checked) -> str:
-    """`35 hold, 12 are refuted, 9 hold only under a condition; all as recorded`."""
-    found = Counter(finding.verdict for finding in checked.findings)
+    """Returns `35 hold, 12 are refuted, 9 hold only under a condition; all as recorded`."""
+    verdicts = Counter(finding.verdict for finding in checked.findings)
     parts = [
-        f"{count} {one if count == 1 else many}"
+        f"{number} {one if number == 1 else many}"
         for verdict, one, many in _COUNTED
-        if (count := found[verdict])  # type: ignore[index]
+        if (number := verdicts[verdict])  # type: ignore[index]
     ]
     others = sum(not finding.as_recorded for finding in checked.findings) + len(checked.problems)
     return ", ".join(parts) + ("; all as recorded" if not others else f"; {others} NOT AS RECORDED")
 
 
-def _number(count: int, noun: str) -> str:
-    return f"{count} {noun}" + ("" if count == 1 else "s")
-
-
-def _finding_lines(finding: Finding, size: int) -> list[Line]:
+def _finding_lines(finding: StatementVerdict, size: int) -> list[Line]:
     statement = finding.statement
     first: Line = [
         (f"  {pad(statement.id, 6)}  ", "name"),
@@ -105,15 +101,15 @@ def _finding_lines(finding: Finding, size: int) -> list[Line]:
     return lines
 
 
-def _details(finding: Finding) -> Iterator[tuple[str, str]]:
-    """What is said below a statement: (text, style)."""
+def _details(finding: StatementVerdict) -> Iterator[tuple[str, str]]:
+    """Yields the lines below a statement as (text, style)."""
     if finding.condition:
         yield _when(finding), "plain"
     if finding.statement.narrowed:
         yield f"measured: {finding.statement.narrowed}", "quiet"
     if finding.verdict != "holds":
         for evidence in finding.evidence:
-            yield _told(evidence), "quiet"
+            yield _evidence_text(evidence), "quiet"
     if not finding.evidence:
         yield "not as recorded: no lesson checks it", "bad"
     for evidence in finding.evidence:
@@ -121,8 +117,8 @@ def _details(finding: Finding) -> Iterator[tuple[str, str]]:
             yield f"not as recorded: {_place(evidence)} {evidence.verdict}, recorded: {evidence.recorded}", "bad"
 
 
-def _when(finding: Finding) -> str:
-    """`holds only if it rains`; `it does when it rains` of a statement that says "may"."""
+def _when(finding: StatementVerdict) -> str:
+    """Returns `holds only if it rains`; for a statement that says "may": `it does when it rains`."""
     text = condition_text("holds", finding.condition, finding.statement.text)
     return f"holds {text}" if finding.verdict == "holds only if" else text
 
@@ -131,11 +127,12 @@ def _place(evidence: Evidence) -> str:
     return f"{evidence.lesson}:{evidence.line}"
 
 
-def _told(evidence: Evidence) -> str:
-    """`detach:33 refuted: b.grad is None; seen: b.grad = tensor([4., 4., 4.])`; its condition after the verdict."""
+def _evidence_text(evidence: Evidence) -> str:
+    """Returns `detach:33 refuted: b.grad is None; seen: b.grad = tensor([4., 4., 4.])`, with a condition if it has
+    one."""
     when = f" when {evidence.condition}" if evidence.condition else ""
-    said = f"{_place(evidence)} {evidence.verdict}{when}: {evidence.check}"
-    return said + "".join(f"; {part}" for part in _seen(evidence))
+    verdict = f"{_place(evidence)} {evidence.verdict}{when}: {evidence.check}"
+    return verdict + "".join(f"; {part}" for part in _seen(evidence))
 
 
 def _seen(evidence: Evidence) -> Iterator[str]:
@@ -153,8 +150,8 @@ def _seen(evidence: Evidence) -> Iterator[str]:
 
 
 def to_json(checked: Checked, options: RenderOptions) -> str:
-    """One JSON object."""
-    made = {
+    """Returns one JSON object."""
+    data = {
         "format": "tensorlens.claims",
         "version": 1,
         "torch": checked.torch,
@@ -162,10 +159,10 @@ def to_json(checked: Checked, options: RenderOptions) -> str:
         "statements": [_finding_data(finding) for finding in checked.findings],
         "problems": [_evidence_data(evidence) for evidence in checked.problems],
     }
-    return json.dumps(made, indent=2) + "\n"
+    return json.dumps(data, indent=2) + "\n"
 
 
-def _finding_data(finding: Finding) -> dict[str, object]:
+def _finding_data(finding: StatementVerdict) -> dict[str, object]:
     return {
         "id": finding.statement.id,
         "article": finding.statement.article,
@@ -197,17 +194,21 @@ def _evidence_data(evidence: Evidence) -> dict[str, object]:
 
 
 def to_markdown(checked: Checked, options: RenderOptions) -> str:
-    """A Markdown table for each article."""
+    """Returns a Markdown table for each article."""
     lines = ["# Documented statements", "", f"{marked(_heading(checked))}: {_counts(checked)}.", ""]
     for article, findings in groupby(checked.findings, key=lambda finding: finding.statement.article):
-        lines += [f"## {marked(_title(article))}", "", "| id | statement | verdict | checked |", "|---|---|---|---|"]
-        lines += [_markdown_row(finding) for finding in findings]
-        lines.append("")
+        rows = [_markdown_row(finding) for finding in findings]
+        lines += [
+            f"## {marked(_title(article))}",
+            "",
+            *markdown_table(("id", "statement", "verdict", "checked"), rows),
+            "",
+        ]
     lines += [f"- not as recorded: {_markdown_evidence(evidence, True)}" for evidence in checked.problems]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def _markdown_row(finding: Finding) -> str:
+def _markdown_row(finding: StatementVerdict) -> tuple[str, ...]:
     statement = marked(finding.statement.text)
     if finding.statement.narrowed:
         statement += f"<br>measured: {marked(finding.statement.narrowed)}"
@@ -218,11 +219,11 @@ def _markdown_row(finding: Finding) -> str:
         verdict += "<br>**not as recorded**"
     full = finding.verdict != "holds"
     evidence = "<br>".join(_markdown_evidence(each, full or not each.as_recorded) for each in finding.evidence)
-    return f"| {finding.statement.id} | {statement} | {verdict} | {evidence} |"
+    return finding.statement.id, statement, verdict, evidence
 
 
 def _markdown_evidence(evidence: Evidence, full: bool) -> str:
-    """Where it was checked; `full`: and what was seen there."""
+    """Returns the place of a check; with `full` also its verdict and the values seen."""
     text = f"{marked(_place(evidence))} {code(evidence.check)}"
     if not full:
         return text
@@ -230,7 +231,7 @@ def _markdown_evidence(evidence: Evidence, full: bool) -> str:
     return f"{text} {evidence.verdict}{recorded}" + "".join(f"; {marked(part)}" for part in _seen(evidence))
 
 
-FORMATS: dict[str, Callable[[Checked, RenderOptions], str]] = {
+RENDERERS: dict[str, Callable[[Checked, RenderOptions], str]] = {
     "table": to_table,
     "markdown": to_markdown,
     "json": to_json,

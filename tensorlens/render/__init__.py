@@ -1,11 +1,9 @@
-"""Reports as text. `RENDERERS` is the table that the command line and the tests read; importing it costs little."""
+"""Renders reports, comparisons and lists as text. Importing this package costs little: renderers are imported late."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeVar
 
 from tensorlens.errors import UsageError
 from tensorlens.render.options import RenderOptions
@@ -13,35 +11,49 @@ from tensorlens.render.options import RenderOptions
 if TYPE_CHECKING:
     from tensorlens.records.report import Report
 
-__all__ = ["RENDERERS", "RenderOptions", "Renderer", "render"]
+__all__ = ["FORMS", "RenderOptions", "choose", "render", "report_renderer"]
+
+FORMS = {"table": ".txt", "json": ".json", "markdown": ".md"}
+"""The forms of every output, each with the file suffix that asks for it."""
+
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Renderer:
-    """One form of the report: the function that makes it, and the file suffix that asks for it."""
-
-    function: str  # "module:name", imported when it is used
-    suffix: str
-
-    def load(self) -> Callable[[Report, RenderOptions], str]:
-        module, _, name = self.function.partition(":")
-        function: Callable[[Report, RenderOptions], str] = getattr(import_module(module), name)
-        return function
-
-
-RENDERERS = {
-    "table": Renderer("tensorlens.render.report.terminal:to_terminal", ".txt"),
-    "json": Renderer("tensorlens.render.report.json:to_json", ".json"),
-    "markdown": Renderer("tensorlens.render.report.markdown:to_markdown", ".md"),
-}
-
-
-def render(report: Report, format: str = "table", options: RenderOptions | None = None) -> str:
-    """The report in one of the forms of `RENDERERS`.
+def choose(renderers: Mapping[str, T], form: str) -> T:
+    """Returns the renderer of a form.
 
     Raises:
-        UsageError: there is no such format.
+        UsageError: there is no such form.
     """
-    if format not in RENDERERS:
-        raise UsageError(f"no such format: {format} (there are {', '.join(RENDERERS)})")
-    return RENDERERS[format].load()(report, options or RenderOptions())
+    if form not in renderers:
+        raise UsageError(f"no such format: {form} (there are {', '.join(renderers)})")
+    return renderers[form]
+
+
+def render(report: Report, form: str = "table", options: RenderOptions | None = None) -> str:
+    """Renders a report in one of `FORMS`.
+
+    Raises:
+        UsageError: there is no such form.
+    """
+    return report_renderer(form)(report, options or RenderOptions())
+
+
+def report_renderer(form: str) -> Callable[[Report, RenderOptions], str]:
+    """Imports the renderer of a form: only the table needs rich.
+
+    Raises:
+        UsageError: there is no such form.
+    """
+    choose(FORMS, form)
+    if form == "json":
+        from tensorlens.render.report.json import to_json
+
+        return to_json
+    if form == "markdown":
+        from tensorlens.render.report.markdown import to_markdown
+
+        return to_markdown
+    from tensorlens.render.report.terminal import to_terminal
+
+    return to_terminal

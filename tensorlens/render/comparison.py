@@ -1,4 +1,4 @@
-"""A comparison in each of its forms: `FORMATS` is the table that the command line and the tests read."""
+"""Renders a comparison in each of the forms of `RENDERERS`."""
 
 from __future__ import annotations
 
@@ -6,42 +6,40 @@ import json
 from collections.abc import Callable
 
 from tensorlens.compare.comparison_records import Comparison, to_dict
-from tensorlens.errors import UsageError
-from tensorlens.render.comparison_cells import APART, Notes, cells_of, main_input, shown_rows
+from tensorlens.render import choose
+from tensorlens.render.comparison_cells import DIFFERS, ErrorNotes, cells_of, main_input, shown_rows
 from tensorlens.render.comparison_table import to_terminal
-from tensorlens.render.markdown_text import code, escaped, marked
+from tensorlens.render.markdown_text import code, escaped, markdown_table, marked
 from tensorlens.render.options import RenderOptions
 
 
-def render_comparison(comparison: Comparison, format: str = "table", options: RenderOptions | None = None) -> str:
-    """The comparison in one of `FORMATS`, ending in a newline.
+def render_comparison(comparison: Comparison, form: str = "table", options: RenderOptions | None = None) -> str:
+    """Renders a comparison in one of the forms of `RENDERERS`, ending in a newline.
 
     Raises:
-        UsageError: there is no such format.
+        UsageError: there is no such form.
     """
-    if format not in FORMATS:
-        raise UsageError(f"no such format: {format} (there are {', '.join(FORMATS)})")
-    return FORMATS[format](comparison, options or RenderOptions())
+    return choose(RENDERERS, form)(comparison, options or RenderOptions())
 
 
 def to_json(comparison: Comparison, options: RenderOptions) -> str:
-    """One JSON object, as `docs/comparison.schema.json` describes it."""
+    """Returns one JSON object, as `docs/comparison.schema.json` describes it."""
     return json.dumps(to_dict(comparison), indent=2) + "\n"
 
 
 def to_markdown(comparison: Comparison, options: RenderOptions) -> str:
-    """A Markdown table; what the user typed is data in it, never markup."""
-    calls = [code(operand.call) for operand in comparison.operands]
-    lines = [f"| | probe | {' | '.join(calls)} |", "|---" * (len(calls) + 2) + "|"]
-    notes = Notes()
-    apart, alike = shown_rows(comparison, options.everything)
-    shown = {row.probe for row in (*apart, *alike)}
+    """Returns a Markdown table and the closing paragraph; text that the user typed is never taken as markup."""
+    notes = ErrorNotes()
+    differing, agreeing = shown_rows(comparison, options.everything)
+    shown = {row.probe for row in (*differing, *agreeing)}
+    rows = []
     for row in comparison.rows:
         if row.probe not in shown and not (options.everything and row.group == "cost"):
             continue
         cells = ["<br>".join(map(escaped, cell.lines)) for cell in cells_of(comparison, row, notes)]
-        lines.append(f"| {APART if row.differs else ''} | {escaped(row.label)} | {' | '.join(cells)} |")
-    lines += ["", f"torch {comparison.torch}, x: {escaped(main_input(comparison))}. `{APART}`: they differ.", ""]
+        rows.append([DIFFERS if row.differs else "", escaped(row.label), *cells])
+    lines = markdown_table(["", "probe", *(code(operand.call) for operand in comparison.operands)], rows)
+    lines += ["", f"torch {comparison.torch}, x: {escaped(main_input(comparison))}. `{DIFFERS}`: they differ.", ""]
     for number, message, page in notes.listed():
         lines += [f"{number} {escaped(message)}" + (f" `{page}`" if page else ""), ""]
     for sentence in comparison.summary.splitlines():
@@ -49,7 +47,7 @@ def to_markdown(comparison: Comparison, options: RenderOptions) -> str:
     return "\n".join(lines[:-1]) + "\n"
 
 
-FORMATS: dict[str, Callable[[Comparison, RenderOptions], str]] = {
+RENDERERS: dict[str, Callable[[Comparison, RenderOptions], str]] = {
     "table": to_terminal,
     "markdown": to_markdown,
     "json": to_json,

@@ -1,4 +1,4 @@
-"""What stands in the cells of a comparison, in whatever form it is shown: answers folded over the inputs, and notes."""
+"""Makes the cells of a comparison, for every form: answers grouped by input, and numbered error messages."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tensorlens.compare.comparison_records import Answer, Comparison, Row
-from tensorlens.compare.input_conditions import exceptions, kind, quoted
+from tensorlens.compare.input_conditions import comparable, exceptions, quoted
 from tensorlens.render.safe_text import safe
 
-APART = "!="  # the mark of a row in which the operands differ
+DIFFERS = "!="  # marks a row in which the operands differ
 NOT_ASKED = "-"
 LAYOUTS = {"transposed": "transposed", "every_second": "b[..., ::2]", "first_columns": "b[..., :n] of a wider b"}
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What one operand answers: for the main input, then for the inputs where the answer is another."""
+    """One operand's answer on the main input, then those on the inputs where it differs."""
 
     text: str
     others: tuple[tuple[str, str], ...]  # (labels of the inputs, answer)
@@ -26,14 +26,14 @@ class Cell:
         return [self.text, *(f"{labels}: {text}" for labels, text in self.others)]
 
 
-class Notes:
-    """The error messages of a table, numbered: each is said once, in full, below it."""
+class ErrorNotes:
+    """The error messages of a table, numbered: each is printed once, in full, below the table."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, tuple[int, Answer]] = {}
 
-    def shown(self, answers: Sequence[Answer]) -> str:
-        """The text of answers of one kind, with the numbers of their errors."""
+    def text_of(self, answers: Sequence[Answer]) -> str:
+        """Returns the text of equal answers, with the numbers of their error messages."""
         numbers: list[int] = []
         for answer in answers:
             if answer.error:
@@ -43,31 +43,32 @@ class Notes:
         return f"{text} ({', '.join(map(str, numbers))})" if numbers else text
 
     def listed(self) -> list[tuple[str, str, str]]:
-        """(`(1)`, PyTorch's message as it is quoted, the code of its page) in order."""
+        """Returns (`(1)`, PyTorch's message, the code of its page) for each message, in order."""
         return [(f"({number})", safe(message), answer.code) for message, (number, answer) in self._numbers.items()]
 
 
 def shown_rows(comparison: Comparison, everything: bool) -> tuple[list[Row], list[Row]]:
-    """The rows in which the operands' cells differ, and those in which they agree.
+    """Returns the rows in which the operands differ, and those in which they agree.
 
-    By default without what costs, details, and what all agree in but the basic rows.
+    Rows of costs are left out; without `everything` also details, and all rows but the basic ones in which they agree.
     """
-    apart: list[Row] = []
-    alike: list[Row] = []
+    differing: list[Row] = []
+    agreeing: list[Row] = []
     for row in comparison.rows:
         if row.group == "cost" or (row.level == "detail" and not everything):
             continue
-        cells = cells_of(comparison, row, Notes())
+        cells = cells_of(comparison, row, ErrorNotes())
         if not (row.differs or everything or row.level == "basic"):
             continue
-        (alike if not row.differs and len(set(cells)) == 1 else apart).append(row)
-    return apart, alike
+        (agreeing if not row.differs and len(set(cells)) == 1 else differing).append(row)
+    return differing, agreeing
 
 
-def cells_of(comparison: Comparison, row: Row, notes: Notes) -> list[Cell]:
-    """One cell an operand. What all agree on for an x without grad, that nothing is in the graph, is left out."""
+def cells_of(comparison: Comparison, row: Row, notes: ErrorNotes) -> list[Cell]:
+    """Returns one cell per operand. An x without grad is left out where all operands agree that nothing is in the
+    graph."""
     answers = [row.answers(operand) for operand in range(len(comparison.operands))]
-    dull = {
+    obvious = {
         place
         for place, spec in enumerate(comparison.inputs)
         if row.group == "graph"
@@ -75,12 +76,12 @@ def cells_of(comparison: Comparison, row: Row, notes: Notes) -> list[Cell]:
         and place != comparison.main
         and len({each[place].value for each in answers if place in each}) == 1
     }
-    places = [place for place in range(len(comparison.inputs)) if place not in dull]
+    places = [place for place in range(len(comparison.inputs)) if place not in obvious]
     return [_cell(comparison, each, places, notes) for each in answers]
 
 
 def main_input(comparison: Comparison) -> str:
-    """The input that the table speaks of first, in a few words."""
+    """Describes the main input in a few words."""
     if not comparison.inputs:
         return "none"
     main = comparison.inputs[comparison.main]
@@ -94,9 +95,13 @@ def main_input(comparison: Comparison) -> str:
     return ", ".join(traits)
 
 
-def _cell(comparison: Comparison, answers: dict[int, Answer], places: Sequence[int], notes: Notes) -> Cell:
+def _cell(comparison: Comparison, answers: dict[int, Answer], places: Sequence[int], notes: ErrorNotes) -> Cell:
     main = answers.get(comparison.main)
-    like_main = [answers[place] for place in places if place in answers and main and kind(answers[place]) == kind(main)]
-    text = notes.shown([main, *like_main]) if main else NOT_ASKED
-    found = exceptions(comparison.inputs, answers, comparison.main, places)
-    return Cell(text, tuple((words, notes.shown(given)) for words, given in found))
+    like_main = [
+        answers[place]
+        for place in places
+        if place in answers and main and comparable(answers[place]) == comparable(main)
+    ]
+    text = notes.text_of([main, *like_main]) if main else NOT_ASKED
+    others = exceptions(comparison.inputs, answers, comparison.main, places)
+    return Cell(text, tuple((labels, notes.text_of(differing)) for labels, differing in others))

@@ -1,4 +1,4 @@
-"""A comparison for a terminal or a pipe: first what sets the operands apart, then what they agree in, then costs."""
+"""Renders a comparison for a terminal: the rows that differ, then those that agree, then the costs."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from collections.abc import Sequence
 
 from tensorlens.compare.comparison_records import Comparison, Row
 from tensorlens.records.source import width
-from tensorlens.render.comparison_cells import APART, NOT_ASKED, Cell, Notes, cells_of, main_input, shown_rows
+from tensorlens.render.comparison_cells import DIFFERS, NOT_ASKED, Cell, ErrorNotes, cells_of, main_input, shown_rows
 from tensorlens.render.layout import GAP, Line, paragraph, to_text
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.safe_text import pad, safe, wrap
 
-NARROW = 18  # cells; where an operand would get less, each answer is shown with the operands that give it
-MARK = len(APART) + 1
+NARROW = 18  # cells; if an operand's column would be narrower, each answer is followed by the operands that give it
+MARK = len(DIFFERS) + 1
 
 
 def to_terminal(comparison: Comparison, options: RenderOptions) -> str:
-    """The whole comparison as text of at most `options.width` cells a line."""
+    """Returns the comparison as text of at most `options.width` cells per line."""
     size = max(options.width, 40)
-    notes = Notes()
+    notes = ErrorNotes()
     head = f"compare   torch {comparison.torch}   x: {main_input(comparison)}"
-    apart, alike = shown_rows(comparison, options.everything)
+    differing, agreeing = shown_rows(comparison, options.everything)
     costs = [row for row in comparison.rows if row.group == "cost"] if options.everything else []
     sections = [
         [*paragraph(head, size, style="heading", hang=10), *_legend(comparison, size)],
-        _columns(comparison, "they differ", apart, notes, size),
-        _agreed(comparison, alike, notes, size),
+        _columns(comparison, "they differ", differing, notes, size),
+        _agreeing(comparison, agreeing, notes, size),
         _columns(comparison, "cost, on a large x", costs, notes, size),
-        _layouts(comparison, [*apart, *alike], size),
+        _layout_note(comparison, [*differing, *agreeing], size),
         [line for note in notes.listed() for line in _note(note, size)],
         [line for part in comparison.summary.splitlines() for line in paragraph(safe(part), size, hang=2)],
     ]
@@ -38,18 +38,18 @@ def to_terminal(comparison: Comparison, options: RenderOptions) -> str:
     return to_text(lines, options.color)
 
 
-def _layouts(comparison: Comparison, rows: Sequence[Row], size: int) -> list[Line]:
-    """What `b` is, where the table speaks of it."""
-    lines = [text for row in rows for cell in cells_of(comparison, row, Notes()) for text in cell.lines]
+def _layout_note(comparison: Comparison, rows: Sequence[Row], size: int) -> list[Line]:
+    """Explains `b`, if the table mentions it."""
+    lines = [text for row in rows for cell in cells_of(comparison, row, ErrorNotes()) for text in cell.lines]
     if not any("b[..., " in text for text in lines):
         return []
     return paragraph("b[..., ::2], b[..., :n]: every second column, the first columns, of a b twice as wide as x", size)
 
 
 def _legend(comparison: Comparison, size: int) -> list[Line]:
-    """What was run for each operand, where the table has no room to say so."""
+    """Lists the code that was run for each operand, if the table has no room for it."""
     calls = [(safe(each.operand), safe(each.call)) for each in comparison.operands]
-    if all(name in _heads(comparison, size) for _, name in calls):
+    if all(name in _titles(comparison, size) for _, name in calls):
         return []
     column = min(max(width(name) for name, _ in calls), size // 2)
     return [
@@ -60,19 +60,19 @@ def _legend(comparison: Comparison, size: int) -> list[Line]:
     ]
 
 
-def _heads(comparison: Comparison, size: int) -> list[str]:
-    """The names of the operands in the table: the code that was run where there is room, else what was typed."""
-    room = 0 if _grouped(comparison, size) else _room(comparison, size)
+def _titles(comparison: Comparison, size: int) -> list[str]:
+    """Returns the operands' column titles: the code that was run if there is room, else the text that was typed."""
+    room = 0 if _is_grouped(comparison, size) else _room(comparison, size)
     calls = [safe(operand.call) for operand in comparison.operands]
     return calls if all(width(call) <= room for call in calls) else [safe(each.operand) for each in comparison.operands]
 
 
-def _grouped(comparison: Comparison, size: int) -> bool:
+def _is_grouped(comparison: Comparison, size: int) -> bool:
     return _room(comparison, size) < NARROW
 
 
 def _room(comparison: Comparison, size: int) -> int:
-    """The cells for each operand's column."""
+    """Returns the width of each operand's column, in cells."""
     return (size - MARK - _label_width(comparison, size)) // len(comparison.operands) - len(GAP)
 
 
@@ -80,26 +80,26 @@ def _label_width(comparison: Comparison, size: int) -> int:
     return min(max((width(row.label) for row in comparison.rows), default=0), size // 3)
 
 
-def _columns(comparison: Comparison, title: str, rows: Sequence[Row], notes: Notes, size: int) -> list[Line]:
-    """A row a probe, a column an operand."""
+def _columns(comparison: Comparison, title: str, rows: Sequence[Row], notes: ErrorNotes, size: int) -> list[Line]:
+    """Returns one row per probe and one column per operand."""
     if not rows:
         return []
-    if _grouped(comparison, size):
+    if _is_grouped(comparison, size):
         return [
             [(" " * MARK + title, "heading")],
             *(line for row in rows for line in _groups(comparison, row, notes, size)),
         ]
     label, room = _label_width(comparison, size), _room(comparison, size)
-    heads = [([_breakable(name, room)], room) for name in _heads(comparison, size)]
-    lines = _block([([""], len(APART)), ([title], label), *heads], "heading")
+    titles = [([_breakable(name, room)], room) for name in _titles(comparison, size)]
+    lines = _block([([""], len(DIFFERS)), ([title], label), *titles], "heading")
     for row in rows:
         cells = [(cell.lines, room) for cell in cells_of(comparison, row, notes)]
-        lines += _block([([APART if row.differs else ""], len(APART)), ([row.label], label), *cells], "plain")
+        lines += _block([([DIFFERS if row.differs else ""], len(DIFFERS)), ([row.label], label), *cells], "plain")
     return lines
 
 
 def _breakable(code: str, room: int) -> str:
-    """Code with a blank where it is to be broken: before a dot or behind a bracket, not inside of a name."""
+    """Inserts blanks where code is to be broken: before a dot or behind a bracket, not inside a name."""
     if width(code) <= room:
         return code
     lines = [""]
@@ -110,8 +110,8 @@ def _breakable(code: str, room: int) -> str:
     return " ".join(line.strip() for line in lines)
 
 
-def _agreed(comparison: Comparison, rows: Sequence[Row], notes: Notes, size: int) -> list[Line]:
-    """What is the same for all stands once, not in a column for each."""
+def _agreeing(comparison: Comparison, rows: Sequence[Row], notes: ErrorNotes, size: int) -> list[Line]:
+    """Shows an answer that all operands give once, not in a column for each."""
     if not rows:
         return []
     label = _label_width(comparison, size)
@@ -119,19 +119,19 @@ def _agreed(comparison: Comparison, rows: Sequence[Row], notes: Notes, size: int
     for row in rows:
         fullest = max(cells_of(comparison, row, notes), key=lambda cell: (cell.text != NOT_ASKED, len(cell.others)))
         first, *others = fullest.lines
-        told = [f"equal: {first}" if row.probe == "values" else first, *others]
-        lines += _block([([""], len(APART)), ([row.label], label), (told, size - MARK - label - len(GAP))], "plain")
+        answer = [f"equal: {first}" if row.probe == "values" else first, *others]
+        lines += _block([([""], len(DIFFERS)), ([row.label], label), (answer, size - MARK - label - len(GAP))], "plain")
     return lines
 
 
-def _groups(comparison: Comparison, row: Row, notes: Notes, size: int) -> list[Line]:
-    """Too many operands for columns: each answer once, and beside it the operands that give it."""
-    mark = pad(APART if row.differs else "", MARK)
+def _groups(comparison: Comparison, row: Row, notes: ErrorNotes, size: int) -> list[Line]:
+    """Shows each answer once, and beside it the operands that give it: there are too many operands for columns."""
+    mark = pad(DIFFERS if row.differs else "", MARK)
     lines: list[Line] = [
         [(mark, "bad" if row.differs else "plain"), (row.label, "heading" if row.differs else "plain")]
     ]
     givers: dict[Cell, list[str]] = {}
-    for name, cell in zip(_heads(comparison, size), cells_of(comparison, row, notes), strict=True):
+    for name, cell in zip(_titles(comparison, size), cells_of(comparison, row, notes), strict=True):
         if cell != Cell(NOT_ASKED, ()):
             givers.setdefault(cell, []).append(name)
     room = size - MARK - 4 - len(GAP)
@@ -142,14 +142,14 @@ def _groups(comparison: Comparison, row: Row, notes: Notes, size: int) -> list[L
 
 
 def _block(cells: Sequence[tuple[list[str], int]], style: str) -> list[Line]:
-    """One row of cells, each wrapped to its width; what is wrapped hangs by two."""
+    """Draws one row of cells, each wrapped to its width; continued lines are indented by two."""
     columns = [[piece for text in texts for piece in _hanging(text, size)] for texts, size in cells]
     height = max(len(column) for column in columns)
     lines: list[Line] = []
     for index in range(height):
         pieces = [column[index] if index < len(column) else "" for column in columns]
         padded = [pad(piece, size) for piece, (_, size) in zip(pieces, cells, strict=True)]
-        mark = "bad" if padded[0] == APART else "plain"
+        mark = "bad" if padded[0] == DIFFERS else "plain"
         lines.append([(padded[0], mark), (" ", "plain"), (GAP.join(padded[1:]).rstrip(), style)])
     return lines
 

@@ -1,4 +1,4 @@
-"""Lines of styled text, and the two shapes that reports are made of: hanging paragraphs and tables that fold."""
+"""Lays out lines of styled text: hanging paragraphs, and tables that fold their wide columns."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tensorlens.records.source import width
 from tensorlens.render.safe_text import fitting, wrap
 from tensorlens.render.theme import console
 
-Piece = tuple[str, str | Style]  # safe text; the name of a style in the theme, or what Rich has made of it
+Piece = tuple[str, str | Style]  # safe text; a style, or its name in the theme
 Line = list[Piece]
 GAP = "  "
-_ANY_WIDTH = 10_000  # lines are laid out already: Rich is only to colour them
+_ANY_WIDTH = 10_000  # the lines are laid out already: Rich only colours them
 
 
 def to_text(lines: Iterable[Line], color: bool) -> str:
-    """The lines as one text; without colour no escape code is in it."""
+    """Joins the lines into one text; without colour it has no escape codes."""
     if not color:
         texts = ["".join(text for text, _ in line).rstrip() for line in lines]
         return "\n".join(texts) + "\n" if texts else ""
@@ -39,7 +39,7 @@ def line_width(line: Line) -> int:
 def paragraph(
     text: str, size: int, first: Line | None = None, style: str = "plain", hang: int | None = None
 ) -> list[Line]:
-    """`text` wrapped to `size` cells; `first` begins the first line, and the others hang below its end or at `hang`."""
+    """Wraps `text` to `size` cells. `first` begins the first line; the others are indented to its end, or to `hang`."""
     first = first or []
     begun = line_width(first)
     indent = begun if hang is None else hang
@@ -50,15 +50,15 @@ def paragraph(
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table. One that may fold is moved to lines of its own, below the row, when room is short; before
-    that, titles are broken into two lines at `|`."""
+    """A column of a table. If room is short, titles are first broken into two lines at `|`; then a column that `folds`
+    is moved to lines of its own below each row."""
 
     title: str
     style: str = "plain"
     folds: bool = False
 
     def titles(self, broken: bool) -> tuple[str, str]:
-        """The title over two lines, the first empty where it isn't broken."""
+        """Returns the title as two lines, the first of them empty if it is not broken."""
         first, bar, second = self.title.rpartition("|")
         if broken and bar:
             return first, second
@@ -66,9 +66,8 @@ class Column:
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], size: int) -> list[Line]:
-    """A table of safe cells in at most `size` cells of width; what doesn't fit is folded, never lost.
-
-    Of the ways to fold it, the one that takes the fewest lines."""
+    """Draws a table of safe cells, at most `size` cells wide. Columns that do not fit are folded, never cut: of the
+    ways to fold them, the one that takes the fewest lines is chosen."""
     shown = [i for i, column in enumerate(columns) if any(row[i] for row in rows) or not column.folds]
     folding = [i for i in shown if columns[i].folds]
     subsets = (out for count in range(len(folding) + 1) for out in combinations(folding, count))
@@ -77,7 +76,7 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], size: int) -
 
 
 def _table(columns: Sequence[Column], rows: Sequence[Sequence[str]], size: int, inline: list[int]) -> list[Line]:
-    """The table with the columns `inline` side by side and the others folded; [] if that is too wide."""
+    """Draws the columns `inline` side by side and folds the others; returns [] if that is too wide."""
     broken = _total(_sizes(columns, rows, False), inline) > size
     sizes = _shrunk(columns, rows, _sizes(columns, rows, broken), inline, size)
     if _total(sizes, inline) > size and len(inline) > 1:
@@ -106,7 +105,8 @@ def _table(columns: Sequence[Column], rows: Sequence[Sequence[str]], size: int, 
 def _shrunk(
     columns: Sequence[Column], rows: Sequence[Sequence[str]], sizes: list[int], inline: list[int], size: int
 ) -> list[int]:
-    """Widths with room made: columns that may fold give up their widest cells, then the first column does."""
+    """Shrinks column widths to fit: first the widest columns that fold give up their widest cells, then the first
+    one."""
     sizes, least = list(sizes), _sizes(columns, [], True)
     while _total(sizes, inline) > size and (wide := [i for i in inline if columns[i].folds and sizes[i] > least[i]]):
         widest = max(wide, key=lambda i: (sizes[i], i))
@@ -126,7 +126,7 @@ def _total(sizes: Sequence[int], chosen: Sequence[int]) -> int:
 
 
 def _grid(rows: Sequence[Sequence[tuple[str, str]]], sizes: Sequence[int]) -> list[Line]:
-    """Rows of (cell, style) side by side in columns of these sizes, one line a row."""
+    """Draws rows of (cell, style) in columns of these sizes, one line per row."""
     lines: list[Line] = []
     for row in rows:
         line: Line = []

@@ -1,14 +1,24 @@
-"""Text in Markdown: what others wrote is shown in it, never taken as markup."""
+"""Writes Markdown: tables, and text by others, which is shown as it is and never taken as markup."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from tensorlens.render.safe_text import safe
 
 
+def markdown_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Returns the lines of a table. The cells are Markdown already."""
+    return [_row(titles), f"|{'---|' * len(titles)}", *map(_row, rows)]
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
 def marked(text: str) -> str:
-    """`text` with its own backticks kept as code, and nothing else in it taken as markup."""
+    """Escapes `text`, except that pairs of backticks in it stay code spans."""
     parts = safe(text).split("`")
     if len(parts) % 2 == 0:
         return escaped(text)
@@ -16,12 +26,12 @@ def marked(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """`text` with every character that Markdown would obey shown as itself."""
+    """Escapes every character that Markdown would take as markup."""
     return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", safe(text))
 
 
 def code(text: str) -> str:
-    """A code span of a table cell, with enough backticks around it; nothing for an empty text."""
+    """Returns a code span that may be in a table cell, with enough backticks around it; "" for an empty text."""
     shown = safe(text).replace("|", "\\|")
     if not shown.strip():
         return ""
@@ -30,7 +40,7 @@ def code(text: str) -> str:
 
 
 def fenced(lines: list[str], language: str = "text") -> list[str]:
-    """A fenced block that nothing in `lines` can close."""
+    """Returns a fenced block with a fence that no line of it can close."""
     longest = max((len(run) for line in lines for run in re.findall("`+", line)), default=0)
     fence = "`" * max(3, longest + 1)
     return [f"{fence}{language}", *lines, fence]

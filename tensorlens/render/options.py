@@ -1,4 +1,4 @@
-"""What a renderer may be told besides the report."""
+"""The options of a renderer."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class RenderOptions:
-    """`everything` unfolds what is left out of a table by default; `lesson` shows every source line and the docstring;
-    `statements` are the texts of documented claims by id. `titled`: the lesson's title has been printed already."""
+    """`everything` shows the rows that a table leaves out by default. `lesson` shows every source line and the
+    docstring. `titled`: the lesson's title has been printed already. `statements`: the texts of documented statements,
+    by id."""
 
     width: int = 80
     color: bool = False

@@ -1,4 +1,4 @@
-"""Text that others wrote, made safe to print: what a terminal or a markup would obey is shown instead."""
+"""Makes other people's text safe to print: control characters are shown, never sent to the terminal."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _HIDDEN = {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"}
 
 
 def safe(text: str) -> str:
-    """`text` on one line: tabs as four blanks, control and invisible characters, bidirectional marks and lone
-    surrogates as Python would escape them."""
+    """Returns `text` on one line. A tab becomes four blanks; control and invisible characters, bidirectional marks and
+    lone surrogates are escaped as in Python."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(map(_shown, text))
 
 
 def safe_lines(text: str) -> list[str]:
-    """The lines of a message, each safe."""
+    """Splits a message into lines, each safe."""
     return [safe(line) for line in text.replace("\r\n", "\n").split("\n")]
 
 
@@ -36,7 +36,7 @@ def _shown(char: str) -> str:
 
 
 def written(data: Any, indent: int) -> str:
-    """Data as JSON to be read by people too, in which no character is one that a terminal obeys or doesn't show."""
+    """Returns readable JSON in which characters that a terminal would obey or hide are escaped."""
     text = json.dumps(data, indent=indent, ensure_ascii=False).encode("utf-8", "replace").decode()
     for char in set(text):
         if char != "\n" and unicodedata.category(char) in _HIDDEN:
@@ -45,17 +45,17 @@ def written(data: Any, indent: int) -> str:
 
 
 def cells(text: str) -> int:
-    """The width of `text` once it is safe."""
+    """Returns the width of `text` after `safe`."""
     return width(safe(text))
 
 
 def cut(text: str, limit: int) -> str:
-    """Safe `text` cut to `limit` cells, with an ellipsis where something is missing."""
+    """Cuts safe `text` to `limit` cells; an ellipsis marks the cut."""
     return text if width(text) <= limit else fitting(text, limit - 1) + "…"
 
 
 def fitting(text: str, limit: int) -> str:
-    """The longest beginning of `text` that takes at most `limit` cells."""
+    """Returns the longest prefix of `text` that takes at most `limit` cells."""
     if text.isascii():
         return text[: max(limit, 0)]
     taken = 0
@@ -67,13 +67,13 @@ def fitting(text: str, limit: int) -> str:
 
 
 def pad(text: str, size: int) -> str:
-    """`text` filled up with blanks to `size` cells."""
+    """Fills `text` up with blanks to `size` cells."""
     return text + " " * (size - width(text))
 
 
 def wrap(text: str, size: int, first: int | None = None) -> list[str]:
-    """Safe `text` in lines of at most `size` cells (the first: `first`), broken at blanks where there are any; never an
-    empty list. `v0 -> v1` stays together where it can."""
+    """Breaks safe `text` at blanks into lines of at most `size` cells (the first: `first`). There is always one line.
+    `v0 -> v1` stays together if it fits."""
     sizes = (max(size if first is None else first, 2), max(size, 2))
     lines: list[str] = []
     current, *words = (word.replace("\0", " ") for word in text.replace(" -> ", "\0->\0").split(" "))
@@ -89,7 +89,7 @@ def wrap(text: str, size: int, first: int | None = None) -> list[str]:
 
 
 def _chopped(word: str, lines: list[str], sizes: tuple[int, int]) -> str:
-    """What is left of `word` when pieces of it that fill whole lines were added to `lines`."""
+    """Moves pieces of a long `word` that fill whole lines to `lines`, and returns the rest of it."""
     while width(word) > sizes[bool(lines)]:
         lines.append(fitting(word, sizes[bool(lines)]))
         word = word[len(lines[-1]) :]

@@ -1,7 +1,7 @@
-"""The styles of everything that is printed; nothing else knows a colour. Rich turns them into what a terminal takes.
+"""Defines the styles of all output. No other module names a colour.
 
-Only the sixteen colours that a terminal's own theme defines are used, and of those the ones that read on light and dark
-backgrounds alike; what a style says is always said in words or by position too.
+Only the sixteen colours of the terminal's own theme are used, and of those the ones that are readable on light and dark
+backgrounds. A style never says anything that words or positions do not say too.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ THEME = Theme(
 
 
 def console(width: int, color: bool) -> Console:
-    """A console that prints into memory, to be read with `console.file.getvalue()`.
+    """Returns a console that prints into memory, to be read with `console.file.getvalue()`.
 
-    Nothing in what it prints is taken as markup, highlighted, or replaced: it is other people's text.
+    It takes nothing as markup, and highlights and replaces nothing, since it prints other people's text.
     """
     return Console(
         file=StringIO(),

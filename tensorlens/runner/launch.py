@@ -1,4 +1,4 @@
-"""Starts the child process that runs and traces a program, and reads back what it recorded. Imports no torch."""
+"""Runs a script in a child process that traces it, and returns the trace. Imports no torch."""
 
 from __future__ import annotations
 
@@ -7,175 +7,144 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from tensorlens.errors import UsageError
-from tensorlens.journal.overflow import pipe
 from tensorlens.journal.rows import FULL, LOST
 from tensorlens.paths import is_folder
-from tensorlens.runner import python_process
+from tensorlens.runner.child_signals import signals_sent_to
+from tensorlens.runner.journal_file import JournalFile, journal_file
+from tensorlens.runner.python_process import python_child
 from tensorlens.runner.stdin_replay import repeatable_stdin
 from tensorlens.runner.targets import Target as Target
 from tensorlens.runner.targets import check_target
 
-if TYPE_CHECKING:  # imported when the program has been started
+if TYPE_CHECKING:  # imported after the child has been started
     from tensorlens.journal.reader import Reader
     from tensorlens.records.model import Script, Trace
-    from tensorlens.runner.follow import Follower, Load
+    from tensorlens.runner.follow import JournalFollower
 
-_BEGIN = """\
+# While torch is imported, Ctrl-C ends the process at once, without a traceback of this package.
+_START_SCRIPT = """\
 import signal
 handler = signal.getsignal(signal.SIGINT)
 if handler is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 from tensorlens.tracer.entry.script import main
 main(handler, first, path)
-"""  # Ctrl-C while torch is imported ends the process without a traceback of ours
-_GRACE = 2.0  # seconds between asking a program that ran out of time to stop and killing it
-
-T = TypeVar("T")
+"""
+_GRACE = 2.0  # seconds that a script gets to exit after a timeout before it is killed
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
+    """`output` is a descriptor for standard output; the script then gets no input, and its errors are not shown."""
+
     timeout: float | None = None  # seconds
     claims: bool = False  # check the `#:` lines
-    stdout_to_stderr: bool = False  # keep standard output for the report
-    live: bool = False  # show on standard error, a terminal, how far the program has come
-    output: int | None = (
-        None  # a descriptor that takes standard output; there is then no input, and no errors are shown
-    )
-    reference: bool = False  # run it once more, with copies of what autograd saves, and compare the gradients
+    stdout_to_stderr: bool = False  # standard output is reserved for the report
+    show_progress: bool = False  # draw a progress line on standard error, which must be a terminal
+    output: int | None = None
+    reference: bool = False  # run the script a second time, with copies of saved tensors, and compare the gradients
 
 
-def run_script(target: Target, options: RunOptions = RunOptions()) -> Trace:
-    """Run a program to its end in a child process and return what was recorded, whatever became of it.
+def run_script(
+    target: Target,
+    options: RunOptions = RunOptions(),
+    on_start: Callable[[], None] = lambda: None,
+    on_trace: Callable[[Trace], None] | None = None,
+) -> Trace:
+    """Runs a script to its end in a child process and returns its trace, however the script ended.
 
-    Raises:
-        UsageError: there is no such file or module, or it is not Python source.
-    """
-    return run_and_report(target, options, lambda: lambda trace: trace)
-
-
-def run_and_report(target: Target, options: RunOptions, load: Load[T]) -> T:
-    """Run a program as `run_script` does, and return what the function that `load` returns makes of the trace.
-
-    Both are called from another thread while the program runs and winds down (see `following.Follower`).
+    `on_start` is called once, when the child has been started: it has time while the child imports torch. `on_trace` is
+    called once from another thread, while the child's process still exits, with the trace that is returned later unless
+    the script recorded more, or exited otherwise than it had said.
 
     Raises:
         UsageError: there is no such file or module, or it is not Python source.
     """
     check_target(target)
-    if not options.reference:
-        reader, ended, follower = _recorded(target, _Child(options), load)
-        return follower.told(_outcome(reader, ended))
-    return load()(_compared_trace(target, options))
+    if options.reference:
+        return _run_with_reference(target, options, on_start)
+    reader, exited, follower = _run_child(target, _Child(options), on_start, on_trace)
+    return follower.trace(_exited_script(reader, exited))
 
 
-def _compared_trace(target: Target, options: RunOptions) -> Trace:
-    """The trace of a run with `--reference`: what comparing it with a repetition comes to is part of it."""
+def _run_with_reference(target: Target, options: RunOptions, on_start: Callable[[], None]) -> Trace:
+    """Returns the trace for `--reference`, including the comparison with the second run."""
     from tensorlens.records.reference import Reference, attach
+    from tensorlens.runner.follow import trace_of
 
+    first_child, second_child = _comparable_children(options)
     with repeatable_stdin(target.kind == "stdin") as rewind:
-        children = _compared(options)
-        first, ended, _ = _recorded(target, next(children), _nothing)
-        if ended.timed_out or ended.interrupted:
+        first, exited, _ = _run_child(target, first_child, on_start)
+        if exited.timed_out or exited.interrupted:
             first.reference = Reference(reason="the first run was stopped")
         else:
             try:
-                second, _, _ = _recorded(target, replace(next(children), stdin=rewind()), _nothing)
+                second, _, _ = _run_child(target, replace(second_child, stdin=rewind()))
                 attach(first, second)
-            except Exception as error:  # ours; the report of the first run is there all the same
+            except Exception as error:  # an internal error: the report of the first run is still good
                 first.reference = Reference(reason=f"the check itself failed ({type(error).__name__}: {error})")
-    return replace(first.trace(), script=_outcome(first, ended))
+    return trace_of(first, _exited_script(first, exited))
 
 
 @dataclass(frozen=True, slots=True)
 class _Child:
-    """How one run differs from a plain one."""
+    """The settings of one run. `comparison` is the part of its configuration that `--reference` needs."""
 
     options: RunOptions
-    comparison: dict[str, Any] = field(default_factory=dict)  # its part of the configuration
+    comparison: dict[str, Any] = field(default_factory=dict)
     environment: dict[str, str] | None = None
     stdin: int | None = None
 
 
-def _compared(options: RunOptions) -> Iterator[_Child]:
-    """The run and its repetition, with the same random state to start from."""
-    ours = "PYTHONHASHSEED" not in os.environ
+def _comparable_children(options: RunOptions) -> tuple[_Child, _Child]:
+    """Returns the two runs of `--reference`, which start from the same random state."""
+    sets_hash_seed = "PYTHONHASHSEED" not in os.environ
     seed = int.from_bytes(os.urandom(4), "little")
-    environment = {**os.environ, "PYTHONHASHSEED": str(seed)} if ours else None
-    for copies in (False, True):
-        yield _Child(options, {"seed": seed, "hash_seed": ours, "copies": copies}, environment)
-
-
-def _nothing() -> Callable[[Trace], None]:
-    return lambda trace: None
-
-
-def _recorded(target: Target, child: _Child, load: Load[T]) -> tuple[Reader, _Ended, Follower[T]]:
-    with _journal() as journal:
-        process = _start(target, child, journal)
-        with _signals_go_to(process) as signals:
-            from tensorlens.journal.overflow import Overflow
-            from tensorlens.journal.reader import Reader
-            from tensorlens.runner.follow import Follower
-            from tensorlens.runner.progress_line import ProgressLine
-
-            reader = Reader(_script(target))
-            live = ProgressLine(sys.stderr.fileno()) if child.options.live else None
-            signals.before_stop = None if live is None else live.remove
-            overflow = Overflow(journal.pipe[0])
-            with Follower(reader, journal.written, load, live, overflow) as follower:
-                timed_out = _wait(process, child.options.timeout)
-    if not reader.finished and process.returncode >= 0 and not timed_out:
-        reader.break_off(FULL if overflow.is_used else LOST)
-    return reader, _Ended(process.returncode, timed_out, bool(signals.interrupts)), follower
+    environment = {**os.environ, "PYTHONHASHSEED": str(seed)} if sets_hash_seed else None
+    first, second = ({"seed": seed, "hash_seed": sets_hash_seed, "copies": copies} for copies in (False, True))
+    return _Child(options, first, environment), _Child(options, second, environment)
 
 
 @dataclass(frozen=True, slots=True)
-class _Journal:
-    """A file that the program's process writes by its descriptor, and a pipe for when the disk is full."""
-
-    descriptor: int
-    written: IO[bytes]
-    pipe: tuple[int, int]
+class _Exited:
+    returncode: int
+    timed_out: bool
+    interrupted: bool
 
 
-@contextmanager
-def _journal() -> Iterator[_Journal]:
-    """The file is nobody else's, and gone with us whatever happens. Nothing is buffered: what the program itself has
-    written into it is written over, and must then be read anew."""
-    descriptor, path = _new_file()
-    with ExitStack() as stack:
-        stack.enter_context(os.fdopen(descriptor, "wb"))
-        written = stack.enter_context(open(path, "rb", buffering=0))
-        if not path.startswith("/proc/"):
-            Path(path).unlink()
-        ends = pipe()
-        for end in ends:
-            stack.callback(os.close, end)
-        yield _Journal(descriptor, written, ends)
+def _run_child(
+    target: Target,
+    child: _Child,
+    on_start: Callable[[], None] = lambda: None,
+    on_trace: Callable[[Trace], None] | None = None,
+) -> tuple[Reader, _Exited, JournalFollower]:
+    """Runs the target once. The imports below take time, so they wait until the child has been started."""
+    with journal_file() as journal:
+        process = _start(target, child, journal)
+        with signals_sent_to(process) as signals:
+            on_start()
+            from tensorlens.journal.overflow import Overflow
+            from tensorlens.journal.reader import Reader
+            from tensorlens.runner.follow import JournalFollower
+            from tensorlens.runner.progress_line import ProgressLine
+
+            reader = Reader(_script_record(target))
+            progress = ProgressLine(sys.stderr.fileno()) if child.options.show_progress else None
+            signals.before_stop = None if progress is None else progress.remove
+            overflow = Overflow(journal.pipe[0])
+            with JournalFollower(reader, journal.stream, progress, overflow, on_trace) as follower:
+                timed_out = _wait(process, child.options.timeout)
+    if not reader.finished and process.returncode >= 0 and not timed_out:
+        reader.break_off(FULL if overflow.is_used else LOST)
+    return reader, _Exited(process.returncode, timed_out, bool(signals.interrupts)), follower
 
 
-def _new_file() -> tuple[int, str]:
-    """A file in the folder for such files, or in memory where that is full."""
-    try:
-        return tempfile.mkstemp(prefix="tensorlens-")
-    except OSError as error:
-        if not hasattr(os, "memfd_create"):
-            raise UsageError(f"no temporary file can be made: {error.strerror or error}") from None
-    descriptor = os.memfd_create("tensorlens")
-    return descriptor, f"/proc/self/fd/{descriptor}"
-
-
-def _script(target: Target) -> Script:
+def _script_record(target: Target) -> Script:
     from tensorlens.records.model import Script
     from tensorlens.runner.ranks import rank_in
 
@@ -186,29 +155,31 @@ def _script(target: Target) -> Script:
     return Script(path, target.argv, folder, "killed", None, None, rank_in(os.environ))
 
 
-@dataclass(frozen=True, slots=True)
-class _Ended:
-    returncode: int
-    timed_out: bool
-    interrupted: bool
-
-
-def _start(target: Target, how: _Child, journal: _Journal) -> subprocess.Popen[bytes]:
-    options = how.options
+def _start(target: Target, child: _Child, journal: JournalFile) -> subprocess.Popen[Any]:
+    options = child.options
     config: dict[str, Any] = {"kind": target.kind, "name": target.name, "argv": target.argv, "claims": options.claims}
-    config |= {"live": options.live, "spare": journal.pipe, **how.comparison}
-    command = python_process.command(_BEGIN, str(journal.descriptor), json.dumps(config))
+    config |= {"live": options.show_progress, "spare": journal.pipe, **child.comparison}
     sys.stdout.flush()
-    unheard = subprocess.DEVNULL if how.comparison.get("copies") else None
-    out: Any = sys.stderr.fileno() if options.stdout_to_stderr and unheard is None else unheard
-    streams: dict[str, Any] = {"stdin": how.stdin, "stdout": out, "stderr": unheard}
+    streams: dict[str, Any]
     if options.output is not None:
         streams = {"stdin": subprocess.DEVNULL, "stdout": options.output, "stderr": subprocess.DEVNULL}
-    return subprocess.Popen(command, pass_fds=(journal.descriptor, *journal.pipe), env=how.environment, **streams)
+    elif child.comparison.get("copies"):  # the second run's output would repeat the first one's
+        streams = {"stdin": child.stdin, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    else:
+        stdout = sys.stderr.fileno() if options.stdout_to_stderr else None
+        streams = {"stdin": child.stdin, "stdout": stdout, "stderr": None}
+    return python_child(
+        _START_SCRIPT,
+        str(journal.descriptor),
+        json.dumps(config),
+        pass_fds=(journal.descriptor, *journal.pipe),
+        env=child.environment,
+        **streams,
+    )
 
 
-def _wait(process: subprocess.Popen[bytes], timeout: float | None) -> bool:
-    """Wait for the program's end, and put one to it after `timeout` seconds; whether that was needed."""
+def _wait(process: subprocess.Popen[Any], timeout: float | None) -> bool:
+    """Waits for the script to exit and stops it after `timeout` seconds. Returns whether it had to be stopped."""
     try:
         process.wait(timeout)
         return False
@@ -222,53 +193,14 @@ def _wait(process: subprocess.Popen[bytes], timeout: float | None) -> bool:
         return True
 
 
-@dataclass(slots=True)
-class _Signals:
-    interrupts: int = 0
-    before_stop: Callable[[], None] | None = None  # what is to be done when Ctrl-Z is pressed
-
-
-@contextmanager
-def _signals_go_to(child: subprocess.Popen[bytes]) -> Iterator[_Signals]:
-    """Ctrl-C and SIGQUIT reach the child from the terminal by itself; ours is to outlive it and report. SIGTERM is
-    passed on. A third Ctrl-C kills a child that does not listen."""
-    signals = _Signals()
-    if threading.current_thread() is not threading.main_thread():
-        yield signals  # they are the main thread's
-        return
-
-    def interrupted(number: int, frame: Any) -> None:
-        signals.interrupts += 1
-        if signals.interrupts >= 3:
-            child.kill()
-
-    def stopped(number: int, frame: Any) -> None:
-        if signals.before_stop is not None:
-            signals.before_stop()
-        os.kill(os.getpid(), signal.SIGSTOP)
-
-    handlers: dict[int, Callable[[int, Any], None]] = {
-        signal.SIGINT: interrupted,
-        signal.SIGQUIT: lambda number, frame: None,
-        signal.SIGTERM: lambda number, frame: child.send_signal(signal.SIGTERM),
-        signal.SIGTSTP: stopped,
-    }
-    old = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-    try:
-        yield signals
-    finally:
-        for number, handler in old.items():
-            signal.signal(number, handler)
-
-
-def _outcome(reader: Reader, ended: _Ended) -> Script:
-    """The program as it ended: what its own process could not tell is told by how that process went."""
+def _exited_script(reader: Reader, exited: _Exited) -> Script:
+    """Fills in from the exit status what the child could not report."""
     script = reader.script
-    if ended.timed_out:
-        return replace(script, outcome="timeout", exit_code=ended.returncode)
-    if script.outcome == "interrupted" or (not reader.finished and ended.returncode == -signal.SIGINT):
-        return replace(script, outcome="interrupted", exit_code=130)
-    if not reader.finished or (ended.returncode < 0 and script.outcome in ("ok", "killed")):
-        outcome: Any = "killed" if ended.returncode < 0 else "exit"
-        return replace(script, outcome=outcome, exit_code=ended.returncode)
-    return replace(script, exit_code=ended.returncode)
+    if exited.timed_out:
+        return replace(script, outcome="timeout", exit_code=exited.returncode)
+    if script.outcome == "interrupted" or (not reader.finished and exited.returncode == -signal.SIGINT):
+        return replace(script, outcome="interrupted", exit_code=128 + signal.SIGINT)
+    if not reader.finished or (exited.returncode < 0 and script.outcome in ("ok", "killed")):
+        outcome: Any = "killed" if exited.returncode < 0 else "exit"
+        return replace(script, outcome=outcome, exit_code=exited.returncode)
+    return replace(script, exit_code=exited.returncode)

@@ -1,21 +1,23 @@
-"""The command line of the Python processes that we start: which options python itself gets, and what it runs first."""
+"""Starts Python child processes: with the options of this interpreter, and safe from modules that shadow others."""
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from tensorlens.paths import PACKAGE
 
-_FLAGS = frozenset("bBdEiIOPqRsSuv")  # what else python knows ends at once (-h, -V) or is about the script's text (-x)
+_FLAGS = frozenset("bBdEiIOPqRsSuv")  # python's other flags exit at once (-h, -V) or change the script's text (-x)
 _WITH_VALUE = frozenset("WX")
 _LONG_WITH_VALUE = "--check-hash-based-pycs"
 
 # `python -c` puts the current directory first on the path, and PYTHONPATH comes before the standard library: a file
-# `signal.py` there would run before anything of ours. So nothing is imported until the path is in another order: the
-# standard library, then PYTHONPATH and the installed packages, and the current directory last. `sys` is built in, `os`
-# has been imported when python started. `path` is what the program is to find: its own order, less the first entry.
-_START = """\
+# `signal.py` there would be imported in place of the standard one. So nothing is imported until the path is reordered:
+# the standard library, then PYTHONPATH and the installed packages, and the current directory last. `sys` is built in,
+# and python itself has imported `os`. `path` keeps python's own order, without the first entry, for the script.
+_BOOTSTRAP = """\
 import sys
 first = frozenset(sys.modules)
 if not sys.flags.safe_path:
@@ -39,34 +41,35 @@ sys.path[:] = ordered
 """
 
 
-def command(code: str, *arguments: str) -> list[str]:
-    """A command that runs `code` with `arguments`, by this interpreter, with the options that it was given itself.
+def python_child(code: str, *arguments: str, **streams: Any) -> subprocess.Popen[Any]:
+    """Starts `code` with `arguments` in a new process of this interpreter; `streams` are those of `subprocess.Popen`.
 
-    What `code` imports comes from the standard library, PYTHONPATH and the installed packages, `tensorlens` from where
-    this one lies. It finds `first`, the names of the modules that python has imported, and `path`, `sys.path` as a
-    program is given it, but for the program's own folder at its head.
+    `code` imports from the standard library, PYTHONPATH and the installed packages, and the same `tensorlens` as this
+    process. Two names are defined for it: `first`, the names of the modules that python itself has imported, and
+    `path`, the `sys.path` that a script is to get, without the script's own folder.
     """
-    start = _START.format(folder=str(PACKAGE.resolve().parent))
-    return [sys.executable, *options(sys.orig_argv), "-c", start + code, *arguments]
+    bootstrap = _BOOTSTRAP.format(folder=str(PACKAGE.resolve().parent))
+    command = [sys.executable, *options(sys.orig_argv), "-c", bootstrap + code, *arguments]
+    return subprocess.Popen(command, **streams)
 
 
-def options(words: Sequence[str]) -> list[str]:
-    """Python's own options in a command line: those before the script, `-m` or `-c`."""
-    found: list[str] = []
-    rest = list(words[1:])
+def options(command_line: Sequence[str]) -> list[str]:
+    """Returns the interpreter's own options of a command line: those before the script, `-m` or `-c`."""
+    kept: list[str] = []
+    rest = list(command_line[1:])
     while rest and rest[0].startswith("-") and rest[0] not in ("-", "--"):
         word = rest.pop(0)
         if word.startswith("--"):
             if word == _LONG_WITH_VALUE and rest:
-                found += [word, rest.pop(0)]
+                kept += [word, rest.pop(0)]
             continue
         for position, letter in enumerate(word[1:], 2):
             if letter in "cm":
-                return found
+                return kept
             if letter in _WITH_VALUE:
                 value = word[position:] or (rest.pop(0) if rest else "")
-                found += [f"-{letter}{value}"] if value else []
+                kept += [f"-{letter}{value}"] if value else []
                 break
             if letter in _FLAGS:
-                found.append(f"-{letter}")
-    return found
+                kept.append(f"-{letter}")
+    return kept

@@ -1,4 +1,4 @@
-"""Which process of a distributed run this is, as the launcher says it in the environment."""
+"""Finds out from the environment which process of a distributed run this is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tensorlens.records.model import Rank
 
 
 def rank_in(environment: Mapping[str, str]) -> Rank | None:
-    """The rank that `torchrun` and what works like it give a process; None where there are no others."""
+    """Returns the rank that `torchrun` and similar launchers give a process; None for a single process."""
     number, world = environment.get("RANK", ""), environment.get("WORLD_SIZE", "")
     if not (number.isdecimal() and world.isdecimal()) or not int(number) < int(world) or int(world) < 2:
         return None
@@ -19,16 +19,16 @@ def rank_in(environment: Mapping[str, str]) -> Rank | None:
 
 
 def own_file(path: Path, rank: Rank) -> Path:
-    """The file of one rank: `out/report.rank1.json`; that of a second attempt is `out/report.rank1.restart1.json`.
-    What is no plain file (`/dev/null`, a pipe) is the same for all."""
+    """Returns the output file of one rank: `out/report.rank1.json`, or `out/report.rank1.restart1.json` after a
+    restart. All ranks share what is not a regular file (`/dev/null`, a pipe)."""
     if path.exists() and not path.is_file():
         return path
     restart = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    again = "" if restart == "0" else f".restart{restart}"
-    mark = "." if path.suffix else "-"  # else the rank would be the suffix, which names the form
-    return path.with_name(f"{path.stem}{mark}rank{rank.number}{again.replace('.', mark)}{path.suffix}")
+    restarted = "" if restart == "0" else f".restart{restart}"
+    separator = "." if path.suffix else "-"  # without a suffix, ".rank1" would become the suffix, which names the form
+    return path.with_name(f"{path.stem}{separator}rank{rank.number}{restarted.replace('.', separator)}{path.suffix}")
 
 
 def is_first_here(rank: Rank | None) -> bool:
-    """Whether this is the process of a machine that may draw on the terminal."""
+    """Returns whether this is the one process of its machine that may draw on the terminal."""
     return rank is None or os.environ.get("LOCAL_RANK", str(rank.number)) == "0"

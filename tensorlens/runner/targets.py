@@ -1,4 +1,4 @@
-"""What can be run: a script, a directory or zip file with a `__main__`, a module, standard input."""
+"""Checks a script, a directory or zip file with a `__main__`, a module, or standard input before it is run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tensorlens.paths import is_folder
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The program to run: a file, a module (`-m`), or standard input (`-`), and its arguments."""
+    """The script to run: a file, a module (`-m`) or standard input (`-`), and its arguments."""
 
     kind: Literal["file", "module", "stdin"]
     name: str
@@ -24,7 +24,7 @@ class Target:
 
 
 def check_target(target: Target) -> None:
-    """Look at what is to run, without running anything of it.
+    """Checks that the target exists and is Python source, without running any of it.
 
     Raises:
         UsageError: there is no such file or module, or it is not Python source.
@@ -54,7 +54,7 @@ def _check_file(path: Path) -> None:
 
 
 def _has_main(path: Path) -> bool:
-    """Whether python runs the module `__main__` of a directory or of a zip file; nothing of it is run."""
+    """Returns whether python would run the `__main__` module of a directory or a zip file."""
     try:
         return PathFinder.find_spec("__main__", [os.path.abspath(path)]) is not None
     except (ImportError, OSError, ValueError):
@@ -62,15 +62,15 @@ def _has_main(path: Path) -> bool:
 
 
 def _check_module(name: str) -> None:
-    """The first part of a dotted name is looked for, which runs nothing; the rest is the program's own to import."""
-    first = name.partition(".")[0]
-    here = [] if sys.flags.safe_path else [os.getcwd()]
-    sys.path[:0] = here
+    """Looks for the first part of a dotted name only: looking for the rest would import, and so run, its package."""
+    package = name.partition(".")[0]
+    current_directory = [] if sys.flags.safe_path else [os.getcwd()]
+    sys.path[:0] = current_directory
     try:
-        found = importlib.util.find_spec(first) is not None
-    except ValueError:  # a name that can't be one, or a module in memory that does not say where it is from
-        found = first in sys.modules
+        exists = importlib.util.find_spec(package) is not None
+    except ValueError:  # an impossible name, or a module in memory that has no spec
+        exists = package in sys.modules
     finally:
-        del sys.path[: len(here)]
-    if not found:
-        raise UsageError(f"no module named {first}")
+        del sys.path[: len(current_directory)]
+    if not exists:
+        raise UsageError(f"no module named {package}")

@@ -25,7 +25,7 @@ WITHOUT_TORCH = "import sys; sys.modules['torch'] = None; from tensorlens.cli.ap
 
 LOADED = """\
 import sys
-from tensorlens.cli.commands import guarded
+from tensorlens.cli.exit_codes import guarded
 from tensorlens.cli.app import app
 guarded(app)
 print(*sys.modules, file=sys.stderr)
@@ -183,7 +183,7 @@ def test_lists_and_pages_as_json() -> None:
 def test_lists_and_pages_as_markdown(tmp_path: Path) -> None:
     assert tensorlens("list", "-o", "lessons.md", cwd=tmp_path).stdout == ""
     rows = (tmp_path / "lessons.md").read_text(encoding="utf-8").splitlines()
-    assert rows[:2] == ["| Stage | Lesson | Title |", "| --- | --- | --- |"]
+    assert rows[:2] == ["| Stage | Lesson | Title |", "|---|---|---|"]
     assert printed("errors", "anomaly-nan", "-f", "markdown").startswith("# anomaly-nan\n\n")
 
 

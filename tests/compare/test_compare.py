@@ -397,7 +397,7 @@ def test_random_and_unset_numbers_are_called_so() -> None:
     row = probe("torch.rand_like(x)", "torch.empty_like(x)").row("values")
     assert row is not None
     assert row.answers(0)[0].text.startswith("random, such as")
-    assert row.answers(1)[0].text == "not set: whatever the memory held"
+    assert row.answers(1)[0].text == "not set: uninitialized memory"
 
 
 def test_the_grad_fn_of_an_x_that_came_back_is_its_own() -> None:
@@ -464,7 +464,7 @@ def test_the_program_behind_a_row_does_what_the_row_says(row: str, options: dict
             with contextlib.redirect_stdout(printed):
                 exec(code, {})
         except RuntimeError:
-            assert answer in ("error in backward", "the write is refused")
+            assert answer in ("error in backward", "the write raises an error")
             continue
         gradient = " ".join(printed.getvalue().split("gradient of")[1].split())
         original = "[[-1.5000, 2.0000], [ 0.0000, 2.0000], [ 0.5000, -0.5000]]"
@@ -575,13 +575,13 @@ def test_the_fields_of_a_named_tuple_are_named() -> None:
 
 def test_a_changed_shape_is_not_called_a_write_of_the_same_values() -> None:
     line = summary_line("t_", "t")
-    assert line.startswith("`x.t_()` changes x.shape, x.strides and x.grad_fn and gives x itself back")
+    assert line.startswith("`x.t_()` changes x.shape, x.strides and x.grad_fn and returns x itself")
     assert "unchanged for" not in line
 
 
 def test_what_leaves_x_as_it_is_on_some_inputs_is_said_so() -> None:
     line = summary_line("x.requires_grad_(False)", "detach", leaf=True)
-    assert "(but leaves x as it is and gives x itself back for an x without grad)" in line
+    assert "(but leaves x as it is and returns x itself for an x without grad)" in line
 
 
 @pytest.mark.parametrize("name", ["scatter", "gather", "take_along_dim", "index_add", "index_copy", "unfold"])
@@ -619,10 +619,10 @@ def test_what_takes_one_element_says_so() -> None:
     assert runs is not None
     refused = exceptions(comparison.inputs, runs.answers(0), 0, range(len(comparison.inputs)))
     assert [words for words, _ in refused] == ["an x with several elements"]
-    assert "It is refused for an x with several elements." in comparison.summary.splitlines()[0]
+    assert "It raises an error for an x with several elements." in comparison.summary.splitlines()[0]
 
 
 def test_a_sentence_on_gradients_names_its_x_where_the_main_one_requires_no_grad() -> None:
     first, second = probe("x * 2", "x.clone().resize_(2, 2)").summary.splitlines()[:2]
     assert "gives a new tensor; for an x that requires grad, gradient flows back to x." in first
-    assert "It is refused for an x that requires grad." in second
+    assert "It raises an error for an x that requires grad." in second

@@ -14,6 +14,12 @@ PAGE = (DOCS / "compare.md").read_text(encoding="utf-8")
 ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.splitlines() if line.startswith("| ")]
 
 
+def test_the_groups_of_rows_are_in_order() -> None:
+    groups = [each.group for each in list_probes()]
+    assert list(dict.fromkeys(groups)) == ["result", "graph", "writing", "cost"]
+    assert list_probes()[0].name == "runs"
+
+
 def test_the_rows_that_the_page_explains_are_rows() -> None:
     labels = {each.label for each in list_probes()}
     assert {row[0] for row in ROWS if row[0].endswith(("backward", "after"))} <= labels

@@ -19,7 +19,7 @@ from support.probing import probe
 
 from tensorlens.compare import Comparison
 from tensorlens.compare.comparison_records import Input, Row
-from tensorlens.compare.input_conditions import exceptions, kind
+from tensorlens.compare.input_conditions import comparable, exceptions
 from tensorlens.compare.probe.samples import operations, samples
 from tensorlens.errors import UsageError
 
@@ -154,12 +154,12 @@ WORDS: dict[str, Callable[[Input], bool]] = {
     "x = b[..., ::2]": lambda x: x.layout == "every_second",
     "x = b[..., :n]": lambda x: x.layout == "first_columns",
     "that is a view": lambda x: x.view,
-    "that is no view": lambda x: not x.view,
+    "that is not a view": lambda x: not x.view,
     "whose last dimension is 1": lambda x: x.shape[-1:] == (1,),
     "whose last dimension is not 1": lambda x: x.shape[-1:] != (1,),
     "with several elements": lambda x: torch.Size(x.shape).numel() > 1,
     "with one element": lambda x: torch.Size(x.shape).numel() == 1,
-    "of another dtype than float64": lambda x: x.dtype != "float64",
+    "of a dtype other than float64": lambda x: x.dtype != "float64",
 }
 
 
@@ -186,13 +186,16 @@ def check_conditions(comparison: Comparison) -> None:
             answers = row.answers(operand)
             for words, given in exceptions(comparison.inputs, answers, comparison.main, everywhere):
                 for place, answer in answers.items():
-                    assert fits(words, comparison.inputs[place]) == (kind(answer) == kind(given[0])), (row.probe, words)
+                    assert fits(words, comparison.inputs[place]) == (comparable(answer) == comparable(given[0])), (
+                        row.probe,
+                        words,
+                    )
 
 
 # --- the closing sentences --------------------------------------------------------------------------------------------
 
 SENTENCES: list[tuple[str, dict[str, tuple[Any, ...]]]] = [
-    (r"gives x itself back", {"same_object": (True,)}),
+    (r"returns x itself", {"same_object": (True,)}),
     (r"a view of x", {"is_view": (True,), "same_object": (False,)}),
     (r"(another tensor|a Parameter) on x's memory", {"shares_storage": (True,), "is_view": (False,)}),
     (r"a copy of x", {"shares_storage": (False, None), "values": ("=x",)}),
@@ -238,7 +241,7 @@ def check_sentences(comparison: Comparison) -> None:
             check_text(
                 comparison, operand, next(each for each in grad if at(comparison, "runs", operand, each)), of_graph[1]
             )
-        refused = re.search(r"It is refused for (.*?)\.(?: |$)(?!\.)", main)
+        refused = re.search(r"It raises an error for (.*?)\.(?: |$)(?!\.)", main)
         only = re.search(r"It runs only for (.*?)\.(?: |$)", main)
         if at(comparison, "runs", operand, 0):
             check_text(comparison, operand, 0, main)
@@ -302,5 +305,5 @@ def test_cells_and_sentences_of_200_operands(part: int) -> None:
 def test_a_condition_is_read_as_it_is_written() -> None:
     x = Input("x", "x", (3, 2), "float32", "cpu", True, False)
     assert fits("a non-leaf x", x)
-    assert fits("a contiguous x that requires grad and that is no view", x)
+    assert fits("a contiguous x that requires grad and that is not a view", x)
     assert not fits("a transposed x, or x = b[..., ::2]", x)

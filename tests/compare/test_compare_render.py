@@ -16,7 +16,7 @@ from tensorlens.compare import Comparison
 from tensorlens.compare.comparison_records import from_dict
 from tensorlens.errors import UsageError
 from tensorlens.records.source import width
-from tensorlens.render.comparison import FORMATS, render_comparison
+from tensorlens.render.comparison import RENDERERS, render_comparison
 from tensorlens.render.options import RenderOptions
 
 SCHEMA = json.loads((DOCS / "comparison.schema.json").read_text())
@@ -84,7 +84,7 @@ def test_nothing_relies_on_colour(pair: Comparison) -> None:
     assert [line.rstrip() for line in bare.splitlines()] == plain.splitlines()
 
 
-@pytest.mark.parametrize("format", sorted(FORMATS))
+@pytest.mark.parametrize("format", sorted(RENDERERS))
 def test_what_the_user_typed_is_shown_and_not_obeyed(pair: Comparison, format: str) -> None:
     evil = "x[1:] # \x1b[31m[bold]red[/] \u202e <script> | `a`\n"
     operands = (replace(pair.operands[0], operand=evil, call=evil), pair.operands[1])

@@ -51,7 +51,7 @@ def test_a_crash_in_the_middle_of_the_probes_loses_only_that_answer(tmp_path: Pa
 
 
 def test_a_guessed_call_that_crashes_is_not_an_unknown_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe_process, "CRASHES", 1)  # each is another start of torch
+    monkeypatch.setattr(probe_process, "MAX_CRASHES", 1)  # each is another start of torch
     script = tmp_path / "both.py"
     script.write_text("import os\ndef both(x, y=None):\n    os.abort()\n")
     comparison = compare([f"{script}:both", "clone"], QUICK)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from support.traces import FILE, written_alias
 
 from fuzzing.programs import HOSTILE
-from tensorlens.cli.app import called
-from tensorlens.cli.commands import guarded
+from tensorlens.cli.app import run_command
+from tensorlens.cli.exit_codes import guarded
 from tensorlens.records.error_messages import entries
 from tensorlens.records.model import Span
 from tensorlens.records.report import Edit, Fix, Label, Report
@@ -56,7 +56,7 @@ def said_by(arguments: list[str]) -> tuple[int, str, str]:
         mock.patch.object(sys, "argv", ["tensorlens", *arguments]),
         mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(b""))),
     ):
-        code = guarded(called)
+        code = guarded(run_command)
     out, err = (stream.buffer.getvalue().decode() for stream in streams)
     return code, out, err
 

@@ -19,7 +19,7 @@ from tensorlens.lessons.statement_report import render_claims
 from tensorlens.records.claim import Claim, condition_text
 from tensorlens.records.source import width
 from tensorlens.render.options import RenderOptions
-from tensorlens.render.report.headline import failed_claims
+from tensorlens.render.report.claim_texts import failed_claims
 from tensorlens.render.report.terminal import claim_lines
 
 STATEMENT = Statement("900-1", "900", "`a|b` is [x]_y_ <z>", "one *part* of it")
@@ -110,7 +110,7 @@ def test_a_report_lists_the_claims_that_are_more_than_true() -> None:
         "2 more hold",
     ]
     assert told_of(plain, plain) == ["claims   2 of 2 as recorded", "all hold"]
-    assert told_of() == ["claims   none: no `#:` line says what has to be so"]
+    assert told_of() == ["claims   none: the script has no `#:` lines"]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_report_lists_the_claims_that_are_more_than_true() -> None:
         (claim("not reached", "refuted", error="KeyError: 'k'"), "expected false, the check raised KeyError: 'k'"),
         (
             claim("holds", "holds", changed="sets a.grad"),
-            "the check itself sets a.grad; make it a statement, and check what comes of it",
+            "the check itself sets a.grad; make it a statement, and check its result",
         ),
         (
             claim("refuted", "holds", check="raises KeyError: k", values=(("raised", "nothing"),)),
@@ -237,7 +237,7 @@ def test_an_article_is_checked_by_running_its_lessons(capfd: pytest.CaptureFixtu
 
 
 def test_lessons_that_cannot_be_run_are_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check_statements, "_BEGIN", "raise ModuleNotFoundError('No module named torch')")
+    monkeypatch.setattr(check_statements, "_RUN_LESSONS", "raise ModuleNotFoundError('No module named torch')")
     with pytest.raises(TensorLensError) as caught:
         check_documented("003")
     assert str(caught.value) == "the lessons could not be run: ModuleNotFoundError: No module named torch"

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensorlens.errors import UsageError
-from tensorlens.lessons.bundled import Announced, announced, find, is_bundled, lessons
+from tensorlens.lessons.bundled import Header, find, header, is_bundled, lessons
 from tensorlens.lessons.starter import write_starter
 from tensorlens.records import claim_syntax
 from tensorlens.records.claim import Claim
@@ -481,15 +481,15 @@ def test_an_id_of_an_article_has_to_exist(tmp_path: Path) -> None:
 
 
 def test_the_error_that_ends_a_lesson_is_announced(tmp_path: Path) -> None:
-    assert announced(find("detach")) == Announced(
+    assert header(find("detach")) == Header(
         "detach(): the same memory, outside the graph", "RuntimeError", 42, prints=True
     )
-    assert announced(find("sigmoid")) == Announced("The plain gradient of a sigmoid", prints=True)
-    assert not announced(find("detach-backward")).prints
+    assert header(find("sigmoid")) == Header("The plain gradient of a sigmoid", prints=True)
+    assert not header(find("detach-backward")).prints
     path = tmp_path / "mine.py"
     path.write_text("try:\n    1 / 0\n    #: raises ZeroDivisionError\nexcept ZeroDivisionError:\n    pass\n")
-    assert announced(path) == Announced()
-    assert announced(tmp_path / "none.py") == Announced()
+    assert header(path) == Header()
+    assert header(tmp_path / "none.py") == Header()
     assert is_bundled(find("detach"))
     assert not is_bundled(path)
 

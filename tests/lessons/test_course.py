@@ -51,9 +51,9 @@ def ran(traced: Traced, name: str, way: str = "quiz") -> conversation.Ran:
     return conversation.Ran(name, traced(name), "", place)
 
 
-def gone_through(traced: Traced, name: str, way: str, answers: list[str]) -> int:
+def go_through(traced: Traced, name: str, way: str, answers: list[str]) -> None:
     screen = conversation.Screen(RenderOptions(80), lambda text: print(text, end=""))
-    return lesson_session.go_through(ran(traced, name, way), "quiz" if way == "quiz" else "step", answers, screen)
+    lesson_session.go_through(ran(traced, name, way), "quiz" if way == "quiz" else "step", answers, screen)
 
 
 def asked_of(traced: Traced, name: str) -> tuple[Question, ...]:
@@ -198,7 +198,7 @@ def test_a_quiz_gives_nothing_away_and_knows_the_answers(
 ) -> None:
     asked = asked_of(traced, name)
     source = LESSONS[name].path.read_text(encoding="utf-8")
-    assert gone_through(traced, name, "quiz", [each.answer for each in asked]) == 0
+    go_through(traced, name, "quiz", [each.answer for each in asked])
     shown = capsys.readouterr().out
     assert f"\n{len(asked)} of {len(asked)} right\n" in shown
     before, _, end = shown.partition(f"\n{len(asked)} of {len(asked)} right\n")
@@ -216,38 +216,40 @@ def test_a_quiz_gives_nothing_away_and_knows_the_answers(
 
 
 def test_a_quiz_counts_and_says_what_to_read(traced: Traced, capsys: pytest.CaptureFixture[str]) -> None:
-    assert gone_through(traced, "detach-write", "quiz", ["0", "[1, 1, 1]", "?", "nonsense", "runs"]) == 0
+    go_through(traced, "detach-write", "quiz", ["0", "[1, 1, 1]", "?", "nonsense", "runs"])
     shown = capsys.readouterr().out
     assert "\n1 of 4 right\n" in shown
     assert shown.count("write runs or error (r or e)") == 1
     assert "line 21: out.sum().backward() raises an error; you wrote runs\n" in shown
     assert "  tensorlens errors saved-tensor-modified-inplace    lines 18, 21\n" in shown
-    assert "  tensorlens errors detach-shares-memory\n" in shown.partition("\ngo on with\n")[2]
+    assert "  tensorlens errors detach-shares-memory\n" in shown.partition("\ncontinue with\n")[2]
     assert "  tensorlens errors saved-tensor-modified-inplace\n" not in shown, "named already"
     assert json.loads(state_file().read_text())["quiz"] == {}
 
 
 def test_a_quiz_goes_on_where_it_was_left(traced: Traced, capsys: pytest.CaptureFixture[str]) -> None:
-    assert gone_through(traced, "detach-write", "quiz", ["0", "9"]) == 0
+    go_through(traced, "detach-write", "quiz", ["0", "9"])
     assert "1 of 2 right so far, 2 left" in capsys.readouterr().out
     assert list(json.loads(state_file().read_text())["quiz"]) == ["detach-write"]
-    assert gone_through(traced, "detach-write", "quiz", ["q"]) == 0
+    go_through(traced, "detach-write", "quiz", ["q"])
     shown = capsys.readouterr().out
-    assert "going on at question 3; 1 of 2 right; --restart begins again\n" in shown
+    assert "continuing at question 3; 1 of 2 right; --restart starts again\n" in shown
     assert "1 of 2 right so far" in shown
     changed = Place("quiz", "detach-write", "a = 1\n")
     assert changed.load() == []
 
 
 def test_a_quiz_shows_the_whole_of_a_long_line(traced: Traced, capsys: pytest.CaptureFixture[str]) -> None:
-    assert gone_through(traced, "copy_", "quiz", ["?"] * 20) == 0
+    go_through(traced, "copy_", "quiz", ["?"] * 20)
     shown = capsys.readouterr().out
     assert re.search(r"copy_\(torch\.tensor\(\[1\.5,\s+2\.5, 3\.5\]\)\)\n", shown)
 
 
 def test_wrong_answers_name_each_command_once(traced: Traced, capsys: pytest.CaptureFixture[str]) -> None:
-    assert gone_through(traced, "detach", "quiz", ["?"] * 20) == 0
-    to_read = capsys.readouterr().out.partition("\nto read about what was wrong\n")[2].partition("\n\n")[0].splitlines()
+    go_through(traced, "detach", "quiz", ["?"] * 20)
+    to_read = (
+        capsys.readouterr().out.partition("\nto read about the wrong answers\n")[2].partition("\n\n")[0].splitlines()
+    )
     assert to_read[0] == "  tensorlens errors element-does-not-require-grad    line 41"
     assert len(to_read) == len({line.partition("    ")[0] for line in to_read}) == 4
 
@@ -264,11 +266,11 @@ def test_the_words_are_explained(traced: Traced, capsys: pytest.CaptureFixture[s
     for stage in curriculum.STAGES[:3]:
         assert course_texts.of_lesson(stage.lessons[0])
         assert not course_texts.of_lesson(stage.lessons[1])
-    assert gone_through(traced, "detach-write", "step", ["w", "q"]) == 0
+    go_through(traced, "detach-write", "step", ["w", "q"])
     shown = capsys.readouterr().out
-    assert all(f"\n{word}: " in shown for word, _ in course_texts.every())
+    assert all(f"\n{word}: " in shown for word, _ in course_texts.all_terms())
     assert shown.count("Enter next, b back, 1-") == 2
-    assert gone_through(traced, "detach-write", "quiz", ["w", "0", "q"]) == 0
+    go_through(traced, "detach-write", "quiz", ["w", "0", "q"])
     shown = capsys.readouterr().out
     assert "\nversion: " in shown
     assert "1 of 1 right so far" in shown
@@ -279,14 +281,15 @@ def test_ctrl_c_ends_a_quiz_with_the_count(
 ) -> None:
     answers = iter(["0"])
 
-    def ask(self: prompts.Asking, prompt: str, read: Callable[[str], str]) -> str:
+    def ask(self: prompts.Prompter, prompt: str, read: Callable[[str], str]) -> str:
         answer = next(answers, None)
         if answer is None:
             raise KeyboardInterrupt
         return read(answer)
 
-    monkeypatch.setattr(prompts.Asking, "ask", ask)
-    assert gone_through(traced, "detach-write", "quiz", []) == 130
+    monkeypatch.setattr(prompts.Prompter, "ask", ask)
+    with pytest.raises(KeyboardInterrupt):
+        go_through(traced, "detach-write", "quiz", [])
     assert "1 of 1 right so far, 3 left" in capsys.readouterr().out
 
 
@@ -301,21 +304,21 @@ def test_nothing_to_ask(traced: Traced) -> None:
 
 
 def test_steps_are_walked_forth_and_back(traced: Traced, capsys: pytest.CaptureFixture[str]) -> None:
-    assert gone_through(traced, "detach-write", "step", ["", "b", "4", "99", "q"]) == 0
+    go_through(traced, "detach-write", "step", ["", "b", "4", "99", "q"])
     shown = capsys.readouterr().out
     assert re.findall(r"^step (\d+) of 7", shown, re.MULTILINE) == ["1", "2", "1", "4"]
     assert "press Enter, or write b, w, q or a number from 1 to 7\n" in shown
-    assert gone_through(traced, "detach-write", "step", ["", "", ""]) == 0
+    go_through(traced, "detach-write", "step", ["", "", ""])
     shown = capsys.readouterr().out
-    assert "going on at step 4" in shown
+    assert "continuing at step 4" in shown
     assert "stopped at step 7 of 7" in shown
-    assert gone_through(traced, "detach-write", "step", [""]) == 0
+    go_through(traced, "detach-write", "step", [""])
     assert "the script ended with RuntimeError" in capsys.readouterr().out
     assert json.loads(state_file().read_text())["step"] == {}
 
 
 def test_a_step_shows_what_it_changed(traced: Traced, capsys: pytest.CaptureFixture[str]) -> None:
-    gone_through(traced, "detach-write", "step", ["4", "q"])
+    go_through(traced, "detach-write", "step", ["4", "q"])
     shown = capsys.readouterr().out.partition("step 4 of 7, line 16")[2]
     assert "   14  c = out.detach()\n" in shown
     assert ">  16  c.zero_()\n" in shown
@@ -346,8 +349,8 @@ def test_a_place_that_can_not_be_kept_is_said_once(
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
-    assert gone_through(traced, "detach-write", "quiz", ["0", "0", "0", "r"]) == 0
-    assert capsys.readouterr().out.count("can't be kept") == 1
+    go_through(traced, "detach-write", "quiz", ["0", "0", "0", "r"])
+    assert capsys.readouterr().out.count("can't be saved") == 1
 
 
 def test_the_state_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -371,9 +374,9 @@ def test_a_quiz_from_a_file_of_answers(tmp_path: Path) -> None:
     (tmp_path / "answers.txt").write_text("0\n[0, 0, 0]\n")
     ended = command("run", "detach-write", "--quiz", "--answers", str(tmp_path / "answers.txt"))
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert ended.stdout.endswith("\n2 of 2 right so far, 2 left; the same command goes on there\n")
+    assert ended.stdout.endswith("\n2 of 2 right so far, 2 left; the same command continues there\n")
     again = command("run", "detach-write", "--quiz", text="1\nerror\n")
-    assert "going on at question 3" in again.stdout
+    assert "continuing at question 3" in again.stdout
     assert "\n4 of 4 right\n" in again.stdout
 
 

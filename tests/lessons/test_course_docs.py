@@ -16,4 +16,4 @@ def test_the_quiz_is_a_whole_one_with_right_and_wrong_answers() -> None:
     assert text.count("    wrong: ") > 1
     assert text.count("    the answer: ") == 1
     assert "\n4 of 7 right\n" in text
-    assert "\nto read about what was wrong\n  tensorlens " in text
+    assert "\nto read about the wrong answers\n  tensorlens " in text

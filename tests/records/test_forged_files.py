@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import subprocess
@@ -16,14 +17,16 @@ from support.forged_trace import EDITS
 from support.traces import written_alias
 from support.warm import Warm
 
+from tensorlens.cli.output import Output
+from tensorlens.cli.report import rendered_report
 from tensorlens.journal import batches
 from tensorlens.journal.batches import pack, unpack
 from tensorlens.journal.reader import Reader
 from tensorlens.journal.row_buffer import Tag, plain
 from tensorlens.journal.rows import BROKEN, GapRow
-from tensorlens.records.model import Gap, Script, Trace
+from tensorlens.records.model import Script
 from tensorlens.records.trace_file import dumps
-from tensorlens.runner.follow import Follower
+from tensorlens.runner.follow import JournalFollower, trace_of
 
 PROGRAM = DATA / "entrances.py"
 MEMORY = 1536 * 1024 * 1024
@@ -68,19 +71,12 @@ def test_a_forged_trace_is_shown_or_refused(edits: set[str], tmp_path: Path) -> 
     limited("-m", "support.forged_trace", str(path), *sorted(edits))
 
 
-def told(path: Path, rows: list[Any]) -> Trace:
+def json_report(path: Path, rows: list[Any]) -> str:
     path.write_bytes(pack(rows))
     reader = Reader(Script("forged.py", (), "", "killed", None, None))
-    with path.open("rb", buffering=0) as stream, Follower(reader, stream, lambda: _sites) as follower:
+    with path.open("rb", buffering=0) as stream, JournalFollower(reader, stream):
         pass
-    return follower.told(reader.script)
-
-
-def _sites(trace: Trace) -> Trace:
-    for event in trace.events:
-        if getattr(event, "site", None) is not None:
-            trace.sites[event.site]  # type: ignore[index]  # raises where it leads nowhere
-    return trace
+    return rendered_report(trace_of(reader, reader.script), Output("json")).text
 
 
 @pytest.mark.parametrize(
@@ -96,8 +92,8 @@ def _sites(trace: Trace) -> Trace:
     ],
 )
 def test_what_makes_no_sense_is_said_to_be_damaged(rows: list[Any], tmp_path: Path) -> None:
-    trace = told(tmp_path / "journal", rows)
-    assert BROKEN in [event.reason for event in trace.events if isinstance(event, Gap)]
+    report = json.loads(json_report(tmp_path / "journal", rows))
+    assert BROKEN in [gap["reason"] for gap in report["gaps"]]
 
 
 def test_a_batch_that_unpacks_to_too_much_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

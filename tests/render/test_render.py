@@ -17,7 +17,7 @@ from support.traces import written_alias
 from tensorlens.errors import UsageError
 from tensorlens.records.claim import Claim
 from tensorlens.records.model import Gap, Notice
-from tensorlens.render import RENDERERS, RenderOptions, render
+from tensorlens.render import FORMS, RenderOptions, render
 
 SOURCE = """\
 a = torch.tensor([1.2, 3.4, 5.6], requires_grad=True)
@@ -153,5 +153,5 @@ def test_markdown_is_fenced_and_tabled() -> None:
 
 
 def test_an_unknown_format_is_refused_with_the_names_of_the_others() -> None:
-    with pytest.raises(UsageError, match=", ".join(RENDERERS)):
+    with pytest.raises(UsageError, match=", ".join(FORMS)):
         render(written_alias(SOURCE), "yaml")

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from support.daily import first_daily
-from support.endings import CALLS, ENDINGS, FOLDER, gaps, read, told, try_out
+from support.endings import CALLS, ENDINGS, FOLDER, gaps, read, reported_ending, try_out
 
 from tensorlens.records.invariants import validate
 from tensorlens.records.model import Call
@@ -85,20 +85,20 @@ def _name(path: Path) -> str:
 @pytest.mark.parametrize("program", [pytest.param(path, id=_name(path), marks=_marks(path)) for path in ENDINGS])
 def test_a_program_ends_as_it_does_without_the_lens_and_the_report_tells(program: Path, tmp_path: Path) -> None:
     ending = read(program)
-    came = try_out(ending, tmp_path)
-    assert came.comparable(came.under_lens) == came.comparable(came.plain)
-    assert told(came.trace) == ending.told
-    assert came.recorded == CALLS
-    reasons = gaps(came.trace)
+    outcome = try_out(ending, tmp_path)
+    assert outcome.comparable(outcome.under_lens) == outcome.comparable(outcome.plain)
+    assert reported_ending(outcome.trace) == ending.reported
+    assert outcome.recorded == CALLS
+    reasons = gaps(outcome.trace)
     assert bool(reasons) == bool(ending.gap)
     assert [reason for reason in reasons if ending.gap not in reason] == []
-    assert validate(came.trace) == []
+    assert validate(outcome.trace) == []
 
 
 def test_every_program_that_goes_wrong_is_described() -> None:
     assert {name for name in map(_name, ENDINGS) if name in DAILY} == DAILY
     kinds = re.compile(r"(ended|ran|was) .*(exit code -?\d+|by SIG\w+)")
-    assert [path for path in ENDINGS if not kinds.fullmatch(read(path).told)] == []
+    assert [path for path in ENDINGS if not kinds.fullmatch(read(path).reported)] == []
 
 
 BUSY = ["in_backward", "in_a_sleep", "in_a_loop_of_calls", "in_a_loop_of_python", "waiting_for_a_thread"]

@@ -1,4 +1,4 @@
-"""What is tried every day, of much that is tried alike."""
+"""Chooses a sample of many similar test values for the everyday suite."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 
 
 def one_in(number: int, every: Iterable[Any]) -> list[Any]:
-    """Values to run a test with: one in so many every day, the others with `make unchanged` or `make fuzz`."""
+    """Makes test values: one in so many for every day, the others for `make unchanged` or `make fuzz`."""
     return [pytest.param(value, marks=[pytest.mark.complete] * (n % number > 0)) for n, value in enumerate(every)]
 
 
 def first_daily(every: Iterable[Any], count: int = 1) -> list[Any]:
-    """Values to run a test with: the first `count` every day, the others with `make fuzz`."""
+    """Makes test values: the first `count` for every day, the others for `make fuzz`."""
     values = list(every)
     return values[:count] + [pytest.param(value, marks=pytest.mark.complete) for value in values[count:]]

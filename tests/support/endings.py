@@ -1,7 +1,7 @@
-"""Programs that go wrong (`programs/endings`): how each is run, plainly and under the lens, and what came of it.
+"""Runs the programs that end badly (`programs/endings`), with and without TensorLens.
 
-Each goes on from the prelude below and says first what the report is to tell of it: its end, a gap, how it is stopped.
-`test_endings.py` holds the lens to it; `trust.py` writes down what was measured.
+Each continues the prelude below. Its first lines say what the report must say: the ending, a gap, how it is stopped.
+`test_endings.py` checks that; `tools/trust_page.py` writes down the results.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _POINTER = re.compile(r"^ *[~^]+\n", re.MULTILINE)  # Ctrl-C falls anywhere in a
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """A program as its first lines describe it."""
+    """A program, as its first lines describe it."""
 
     source: str
-    told: str  # "was killed by SIGSEGV"
+    reported: str  # "was killed by SIGSEGV"
     gap: str
     interrupts: tuple[str, ...]  # lines that it prints; Ctrl-C is pressed after each
     timeout: int | None  # seconds until it is stopped
@@ -67,8 +67,8 @@ def read(path: Path) -> Ending:
 
 
 @dataclass(frozen=True, slots=True)
-class Came:
-    """What came of a program: of the plain run, of the one under the lens, and what was reported."""
+class Outcome:
+    """The results of a program: of the plain run, of the run under TensorLens, and of its report."""
 
     plain: Ran
     under_lens: Ran
@@ -87,15 +87,15 @@ class Came:
 
     @property
     def recorded(self) -> int:
-        """Calls of the prelude that the report has, folded or not."""
+        """Returns the number of the prelude's calls in the report, folded or not."""
         last = len(PRELUDE.splitlines())
         spans = {site.id: site.span for site in self.trace.sites}
         prelude = {n for n, span in spans.items() if span.file.endswith(SCRIPT) and span.line <= last}
         return sum(total.count for total in self.trace.totals if total.site in prelude)
 
 
-def told(trace: Trace) -> str:
-    """What the report says of the end: "was killed by SIGSEGV"."""
+def reported_ending(trace: Trace) -> str:
+    """Returns the report's text about the ending: "was killed by SIGSEGV"."""
     return outcome(trace).removeprefix("the script ").partition(";")[0]
 
 
@@ -103,8 +103,8 @@ def gaps(trace: Trace) -> list[str]:
     return [event.reason for event in trace.events if isinstance(event, Gap)]
 
 
-def try_out(ending: Ending, folder: Path) -> Came:
-    """Run a program as `python` does, then by the command; its exit status is the one in the report."""
+def try_out(ending: Ending, folder: Path) -> Outcome:
+    """Runs a program with python, then with the command."""
     plain = _run([sys.executable, str(_written(ending, folder / "plain"))], ending, ending.timeout)
     script, saved = _written(ending, folder / "under_lens"), folder / "report.json"
     limit = [] if ending.timeout is None else ["--timeout", str(ending.timeout)]
@@ -116,7 +116,7 @@ def try_out(ending: Ending, folder: Path) -> Came:
     if status == 128 + signal.SIGINT:  # as a shell has it; python ends itself by the signal
         status = -signal.SIGINT
     texts = [text.replace(str(script.parent), str(folder / "plain")) for text in (under_lens.stdout, under_lens.stderr)]
-    return Came(plain, Ran(status, *texts), trace)
+    return Outcome(plain, Ran(status, *texts), trace)
 
 
 def _written(ending: Ending, folder: Path) -> Path:
@@ -142,12 +142,12 @@ def _run(command: list[str], ending: Ending, seconds: float | None) -> Ran:
 
 
 def _hear_interrupts() -> None:
-    """A shell starts what runs in the background deaf to Ctrl-C, and so is all that is started there."""
+    """Enables Ctrl-C, which a shell disables for background processes and their children."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _stopped(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, bytes]:
-    """What a process writes, which is asked to stop after so many seconds, then killed."""
+    """Returns the output of a process, which is stopped after so many seconds, and then killed."""
     for patience, stop in ((seconds, process.terminate), (GRACE, process.kill)):
         try:
             return process.communicate(timeout=patience)

@@ -1,4 +1,4 @@
-"""Where the tests find the files that they read."""
+"""The folders of the files that tests read."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Reads journals whose rows are well-formed and make no sense: numbers that lead nowhere, in circles or ahead, gigantic
-ones, rows in another order. Run as a program, with the limits that its caller has set:
+"""Reads journals whose rows are well-formed but make no sense: numbers without a record, cyclic or gigantic numbers,
+rows in the wrong order. Run as a program, under the limits that its caller sets:
 
     python -m support.forged_journal JOURNAL FOLDER SEED…
 """
@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from tensorlens.cli.output import Output
-from tensorlens.cli.report import RenderedReport, make_reporter
+from tensorlens.cli.report import rendered_report
 from tensorlens.journal.batches import pack, unpack
 from tensorlens.journal.reader import Reader
 from tensorlens.records.model import Script
-from tensorlens.runner.follow import Follower
+from tensorlens.runner.follow import JournalFollower, trace_of
 
 WHOLE = (-1, -2, 0, 1, 2, 7, 2**31, 2**62, -(2**63), 10**30)
 SECONDS = 20.0
@@ -29,18 +29,18 @@ def main() -> None:
         rows = [row for batch in unpack(stream) for row in batch]
     for seed in seeds:
         started = time.monotonic()
-        told = tell(forged(rows, random.Random(int(seed))), Path(folder) / "forged")
-        assert told.text.strip(), seed
+        text = report_text(forged(rows, random.Random(int(seed))), Path(folder) / "forged")
+        assert text.strip(), seed
         assert time.monotonic() - started < SECONDS, seed
 
 
-def tell(rows: list[Any], path: Path) -> RenderedReport:
-    """The report of a journal, made as the command makes it."""
+def report_text(rows: list[Any], path: Path) -> str:
+    """Returns the report of a journal, made as the command makes it."""
     path.write_bytes(pack(rows))
     reader = Reader(Script("forged.py", (), "", "killed", None, None))
-    with path.open("rb", buffering=0) as stream, Follower(reader, stream, lambda: make_reporter(Output())) as follower:
+    with path.open("rb", buffering=0) as stream, JournalFollower(reader, stream):
         pass
-    return follower.told(reader.script)
+    return rendered_report(trace_of(reader, reader.script), Output()).text
 
 
 def forged(rows: list[Any], chance: random.Random) -> list[Any]:
@@ -63,7 +63,7 @@ def forged(rows: list[Any], chance: random.Random) -> list[Any]:
 
 
 def changed(item: Any, chance: random.Random) -> Any:
-    """`item` with one of its whole numbers, however deep in it, another one; its tag is left."""
+    """Replaces one of the integers in `item`, at any depth, except its tag."""
     if type(item) is int:
         return chance.choice((*WHOLE, item + 1, chance.randrange(100)))
     places = [n for n, part in enumerate(item) if type(part) is int or (type(part) is tuple and part)]

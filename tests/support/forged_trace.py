@@ -1,5 +1,5 @@
-"""Shows saved traces that are well-formed and make no sense, in every form. Run as a program, with the limits that its
-caller has set:
+"""Renders saved traces that are well-formed but make no sense, in every form. Run as a program, under the limits that
+its caller sets:
 
     python forged_trace.py TRACE EDIT…
 """
@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from tensorlens.cli.output import Output
-from tensorlens.cli.report import make_reporter
+from tensorlens.cli.report import rendered_report
 from tensorlens.errors import TraceFileError
 from tensorlens.records.trace_file import loads
-from tensorlens.render import RENDERERS
+from tensorlens.render import FORMS
 
 HUGE = 2**63
 MANY = 20_000
@@ -105,8 +105,8 @@ def main() -> None:
         started = time.monotonic()
         with suppress(TraceFileError):
             trace = loads(json.dumps(data))
-            for form in RENDERERS:
-                assert make_reporter(Output(form))(trace).text.strip(), (name, form)
+            for form in FORMS:
+                assert rendered_report(trace, Output(form)).text.strip(), (name, form)
         assert time.monotonic() - started < SECONDS, name
 
 

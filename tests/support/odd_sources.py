@@ -1,4 +1,4 @@
-"""Sources that are hard to read: what Python makes of each is what the lens makes of it."""
+"""Source files that are hard to read. TensorLens must run each as Python does."""
 
 from __future__ import annotations
 

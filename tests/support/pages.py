@@ -1,4 +1,4 @@
-"""The examples on the manual's pages, and the lines that they mark."""
+"""Reads the examples of the manual's pages, and the lines that they mark."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tensorlens.paths import PACKAGE
 
 
 def fence(code: str, heading: str) -> str:
-    """The one runnable example below a heading of a page."""
+    """Returns the one runnable example below a heading of a page."""
     text = manual.page(code)
     below = re.findall(rf"^## {heading}\n\n```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     assert len(below) == 1, f"{code} has {len(below)} examples below {heading}"
@@ -17,7 +17,7 @@ def fence(code: str, heading: str) -> str:
 
 
 def marked(example: str) -> dict[str, set[int]]:
-    """Role -> the lines whose trailing comment names it."""
+    """Returns role -> the lines whose trailing comment names it."""
     lines: dict[str, set[int]] = {}
     for number, line in enumerate(example.splitlines(), 1):
         comment = line.rpartition("  # ")[2] if "  # " in line else ""

@@ -1,4 +1,4 @@
-"""Every cell of a comparison again, by a few lines of plain torch each: nothing here is shared with the prober."""
+"""Recomputes every cell of a comparison in a few lines of plain torch, without any code of the prober."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOT_ASKED = "not asked"
 
 
 class Run:
-    """An operand applied once to a fresh x, made with slices and transpositions as a user makes them."""
+    """An operand applied once to a fresh x, which slices and transpositions make as a user would."""
 
     def __init__(self, call: str, spec: Input, values: str = "", dtype: str = "") -> None:
         self.call, self.spec = call, spec
@@ -102,7 +102,7 @@ def run(call: str, spec: Input, **changes: Any) -> Any:
 
 
 def answer(probe: str, call: str, spec: Input) -> Answer:
-    """The value of a cell; `NOT_ASKED` where there is none."""
+    """Returns the value of a cell; `NOT_ASKED` if it has none."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -251,13 +251,13 @@ def nodes(call: str, spec: Input) -> int:
 
 
 def number_of(tensor: torch.Tensor) -> int:
-    """The sequence number of the node that made a tensor."""
+    """Returns the sequence number of the node that made a tensor."""
     assert tensor.grad_fn is not None
     return tensor.grad_fn._sequence_nr()
 
 
 def pulled(ran: Any, at: torch.Tensor, weights: torch.Tensor | None = None) -> torch.Tensor | None:
-    """The gradient at a leaf of `(result * weights).sum()`."""
+    """Returns the gradient of `(result * weights).sum()` at a leaf."""
     result = ran.result if ran.result.layout == torch.strided else ran.result.to_dense()
     if not result.requires_grad:
         return None
@@ -357,7 +357,7 @@ def two(of: torch.Tensor) -> torch.Tensor:
 
 
 def written(which: str) -> Callable[[str, Input], Answer]:
-    """Run with the write and without: backward of what was computed before it is the same, or wrong."""
+    """Runs with and without the write, and compares the gradients of what was computed before it."""
 
     def program(call: str, spec: Input, write: bool) -> Any:
         ran = Run(call, spec)

@@ -1,4 +1,4 @@
-"""Functions recorded in the tests' own process, by the public `tensorlens.trace()`."""
+"""Records functions in the tests' own process, with the public `tensorlens.trace()`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tensorlens.records.trace_file import dumps, loads
 
 
 def traced(function: Callable[[], object]) -> Trace:
-    """The trace of a call, which may raise: sound, and the same when it was saved and loaded."""
+    """Returns the trace of a call, which may raise. The trace is valid, and equal after saving and loading."""
     session = tensorlens.trace()
     with contextlib.suppress(Exception), session:
         function()

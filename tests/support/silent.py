@@ -1,4 +1,4 @@
-"""Programs as text, for the detectors of silent mistakes: what is found in them, and on which lines."""
+"""Runs programs given as text, and checks the silent mistakes that are found, and their lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Lines = dict[str, list[int]]
 
 @pytest.fixture(scope="module")
 def run(warm: Warm, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Runs a program under the lens, and plainly as well: it must do the same."""
+    """Runs a program under TensorLens and plainly; its output must be the same."""
     folder = tmp_path_factory.mktemp("programs")
 
     def traced(text: str) -> tuple[Ran, Trace]:
@@ -40,7 +40,7 @@ def warnings(trace: Trace) -> list[Diagnostic]:
 
 
 def expect(run: Run, code: str, text: str) -> Diagnostic:
-    """The one warning of a program, which must be `code` on exactly the lines whose comments name its roles."""
+    """Returns the one warning of a program: it must be `code`, on exactly the lines whose comments name its roles."""
     ran, trace = run(text)
     assert ran.returncode == 0, ran.stderr
     (found,) = warnings(trace)
@@ -58,7 +58,7 @@ def expect(run: Run, code: str, text: str) -> Diagnostic:
 
 
 def expect_nothing(run: Run, text: str) -> Trace:
-    """The trace of a program that does no harm and is left in peace."""
+    """Returns the trace of a correct program, for which there must be no warning."""
     ran, trace = run(text)
     assert ran.returncode == 0, ran.stderr
     assert warnings(trace) == []

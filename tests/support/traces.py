@@ -1,4 +1,4 @@
-"""Traces made by hand from a few lines of source, for tests that need no torch."""
+"""Makes traces by hand from a few lines of source, for tests that need no torch."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ FILE = "/home/ada/demo.py"
 
 
 def span(source: str, line: int, text: str) -> Span:
-    """Where `text` stands on a line."""
+    """Returns the span of `text` on a line."""
     column = source.splitlines()[line - 1].index(text)
     return Span(FILE, line, column, line, column + len(text))
 
 
 def written_alias(source: str, names: tuple[str, str, str] = ("a", "out", "c"), message: str = "oops") -> Report:
-    """The report of a program of four lines: a leaf, its sigmoid, a detached alias, a write to it, and a failure."""
+    """Returns the report of a small program: a leaf, its sigmoid, a detached alias, a write to it, and a failure."""
     lines = source.splitlines()[:5]
     parts = [line.partition(" = ")[2] or line for line in lines]
     spans = [span(source, number + 1, part) for number, part in enumerate(parts)]
@@ -77,5 +77,5 @@ def written_alias(source: str, names: tuple[str, str, str] = ("a", "out", "c"), 
 
 
 def gap_reasons(trace: Trace) -> str:
-    """What the lens could not record, and why."""
+    """Returns the reasons of all gaps."""
     return "\n".join(event.reason for event in trace.events if isinstance(event, Gap))

@@ -1,4 +1,4 @@
-"""Real runs of scripts, in forks of one process that has imported torch already (see `support/zygote.py`)."""
+"""Runs scripts in forks of a process that has imported torch already (see `support/zygote.py`)."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Ran:
 
 
 def comparable(ran: Ran) -> tuple[int, str, str]:
-    """What a run came to, less what differs from run to run."""
+    """Returns the exit code and output of a run, without the parts that differ from run to run."""
     return ran.returncode, _VARYING.sub("", ran.stdout), _VARYING.sub("", ran.stderr)
 
 
 class Warm:
-    """A context manager: the process is started on entering and ended on leaving."""
+    """A context manager that starts the process and ends it."""
 
     def __enter__(self) -> Warm:
         command = [sys.executable, str(_ZYGOTE)]
@@ -55,33 +55,33 @@ class Warm:
         self._process.stdout.close()
 
     def plain(self, script: Path) -> Ran:
-        """The script as plain python runs it."""
+        """Runs a script as plain python does."""
         return self._ask(script, None)
 
     def traced(self, script: Path) -> tuple[Ran, Trace]:
-        """The script under the tracer, its claims checked."""
+        """Runs a script under the tracer and checks its claims."""
         ran, reader = self.read(script, {})
         return ran, reader.trace()
 
     def compared(self, script: Path) -> tuple[Ran, Trace]:
-        """The script under the tracer with `--reference`."""
+        """Runs a script under the tracer with `--reference`."""
         (ran, first), (_, second) = self.twice(script)
         attach(first, second)
         return ran, first.trace()
 
     def twice(self, script: Path) -> tuple[tuple[Ran, Reader], tuple[Ran, Reader]]:
-        """The two runs of `--reference`."""
+        """Returns the two runs of `--reference`."""
         config: dict[str, object] = {"seed": 7, "hash_seed": False}
         return self.read(script, config | {"copies": False}), self.read(script, config | {"copies": True})
 
     def journal(self, script: Path) -> bytes:
-        """What the tracer writes while the script runs."""
+        """Returns the journal of a script."""
         with tempfile.NamedTemporaryFile(prefix="journal-") as journal:
             self._ask(script, journal.name)
             return journal.read()
 
     def read(self, script: Path, comparison: dict[str, object]) -> tuple[Ran, Reader]:
-        """The script under the tracer as the configuration of `--reference` says."""
+        """Runs a script under the tracer with a configuration of `--reference`."""
         with tempfile.NamedTemporaryFile(prefix="journal-") as journal:
             ran = self._ask(script, journal.name, comparison)
             reader = Reader(Script(str(script), (), str(script.parent), "killed", None, None))

@@ -37,7 +37,7 @@ def serve() -> None:
 
 
 def _leave_libraries() -> None:
-    """At its end torch takes back every operator that it has registered: longer than most scripts run."""
+    """Keeps torch from unregistering its operators at exit, which takes longer than most scripts run."""
     for finalizer in list(weakref.finalize._registry):  # type: ignore[attr-defined]
         finalizer.atexit = False
 
@@ -59,7 +59,7 @@ def _run(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _become(request: dict[str, Any], out: int, err: int, journal: int | None) -> None:
-    """Turn this fork into the process that runs the script, and never return."""
+    """Turns this fork into the process that runs the script; never returns."""
     import signal
 
     signal.alarm(SECONDS)
@@ -79,7 +79,7 @@ def _become(request: dict[str, Any], out: int, err: int, journal: int | None) ->
 
 
 def _plain(request: dict[str, Any]) -> None:
-    """What plain python does with a script."""
+    """Runs a script as plain python does."""
     filename = os.path.abspath(request["script"])
     sys.argv = [request["script"], *request["argv"]]
     sys.path[0] = os.path.dirname(os.path.realpath(filename))
@@ -92,7 +92,7 @@ def _plain(request: dict[str, Any]) -> None:
 
 
 def _finish(code: Any, names: dict[str, Any]) -> None:
-    """Run `code`, then end as the interpreter would: traceback, threads, atexit, exit status."""
+    """Runs `code`, then exits as the interpreter does: traceback, threads, atexit, exit status."""
     import atexit
     import threading
 
@@ -130,7 +130,7 @@ def _show(error: BaseException) -> None:
 
 
 def _start_at_script(error: BaseException | None, seen: set[int]) -> None:
-    """Take the frames of this file off the front of a traceback and of those it is chained to."""
+    """Removes the frames of this file from the start of a traceback and of the chained ones."""
     if error is None or id(error) in seen:
         return
     seen.add(id(error))

@@ -1,5 +1,5 @@
-"""What `compare` measures, live: operands applied to fresh tensors, and questions asked of the result.
+"""Applies operands to fresh tensors and measures the results, for `compare`.
 
-Run as `python -m tensorlens.compare.probe` it reads one JSON request from standard input and answers in JSON
-lines; only that child process imports torch. `probes` is the table of questions and can be read without torch.
+Run as `python -m tensorlens.compare.probe` it reads one JSON request from standard input and answers in JSON lines.
+Only that child process imports torch. `probes` is the table of questions, which needs no torch.
 """

@@ -1,9 +1,9 @@
-"""The probing child: one JSON request on standard input, JSON lines on what was standard output.
+"""The probing child: reads one JSON request from standard input, and writes JSON lines to its original standard output.
 
-Lines out: `{"begin": what}` before anything that may crash or hang, so that the parent knows where it happened;
-`{"inputs": ...}` and `{"operands": ...}` once; `{"cell": [operand, input, probe], "answer": ...}` a measurement;
-`{"error": line}` for a mistake of the user; `{"spoiled": names}` where a global setting can't be restored, so that
-another child has to go on; `{"done": true}` last.
+The lines: `{"begin": ...}` before anything that may crash or hang, so that the parent knows what did;
+`{"inputs": ...}` and `{"operands": ...}` once; `{"cell": [operand, input, probe], "answer": ...}` per measurement;
+`{"error": line}` for a mistake of the user; `{"spoiled": names}` if a global setting can't be restored, so that
+another child must continue; `{"done": true}` last.
 """
 
 from __future__ import annotations
@@ -27,52 +27,54 @@ from tensorlens.compare.probe.operands import Resolved
 from tensorlens.compare.probe.probes import PROBES
 from tensorlens.errors import UsageError
 
-Tell = Callable[[dict[str, Any]], None]
+Send = Callable[[dict[str, Any]], None]
 
 
 def main() -> None:
-    """Keep the pipe to ourselves, then measure: what operands print goes to standard error."""
+    """Measures. Standard output is reserved for the messages; the prints of operands go to standard error."""
     request = json.loads(sys.stdin.read())
     pipe = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    torch.set_num_threads(1)  # times are compared: they shall not depend on what else the cores are doing
-    tell = partial(_tell, pipe)
+    torch.set_num_threads(1)  # times must not depend on the load of other cores
+    send = partial(_send, pipe)
     try:
-        answer(request, tell)
+        answer(request, send)
     except UsageError as error:
-        tell({"error": str(error)})
+        send({"error": str(error)})
     except SpoiledError as error:
-        tell({"spoiled": str(error)})
+        send({"spoiled": str(error)})
     pipe.flush()
-    os._exit(0)  # an operand may have left threads or half-dead objects that would crash or hang the ending
+    os._exit(0)  # an operand may have left threads or objects that would crash or hang the exit
 
 
-def answer(request: dict[str, Any], tell: Tell) -> None:
-    """Measure what `request` asks for and was not measured before a crash."""
+def answer(request: dict[str, Any], send: Send) -> None:
+    """Measures the request, without the cells that an earlier child has measured."""
     request["settings"] = settings.snapshot()
     if "operands" in request:
         specs = [input_from(each) for each in request["inputs"]]
-        resolved = [_again(each, index in request.get("skip", ())) for index, each in enumerate(request["operands"])]
+        resolved = [
+            _resolved_before(each, index in request.get("skip", ())) for index, each in enumerate(request["operands"])
+        ]
     else:
-        begin = partial(_begin, tell, request.get("avoid", ()))
+        begin = partial(_begin, send, request.get("avoid", ()))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             resolved, specs = choose(request["texts"], request["options"], request.get("skip", ()), begin)
-        tell({"torch": torch.__version__, "inputs": [asdict(each) for each in specs]})
-        tell({"operands": [asdict(each.operand) for each in resolved]})
+        send({"torch": torch.__version__, "inputs": [asdict(each) for each in specs]})
+        send({"operands": [asdict(each.operand) for each in resolved]})
     done = {tuple(cell) for cell in request.get("done", ())}
     for index, each in enumerate(resolved):
         if index in request.get("skip", ()):
             continue
         for place, spec in enumerate(specs):
             with settings.restored():
-                _measure(each, spec, (index, place), done, request, tell)
-    tell({"done": True})
+                _measure(each, spec, (index, place), done, request, send)
+    send({"done": True})
 
 
-def _again(operand: dict[str, str], given_up: bool) -> Resolved:
-    """An operand that an earlier child resolved; one that was given up may have no code at all."""
-    if given_up:
+def _resolved_before(operand: dict[str, str], is_skipped: bool) -> Resolved:
+    """Reads an operand that an earlier child resolved. A skipped one may have no code."""
+    if is_skipped:
         return operands.skipped(operand["operand"])
     return operands.read(operand["operand"], operand["call"], operand["kind"])
 
@@ -83,44 +85,44 @@ def _measure(
     at: tuple[int, int],
     done: set[tuple[Any, ...]],
     request: dict[str, Any],
-    tell: Tell,
+    send: Send,
 ) -> None:
-    """Ask every probe about one operand on one input, unless the operand does not even run there."""
+    """Asks every probe about one operand on one input, unless the operand does not run on it."""
     if (*at, "runs", False) in done:
         return
     bench = Bench(resolved.code, spec, request["options"]["size"])
-    as_found = request["settings"]
+    original_settings = request["settings"]
     for probe in PROBES:
         cell = (*at, probe.name)
         if cell in done or (at[1] and not probe.everywhere):
             continue
-        tell({"begin": list(cell)})
-        if left := settings.changed(as_found):
+        send({"begin": list(cell)})
+        if left := settings.changed(original_settings):
             raise SpoiledError(", ".join(left))
         try:
             with settings.kept(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                found = probe.ask(bench)
+                measured = probe.ask(bench)
         except Exception as error:
-            found = measured_text.raised(error)
-        tell({"cell": list(cell), "answer": found and asdict(found)})
-        if probe.name == "runs" and found and not found.value:
+            measured = measured_text.raised(error)
+        send({"cell": list(cell), "answer": measured and asdict(measured)})
+        if probe.name == "runs" and measured and not measured.value:
             return
 
 
 class SpoiledError(Exception):
-    """A global setting that was changed could not be restored: later answers would not be true of the operand."""
+    """A global setting that an operand changed could not be restored, so later answers would be wrong."""
 
 
-def _begin(tell: Tell, avoid: Collection[str], index: int, call: str) -> bool:
-    """Announce a call that is about to be tried, unless it brought an earlier child down."""
+def _begin(send: Send, avoid: Collection[str], index: int, call: str) -> bool:
+    """Announces a call before it is tried. Returns False for a call that has crashed an earlier child."""
     if call in avoid:
         return False
-    tell({"begin": ["resolve", index, call]})
+    send({"begin": ["resolve", index, call]})
     return True
 
 
-def _tell(pipe: TextIO, message: dict[str, Any]) -> None:
+def _send(pipe: TextIO, message: dict[str, Any]) -> None:
     pipe.write(json.dumps(message) + "\n")
     pipe.flush()
 

@@ -1,7 +1,7 @@
-"""Arguments for an operation that needs some, as source text, from the types and names of its parameters.
+"""Finds arguments for an operation, as source text, from the types and names of its parameters.
 
-The operator schemas give types, `torch.overrides` and Python signatures give names; what runs is found by trying.
-Nothing here is about one operation: a parameter of the same name and type gets the same choices everywhere.
+Operator schemas have types; `torch.overrides` and Python signatures have names. Candidates are tried until one runs.
+No rule is about a single operation: parameters of the same name and type get the same candidates.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import overrides
 
-TRIES = 150  # per overload
+MAX_TRIES = 150  # per overload
 
 BY_NAME = {
     "dim0": ("0",), "axis0": ("0",), "source": ("0",), "dim1": ("1",), "axis1": ("1",), "destination": ("1",),
@@ -57,13 +57,13 @@ BY_TYPE = {
 @dataclass(frozen=True, slots=True)
 class Parameter:
     name: str
-    type: str  # "" where only the name is known
+    type: str  # "" if only the name is known
     required: bool
     keyword: bool
 
 
 def argument_lists(name: str, function: Callable[..., Any], method: bool = False) -> Iterator[str]:
-    """Argument lists to try for `function`, likeliest first; without the tensor itself for a method."""
+    """Yields argument lists to try for `function`, the likeliest first; for a method without the tensor itself."""
     for parameters in sorted(_overloads(name, function), key=lambda each: sum(p.required for p in each)):
         rest = _without_self(parameters) if method else parameters
         required = [p for p in rest if p.required]
@@ -71,18 +71,18 @@ def argument_lists(name: str, function: Callable[..., Any], method: bool = False
         for extra in range(min(2, len(optional)) + 1):
             wanted = required + optional[:extra]
             if wanted:
-                yield from islice((", ".join(each) for each in product(*map(_choices, wanted))), TRIES)
+                yield from islice((", ".join(each) for each in product(*map(_choices, wanted))), MAX_TRIES)
 
 
 def signature_text(name: str, function: Callable[..., Any]) -> str:
-    """The parameters that are to be given to a method, for a message: `size`."""
+    """Returns the required parameters of a method, for a message: `size`."""
     for parameters in _overloads(name, function):
         return ", ".join(p.name for p in _without_self(parameters) if p.required) or "..."
     return "..."
 
 
 def _without_self(parameters: list[Parameter]) -> list[Parameter]:
-    """What a method still takes: `where(condition, self, other)` has its tensor in the middle."""
+    """Removes the tensor itself from the parameters; in `where(condition, self, other)` it is not the first."""
     own = next((p for p in parameters if p.name == "self"), parameters[0] if parameters else None)
     return [p for p in parameters if p is not own]
 

@@ -1,4 +1,4 @@
-"""One operand on one kind of input: how a probe applies it, looks at the result, writes it and runs backward."""
+"""Gives probes the tools to apply an operand to inputs of one kind, and to write and run backward."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tensorlens.compare.probe.outcome import filler, first_tensor, overlap, stri
 
 @dataclass(slots=True)
 class Trial:
-    """Fresh tensors, and what the operand returned for them. `result` is its first tensor, None if it has none."""
+    """Fresh tensors, and the value that the operand returned for them. `result` is the first tensor in it, or None."""
 
     subject: Subject
     returned: Any
@@ -36,25 +36,25 @@ class Trial:
 
 
 def weight_like(tensor: torch.Tensor) -> torch.Tensor:
-    """A leaf to multiply `tensor` by: autograd then keeps `tensor`, whose values are the leaf's gradient."""
+    """Returns a leaf to multiply `tensor` by: autograd then saves `tensor`, whose values become the leaf's gradient."""
     dtype = tensor.dtype if tensor.dtype.is_floating_point or tensor.dtype.is_complex else torch.get_default_dtype()
     return torch.full(tensor.shape, 2, dtype=dtype, device=tensor.device).requires_grad_()
 
 
-def cotangent(of: torch.Tensor) -> torch.Tensor:
-    """Random numbers, always the same, for a gradient of `of`: ones would hide that a softmax passes any gradient."""
-    drawn = torch.randn(of.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    return drawn.to(of.dtype).to(of.device)
+def cotangent(output: torch.Tensor) -> torch.Tensor:
+    """Returns a fixed random gradient for `output`. With ones, a softmax would seem to pass no gradient."""
+    numbers = torch.randn(output.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    return numbers.to(output.dtype).to(output.device)
 
 
-def gradients(of: torch.Tensor, at: torch.Tensor, sent: torch.Tensor | None = None) -> torch.Tensor | None:
-    """The gradient at a leaf when `of` gets the gradient `sent` (random numbers); None where it does not reach it."""
-    if not of.requires_grad:
+def gradients(output: torch.Tensor, leaf: torch.Tensor, sent: torch.Tensor | None = None) -> torch.Tensor | None:
+    """Runs backward from `output` with the gradient `sent` (default: random). Returns the leaf's gradient, or None."""
+    if not output.requires_grad:
         return None
-    of = of if strided(of) else of.to_dense()
-    at.grad = None
-    torch.autograd.backward([of], [cotangent(of) if sent is None else sent])  # the whole graph, as a user's backward
-    return at.grad
+    output = output if strided(output) else output.to_dense()
+    leaf.grad = None
+    torch.autograd.backward([output], [cotangent(output) if sent is None else sent])  # the whole graph, as users do
+    return leaf.grad
 
 
 def forget_gradient(leaf: torch.Tensor) -> None:
@@ -62,7 +62,7 @@ def forget_gradient(leaf: torch.Tensor) -> None:
 
 
 def allocated(action: Callable[[], object]) -> tuple[int, int]:
-    """Bytes that `action` allocates: the most at one time, and what its result keeps."""
+    """Returns the bytes that `action` allocates: the peak, and the bytes that its result keeps."""
     with profiler.profile(profile_memory=True) as profile:
         kept = action()
     now = most = 0
@@ -76,14 +76,14 @@ def allocated(action: Callable[[], object]) -> tuple[int, int]:
 
 @contextlib.contextmanager
 def copies_saved() -> Iterator[None]:
-    """Autograd keeps copies of what it saves, so that the gradients are those of the values at that time."""
+    """Makes autograd save copies of tensors, so that later writes do not change the gradients."""
     with saved_tensors_hooks(lambda tensor: tensor.detach().clone(), lambda tensor: tensor):
         yield
 
 
 @contextlib.contextmanager
 def without_copies() -> Iterator[None]:
-    """Suspend `copies_saved` for a call that PyTorch refuses to run under saved tensor hooks, as `torch.func.grad`."""
+    """Suspends `copies_saved` for a call such as `torch.func.grad`, which raises under saved tensor hooks."""
     hooks: Any = torch._C._autograd._top_saved_tensors_default_hooks(True)
     if hooks is None:
         yield
@@ -97,22 +97,22 @@ def without_copies() -> Iterator[None]:
 
 @contextlib.contextmanager
 def memory_filled() -> Iterator[None]:
-    """Memory that an operation leaves as it is holds the same numbers in every run."""
+    """Makes uninitialized memory hold the same numbers in every run."""
     with settings.kept():
         settings.fill_uninitialized()
         yield
 
 
 def backward(roots: list[torch.Tensor]) -> None:
-    """Backward from every root with ones, which takes roots of any shape and of complex numbers."""
+    """Runs backward from all roots with gradients of ones, for roots of any shape and dtype."""
     torch.autograd.backward(roots, [torch.ones_like(root) for root in roots])
 
 
 def compare_gradients(got: list[torch.Tensor | None], right: list[torch.Tensor | None]) -> Answer:
-    """Fine, or silently wrong with the first pair that differs."""
-    for mine, reference in zip(got, right, strict=True):
-        if not _same(mine, reference):
-            return Answer("silently wrong", f"silently wrong: gradient {numbers(mine)}, right is {numbers(reference)}")
+    """Answers "fine", or "silently wrong" with the first pair of gradients that differs."""
+    for actual, expected in zip(got, right, strict=True):
+        if not _same(actual, expected):
+            return Answer("silently wrong", f"silently wrong: gradient {numbers(actual)}, right is {numbers(expected)}")
     return Answer("fine", "fine")
 
 
@@ -123,9 +123,9 @@ def _same(one: torch.Tensor | None, other: torch.Tensor | None) -> bool:
 
 
 class Bench:
-    """All that a probe is given: fresh inputs, the operand, and the tools of this module.
+    """Everything that a probe gets: fresh inputs, the operand, and the functions of this module.
 
-    What a probe does to its tensors is gone with them.
+    A probe may change its tensors: every measurement makes new ones.
     """
 
     overlap = staticmethod(overlap)
@@ -160,9 +160,9 @@ class Bench:
         return make(spec or self.spec)
 
     def apply(self, subject: Subject, seed: int = settings.SEED) -> Trial:
-        """Run the operand on `subject`; random operations draw the same numbers each time.
+        """Runs the operand on `subject`, with the same random numbers each time.
 
-        A setting of PyTorch that the operand changed is as before afterwards: what is measured is its result.
+        Settings of PyTorch that the operand changed are restored: the probe measures its result.
         """
         settings.seed(seed)
         before = settings.snapshot()
@@ -173,7 +173,7 @@ class Bench:
         return Trial(subject, returned, first_tensor(returned))
 
     def settings_changed(self) -> list[str]:
-        """The names of the settings of PyTorch that the operand leaves changed."""
+        """Returns the names of the settings of PyTorch that the operand leaves changed."""
         subject, before = self.subject(), settings.snapshot()
         try:
             self._code(subject)
@@ -182,7 +182,7 @@ class Bench:
             settings.restore(before)
 
     def uninitialized(self) -> bool:
-        """Whether the result holds what the memory happened to hold: PyTorch can be asked to fill that with NaN."""
+        """Returns whether the result has uninitialized elements, which PyTorch can fill with NaN."""
         plain, before = tensors_in(self.trial().returned), settings.snapshot()
         try:
             settings.fill_uninitialized()
@@ -198,14 +198,14 @@ class Bench:
         )
 
     def other(self, **changes: Any) -> Input:
-        """The input of this bench with some properties changed."""
+        """Returns the input of this bench with some properties changed."""
         return replace(self.spec, **changes)
 
     def trial(self, spec: Input | None = None) -> Trial:
         return self.apply(self.subject(spec))
 
     def warnings(self) -> list[str]:
-        """`UserWarning: ...` for each warning that the call emits, those that PyTorch gives only once included."""
+        """Returns `UserWarning: ...` for each warning of the call, including those that PyTorch emits only once."""
         subject = self.subject()
         always = torch.is_warn_always_enabled()
         torch.set_warn_always(True)
@@ -218,7 +218,7 @@ class Bench:
         return [f"{each.category.__name__}: {without_places(str(each.message))}" for each in caught]
 
     def of_size(self, size: int) -> Input:
-        """The input of this bench with about `size` elements."""
+        """Returns the input of this bench with about `size` elements."""
         return enlarged(self.spec, size)
 
     @property
@@ -234,12 +234,12 @@ class Bench:
         return max(1, math.prod(spec.shape) * dtype_of(spec.dtype).itemsize)
 
     def settle_allocator(self) -> None:
-        """Take and give back memory as the calls will: the C library's allocator learns from what is given back."""
+        """Allocates and frees memory as the calls will: the allocator of the C library adapts to freed sizes."""
         for _ in range(3):
             self.subject(self.large)
 
     def timed(self, subject: Subject) -> int:
-        """Nanoseconds of one call, on a device until the work is done."""
+        """Returns the nanoseconds of one call, including the work of a device."""
         function, arguments = self._code.function, self._code.arguments(subject)
         wait = self._wait()
         wait()

@@ -1,4 +1,4 @@
-"""An operand as code: Python text in `x` and `y` whose value (or what it leaves in its target) is the result."""
+"""Compiles an operand: Python code with `x` and `y`, whose value (or last assigned target) is the result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ PARAMETERS = ("x", "y", "dtype", "device")
 
 
 class Code:
-    """Operand text as a function of a subject. It may name `x`, `y`, `dtype` (another than x's), `device`, torch."""
+    """An operand's code as a function of a subject. It may use `x`, `y`, `dtype` (not that of x), `device` and
+    torch."""
 
     def __init__(self, text: str, extra: dict[str, Any] | None = None) -> None:
         tree = ast.parse(text, "<operand>", "exec")
@@ -34,14 +35,14 @@ class Code:
         return self.function(*self.arguments(subject))
 
     def arguments(self, subject: Subject) -> tuple[Any, ...]:
-        """What `function` is to be called with."""
+        """Returns the arguments for `function`."""
         other = torch.float32 if subject.x.dtype == torch.float64 else torch.float64
         return subject.x, subject.y, other, subject.x.device
 
 
 @cache
 def namespace() -> dict[str, Any]:
-    """The modules that an operand may name."""
+    """Returns the modules that an operand may use."""
     names: dict[str, Any] = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional, "optim": torch.optim}
     names |= {"copy": copy, "math": math}
     with contextlib.suppress(ImportError):
@@ -51,14 +52,14 @@ def namespace() -> dict[str, Any]:
 
 
 def loaded(path: Path, function: str) -> Callable[..., Any]:
-    """The function of a script file, which runs as an import would run it.
+    """Runs a script file, as an import would, and returns one of its functions.
 
     Raises:
         UsageError: the file has no such function.
     """
-    found = runpy.run_path(str(path), run_name=path.stem).get(function)
-    if callable(found):
-        return found  # type: ignore[no-any-return]
+    value = runpy.run_path(str(path), run_name=path.stem).get(function)
+    if callable(value):
+        return value  # type: ignore[no-any-return]
     raise UsageError(f"{path} has no function {function}")
 
 
@@ -73,7 +74,7 @@ def _function(tree: ast.Module, names: dict[str, Any]) -> Callable[..., Any]:
 
 
 def _return_result(body: list[ast.stmt]) -> None:
-    """End with a return: of the last expression, of what was assigned last, or of `x` after anything else."""
+    """Appends a return: of the last expression, of the last assigned name, or of `x`."""
     last = body[-1] if body else ast.Pass()
     if isinstance(last, ast.With):
         _return_result(last.body)

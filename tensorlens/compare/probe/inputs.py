@@ -1,4 +1,4 @@
-"""Fresh tensors to probe with: made again for every measurement, since a probe may write them."""
+"""Makes the tensors to probe with, anew for every measurement, since a probe may write to them."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from typing import Any
 import torch
 
 from tensorlens.compare.comparison_records import Input, Layout
-from tensorlens.compare.numbers import VALUES, flat, room
+from tensorlens.compare.numbers import VALUES, flat, sizes_and_strides
 from tensorlens.errors import UsageError
 
 SHAPES = ((3, 2), (3, 3), (3,), (2, 3, 4), (1,), (), (1, 2, 6, 6), (2, 3, 4, 6, 6))  # tried until every operand runs
 
-MANY = 10_000  # elements; beyond, the numbers do not matter but the time to make them does
+MANY = 10_000  # elements; larger tensors hold one number only, to be made fast
 
 
 @dataclass(slots=True)
 class Subject:
-    """The tensors of one measurement. The gradient of `x` is read at `leaf`, which has the numbers of x."""
+    """The tensors of one measurement. `leaf` is x itself or the leaf that x is computed from: it gets the gradient."""
 
     x: torch.Tensor
     y: torch.Tensor
-    leaf: torch.Tensor | None  # None: x does not require grad
+    leaf: torch.Tensor | None  # None if x does not require grad
 
 
 def dtype_of(name: str) -> torch.dtype:
-    """The torch dtype called `name`.
+    """Returns the torch dtype called `name`.
 
     Raises:
         UsageError: there is none.
     """
-    found = getattr(torch, name.removeprefix("torch."), None)
-    if isinstance(found, torch.dtype):
-        return found
+    dtype = getattr(torch, name.removeprefix("torch."), None)
+    if isinstance(dtype, torch.dtype):
+        return dtype
     known = [key for key in dir(torch) if isinstance(getattr(torch, key), torch.dtype)]
     near = difflib.get_close_matches(name, known, n=3)
     raise UsageError(f'no such dtype: "{name}"' + (f"; nearest: {', '.join(near)}" if near else ""))
 
 
 def check_device(name: str) -> None:
-    """See that tensors can be made on a device.
+    """Checks that tensors can be made on a device.
 
     Raises:
         UsageError: they can't.
@@ -62,29 +62,29 @@ def differentiable(dtype: torch.dtype) -> bool:
 
 
 def inputs_for(shape: tuple[int, ...], options: Mapping[str, Any], cast: bool = False) -> list[Input]:
-    """The main input, then those that differ from it in one property or in two, of those that the user left open.
+    """Returns the main input, then inputs that differ from it in one or two of the properties that the user left open.
 
-    Pairs are there so that an answer is put down to the property that it depends on: a non-leaf x also requires grad.
-    `cast`: an operand gives float32 for float64; whether that is x itself then depends on the dtype and all the rest.
+    Pairs of changes show which property an answer depends on: a non-leaf x also requires grad. `cast`: an operand
+    returns float32 for float64, so whether it returns x itself depends on the dtype and on the other properties.
     """
     main = _main(shape, options)
     changes = _changes(main, options)
-    found = {"x": main}
+    by_id = {"x": main}
     for count in (1, 2):
         for names in combinations(changes, count):
             changed: dict[str, Any] = {}
             for name in names:
                 changed |= changes[name]
             distinct = sum(len(changes[name]) for name in names) == len(changed)
-            if distinct and _telling(names, cast) and possible(replace(main, **changed)):
+            if distinct and _is_informative(names, cast) and possible(replace(main, **changed)):
                 key = "+".join(names)
                 labels = " and ".join(LABELS[name] for name in names)
-                found[key] = replace(main, id=key, label=f"an x {labels}", **changed)
-    return list(found.values())
+                by_id[key] = replace(main, id=key, label=f"an x {labels}", **changed)
+    return list(by_id.values())
 
 
-def _telling(names: tuple[str, ...], cast: bool) -> bool:
-    """Whether two changes together can tell more than each alone; a size, and most dtypes, only without grad."""
+def _is_informative(names: tuple[str, ...], cast: bool) -> bool:
+    """Returns whether two changes together can show more than each alone. Sizes and dtypes only matter without grad."""
     if len(names) < 2 or "no_grad" in names:
         return True
     return not {"size_one", "several"} & set(names) and (cast or "float64" not in names)
@@ -119,7 +119,7 @@ def _main(shape: tuple[int, ...], options: Mapping[str, Any]) -> Input:
 
 
 def _changes(main: Input, options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Name of a change -> the fields of the main input that it replaces."""
+    """Returns name of a change -> the fields of the main input that it replaces."""
     open_ = {
         key for key in ("requires_grad", "leaf", "contiguous", "view", "dtype", "shape") if options.get(key) is None
     }
@@ -143,7 +143,7 @@ def _changes(main: Input, options: Mapping[str, Any]) -> dict[str, dict[str, Any
 
 
 def possible(spec: Input) -> bool:
-    """Whether there is a tensor of this layout: of a row, a scalar or one column there is none that is transposed."""
+    """Returns whether a tensor of this layout exists: a row, a column or a scalar can't be transposed."""
     large = [extent for extent in spec.shape if extent > 1]
     if spec.layout == "contiguous":
         return True
@@ -153,7 +153,7 @@ def possible(spec: Input) -> bool:
 
 
 def enlarged(base: Input, size: int) -> Input:
-    """The same input with about `size` elements, every dimension grown alike."""
+    """Returns the same input with about `size` elements; every dimension grows by the same factor."""
     grown = [index for index, extent in enumerate(base.shape) if extent > 1]
     if not grown:
         return replace(base, shape=(size, *base.shape[1:]) if base.shape else ())
@@ -163,7 +163,7 @@ def enlarged(base: Input, size: int) -> Input:
 
 
 def make(spec: Input) -> Subject:
-    """Tensors as `spec` describes them."""
+    """Makes tensors as `spec` describes them."""
     dtype = dtype_of(spec.dtype)
     grad = spec.requires_grad and differentiable(dtype)
     numbers, second = VALUES[spec.values]
@@ -203,6 +203,7 @@ def _small(shape: tuple[int, ...], dtype_name: str, device: str, numbers: tuple[
 
 
 def _laid_out(values: torch.Tensor, spec: Input) -> torch.Tensor:
-    """A copy of `values` with the strides of the layout; for a view two of them, the second of which is to be x."""
-    sizes, strides = room(spec)
+    """Copies `values` to memory with the strides of the layout; for a view, to two tensors, the second of which is
+    x."""
+    sizes, strides = sizes_and_strides(spec)
     return torch.empty_strided(sizes, strides, dtype=values.dtype, device=values.device).copy_(values.detach())

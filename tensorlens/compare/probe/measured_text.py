@@ -1,4 +1,4 @@
-"""Measured things in words: errors as PyTorch words them, numbers short enough for a table."""
+"""Turns measurements into text: PyTorch's error messages, and numbers short enough for a table."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 
 from tensorlens.compare.comparison_records import Answer
 
-LONGEST = 60  # characters of a printed tensor
+MAX_LENGTH = 60  # characters of a printed tensor
 
 
 def raised(error: BaseException, text: str = "error", value: Any = "error") -> Answer:
-    """An exception as an answer: PyTorch's first paragraph, with the code of the page that explains it."""
+    """Makes an answer of an exception: the first paragraph of its message, and the code of its page."""
     message = without_places(str(error).split("\n\n")[0])
     return Answer(value, text, f"{type(error).__name__}: {message}".removesuffix(": "), classify(str(error)))
 
 
 def without_places(text: str) -> str:
-    """A message on one line, without the places in PyTorch's C++ sources, which are nobody's who reads it."""
+    """Puts a message on one line and removes the places in PyTorch's C++ sources."""
     return one_line(re.sub(r"\s*\(Triggered internally at [^()]*\)", "", text))
 
 
@@ -28,7 +28,7 @@ def one_line(text: str) -> str:
 
 
 def classify(message: str) -> str:
-    """The catalogue code of an error message, "" for an unknown one."""
+    """Returns the code of an error message's page; "" for an unknown message."""
     try:
         from tensorlens.records import error_messages
     except ImportError:
@@ -41,22 +41,22 @@ def yes(value: bool) -> Answer:
 
 
 def numbers(tensor: Any, with_shape: bool = True) -> str:
-    """A gradient as short text: `[0.1, 0.2]`, or `1 everywhere`, or the first of them and the shape."""
+    """Writes a tensor as a short text: `[0.1, 0.2]`, or `1 everywhere`, or its first numbers and its shape."""
     if tensor is None:
         return "None"
-    tensor = tensor.detach() + 0  # autograd's zeros may have no memory behind them
+    tensor = tensor.detach() + 0  # autograd's zeros may have no memory
     flat = tensor.reshape(-1).tolist()
     short = [_number(value) for value in flat]
     if len(short) > 1 and len(set(short)) == 1:
         return f"{short[0]} everywhere"
     text = _nested(tensor.tolist())
-    if len(text) <= LONGEST:
+    if len(text) <= MAX_LENGTH:
         return text
     return f"{', '.join(short[:4])}, ...{f' of shape {shape_text(tuple(tensor.shape))}' if with_shape else ''}"
 
 
 def digest(tensors: Sequence[Any]) -> str:
-    """The numbers of tensors as text that can be compared, whatever their shape and dtype; -0.0 is 0.0."""
+    """Writes the numbers of tensors as text to compare, without shape and dtype; -0.0 equals 0.0."""
     parts: list[str] = []
     for tensor in tensors:
         plain = tensor.detach()
@@ -69,7 +69,7 @@ def digest(tensors: Sequence[Any]) -> str:
 
 
 def close(one: object, other: object) -> bool:
-    """Whether two digests hold the same numbers but for rounding, and the same words."""
+    """Returns whether two digests are equal up to rounding."""
     if not isinstance(one, str) or not isinstance(other, str):
         return one == other
     first, second = one.split(), other.split()
@@ -86,8 +86,8 @@ def _close(one: str, other: str) -> bool:
 
 
 def shortened(text: str) -> str:
-    """At most a few lines of a table cell."""
-    return text if len(text) <= 2 * LONGEST else f"{text[: 2 * LONGEST].rsplit(' ', 1)[0]} ..."
+    """Cuts a text to a few lines of a table cell."""
+    return text if len(text) <= 2 * MAX_LENGTH else f"{text[: 2 * MAX_LENGTH].rsplit(' ', 1)[0]} ..."
 
 
 def shape_text(shape: tuple[int, ...]) -> str:
@@ -95,7 +95,7 @@ def shape_text(shape: tuple[int, ...]) -> str:
 
 
 def amount(size: float) -> str:
-    """A number of bytes as people read it."""
+    """Writes a number of bytes with a unit."""
     for unit in ("bytes", "kB", "MB"):
         if size < 1000:
             return f"{size:.0f} {unit}" if unit == "bytes" or size >= 10 else f"{size:.1f} {unit}"
@@ -104,7 +104,7 @@ def amount(size: float) -> str:
 
 
 def duration(nanoseconds: float) -> str:
-    """A time per call as people read it."""
+    """Writes a time per call with a unit."""
     for unit in ("ns", "us", "ms"):
         if nanoseconds < 1000:
             return f"{nanoseconds:.3g} {unit}"

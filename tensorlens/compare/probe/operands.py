@@ -1,4 +1,4 @@
-"""From what the user typed to code that runs: methods, properties, functions, contexts, expressions, files."""
+"""Turns the text that a user typed into code: a method, property, function, context, expression or file."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ NAMESPACES = {
     "np": namespace().get("np"),
     "copy": copy,
 }
-WRITTEN_SHORT = ("torch", "F", "np", "copy")  # as they are in an operand; the others are parts of torch
-MISTAKES = (NameError, AttributeError, TypeError, ImportError)  # of the one who typed it, not of torch
-READINGS = 400  # tried for one operand on inputs of one shape
-BODY = "r = x * 2"  # what a context manager is put around
+WRITTEN_SHORT = ("torch", "F", "np", "copy")  # written without `torch.` before them
+MISTAKES = (NameError, AttributeError, TypeError, ImportError)  # errors of the user's text, not of the operation
+MAX_READINGS = 400  # tried for one operand on inputs of one shape
+BODY = "r = x * 2"  # the body of a `with` block
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Resolved:
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """An operand that ran on none of the inputs: the call tried first, and how it failed."""
+    """An operand that ran on none of the inputs: the first call that was tried, and its error."""
 
     first: Resolved
     error: Exception
@@ -61,18 +61,18 @@ class Unresolved:
 def resolve(
     text: str, subjects: Sequence[Callable[[], Subject]], begin: Callable[[str], bool] = lambda _: True
 ) -> Resolved | Unresolved:
-    """The first way of reading `text` that runs on one of the subjects.
+    """Returns the first reading of `text` that runs on one of the subjects.
 
-    `begin` is told each call before it is tried, and says whether it may be.
+    `begin` is called with each call before it is tried, and returns whether it may be.
 
     Raises:
-        UsageError: `text` can't be read at all.
+        UsageError: `text` can't be read.
     """
     first: Unresolved | None = None
     avoided: Unresolved | None = None
-    for resolved in islice(readings(text), READINGS):
+    for resolved in islice(readings(text), MAX_READINGS):
         if not begin(resolved.operand.call):
-            avoided = avoided or Unresolved(resolved, RuntimeError("the call brings the process down"), "")
+            avoided = avoided or Unresolved(resolved, RuntimeError("the call crashes the process"), "")
             continue
         for fresh in subjects:
             try:
@@ -82,14 +82,14 @@ def resolve(
                 first = first or Unresolved(resolved, error, _advice(text, resolved))
             else:
                 return _around_body(resolved) if _is_context(result) else resolved
-    found = first or avoided
-    if found is None:
+    unresolved = first or avoided
+    if unresolved is None:
         raise unknown(text)
-    return found
+    return unresolved
 
 
 def readings(text: str) -> Iterator[Resolved]:
-    """Every call that `text` may stand for, likeliest first; none for a name that torch has not."""
+    """Yields every call that `text` may mean, the likeliest first; none for a name that torch does not have."""
     script = re.fullmatch(r"(.+\.py):(\w+)", text)
     if script:
         yield from _script_function(text, Path(script[1]), script[2])
@@ -109,7 +109,7 @@ def readings(text: str) -> Iterator[Resolved]:
 
 
 def read(text: str, call: str, kind: str) -> Resolved:
-    """The operand whose code is known already."""
+    """Makes an operand whose code is known already."""
     if kind == "file":
         path, name = text.rsplit(":", 1)
         function = _function(path, name)
@@ -118,19 +118,20 @@ def read(text: str, call: str, kind: str) -> Resolved:
 
 
 def nearest(error: Exception) -> str:
-    """Names of torch like the one that an expression got wrong, for a message; "" if none is near."""
+    """Returns names of torch that are similar to an unknown name in an expression, for a message; "" if there are
+    none."""
     wrong = getattr(error, "name", None)
     near = difflib.get_close_matches(wrong, sorted(_known_names()), n=3) if isinstance(wrong, str) else []
     return f"; nearest: {', '.join(near)}" if near else ""
 
 
 def skipped(text: str) -> Resolved:
-    """A stand-in for an operand that is not even to be read."""
+    """Returns a placeholder for an operand that must not be read."""
     return Resolved(Operand(text, text, "code"), Code("x"))
 
 
 def unknown(text: str) -> UsageError:
-    """The one line for a name that is nothing in torch."""
+    """Returns the error for a name that torch does not have."""
     text = one_line(text)
     near = difflib.get_close_matches(text.rsplit(".", 1)[-1], sorted(_known_names()), n=3, cutoff=0.6)
     hint = f"; nearest: {', '.join(near)}" if near else '; an operand is an op, a context or code such as "x.view(-1)"'
@@ -138,23 +139,24 @@ def unknown(text: str) -> UsageError:
 
 
 def _calls(text: str) -> Iterator[tuple[str, str]]:
-    """(code, kind) for a name, dotted or not: first the call without arguments, then with arguments found."""
+    """Yields (code, kind) for a name, dotted or not: first the call without arguments, then with candidate
+    arguments."""
     prefix, _, name = text.rpartition(".")
     if prefix in ("", "x", "Tensor", "torch.Tensor") and hasattr(torch.Tensor, name):
         yield from _member_calls(name)
         return
     for space, module in NAMESPACES.items():
-        found = getattr(module, name, None)
-        if prefix not in ("", space, f"torch.{space}") or not callable(found):
+        function = getattr(module, name, None)
+        if prefix not in ("", space, f"torch.{space}") or not callable(function):
             continue
         path = space if space in WRITTEN_SHORT else f"torch.{space}"
-        if isinstance(found, type) and hasattr(found, "__enter__"):
-            for given in ("", "False", "x.device.type"):
-                yield f"with {path}.{name}({given}): {BODY}", "context"
+        if isinstance(function, type) and hasattr(function, "__enter__"):
+            for argument in ("", "False", "x.device.type"):
+                yield f"with {path}.{name}({argument}): {BODY}", "context"
             return
         yield f"{path}.{name}(x)", "function"
-        for given in arguments.argument_lists(name, found):
-            source = re.sub(r"^y(?=, |$)", "x", given)  # the first tensor of a function is the source
+        for listed in arguments.argument_lists(name, function):
+            source = re.sub(r"^y(?=, |$)", "x", listed)  # the first tensor argument of a function is x
             if source.startswith(("x", "(x")):
                 yield f"{path}.{name}({source})", "function"
         return
@@ -166,14 +168,14 @@ def _member_calls(name: str) -> Iterator[tuple[str, str]]:
         yield f"x.{name}", "property"
         return
     yield f"x.{name}()", "method"
-    for given in arguments.argument_lists(name, member, method=True):
-        yield f"x.{name}({_unpacked(given)})", "method"
+    for listed in arguments.argument_lists(name, member, method=True):
+        yield f"x.{name}({_unpacked(listed)})", "method"
 
 
-def _unpacked(given: str) -> str:
-    """`(2, 3)` alone -> `2, 3`, as people write sizes for a method."""
-    lone = re.fullmatch(r"\(([^()]*(?:\([^()]*\)[^()]*)*)\)", given)
-    return lone[1].removesuffix(",") if lone else given
+def _unpacked(listed: str) -> str:
+    """Turns a lone `(2, 3)` into `2, 3`, as people write the sizes of a method."""
+    lone = re.fullmatch(r"\(([^()]*(?:\([^()]*\)[^()]*)*)\)", listed)
+    return lone[1].removesuffix(",") if lone else listed
 
 
 def _script_function(text: str, path: Path, name: str) -> Iterator[Resolved]:
@@ -195,20 +197,20 @@ def _function(path: str, name: str) -> Callable[..., Any]:
 
 
 def _is_context(result: object) -> bool:
-    """Whether an operand gives a context manager. A hook's handle is one too, but no block is meant to be its."""
+    """Returns whether an operand is a context manager. A hook's handle is one too, but is not used as one."""
     if isinstance(result, (torch.Tensor, RemovableHandle)):
         return False
     return hasattr(result, "__enter__") and hasattr(result, "__exit__")
 
 
 def _around_body(resolved: Resolved) -> Resolved:
-    """An expression that makes a context manager, put around a body."""
+    """Puts a context manager expression around a body."""
     call = f"with {ast.unparse(ast.parse(resolved.operand.call))}: {BODY}"
     return read(resolved.operand.operand, call, "context")
 
 
 def _advice(text: str, resolved: Resolved) -> str:
-    """What to type when no arguments were found."""
+    """Says what to type if no arguments were found."""
     name = text.rpartition(".")[2]
     if resolved.operand.kind == "method":
         missing = arguments.signature_text(name, getattr(torch.Tensor, name))

@@ -1,4 +1,4 @@
-"""What an operand returned: the tensors in it, the memory that they are in, and how a user writes to it."""
+"""Inspects the value that an operand returned: its tensors and their memory; and writes to it as a user would."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ import torch
 
 
 def first_tensor(value: object) -> torch.Tensor | None:
-    """The tensor in what an operand returned: itself, or the first of a tuple, list or mapping."""
+    """Returns the value itself if it is a tensor, else the first tensor in a tuple, list or mapping."""
     if isinstance(value, torch.Tensor):
         return value
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, (tuple, list)):
-        return next((found for each in value if (found := first_tensor(each)) is not None), None)
+        return next((tensor for each in value if (tensor := first_tensor(each)) is not None), None)
     return None
 
 
 def tensors_in(value: object) -> list[torch.Tensor]:
-    """Every tensor in what an operand returned; a number, a list of numbers or an array counts as a tensor."""
+    """Returns all tensors in a value; a number, a list of numbers or an array counts as a tensor."""
     if isinstance(value, torch.Tensor):
         return [value]
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, (tuple, list)) and any(isinstance(each, (torch.Tensor, tuple, dict)) for each in value):
-        return [found for each in value for found in tensors_in(each)]
+        return [tensor for each in value for tensor in tensors_in(each)]
     if isinstance(value, (bool, int, float, complex, list)) or hasattr(value, "__array_interface__"):
         try:
             return [torch.as_tensor(value)]
@@ -35,7 +35,7 @@ def tensors_in(value: object) -> list[torch.Tensor]:
 
 
 def filler(tensor: torch.Tensor) -> torch.Tensor:
-    """Where a tensor holds what `fill_uninitialized_memory` fills it with."""
+    """Marks the elements that hold the value of `fill_uninitialized_memory`."""
     dense = tensor.detach() if strided(tensor) else tensor.detach().to_dense()
     if dense.dtype.is_floating_point or dense.dtype.is_complex:
         return dense.isnan()
@@ -43,7 +43,7 @@ def filler(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def memory(value: Any) -> tuple[int, int] | None:
-    """(start, end) of the memory behind a tensor or a NumPy array; None if it has none."""
+    """Returns (start, end) of the memory of a tensor or a NumPy array; None if it has none."""
     if isinstance(value, torch.Tensor):
         try:
             storage = value.untyped_storage()
@@ -57,7 +57,7 @@ def memory(value: Any) -> tuple[int, int] | None:
 
 
 def overlap(one: Any, other: Any) -> bool | None:
-    """Whether two values lie in the same memory; None if that can't be asked of one of them."""
+    """Returns whether two values share memory; None if one of them has no memory."""
     first, second = memory(one), memory(other)
     if first is None or second is None:
         return None
@@ -65,7 +65,7 @@ def overlap(one: Any, other: Any) -> bool | None:
 
 
 def write(target: Any) -> None:
-    """Change a tensor (or array) in place, the way a user would: `target.add_(1)`."""
+    """Changes a tensor or array in place, as a user would: `target.add_(1)`."""
     if not isinstance(target, torch.Tensor):
         target += 1
     elif target.dtype == torch.bool:
@@ -75,7 +75,7 @@ def write(target: Any) -> None:
 
 
 def version(tensor: torch.Tensor) -> int | None:
-    """The version counter; None for an inference tensor, which has none."""
+    """Returns the version counter; None for an inference tensor, which has none."""
     return None if tensor.is_inference() else tensor._version
 
 

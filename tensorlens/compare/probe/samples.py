@@ -1,6 +1,6 @@
-"""Arguments for operations whose parameters have to fit each other, from the samples that torch tests itself with.
+"""Takes arguments that must fit each other from the sample inputs of torch's own tests.
 
-They are no public part of torch and take seconds to load, so they are asked last, and whatever fails there means none.
+The samples are not public and take seconds to load, so they are tried last. Any error there counts as no sample.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 
 import torch
 
-SAMPLES = 6  # tried per operation
+MAX_SAMPLES = 6  # tried per operation
 
 
 def samples(name: str) -> Iterator[tuple[tuple[int, ...], str]]:
-    """(shape of x, the call as text) for an operation called `name`, dotted or not."""
+    """Yields (shape of x, the call as text) for an operation called `name`, dotted or not."""
     short = name.rpartition(".")[2]
     for info in operations():
         if info.name.rpartition(".")[2] != short:
@@ -30,16 +30,16 @@ def samples(name: str) -> Iterator[tuple[tuple[int, ...], str]]:
 
 def _samples_of(info: Any) -> list[Any]:
     try:
-        return list(islice(info.sample_inputs("cpu", torch.float32, requires_grad=False), SAMPLES))
+        return list(islice(info.sample_inputs("cpu", torch.float32, requires_grad=False), MAX_SAMPLES))
     except Exception:
         return []
 
 
 def operations() -> list[Any]:
-    """The descriptions of operations that torch's own tests run on; none where they can't be loaded."""
-    added = "expecttest" not in sys.modules
+    """Returns the operations of torch's own tests; none if they can't be loaded."""
+    is_missing = "expecttest" not in sys.modules
     try:
-        if added:  # torch's tests import it, their sample inputs do not use it
+        if is_missing:  # torch's tests import it, but their sample inputs do not use it
             stand_in = types.ModuleType("expecttest")
             stand_in.TestCase = object  # type: ignore[attr-defined]
             sys.modules["expecttest"] = stand_in
@@ -49,28 +49,28 @@ def operations() -> list[Any]:
     except Exception:
         return []
     finally:
-        if added:
+        if is_missing:
             sys.modules.pop("expecttest", None)
 
 
 def _call(name: str, sample: Any) -> str | None:
     if not isinstance(sample.input, torch.Tensor):
         return None
-    given = [_text(value) for value in sample.args]
-    given += [f"{key}={text}" if (text := _text(value)) else None for key, value in sample.kwargs.items()]
+    arguments = [_text(value) for value in sample.args]
+    arguments += [f"{key}={text}" if (text := _text(value)) else None for key, value in sample.kwargs.items()]
     path = f"torch.{name}"
     for part in path.split(".")[1:-1]:
         if not hasattr(torch, part) and part != "functional":
             return None
-    if None in given:
+    if None in arguments:
         return None
     if not hasattr(torch, name) and "." not in name:
-        return f"x.{name}({', '.join(filter(None, given))})"
-    return f"{path}({', '.join(['x', *filter(None, given)])})"
+        return f"x.{name}({', '.join(filter(None, arguments))})"
+    return f"{path}({', '.join(['x', *filter(None, arguments)])})"
 
 
 def _text(value: Any) -> str | None:
-    """A sample argument as source text; None for what can't be written down."""
+    """Writes a sample argument as source text; None if that is not possible."""
     if isinstance(value, torch.Tensor):
         shape = tuple(value.shape)
         if value.dtype.is_floating_point:

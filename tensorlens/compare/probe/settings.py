@@ -1,6 +1,6 @@
-"""The global settings of PyTorch and Python that an operand may change: saved before, compared after, and restored.
+"""Saves, compares and restores the global settings of PyTorch and Python that an operand may change.
 
-`torch.set_grad_enabled(False)` acts when it is constructed: without this, one operand would spoil every later answer.
+`torch.set_grad_enabled(False)` takes effect when it is constructed: one such operand would spoil all later answers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Setting:
     write: Callable[[Any], object]
 
 
-_entered: list[Any] = []  # inference modes entered to undo one that an operand left on; leaving them would undo that
+_entered: list[Any] = []  # inference modes entered to undo an operand's mode; they must not be left or deleted
 
 
 def _enter_inference_mode(enabled: bool) -> None:
@@ -124,28 +124,28 @@ def _numpy_random() -> Any:
 
 
 def snapshot() -> tuple[Any, ...]:
-    """The value of every setting."""
+    """Returns the value of every setting."""
     return tuple(setting.read() for setting in SETTINGS)
 
 
 def changed(since: tuple[Any, ...]) -> list[str]:
-    """The names of the settings that are not as they were."""
+    """Returns the names of the settings that differ from `since`."""
     return [setting.name for setting, before in zip(SETTINGS, since, strict=True) if setting.read() != before]
 
 
 def restore(state: tuple[Any, ...]) -> None:
-    """Write back every setting that is not as it was."""
+    """Restores every setting that differs from `state`."""
     for setting, before in zip(SETTINGS, state, strict=True):
         if setting.read() != before:
             setting.write(before)
 
 
-SEED = 3  # with it a dropout of a few elements keeps some and drops some
+SEED = 3  # with this seed, a dropout of a few elements keeps some and drops some
 
 
 def seed(number: int = SEED) -> None:
-    """Seed the generators of PyTorch, NumPy and Python."""
-    torch.default_generator.manual_seed(number)  # what `torch.manual_seed` does besides takes longer than most calls
+    """Seeds the generators of PyTorch, NumPy and Python."""
+    torch.default_generator.manual_seed(number)  # `torch.manual_seed` takes longer than most calls
     if torch.cuda.is_initialized():
         torch.cuda.manual_seed_all(number)
     random.seed(number)
@@ -154,14 +154,14 @@ def seed(number: int = SEED) -> None:
 
 
 def fill_uninitialized() -> None:
-    """Make PyTorch fill memory that an operation leaves as it is: with NaN, or the largest integer."""
+    """Makes PyTorch fill uninitialized memory with NaN, or with the largest integer."""
     torch.use_deterministic_algorithms(True, warn_only=True)
     _deterministic.fill_uninitialized_memory = True
 
 
 @contextlib.contextmanager
 def kept() -> Iterator[None]:
-    """Leave the settings as they were before the block, whatever it does."""
+    """Restores the settings after the block."""
     before = snapshot()
     try:
         yield
@@ -171,7 +171,7 @@ def kept() -> Iterator[None]:
 
 @contextlib.contextmanager
 def restored() -> Iterator[tuple[Any, ...]]:
-    """Leave settings and random generators as they were before the block. Gives the settings before it."""
+    """Restores the settings and random generators after the block. Yields the settings before it."""
     settings, generator, python = snapshot(), torch.get_rng_state(), random.getstate()
     numpy_random = _numpy_random()
     numbers = numpy_random and numpy_random.get_state()

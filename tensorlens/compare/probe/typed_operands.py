@@ -1,4 +1,4 @@
-"""What people type for an operand, made into code: `reshape(-1)` -> `x.reshape(-1)`, `copy_` -> the copy they mean."""
+"""Completes the text that people type for an operand: `reshape(-1)` -> `x.reshape(-1)`, `copy_` -> a whole call."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import torch
 
 from tensorlens.compare.probe.code import PARAMETERS, namespace
 
-# Names whose plain call has no argument, an argument of another kind or another direction than what one asks about.
-# Operations that are compared with each other get the arguments with which they do the same.
+# Names whose plain call would not show what one asks about. Operations that are compared with each other get arguments
+# with which they do the same.
 MEANT = {
     "copy_": "torch.empty_like(x).copy_(x)",
     "to": "x.to(dtype)",
@@ -54,14 +54,19 @@ MEANT = {
     "copy.copy": "copy.copy(x)",
     "copy.deepcopy": "copy.deepcopy(x)",
 }
-SHAPES = {"split": (6, 2), "chunk": (6, 2), "torch.split": (6, 2), "torch.chunk": (6, 2)}  # where 2 pieces are not 3
+SHAPES = {
+    "split": (6, 2),
+    "chunk": (6, 2),
+    "torch.split": (6, 2),
+    "torch.chunk": (6, 2),
+}  # shapes for which 2 pieces differ from pieces of 2
 
 
 def completed(text: str) -> str:
-    """The operand with what it leaves out: `reshape(-1)` gets its `x.`, `relu(x)` its `torch.`; else as it is.
+    """Completes an operand: `reshape(-1)` gets its `x.`, `relu(x)` its `torch.`; others are returned unchanged.
 
     Raises:
-        SyntaxError: it is no Python code.
+        SyntaxError: it is not Python code.
     """
     tree = ast.parse(text, "<operand>", "exec")
     names = {node.id: node.ctx for node in ast.walk(tree) if isinstance(node, ast.Name)}
@@ -85,9 +90,9 @@ class _Completer(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> Any:
         owner = None
-        if isinstance(node.func, ast.Name) and not self._known(node.func.id):
-            given_x = any(isinstance(each, ast.Name) and each.id == "x" for each in node.args)
-            owner = None if given_x or not hasattr(torch.Tensor, node.func.id) else "x"
+        if isinstance(node.func, ast.Name) and not self._is_defined(node.func.id):
+            takes_x = any(isinstance(each, ast.Name) and each.id == "x" for each in node.args)
+            owner = None if takes_x or not hasattr(torch.Tensor, node.func.id) else "x"
             if owner:
                 self.changed = True
                 node.func = ast.Attribute(ast.Name("x", ast.Load()), node.func.id, ast.Load())
@@ -95,7 +100,7 @@ class _Completer(ast.NodeTransformer):
         return node
 
     def visit_Name(self, node: ast.Name) -> Any:
-        if self._known(node.id) or not isinstance(node.ctx, ast.Load):
+        if self._is_defined(node.id) or not isinstance(node.ctx, ast.Load):
             return node
         for path, module in (("torch", torch), ("F", torch.nn.functional), ("nn", torch.nn)):
             if hasattr(module, node.id):
@@ -106,7 +111,7 @@ class _Completer(ast.NodeTransformer):
             return ast.parse("copy.deepcopy", mode="eval").body
         return node
 
-    def _known(self, name: str) -> bool:
+    def _is_defined(self, name: str) -> bool:
         if name in self._bound or name in PARAMETERS or name in namespace():
             return True
         return hasattr(builtins, name) and (self._names_x or not hasattr(torch.Tensor, name))

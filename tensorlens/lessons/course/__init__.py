@@ -1,1 +1,1 @@
-"""The lessons as a course: in which order they are read, step by step, and as a quiz. Imports no torch."""
+"""The course: goes through the lessons in order, step by step or as a quiz. Imports no torch."""

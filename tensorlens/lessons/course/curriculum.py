@@ -1,4 +1,4 @@
-"""The order in which the lessons are learned, and what to go on with after each. Imports no torch."""
+"""Orders the lessons, and links each to comparisons and pages to read next. Imports no torch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tensorlens.records.error_messages import classify, entries
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Lessons that belong together, in the order in which they build on one another."""
+    """Lessons that belong together, in the order in which they build on each other."""
 
     name: str
     about: str
@@ -21,16 +21,16 @@ class Stage:
 
 
 STAGES = (
-    Stage("basics", "what a tensor says of itself, and one gradient", ("tensor-basics", "requires_grad_", "sigmoid")),
+    Stage("basics", "the properties of a tensor, and one gradient", ("tensor-basics", "requires_grad_", "sigmoid")),
     Stage("memory", "which tensors share it", ("data-alias", "detach-shares", "clone-write")),
     Stage(
         "graph",
-        "what is recorded, and where gradients stop",
+        "what autograd records, and where gradients stop",
         ("clone", "copy_", "detach", "detach-untouched", "detach-backward", "no_grad", "independent-copy"),
     ),
     Stage(
         "in place",
-        "what a change does to the graph",
+        "what an in-place change does to the graph",
         ("detach-write", "data-write", "data-attribute", "detach_", "init-leaf"),
     ),
     Stage(
@@ -39,7 +39,7 @@ STAGES = (
         ("freeze-branch", "freeze-flag", "detach-after-step", "momentum-copy"),
     ),
 )
-_OTHERS = Stage("more", "lessons that have no place in the course yet", ())
+_OTHERS = Stage("more", "lessons that are not part of the course yet", ())
 
 COMPARISONS = {
     "tensor-basics": ("item detach",),
@@ -64,35 +64,35 @@ COMPARISONS = {
     "detach-after-step": ("detach clone",),
     "momentum-copy": ("copy_ clone",),
 }
-"""The operands of the `compare` that shows a lesson's point beside its alternatives."""
+"""The operands of `compare` commands that show the point of a lesson beside its alternatives."""
 
 
 @cache
 def course() -> tuple[tuple[Stage, tuple[Lesson, ...]], ...]:
-    """Every bundled lesson, by stage, in learning order; at the end those that no stage names."""
+    """Returns all bundled lessons by stage, in learning order; at the end those that no stage names."""
     known = {lesson.name: lesson for lesson in lessons()}
     staged = {name for stage in STAGES for name in stage.lessons}
     groups = [(stage, tuple(known[name] for name in stage.lessons if name in known)) for stage in STAGES]
     others = tuple(lesson for lesson in lessons() if lesson.name not in staged)
-    return tuple((stage, found) for stage, found in [*groups, (_OTHERS, others)] if found)
+    return tuple((stage, group) for stage, group in [*groups, (_OTHERS, others)] if group)
 
 
 def after(name: str) -> str:
-    """The lesson that comes next; "" after the last."""
-    names = [lesson.name for _, found in course() for lesson in found]
+    """Returns the next lesson; "" after the last."""
+    names = [lesson.name for _, group in course() for lesson in group]
     following = names[names.index(name) + 1 :] if name in names else []
     return following[0] if following else ""
 
 
 def see_also(name: str) -> Iterator[str]:
-    """What to go on with after a lesson, as commands: `compare detach clone`, `errors detach-shares-memory`."""
+    """Yields the commands to continue with after a lesson: `compare detach clone`, `errors detach-shares-memory`."""
     yield from (f"compare {' '.join(map(_typed, words.split()))}" for words in COMPARISONS.get(name, ()))
     linked = [entry for entry in entries() if f"run {name}" in entry.see]
     yield from (f"errors {entry.code}" for entry in sorted(linked, key=lambda entry: entry.tier)[:4])
 
 
 def _typed(operand: str) -> str:
-    """An operand as a shell takes it."""
+    """Quotes an operand for the shell."""
     return f'"{operand}"' if "(" in operand else operand
 
 
@@ -111,15 +111,15 @@ _TOPICS = (
     (r"is_leaf|requires_grad", "compare requires_grad_ detach"),
     (r"\bitem\(", "compare item detach"),
 )
-"""What to read of a claim in which these words stand; the first that fit."""
+"""The command to read about a claim that matches a pattern; the first matches count."""
 _ADDED = "gradient-accumulates-without-zero-grad"
 
 
 def to_read(lesson: str, check: str, message: str = "", added: bool = False) -> list[str]:
-    """What to read again after a wrong answer, as commands: the page of the `message` that was raised, that on `added`
-    gradients where the claim is about one, else what the `check` is about, else what the lesson points to."""
+    """Returns the commands to read after a wrong answer: the page of the `message` that was raised, the page on
+    gradients that were `added` if the claim is about one, the topics of the `check`, or else a link of the lesson."""
     if code := classify(message):
         return [f"errors {code}"]
-    found = [f"errors {_ADDED}"] if added and ".grad" in check else []
-    found += [command for words, command in _TOPICS if re.search(words, check)]
-    return list(dict.fromkeys(found))[:2] or list(see_also(lesson))[:1]
+    commands = [f"errors {_ADDED}"] if added and ".grad" in check else []
+    commands += [command for pattern, command in _TOPICS if re.search(pattern, check)]
+    return list(dict.fromkeys(commands))[:2] or list(see_also(lesson))[:1]

@@ -1,4 +1,4 @@
-"""How far somebody has come, in one small file of the user's state directory. Imports no torch."""
+"""Saves the progress through the lessons in a small file in the user's state directory. Imports no torch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FORMAT = "tensorlens.progress"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One lesson gone through in one way. A lesson that was changed since is begun anew."""
+    """The progress of one lesson in one mode. A lesson that was edited since starts from the beginning."""
 
     way: Way
     lesson: str  # the name of a bundled lesson, else an absolute path
@@ -28,34 +28,34 @@ class Place:
         return hashlib.sha256(self.source.encode("utf-8", "replace")).hexdigest()[:16]
 
     def load(self) -> list[str]:
-        """The answers given so far: those of a quiz, or the number of the step that was shown last."""
-        kept = _read().get(self.way)
-        record = kept.get(self.lesson) if isinstance(kept, dict) else None
+        """Returns the saved answers: those of a quiz, or the number of the step that was shown last."""
+        saved = _read().get(self.way)
+        record = saved.get(self.lesson) if isinstance(saved, dict) else None
         if not isinstance(record, dict) or record.get("source") != self._digest:
             return []
         answers = record.get("answers")
         return [str(answer) for answer in answers] if isinstance(answers, list) else []
 
     def save(self, answers: Sequence[str]) -> bool:
-        """Keep the answers, or forget the place where there are none; False where nothing can be written."""
+        """Saves the answers, or forgets the lesson if there are none. Returns whether that was possible."""
         data = _read()
-        kept = data.setdefault(self.way, {})
+        saved = data.setdefault(self.way, {})
         if answers:
-            kept[self.lesson] = {"source": self._digest, "answers": list(answers)}
-        elif kept.pop(self.lesson, None) is None:
+            saved[self.lesson] = {"source": self._digest, "answers": list(answers)}
+        elif saved.pop(self.lesson, None) is None:
             return True
         return _write(data)
 
 
 def state_file() -> Path:
-    """`tensorlens/progress.json` in the state directory of the XDG specification."""
+    """Returns `tensorlens/progress.json` in the state directory of the XDG specification."""
     folder = Path(os.environ.get("XDG_STATE_HOME", ""))
     base = folder if folder.is_absolute() else Path("~/.local/state").expanduser()
     return base / "tensorlens" / "progress.json"
 
 
 def _read() -> dict[str, Any]:
-    """What is kept; nothing where the file is missing or is not ours."""
+    """Returns the saved progress; an empty one if the file is missing or is not a progress file."""
     try:
         data = json.loads(state_file().read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -66,7 +66,7 @@ def _read() -> dict[str, Any]:
 
 
 def _write(data: dict[str, Any]) -> bool:
-    """Replace the file by a new one in one go, so that two sessions at once leave one of the two."""
+    """Replaces the file atomically: of two sessions at the same time, one is saved whole."""
     path = state_file()
     new = path.with_name(f"{path.name}.{os.getpid()}")
     try:

@@ -1,4 +1,4 @@
-"""Questions at a prompt: answered by a person, or by lines of text. Imports no torch."""
+"""Asks questions at a prompt, which a user or lines of text answer. Imports no torch."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from rich.text import Text
 from tensorlens.render.theme import THEME
 
 
-class Asking:
-    """Asks until an answer can be read. `answers` take the place of a person; where they end, so does the input."""
+class Prompter:
+    """Asks until an answer can be read. `answers` replace the user's input, and the input ends where they end."""
 
     def __init__(self, answers: Iterable[str] | None, color: bool) -> None:
         self._answers = None if answers is None else _Answers(answers)
@@ -23,10 +23,10 @@ class Asking:
         )
 
     def ask(self, prompt: str, read: Callable[[str], str]) -> str:
-        """The answer as `read` returns it; what `read` says with a ValueError is shown, and the question asked again.
+        """Returns the answer as `read` converts it; shows the text of a ValueError from `read` and asks again.
 
         Raises:
-            EOFError: the input is at its end.
+            EOFError: the input has ended.
             KeyboardInterrupt: Ctrl-C was pressed.
         """
         question = _Question(Text(prompt, style="heading"), console=self._console)
@@ -49,7 +49,7 @@ class _Question(PromptBase[str]):
 
 
 class _Answers:
-    """What rich reads lines from; each is shown where a person would have typed it."""
+    """A stream of answers for rich, which prints each answer as if it had been typed."""
 
     def __init__(self, answers: Iterable[str]) -> None:
         self._left = iter(answers)

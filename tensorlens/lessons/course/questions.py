@@ -1,4 +1,4 @@
-"""What the quiz asks: each claim of a lesson as a question that the run has answered. Imports no torch."""
+"""Turns the claims of a lesson into quiz questions, which the run has answered. Imports no torch."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ _INVERSE: dict[type[ast.cmpop], type[ast.cmpop]] = {
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A claim without its answer. `last` is the last line of the script that may be seen when it is asked."""
+    """A claim without its answer. `last` is the last line of the script that is shown with the question."""
 
     claim: Claim
     first: int  # the statement that the claim follows
     last: int
     kind: Kind
-    text: str  # the expression that is asked about: a statement of the lesson where `kind` is "ending"
-    answer: str  # "holds", "refuted", "error", "runs", or the value as the run showed it
+    text: str  # the expression in question; for `kind` "ending" a statement of the lesson
+    answer: str  # "holds", "refuted", "error", "runs", or the value that the run printed
 
     @property
     def prompt(self) -> str:
-        """What is asked about, and in the last line how to answer."""
+        """The question, and in the last line the kind of answer."""
         plain = self.text.replace(".tolist()", "").replace(".item()", "")
         how = {"verdict": "holds or refuted?", "value": f"{plain} = ?", "ending": "runs or error?"}
         which = (
@@ -53,17 +53,17 @@ class Question:
 
     @property
     def measured(self) -> str:
-        """The answer in words."""
+        """The answer as a sentence."""
         if self.kind == "value":
             return f"{self.text} is {self.answer}"
         words = {"holds": "holds", "refuted": "is refuted", "error": "raises an error", "runs": "runs"}
         return f"{self.text} {words[self.answer]}"
 
     def read(self, typed: str) -> str:
-        """What was typed as an answer to this question.
+        """Reads what was typed as an answer to this question.
 
         Raises:
-            ValueError: it is none; the text says what is.
+            ValueError: it is not an answer; the text says what to write.
         """
         text = " ".join(typed.split())
         if text == DONT_KNOW:
@@ -71,9 +71,9 @@ class Question:
         if self.kind == "value":
             if _literal(text) is _NO_VALUE:
                 raise ValueError("write a Python value, such as [2.0, 2.0], 3, True or None; ? if you don't know")
-            many, given = _literal(self.answer), _literal(text)
-            if isinstance(many, tuple) and not (isinstance(given, tuple) and len(given) == len(many)):
-                raise ValueError(f"write {len(many)} values with a comma between them; ? if you don't know")
+            right, typed_value = _literal(self.answer), _literal(text)
+            if isinstance(right, tuple) and not (isinstance(typed_value, tuple) and len(typed_value) == len(right)):
+                raise ValueError(f"write {len(right)} values with a comma between them; ? if you don't know")
             return text
         known = _VERDICTS if self.kind == "verdict" else _ENDINGS
         if text.lower() not in known:
@@ -82,14 +82,14 @@ class Question:
         return known[text.lower()]
 
     def is_right(self, answer: str) -> bool:
-        """Whether an answer, as `read` returns it, is what the run measured."""
+        """Returns whether an answer, as `read` returns it, agrees with the run."""
         if self.kind != "value" or answer == DONT_KNOW:
             return answer == self.answer
         return _alike(_literal(answer), _literal(self.answer))
 
 
 def questions(source: str, checked: Sequence[Claim]) -> tuple[Question, ...]:
-    """A question for each claim that was reached; one that says the same of the same statement is asked once."""
+    """Makes a question of each claim that was reached. Equal claims about one statement are asked once."""
     places = claim_syntax.followed(source)
     asked: dict[tuple[int, str], Question] = {}
     for claim in checked:
@@ -106,20 +106,20 @@ def _question(source: str, claim: Claim, first: int, last: int) -> Question:
     value = _value_asked(claim)
     if value is not None:
         return Question(claim, first, last, "value", *value)
-    turned = _turned(claim)
-    if turned:
+    negated = _negated(claim)
+    if negated:
         opposite = "refuted" if claim.verdict == "holds" else "holds"
-        return Question(claim, first, last, "verdict", turned, opposite)
+        return Question(claim, first, last, "verdict", negated, opposite)
     return Question(claim, first, last, "verdict", claim.check, claim.verdict)
 
 
 def _value_asked(claim: Claim) -> tuple[str, str] | None:
-    """The left side of an equality with a value, `a.grad.tolist() == [2.0, 2.0]`, and the value that was seen."""
+    """Returns the left side of an equality such as `a.grad.tolist() == [2.0, 2.0]`, and the value that was seen."""
     node = _expression(claim.check)
     if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
-        found = [_equal_to(part, claim) for part in node.values]
-        pairs = [pair for pair in found if pair is not None]
-        if len(pairs) < len(found):
+        parts = [_equal_to(part, claim) for part in node.values]
+        pairs = [pair for pair in parts if pair is not None]
+        if len(pairs) < len(parts):
             return None
         asked, seen = (", ".join(each) for each in zip(*pairs, strict=True))
     elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq) and (pair := _equal_to(node, claim)):
@@ -130,7 +130,7 @@ def _value_asked(claim: Claim) -> tuple[str, str] | None:
 
 
 def _equal_to(node: ast.expr, claim: Claim) -> tuple[str, str] | None:
-    """The left side of `a == 2` or `a is None`, and the value that was seen; None if it compares anything else."""
+    """Returns the left side of `a == 2` or `a is None`, and the value that was seen; None for other comparisons."""
     if not isinstance(node, ast.Compare) or isinstance(node.left, ast.Constant):
         return None
     right = ast.unparse(node.comparators[-1])
@@ -139,12 +139,12 @@ def _equal_to(node: ast.expr, claim: Claim) -> tuple[str, str] | None:
         return None
     asked = ast.unparse(node.left)
     seen = dict(claim.values).get(asked, right if claim.verdict == "holds" else "")
-    return (asked, seen) if seen else None  # what stands after a false part of an `and` was not looked at
+    return (asked, seen) if seen else None  # the parts after a false part of an `and` were not evaluated
 
 
 def _is_short(value: object) -> bool:
-    """Whether somebody may be asked to type it, and can tell it without a calculator: a number of few digits, True,
-    False, None, or a list of a few."""
+    """Returns whether a value is easy to type and to work out: a number of few digits, True, False, None, or a short
+    list of them."""
     if isinstance(value, list | tuple):
         return len(value) > 0 and len(str(value)) <= 60 and all(map(_is_short, value))
     if isinstance(value, float):
@@ -152,8 +152,8 @@ def _is_short(value: object) -> bool:
     return value is None or isinstance(value, bool | int)
 
 
-def _turned(claim: Claim) -> str:
-    """The negation of every second check that states no article's sentence: else "holds" would mostly be right."""
+def _negated(claim: Claim) -> str:
+    """Negates every second check that does not test a documented statement: else "holds" would mostly be right."""
     node = _expression(claim.check)
     if claim.id or node is None or zlib.crc32(f"{claim.line} {claim.check}".encode()) % 2:
         return ""
@@ -176,14 +176,14 @@ _NO_VALUE = object()
 
 def _literal(text: str) -> object:
     try:
-        found: object = ast.literal_eval(text)
+        value: object = ast.literal_eval(text)
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
         return _NO_VALUE
-    return found
+    return value
 
 
 def _alike(one: object, other: object) -> bool:
-    """Equality that forgives a rounded number, a tuple for a list, and a single element without its brackets."""
+    """Compares values; a rounded number counts as equal, and a tuple as equal to a list."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, int | float) and isinstance(other, int | float):
@@ -194,8 +194,7 @@ def _alike(one: object, other: object) -> bool:
 
 
 def without_comments(source: str) -> tuple[str, ...]:
-    """The lines of a script less its comments, claims and docstring: what a quiz may show. Lines that held nothing
-    else are empty."""
+    """Returns the lines of a script without comments, claims and docstring, which would answer the quiz."""
     lines = list(lines_of(source))
     for row, column in _comment_places(source):
         lines[row - 1] = lines[row - 1][:column].rstrip()

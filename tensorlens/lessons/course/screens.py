@@ -1,4 +1,4 @@
-"""What a step and a question of the quiz look like."""
+"""Draws the steps of `--step` and the questions of `--quiz`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tensorlens.lessons.course.steps import Step, TensorState
 from tensorlens.records.claim import Claim
 from tensorlens.render.layout import Column, Line, paragraph, table
 from tensorlens.render.options import RenderOptions
-from tensorlens.render.report.terminal import claim_details
+from tensorlens.render.report.claim_texts import claim_details
 from tensorlens.render.safe_text import safe, wrap
 
 _COLUMNS = (
@@ -26,7 +26,7 @@ _COLUMNS = (
 
 
 def source_lines(lines: Sequence[str], first: int, last: int, size: int, marked: range = range(0)) -> list[Line]:
-    """Lines of a script with their numbers, without empty ones at the ends and without claims."""
+    """Draws lines of a script with their numbers, without claims and without empty lines at the start."""
     numbers = [number for number in range(first, last + 1) if not lines[number - 1].lstrip().startswith("#:")]
     while numbers and not lines[numbers[0] - 1].strip():
         numbers.pop(0)
@@ -42,7 +42,7 @@ def source_lines(lines: Sequence[str], first: int, last: int, size: int, marked:
 
 
 def step_lines(step: Step, before: Sequence[TensorState], options: RenderOptions) -> list[Line]:
-    """What a step did, the tensors after it where any changed, and the claims on it."""
+    """Draws the events of a step, the tensors after it if any changed, and its claims."""
     size = options.width
     lines: list[Line] = fact_lines(step.facts, size, "  ")
     changed = tuple(step.tensors) != tuple(before)
@@ -58,7 +58,7 @@ def step_lines(step: Step, before: Sequence[TensorState], options: RenderOptions
 
 
 def fact_lines(facts: Iterable[LineEvent], size: int, head: str) -> list[Line]:
-    """What happened, one fact after the other; the first begins with `head`."""
+    """Draws events one after the other; the first begins with `head`."""
     lines: list[Line] = []
     indent = len(head)
     for fact in facts:
@@ -72,7 +72,7 @@ def fact_lines(facts: Iterable[LineEvent], size: int, head: str) -> list[Line]:
 
 
 def _tensor_lines(tensors: Sequence[TensorState], before: Sequence[TensorState], size: int) -> list[Line]:
-    """The tensors, those that are new or changed with a mark, and which of them share memory."""
+    """Draws the tensors, marks new and changed ones, and says which of them share memory."""
     known = {state.name: state for state in before}
     rows = []
     sharing: dict[str, list[str]] = defaultdict(list)
@@ -90,18 +90,18 @@ def _tensor_lines(tensors: Sequence[TensorState], before: Sequence[TensorState],
 
 
 def claim_lines(claim: Claim, options: RenderOptions) -> list[Line]:
-    """A claim with its verdict, the statement behind it and the values seen."""
+    """Draws a claim with its verdict, its statement and the values seen."""
     style = "good" if claim.as_expected else "bad"
     first: Line = [(f"  {claim.verdict:<9}", style), (f"{claim.line:>4}  ", "gutter")]
     lines = paragraph(safe(claim.check), options.width, first, "code")
-    for text in claim_details(claim, options):
+    for text in claim_details(claim, options.statements):
         lines += paragraph(safe(text), options.width, [(" " * 17, "plain")], "quiet")
     return lines
 
 
 def question_lines(asked: Sequence[Question], number: int, options: RenderOptions) -> list[Line]:
-    """What question `number` asks, all but its last line. The sentence of an article that it puts to the test comes
-    first, unless that says how a later line ends."""
+    """Draws question `number` without its last line. The documented statement that it tests comes first, unless that
+    gives away how a later line ends."""
     question, later = asked[number], asked[number + 1 :]
     lines: list[Line] = []
     head: Line = [(f"{number + 1} of {len(asked)}  ", "gutter")]
@@ -115,17 +115,17 @@ def question_lines(asked: Sequence[Question], number: int, options: RenderOption
 
 
 def wrong_lines(question: Question, answer: str, options: RenderOptions) -> list[Line]:
-    """A question that was answered wrong, once nothing is left to ask: what was measured, and what was seen."""
+    """Draws a wrong answer at the end of the quiz: the right answer, and the values seen."""
     yours = "" if answer == DONT_KNOW else f"; you wrote {answer}"
     lines = paragraph(safe(f"line {question.last}: {question.measured}{yours}"), options.width, hang=4)
-    for text in claim_details(question.claim, options):
+    for text in claim_details(question.claim, options.statements):
         if text.startswith("seen: ") and question.kind == "verdict":
             lines += paragraph(safe(text), options.width, [("    ", "plain")], "quiet")
     return lines
 
 
 def answer_lines(asked: Sequence[Question], number: int, answer: str, options: RenderOptions) -> list[Line]:
-    """Whether an answer was right, what was measured, and what the claim is about: less what later questions ask."""
+    """Says whether an answer was right and why, without what later questions ask about."""
     question, later = asked[number], asked[number + 1 :]
     right = question.is_right(answer)
     word = "right" if right else "the answer" if answer == DONT_KNOW else "wrong"
@@ -136,10 +136,10 @@ def answer_lines(asked: Sequence[Question], number: int, answer: str, options: R
         question.kind == "value" and len(question.claim.values) < 2
     ):
         hidden.append("seen: ")
-    stands_above = question.kind == "verdict"
-    if question.claim.id and (stands_above or any(each.claim.id == question.claim.id for each in later)):
+    statement_is_above = question.kind == "verdict"
+    if question.claim.id and (statement_is_above or any(each.claim.id == question.claim.id for each in later)):
         hidden.append(question.claim.id)
-    for text in claim_details(question.claim, options):
+    for text in claim_details(question.claim, options.statements):
         if not text.startswith(tuple(hidden)):
             lines += paragraph(safe(text), options.width, [("      ", "plain")], "quiet")
     return lines

@@ -1,5 +1,5 @@
-"""Which statements of a script a run passed by: the handler of an error that was not raised, what follows the line
-that raised one, the branch that was not taken. Imports no torch."""
+"""Finds the statements that a run skipped: handlers of errors that were not raised, lines after one that raised, and
+branches that were not taken. Imports no torch."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """An error that a line of the module raised. `type` is its name; it ended the script if it was not `caught`."""
+    """An exception that a line of the module raised. `type` is its class name. If not `caught`, it ended the script."""
 
     line: int
     type: str
     caught: bool
-    direct: bool  # no function of the script was between the line and the error
+    direct: bool  # the line itself raised it, not a function of the script that it called
 
 
 def raised_in(trace: Trace, file: str) -> tuple[Raised, ...]:
-    """The errors of a run, by the lines of the module `file` that they came through."""
-    found = (_raised(trace, failure, file) for failure in trace.failures)
-    return tuple(each for each in found if each is not None)
+    """Returns the exceptions of a run, with the lines of the module `file` that raised them."""
+    raised = (_raised(trace, failure, file) for failure in trace.failures)
+    return tuple(each for each in raised if each is not None)
 
 
 def _raised(trace: Trace, failure: Failure, file: str) -> Raised | None:
@@ -38,25 +38,25 @@ def _raised(trace: Trace, failure: Failure, file: str) -> Raised | None:
     return Raised(sites[at[-1]].span.line, failure.type.rpartition(".")[2], failure.caught, direct)
 
 
-def passed_by(tree: ast.Module, raised: Sequence[Raised], known: Collection[int]) -> set[int]:
-    """The lines of the statements that did not run, as far as what was recorded shows it. Something was recorded at
-    the lines `known`: they ran."""
-    passed: set[int] = set()
+def skipped_lines(tree: ast.Module, raised: Sequence[Raised], known: Collection[int]) -> set[int]:
+    """Returns the lines of statements that did not run, as far as the trace shows it. The lines `known` ran: something
+    was recorded there."""
+    skipped: set[int] = set()
     for statement, loop in _statements(tree.body, None):
         if isinstance(statement, ast.Try):
-            passed |= _of_try(statement, raised, known, loop is not None)
+            skipped |= _of_try(statement, raised, known, loop is not None)
         elif isinstance(statement, ast.If):
-            passed |= _untouched([statement.body, statement.orelse], known)
+            skipped |= _untouched([statement.body, statement.orelse], known)
         elif isinstance(statement, ast.Match):
-            passed |= _untouched([case.body for case in statement.cases], known)
+            skipped |= _untouched([case.body for case in statement.cases], known)
     for error in raised:
         if not error.caught:
-            passed |= set(range(_end_of_round(tree, error.line) + 1, _last(tree.body) + 1))
-    return passed - set(known)
+            skipped |= set(range(_end_of_loop(tree, error.line) + 1, _last(tree.body) + 1))
+    return skipped - set(known)
 
 
 def _statements(body: list[ast.stmt], loop: ast.stmt | None) -> Iterator[tuple[ast.stmt, ast.stmt | None]]:
-    """The statements of the module that may run, with the outermost loop round each."""
+    """Yields the statements of the module, each with the outermost loop around it."""
     for statement in body:
         if isinstance(statement, _SCOPES):
             continue
@@ -74,21 +74,21 @@ def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
 
 
 def _of_try(statement: ast.Try, raised: Sequence[Raised], known: Collection[int], repeated: bool) -> set[int]:
-    """The lines of a `try` that did not run. In a loop one round may raise and another not."""
+    """Returns the lines of a `try` that did not run. In a loop one iteration may raise and another not."""
     body = _lines(statement.body)
     inside = [error for error in raised if error.line in body]
-    passed: set[int] = set()
+    skipped: set[int] = set()
     for handler in statement.handlers:
         if not any(_may_catch(handler, error) for error in inside):
-            passed |= _untouched([handler.body], known)
+            skipped |= _untouched([handler.body], known)
     certain = [error.line for error in inside if error.caught and error.direct and _is_plain(statement, error.line)]
     if certain and not repeated:
-        passed |= {line for line in body if line > _last_of(statement.body, certain[-1])} | _lines(statement.orelse)
-    return passed
+        skipped |= {line for line in body if line > _last_of(statement.body, certain[-1])} | _lines(statement.orelse)
+    return skipped
 
 
 def _may_catch(handler: ast.ExceptHandler, error: Raised) -> bool:
-    """Whether a handler may be for an error; classes above RuntimeError are taken to be."""
+    """Returns whether a handler may catch an exception. An unknown class may be a base class, so it counts."""
     if handler.type is None:
         return True
     names = {node.id for node in ast.walk(handler.type) if isinstance(node, ast.Name)}
@@ -98,16 +98,16 @@ def _may_catch(handler: ast.ExceptHandler, error: Raised) -> bool:
 
 
 def _is_plain(statement: ast.Try, line: int) -> bool:
-    """Whether an error at `line` leaves the body of a `try`: no block inside may have kept it."""
+    """Returns whether an exception at `line` certainly leaves the body of a `try`: no inner block can catch it."""
     return any(
         part.lineno <= line <= (part.end_lineno or 0) and not getattr(part, "body", None) for part in statement.body
     )
 
 
 def _untouched(blocks: Sequence[list[ast.stmt]], known: Collection[int]) -> set[int]:
-    """The lines of the blocks in which nothing was recorded."""
-    found = (_lines(block) for block in blocks)
-    return set[int]().union(*(lines for lines in found if not lines.intersection(known)))
+    """Returns the lines of the blocks in which nothing was recorded."""
+    candidates = (_lines(block) for block in blocks)
+    return set[int]().union(*(lines for lines in candidates if not lines.intersection(known)))
 
 
 def _lines(body: list[ast.stmt]) -> set[int]:
@@ -119,12 +119,13 @@ def _last(body: list[ast.stmt]) -> int:
 
 
 def _last_of(body: list[ast.stmt], line: int) -> int:
-    """The last line of the statement of `body` in which `line` is."""
+    """Returns the last line of the statement of `body` that contains `line`."""
     return next((part.end_lineno or line for part in body if part.lineno <= line <= (part.end_lineno or 0)), line)
 
 
-def _end_of_round(tree: ast.Module, line: int) -> int:
-    """The last line that may have run before an error at `line` ended the script: of the outermost loop round it."""
+def _end_of_loop(tree: ast.Module, line: int) -> int:
+    """Returns the last line that may have run before an exception at `line`: the end of the outermost loop around
+    it."""
     for statement, loop in _statements(tree.body, None):
         if statement.lineno <= line <= (statement.end_lineno or 0) and not any(_blocks(statement)):
             return (loop or statement).end_lineno or line

@@ -1,4 +1,4 @@
-"""Runs the lesson that somebody is about to go through, and reads the answers of a script. Imports no torch."""
+"""Runs a lesson, then takes the user through it. Imports no torch."""
 
 from __future__ import annotations
 
@@ -6,45 +6,43 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tensorlens.errors import UsageError
 from tensorlens.lessons import bundled as lessons
 from tensorlens.lessons.course.conversation import Ran, Screen
-from tensorlens.lessons.course.lesson_session import INTERRUPTED, go_through
+from tensorlens.lessons.course.course_options import CourseOptions
+from tensorlens.lessons.course.lesson_session import go_through
 from tensorlens.lessons.course.progress import Place, Way
 from tensorlens.paths import is_file
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.report.headline import script_source
 from tensorlens.runner.launch import RunOptions, Target, run_script
 
-if TYPE_CHECKING:
-    from tensorlens.cli.guide import Guided
 
-
-def begin(name: str, way: Way, how: Guided, options: RenderOptions, write: Callable[[str], None]) -> int:
-    """Run a lesson without showing what it prints, and go through it.
+def begin(name: str, way: Way, course: CourseOptions, options: RenderOptions, write: Callable[[str], None]) -> None:
+    """Runs a lesson without showing its output, and takes the user through it.
 
     Raises:
-        UsageError: there is no such lesson, or no such file of answers.
+        UsageError: there is no such lesson, or the file of answers can't be read.
+        KeyboardInterrupt: Ctrl-C was pressed.
     """
     path = lessons.find(name)
-    given = None if how.answers is None else list(_answers(how.answers))
+    answers = None if course.answers is None else list(_answers(course.answers))
     with tempfile.TemporaryFile() as output:
-        trace = run_script(Target("file", str(path)), RunOptions(how.timeout, claims=True, output=output.fileno()))
+        trace = run_script(Target("file", str(path)), RunOptions(course.timeout, claims=True, output=output.fileno()))
         output.seek(0)
         printed = output.read().decode("utf-8", "replace")
     if trace.script.outcome == "interrupted":
-        return INTERRUPTED
+        raise KeyboardInterrupt
     bundled = lessons.bundled(name) is not None
     place = Place(way, name if bundled else os.path.abspath(path), script_source(trace))
-    if how.restart:
+    if course.restart:
         place.save([])
-    return go_through(Ran(name, trace, printed, place), way, given, Screen(options, write))
+    go_through(Ran(name, trace, printed, place), way, answers, Screen(options, write))
 
 
 def _answers(text: str) -> Iterator[str]:
-    """The lines of a file, or what stands between the commas of a text that names none; brackets hold together."""
+    """Yields the lines of a file, or the parts of a text between commas; commas inside brackets do not count."""
     if is_file(Path(text)):
         try:
             yield from Path(text).read_text(encoding="utf-8", errors="replace").splitlines()

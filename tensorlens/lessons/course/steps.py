@@ -1,4 +1,4 @@
-"""A lesson line by line: after each statement, what it did and what every tensor is then. Imports no torch."""
+"""Splits a lesson into steps: each statement with its events and the tensors after it. Imports no torch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tensorlens.analysis.naming.names import Names, names_of
 from tensorlens.analysis.states import states_after
 from tensorlens.analysis.story.line_events import LineEvent
 from tensorlens.analysis.story.story import Section, story
-from tensorlens.lessons.course.skipped_statements import passed_by, raised_in
+from tensorlens.lessons.course.skipped_statements import raised_in, skipped_lines
 from tensorlens.records import claim_syntax
 from tensorlens.records.claim import Claim
 from tensorlens.records.model import Call, Event, GradMode, State, Trace
@@ -20,12 +20,12 @@ from tensorlens.records.source import tree_of
 
 _NAME = re.compile(r"[^\W\d]\w*(\.\w+|\[[^]]*\])*")
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
-_PASSED = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_NO_STEPS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 @dataclass(frozen=True, slots=True)
 class TensorState:
-    """A named tensor after a step, in words."""
+    """A named tensor after a step, as texts for a table."""
 
     name: str
     storage: str
@@ -37,7 +37,7 @@ class TensorState:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A statement, or the head of a block: its lines, what happened there, the tensors after it, the claims on it."""
+    """A statement or the head of a block: its lines, events and claims, and the tensors after it."""
 
     first: int
     last: int
@@ -47,37 +47,38 @@ class Step:
 
 
 def steps(trace: Trace, file: str) -> tuple[Step, ...]:
-    """The steps of the script `file` in the order of its lines. A line that ran several times is one step, and shows
-    what its last run left."""
+    """Returns the steps of the script `file` in the order of its lines. A line that ran several times is one step, with
+    the tensors as its last run left them."""
     source = trace.sources.get(file, "")
     names = names_of(trace)
-    told = _facts(story(trace, names), file, _called_from_several(trace, file, source))
+    events = _events_by_line(story(trace, names), file, _called_from_several(trace, file, source))
     replay = _Replay(trace, names, file, source)
     reached = {claim.line for claim in trace.claims if claim.verdict != "not reached"}
-    passed = passed_by(tree_of(source) or ast.Module([], []), raised_in(trace, file), {*told, *replay.lines, *reached})
-    spans = [(first, last) for first, last in _statements(source) if first not in passed]
-    checked = _by_step(source, trace.claims, [last for _, last in spans])
-    found = []
+    ran = {*events, *replay.lines, *reached}
+    skipped = skipped_lines(tree_of(source) or ast.Module([], []), raised_in(trace, file), ran)
+    spans = [(first, last) for first, last in _statements(source) if first not in skipped]
+    claims = _claims_by_step(source, trace.claims, [last for _, last in spans])
+    all_steps = []
     for first, last in spans:
-        facts = tuple(fact for line in range(first, last + 1) for fact in told.get(line, ()))
+        facts = tuple(fact for line in range(first, last + 1) for fact in events.get(line, ()))
         tensors = replay.tensors(replay.end_of(last), last)
-        found.append(Step(first, last, facts, tensors, tuple(checked.get(last, ()))))
-    return tuple(step for step in found if step.facts or step.claims or not _is_head(source, step))
+        all_steps.append(Step(first, last, facts, tensors, tuple(claims.get(last, ()))))
+    return tuple(step for step in all_steps if step.facts or step.claims or not _is_head(source, step))
 
 
-def _by_step(source: str, checked: Iterable[Claim], ends: list[int]) -> dict[int, list[Claim]]:
-    """The claims by the last line of the step after which they were checked: the last one of their statement that
-    ran, since a claim on a `try` follows the whole of it."""
+def _claims_by_step(source: str, claims: Iterable[Claim], ends: list[int]) -> dict[int, list[Claim]]:
+    """Groups the claims by the last line of the step after which they were checked. A claim on a `try` belongs to the
+    last step of it that ran."""
     places = claim_syntax.followed(source)
-    found: dict[int, list[Claim]] = defaultdict(list)
-    for claim in checked:
+    by_step: dict[int, list[Claim]] = defaultdict(list)
+    for claim in claims:
         last = places.get(claim.line, (0, 0))[1]
-        found[max((end for end in ends if end <= last), default=0)].append(claim)
-    return found
+        by_step[max((end for end in ends if end <= last), default=0)].append(claim)
+    return by_step
 
 
 def _statements(source: str) -> Iterator[tuple[int, int]]:
-    """The lines of each statement of the module that is run for itself, and of the head of each block."""
+    """Yields the first and last line of each simple statement of the module, and of the head of each block."""
     tree = tree_of(source)
     body = tree.body if tree is not None else []
     yield from _of_block(body[1:] if tree is not None and ast.get_docstring(tree) is not None else body)
@@ -85,7 +86,7 @@ def _statements(source: str) -> Iterator[tuple[int, int]]:
 
 def _of_block(body: list[ast.stmt]) -> Iterator[tuple[int, int]]:
     for statement in body:
-        if isinstance(statement, _PASSED):
+        if isinstance(statement, _NO_STEPS):
             continue
         inner = getattr(statement, "body", None)
         if not inner:
@@ -100,60 +101,60 @@ def _of_block(body: list[ast.stmt]) -> Iterator[tuple[int, int]]:
 
 
 def _is_head(source: str, step: Step) -> bool:
-    """Whether a step is no more than `for ...:` or `try:`: its lines are shown with the next step."""
+    """Returns whether a step is only `for ...:` or `try:`; its lines are shown with the next step."""
     tree = tree_of(source)
     blocks = (node for node in ast.walk(tree) if getattr(node, "body", None)) if tree is not None else iter(())
     return any(getattr(node, "lineno", 0) == step.first for node in blocks)
 
 
 def _called_from_several(trace: Trace, file: str, source: str) -> set[str]:
-    """The functions that ran more than once and may have been called from several lines: a trace knows the first."""
+    """Returns the functions that may have been called from several lines: a trace knows the first caller only."""
     ran = Counter(event.site for event in trace.events if isinstance(event, Call))
-    again = {site.function for site in trace.sites if site.span.file == file and ran[site.id] > 1}
+    repeated = {site.function for site in trace.sites if site.span.file == file and ran[site.id] > 1}
     tree = tree_of(source) or ast.Module([], [])
     used = Counter(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
-    return {function for function in again if "." in function or used[function] > 1}
+    return {function for function in repeated if "." in function or used[function] > 1}
 
 
-def _facts(sections: tuple[Section, ...], file: str, unplaced: set[str]) -> dict[int, list[LineEvent]]:
-    """What happened at each line of the module. What functions of the script did is shown where they were called,
-    except for the functions in `unplaced`."""
+def _events_by_line(sections: tuple[Section, ...], file: str, unplaced: set[str]) -> dict[int, list[LineEvent]]:
+    """Groups the events by line of the module. Events inside the script's functions belong to the calling line; those
+    inside the functions in `unplaced` are left out."""
     callers = {section.function: section.caller for section in sections if section.file == file}
-    told: dict[int, list[LineEvent]] = {}
+    by_line: dict[int, list[LineEvent]] = {}
     for section in sections:
         if section.file != file or section.function in unplaced:
             continue
-        at = _module_line(section.function, callers, file)
+        called_at = _module_line(section.function, callers, file)
         for row in section.rows:
-            line = row.line if section.function == "<module>" else at
+            line = row.line if section.function == "<module>" else called_at
             facts = [
                 fact if line == row.line else replace(fact, text=f"{fact.text} (line {row.line})") for fact in row.facts
             ]
-            told.setdefault(line, []).extend(facts)
-    return told
+            by_line.setdefault(line, []).extend(facts)
+    return by_line
 
 
 def _module_line(function: str, callers: dict[str, tuple[str, int] | None], file: str) -> int:
-    """The line of the module from which a function was reached; 0 where that is not known."""
+    """Returns the line of the module that called a function; 0 if it is not known."""
     caller = callers.get(function)
     return caller[1] if caller is not None and caller[0] == file else 0
 
 
 class _Replay:
-    """The tensors of a run as they were after any of its events."""
+    """Answers how the tensors of a run were after any of its events."""
 
     def __init__(self, trace: Trace, names: Names, file: str, source: str) -> None:
         self._trace = trace
         self._names = names
-        self._bound = _where_bound(source)
+        self._bindings = _bindings(source)
         self.lines = [self._line(event, file) for event in trace.events]
-        self._met: dict[int, int] = {}  # tensor -> the line of the module at which it was first met
+        self._first_line: dict[int, int] = {}  # tensor -> the line of the module that first used it
         for event, line in zip(trace.events, self.lines, strict=True):
             for state in event.states if isinstance(event, Call) else ():
-                self._met.setdefault(state.tensor, line)
+                self._first_line.setdefault(state.tensor, line)
 
     def _line(self, event: Event, file: str) -> int:
-        """The line of the module during which an event happened; 0 where it is not known."""
+        """Returns the line of the module during which an event happened; 0 if it is not known."""
         site = event.site
         for _ in range(50):
             if site is None:
@@ -165,14 +166,14 @@ class _Replay:
         return 0
 
     def end_of(self, line: int) -> int:
-        """How many of the events happened up to the last run of the lines up to `line`. That a block is left counts
-        as none: it is an event of the line that the block begins with."""
-        left = (isinstance(event, GradMode) and not event.entering for event in self._trace.events)
-        numbered = enumerate(zip(self.lines, left, strict=True), 1)
-        return max([0, *(number for number, (at, over) in numbered if 0 < at <= line and not over)])
+        """Counts the events up to the last run of the lines up to `line`. Leaving a `with` block does not count: that
+        is an event of the first line of the block."""
+        leaves_block = (isinstance(event, GradMode) and not event.entering for event in self._trace.events)
+        numbered = enumerate(zip(self.lines, leaves_block, strict=True), 1)
+        return max([0, *(number for number, (at, leaves) in numbered if 0 < at <= line and not leaves)])
 
     def tensors(self, end: int, line: int) -> tuple[TensorState, ...]:
-        """The tensors that had a name by then, in the order in which they were made."""
+        """Returns the tensors that had a name after `end` events at `line`, in the order in which they were made."""
         rows: dict[str, TensorState] = {}
         for state in states_after(self._trace, end):
             name = self._name(state.tensor, line)
@@ -181,7 +182,7 @@ class _Replay:
         return tuple(rows.values())
 
     def _name(self, tensor: int, line: int) -> str:
-        """What the script called a tensor at `line`; "" where nothing had been given to it by then."""
+        """Returns the script's name for a tensor at `line`; "" if it had none yet."""
         made = self._trace.tensors[tensor].created_by
         candidates = (
             *self._names.all_names(tensor),
@@ -189,16 +190,16 @@ class _Replay:
             self._names.display_name(tensor),
         )
         plain = (name for name in candidates if _NAME.fullmatch(name) and not name.endswith(".grad"))
-        return next((name for name in plain if self._is_given(name, tensor, line)), "")
+        return next((name for name in plain if self._may_be_bound(name, tensor, line)), "")
 
-    def _is_given(self, name: str, tensor: int, line: int) -> bool:
-        """Whether the tensor may have the name at `line`. One that is given again and again is given to the tensor on
-        a line that runs after the tensor is met: in a loop that may be any."""
-        places = self._bound.get(name.partition(".")[0].partition("[")[0], [])
-        before = [place for place in places if place[0] <= line]
-        if len(places) < 2 or name != name.partition(".")[0].partition("[")[0]:
+    def _may_be_bound(self, name: str, tensor: int, line: int) -> bool:
+        """Returns whether the name may be bound to the tensor at `line`. A name that is bound several times is bound to
+        the tensor on a line that runs after its first use; in a loop, that may be any line."""
+        bindings = self._bindings.get(name.partition(".")[0].partition("[")[0], [])
+        before = [binding for binding in bindings if binding[0] <= line]
+        if len(bindings) < 2 or name != name.partition(".")[0].partition("[")[0]:
             return bool(before)
-        return any(repeated or last >= self._met[tensor] for _, last, repeated in before)
+        return any(repeated or last >= self._first_line[tensor] for _, last, repeated in before)
 
     def _row(self, name: str, state: State) -> TensorState:
         tensor = self._trace.tensors[state.tensor]
@@ -214,20 +215,19 @@ class _Replay:
         )
 
 
-def _where_bound(source: str) -> dict[str, list[tuple[int, int, bool]]]:
-    """Where each name of the module is given a value: the first and last line of the statement, and whether a loop
-    runs it."""
-    found: dict[str, list[tuple[int, int, bool]]] = defaultdict(list)
+def _bindings(source: str) -> dict[str, list[tuple[int, int, bool]]]:
+    """Finds the statements that bind each name of the module: first and last line, and whether a loop runs them."""
+    bindings: dict[str, list[tuple[int, int, bool]]] = defaultdict(list)
     tree = tree_of(source)
     waiting: list[tuple[ast.AST, tuple[int, int], bool]] = [(tree, (0, 0), False)] if tree is not None else []
     while waiting:
         node, lines, repeated = waiting.pop()
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found[node.id].append((*lines, repeated))
+            bindings[node.id].append((*lines, repeated))
         if isinstance(node, ast.stmt):
             compound = bool(getattr(node, "body", None))
             lines = node.lineno, (node.lineno if compound else node.end_lineno) or node.lineno
             repeated = repeated or isinstance(node, ast.For | ast.AsyncFor | ast.While)
-        if not isinstance(node, _SCOPES):  # the names of a function are its own
+        if not isinstance(node, _SCOPES):  # names inside a function are local to it
             waiting += [(child, lines, repeated) for child in ast.iter_child_nodes(node)]
-    return found
+    return bindings

@@ -1,4 +1,4 @@
-"""A diagnostic as a person reads it: title, labelled source, why, notes, help and the edits that help."""
+"""Draws one diagnostic: title, labelled source, why, notes, help and edits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STYLES = {"error": "primary", "warning": "warning", "note": "note"}
 
 
 def finding(diagnostic: Diagnostic, trace: Trace, size: int) -> list[Line]:
-    """The lines of one diagnostic, at most `size` cells wide."""
+    """Returns the lines of one diagnostic, at most `size` cells wide."""
     code = f"[{safe(diagnostic.code)}]" if diagnostic.code else ""
     head: Line = [(f"{diagnostic.severity}{code}: ", diagnostic.severity)]
     lines = paragraph(safe(diagnostic.title), size, head, "heading", hang=4)
@@ -46,7 +46,7 @@ def _remark(word: str, text: str, style: str, gutter: int, size: int) -> list[Li
 
 
 def _edits(fix: Fix, trace: Trace, gutter: int, size: int) -> list[Line]:
-    """The lines that a fix touches, before and after."""
+    """Shows the lines that a fix changes, before and after."""
     by_file: dict[str, list[Edit]] = defaultdict(list)
     for edit in fix.edits:
         by_file[edit.span.file].append(edit)
@@ -71,7 +71,8 @@ def _change(number: int, sign: str, text: str, gutter: int, size: int) -> Line:
 
 
 def _applied(before: list[str], edits: list[Edit], first: int, last: int) -> list[str]:
-    """Lines `first` to `last` with the edits made, from the last to the first so that columns stay valid."""
+    """Returns lines `first` to `last` after the edits, which are made from the last to the first: columns stay
+    valid."""
     text = list(before)
     for edit in sorted(edits, key=lambda edit: (edit.span.line, edit.span.column), reverse=True):
         start, end = max(edit.span.line, 1) - 1, min(max(edit.span.end_line, edit.span.line), len(before)) - 1

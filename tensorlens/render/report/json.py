@@ -1,4 +1,4 @@
-"""The report as one JSON object: the contract that `docs/report.schema.json` states."""
+"""Renders the report as one JSON object, as `docs/report.schema.json` describes it."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from tensorlens.render.safe_text import written
 
 FORMAT = "tensorlens.report"
 VERSION = 1
-MAX_EVENTS = 2_000  # a longer run is told once a line and op, with counts
-MAX_TENSORS = 2_000  # the tracer says no more of those that are alive; of a run that left none, the last
+MAX_EVENTS = 2_000  # of a longer run, each line and op is listed once, with a count
+MAX_TENSORS = 2_000  # as many living tensors as the tracer lists; the last ones are kept
 
 
 def to_json(report: Report, options: RenderOptions) -> str:
-    """The report as indented JSON; `options` gives the texts of documented statements."""
+    """Returns the report as indented JSON; `options` has the texts of documented statements."""
     return written(to_dict(report, options), indent=1)
 
 
 def to_dict(report: Report, options: RenderOptions) -> dict[str, Any]:
-    """The report as plain data."""
+    """Returns the report as plain data."""
     trace = report.trace
     names = names_of(trace)
     states = last_states(trace)[-MAX_TENSORS:]
@@ -67,7 +67,7 @@ def _script(trace: Trace) -> dict[str, Any]:
 
 
 def _ranks(report: Report) -> list[dict[str, Any]] | None:
-    """The process of a distributed run that this is a report of; who failed first is not known to one of them."""
+    """Describes this process of a distributed run. One process cannot know which one failed first."""
     trace, rank = report.trace, report.trace.script.rank
     if rank is None:
         return None
@@ -136,22 +136,22 @@ def _storage(trace: Trace, state: State) -> int | None:
 
 
 def _storages(trace: Trace, states: list[State]) -> list[dict[str, Any]]:
-    held: dict[int, list[int]] = {}
+    tensors: dict[int, list[int]] = {}
     for state in states:
         storage = _storage(trace, state)
         if storage is not None:
-            held.setdefault(storage, []).append(state.tensor)
-    return [{"id": n, "nbytes": trace.storages[n].nbytes, "tensors": held[n]} for n in sorted(held)]
+            tensors.setdefault(storage, []).append(state.tensor)
+    return [{"id": n, "nbytes": trace.storages[n].nbytes, "tensors": tensors[n]} for n in sorted(tensors)]
 
 
 def _events(trace: Trace) -> Iterator[dict[str, Any]]:
-    """The events in order; of a long run one for each line and op, with how often it happened."""
-    told: list[Event] = [event for event in trace.events if not isinstance(event, Gap | Change)]
-    if len(told) <= MAX_EVENTS:
-        yield from (_event(trace, event, 1) for event in told)
+    """Yields the events in order; of a long run one for each line and op, with a count."""
+    listed: list[Event] = [event for event in trace.events if not isinstance(event, Gap | Change)]
+    if len(listed) <= MAX_EVENTS:
+        yield from (_event(trace, event, 1) for event in listed)
         return
     last: dict[tuple[int | None, str], Event] = {}
-    for event in told:
+    for event in listed:
         last[event.site, _op(event)] = event
     counts = {(total.site, total.op): total.count for total in trace.totals}
     for (site, op), event in list(last.items())[:MAX_EVENTS]:
@@ -168,7 +168,7 @@ def _op(event: Event) -> str:
 
 def _event(trace: Trace, event: Event, count: int) -> dict[str, Any]:
     span = None if event.site is None or event.site < 0 else trace.sites[event.site].span
-    found: dict[str, Any] = {
+    data: dict[str, Any] = {
         "index": event.index,
         "op": _op(event),
         "file": None if span is None else shown_path(span.file, trace.script.folder),
@@ -176,7 +176,7 @@ def _event(trace: Trace, event: Event, count: int) -> dict[str, Any]:
         "count": count,
     }
     if isinstance(event, Call):
-        found |= {
+        data |= {
             "inputs": [{"tensor": a.tensor, "version": a.version} for a in event.inputs],
             "outputs": [{"tensor": a.tensor, "version": a.version} for a in event.outputs],
             "writes": [{"tensor": w.tensor, "before": w.before, "after": w.after} for w in event.writes],
@@ -184,7 +184,7 @@ def _event(trace: Trace, event: Event, count: int) -> dict[str, Any]:
             "within": event.within,
         }
     elif isinstance(event, Backward):
-        found |= {
+        data |= {
             "inputs": [{"tensor": a.tensor, "version": a.version} for a in event.roots],
             "gradients": [{"tensor": g.tensor, "before": g.before, "after": g.after} for g in event.gradients],
             "retain_graph": event.retain_graph,
@@ -192,12 +192,12 @@ def _event(trace: Trace, event: Event, count: int) -> dict[str, Any]:
             "failed": event.failed,
         }
     elif isinstance(event, GradMode):
-        found |= {"grad_mode": event.mode, "entering": event.entering}
+        data |= {"grad_mode": event.mode, "entering": event.entering}
     elif isinstance(event, Region):
-        found |= {"entering": event.entering}
+        data |= {"entering": event.entering}
     elif isinstance(event, Notice):
-        found |= {"category": event.category, "message": event.message}
-    return found
+        data |= {"category": event.category, "message": event.message}
+    return data
 
 
 def _claim(claim: Claim, options: RenderOptions) -> dict[str, Any]:
@@ -239,7 +239,7 @@ def _reference(reference: Reference, names: Names) -> dict[str, Any]:
 
 
 def _number(value: float) -> float | str:
-    """A number that JSON has; "nan", "inf" or "-inf" for one that it hasn't."""
+    """Returns a finite number as it is, and others as "nan", "inf" or "-inf", which JSON has no numbers for."""
     return value if isfinite(value) else str(value)
 
 

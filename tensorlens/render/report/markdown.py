@@ -1,4 +1,4 @@
-"""The report as Markdown, to be pasted into an issue."""
+"""Renders the report as Markdown, to be pasted into an issue."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from tensorlens.analysis.story.tensor_table import tensor_table
 from tensorlens.records.model import Trace
 from tensorlens.records.report import Diagnostic, Report
 from tensorlens.render.layout import to_text
-from tensorlens.render.markdown_text import code, escaped, fenced, marked
+from tensorlens.render.markdown_text import code, escaped, fenced, markdown_table, marked
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.report import headline
+from tensorlens.render.report.claim_texts import claim_details, claim_word, claims_to_read, failed_claims, plain_claims
 from tensorlens.render.report.findings import finding
 from tensorlens.render.report.story_lines import section_title
-from tensorlens.render.report.terminal import cells_of, claim_details, table_notes
+from tensorlens.render.report.tensor_cells import COLUMNS, cells_of, table_notes
 
-_TENSORS = ("name", "storage", "shares with", "requires_grad", "grad_fn", "leaf", "version", "grad")
 _SNIPPET_WIDTH = 100
 
 
 def to_markdown(report: Report, options: RenderOptions) -> str:
-    """The whole report: findings first, then what happened and the tensors."""
+    """Returns the report: findings first, then the story and the tensors."""
     trace = report.trace
     names = names_of(trace)
     blocks = [[f"# {escaped(headline.headline(report)[0])}", "", marked(", ".join(headline.headline(report)[1:]))]]
     if options.lesson:
-        title, teaching = headline.docstring(trace)
-        blocks.append([f"**{marked(title)}**", "", *map(marked, teaching)])
+        title, paragraphs = headline.docstring(trace)
+        blocks.append([f"**{marked(title)}**", "", *map(marked, paragraphs)])
     blocks += [_finding(diagnostic, trace) for diagnostic in report.diagnostics]
     sections = story(trace, names)
     blocks += [["## What happened"]] if sections else []
@@ -40,7 +40,7 @@ def to_markdown(report: Report, options: RenderOptions) -> str:
     blocks.append([headline.shared_memory(trace)] if headline.shared_memory(trace) else [])
     blocks.append([marked(headline.reference(trace))] if trace.reference else [])
     blocks.append([marked(headline.outcome(trace))])
-    blocks.append([failed] if (failed := headline.failed_claims(trace.claims)) else [])
+    blocks.append([failed] if (failed := failed_claims(trace.claims)) else [])
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
@@ -55,11 +55,11 @@ def _section(trace: Trace, section: Section) -> list[str]:
     rows = []
     for row in section.rows:
         facts = [(fact.name, fact.storage, "; ".join((fact.text, *fact.more))) for fact in row.facts]
-        told = [" ".join(filter(None, fact)) for fact in facts]
+        texts = [" ".join(filter(None, fact)) for fact in facts]
         times = f" {row.count}" if row.count else ""
-        rows.append((f"{row.line}{times}", code(row.source.strip()), "<br>".join(map(marked, told))))
+        rows.append((f"{row.line}{times}", code(row.source.strip()), "<br>".join(map(marked, texts))))
     heading = [f"### {marked(title)}", ""] if title else []  # the top level of the script needs none
-    return [*heading, *_table(("line", "source", "what happened"), rows)]
+    return [*heading, *markdown_table(("line", "source", "what happened"), rows)]
 
 
 def _tensors(trace: Trace, names: Names) -> list[str]:
@@ -68,25 +68,26 @@ def _tensors(trace: Trace, names: Names) -> list[str]:
         return []
     rows = [tuple(code(cell) if position == 0 else marked(cell) for position, cell in enumerate(cells_of(row)))
             for row in table.rows]  # fmt: skip
-    return ["## Tensors", "", *_table(_TENSORS, rows), *([""] if table_notes(table) else []), *table_notes(table)]
+    titles = [column.titles(broken=False)[1] for column in COLUMNS]
+    return ["## Tensors", "", *markdown_table(titles, rows), *([""] if table_notes(table) else []), *table_notes(table)]
 
 
 def _claims(trace: Trace, options: RenderOptions) -> list[str]:
     if not trace.claims:
         return []
-    listed = headline.claims_to_read(trace.claims)
+    listed = claims_to_read(trace.claims)
     rows = [
         (
-            headline.claim_word(claim),
+            claim_word(claim),
             str(claim.line),
             code(claim.check),
-            "<br>".join(map(marked, claim_details(claim, options))),
+            "<br>".join(map(marked, claim_details(claim, options.statements))),
         )
         for claim in listed
     ]
-    made = _table(("verdict", "line", "check", "seen"), rows) if rows else []
-    rest = headline.plain_claims(trace.claims, listed)
-    return ["## Claims", "", *made, *([""] if made and rest else []), *([rest] if rest else [])]
+    table = markdown_table(("verdict", "line", "check", "seen"), rows) if rows else []
+    rest = plain_claims(trace.claims, listed)
+    return ["## Claims", "", *table, *([""] if table and rest else []), *([rest] if rest else [])]
 
 
 def _noticed(title: str, rows: Sequence[tuple[str, str, int]]) -> list[str]:
@@ -100,8 +101,3 @@ def _items(rows: Sequence[tuple[str, str, int]]) -> Iterator[str]:
         times = f" (x{count})" if count > 1 else ""
         where = f"{code(place)}: " if place else ""
         yield f"- {where}{escaped(' '.join(text.split()))}{times}"
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    return lines + [f"| {' | '.join(row)} |" for row in rows]

@@ -1,4 +1,4 @@
-"""Labelled source, as rustc shows it: the lines of a diagnostic's labels with what happened on each below it."""
+"""Draws labelled source as rustc does: the lines of a diagnostic's labels, with underlines and texts below them."""
 
 from __future__ import annotations
 
@@ -12,25 +12,26 @@ from tensorlens.render.report import underlines
 from tensorlens.render.report.underlines import Mark
 from tensorlens.render.safe_text import safe, wrap
 
-_CONTEXT = 2  # lines shown at each end of a label that spans many
+_CONTEXT = 2  # lines shown at each end of a label that spans several lines
 _MAX_NESTED = 3
-_TEXT_ROOM = 36  # the text of a long label that has less room than this beside its end goes below it
+_TEXT_ROOM = 36  # cells; with less room beside its end, the text of a long label goes below it
 
 
 def snippet(labels: Sequence[Label], trace: Trace, size: int, style: str) -> list[Line]:
-    """The labels' files one after the other, the primary label's (the first) first; `style` is the primary one's."""
+    """Draws the files of the labels one after the other, first that of the primary label (the first); `style` is its
+    style."""
     files = list(dict.fromkeys(label.span.file for label in labels))
     gutter = max([1, *(len(str(_clamped(label, trace)[1])) for label in labels)])
     lines: list[Line] = []
     for position, file in enumerate(files):
-        chosen = [label for label in dict.fromkeys(labels) if label.span.file == file]
-        span = chosen[0].span
+        in_file = [label for label in dict.fromkeys(labels) if label.span.file == file]
+        span = in_file[0].span
         path = f"{safe(shown_path(file, trace.script.folder))}:{span.line}:{span.column + 1}"
         arrow = [(" " * gutter + ("--> " if position == 0 else "::: "), "gutter")]
         lines += [
             [*arrow, (part, "plain")] if i == 0 else [(part, "plain")] for i, part in _wrapped(path, size, gutter)
         ]
-        part = _File(chosen, trace.sources.get(file, ""), gutter, size)
+        part = _File(in_file, trace.sources.get(file, ""), gutter, size)
         lines += part.render(style, labels[0])
     return lines
 
@@ -40,7 +41,7 @@ def _wrapped(path: str, size: int, gutter: int) -> list[tuple[int, str]]:
 
 
 def _clamped(label: Label, trace: Trace) -> tuple[int, int]:
-    """The first and last line of a label, inside its file: a trace may come from anywhere."""
+    """Returns the first and last line of a label, limited to its file: a trace file may be wrong."""
     count = len(lines_of(trace.sources.get(label.span.file, "")))
     first = min(max(label.span.line, 1), count)
     return first, min(max(label.span.end_line, first), count)
@@ -86,7 +87,7 @@ class _File:
         return lines
 
     def _numbers(self) -> list[int]:
-        """The lines to show: those with marks, the ends of long labels, and single lines between shown ones."""
+        """Returns the lines to show: those with marks, the ends of long labels, and single lines between shown ones."""
         wanted = {line for line, _ in self._single}
         for first, last, _ in self._multi:
             wanted |= {first, *range(first, min(first + _CONTEXT, last)), *range(max(last - 1, first), last + 1)}
@@ -123,7 +124,7 @@ class _File:
         return not self._text[first - 1][: label.span.column].strip()
 
     def _margin(self, number: int, part: str) -> Line:
-        """The bars at the left of the labels that span `number`; `/` where one begins with its line."""
+        """Draws the bars left of the labels that span line `number`; `/` where a label begins with its line."""
         line: Line = []
         for position, (first, last, label) in enumerate(self._multi):
             style = self._mark(label, 0, 0).style
@@ -134,7 +135,8 @@ class _File:
         return line
 
     def _bracket(self, position: int, number: int, column: int, text: str) -> list[Line]:
-        """`|____^ text` below the last line of a long label, ` ____^` below a first line that it begins inside of."""
+        """Draws `|____^ text` below the last line of a long label, or ` ____^` below a first line that it starts
+        within."""
         _, _, label = self._multi[position]
         mark = self._mark(label, 0, 0)
         view = underlines.views(self._text[number - 1], [Mark(column, column + 1, "", mark.style, False)], self._room)[

@@ -1,4 +1,4 @@
-"""The story as lines: a source line with its number and count, and beside it or below it what happened there."""
+"""Draws the story: each source line with its number and count, and its events beside or below it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tensorlens.records.model import Trace
 from tensorlens.records.source import lines_of, shown_path, width
 from tensorlens.render.layout import Line, line_width, paragraph
 from tensorlens.render.report import headline
+from tensorlens.render.report.claim_texts import claim_verdict
 from tensorlens.render.safe_text import cut, pad, safe, wrap
 
 MAX_ROWS = 150
@@ -19,7 +20,7 @@ _STYLES = {"plain": "plain", "passing": "plain", "error": "error", "warning": "w
 
 
 def story_lines(trace: Trace, sections: Sequence[Section], size: int, lesson: bool) -> list[Line]:
-    """The story, or nothing where no torch call was seen."""
+    """Returns the lines of the story; none if no torch call was recorded."""
     if lesson:
         sections = _lesson_sections(trace, sections)
     if not sections:
@@ -43,7 +44,7 @@ def story_lines(trace: Trace, sections: Sequence[Section], size: int, lesson: bo
 
 
 def count_legend(counts: Sequence[str]) -> list[str]:
-    """What the counts of lines mean, as far as there are any."""
+    """Explains the counts of lines, if there are any."""
     legend = ["xN: the line ran N times; of each thing that it did, the last is shown"] if any(counts) else []
     if any(count.endswith("+") for count in counts):
         legend.append("xN+: at least N times; what runs did with no other line between them is shown as one")
@@ -51,7 +52,7 @@ def count_legend(counts: Sequence[str]) -> list[str]:
 
 
 def section_title(trace: Trace, section: Section) -> str:
-    """`Net.forward, called from line 12`; "" for the top level of the script itself."""
+    """Returns `Net.forward, called from line 12`; "" for the top level of the script."""
     own = section.file == headline.script_file(trace)
     if own and section.function == "<module>":
         return ""
@@ -65,14 +66,14 @@ def section_title(trace: Trace, section: Section) -> str:
 
 
 def _kept(rows: tuple[Row, ...], left: int) -> tuple[Row, ...]:
-    """As many rows as there is room for; those with errors whatever happens."""
+    """Returns the first `left` rows, and all rows with errors."""
     if len(rows) <= left:
         return rows
     return tuple(row for position, row in enumerate(rows) if position < left or _has_error(row))
 
 
 def _dedented(rows: tuple[Row, ...]) -> tuple[Row, ...]:
-    """The rows less the indentation that they have in common."""
+    """Removes the indentation that the rows have in common."""
     indent = min([len(row.source) - len(row.source.lstrip()) for row in rows if row.source.strip()], default=0)
     return tuple(replace(row, source=row.source[indent:]) for row in rows)
 
@@ -82,24 +83,25 @@ def _has_error(row: Row) -> bool:
 
 
 def _lesson_sections(trace: Trace, sections: Sequence[Section]) -> list[Section]:
-    """All lines of the script in one section, the facts of its functions on their lines; other files after it."""
+    """Puts all lines of the script into one section, with the events of its functions on their lines; other files
+    follow."""
     file = headline.script_file(trace)
-    told: dict[int, list[Row]] = defaultdict(list)
+    by_line: dict[int, list[Row]] = defaultdict(list)
     for section in sections:
         if section.file == file:
             for row in section.rows:
-                told[row.line].append(row)
+                by_line[row.line].append(row)
     skipped = headline.docstring_lines(trace)
     claims = {claim.line: claim for claim in trace.claims}
     rows = []
     for number, source in enumerate(lines_of(headline.script_source(trace)), 1):
-        found = told.get(number, [])
-        facts = [fact for row in found for fact in row.facts]
+        ran = by_line.get(number, [])
+        facts = [fact for row in ran for fact in row.facts]
         if number in claims and source.lstrip().startswith("#:"):
             claim = claims[number]
-            facts.append(LineEvent("", headline.claim_verdict(claim), kind="plain" if claim.as_expected else "error"))
+            facts.append(LineEvent("", claim_verdict(claim), kind="plain" if claim.as_expected else "error"))
         if number not in skipped:
-            rows.append(Row(number, source, max((row.count for row in found), key=len, default=""), tuple(facts)))
+            rows.append(Row(number, source, max((row.count for row in ran), key=len, default=""), tuple(facts)))
     while rows and not rows[0].source.strip():
         rows.pop(0)
     while rows and not rows[-1].source.strip():
@@ -109,10 +111,10 @@ def _lesson_sections(trace: Trace, sections: Sequence[Section]) -> list[Section]
 
 
 def _best_shape(rows: Sequence[Row], size: int, lesson: bool) -> _Shape:
-    """The width of the source column that makes the story shortest."""
+    """Chooses the width of the source column that makes the story shortest."""
     widths = {width(safe(row.source).rstrip()) for row in rows if row.facts}
-    candidates = sorted(found for found in widths | {size // 3} if size // 5 <= found <= size * 3 // 5)
-    shapes = [_Shape(rows, size, found) for found in candidates[-12:]]
+    candidates = sorted(source for source in widths | {size // 3} if size // 5 <= source <= size * 3 // 5)
+    shapes = [_Shape(rows, size, source) for source in candidates[-12:]]
     return min(shapes, key=lambda shape: sum(len(shape.row(row, lesson)) for row in rows[:MAX_ROWS]))
 
 
@@ -136,7 +138,7 @@ class _Shape:
         return [(left + "  what happened", "quiet")]
 
     def row(self, row: Row, lesson: bool) -> list[Line]:
-        """The row's lines: its source beside the first fact where it fits, above the facts where it doesn't."""
+        """Returns the lines of a row: its source beside the first event if it fits, else above the events."""
         number: Line = [(f"{row.line:>{self._number}}", "gutter")]
         if self._count:
             number.append((f"{row.count:>{self._count}}", "quiet"))
@@ -178,7 +180,7 @@ class _Shape:
 
 
 def wrap_source(source: str, room: int) -> list[str]:
-    """A long source line in pieces, the later ones indented a little deeper than the first."""
+    """Breaks a long source line into pieces; the later ones are indented deeper than the first."""
     indent = len(source) - len(source.lstrip())
     pieces = wrap(source.lstrip(), room - indent - 4)
     return [" " * indent + pieces[0], *(" " * (indent + 4) + piece for piece in pieces[1:])]

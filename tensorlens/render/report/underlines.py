@@ -1,4 +1,4 @@
-"""The rows below one source line: underlines, and the labels' texts beside or hanging from them."""
+"""Draws the rows below a source line: underlines, with the labels' texts beside or below them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from tensorlens.render.layout import Line
 from tensorlens.render.safe_text import fitting, safe, wrap
 
 _MARGIN = 8  # cells of context kept before a label where a long line is cut
-_LONGEST = 1_000_000  # characters of a line that are looked at: a trace may come from anywhere
-_ROOM = 36  # a text that hangs with less room than this moves to the left
+_LONGEST = 1_000_000  # characters of a line that are read: a trace file may hold anything
+_ROOM = 36  # cells; a hanging text with less room moves to the left
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A label's piece of one line: columns `start` to `end`, in characters of the source or in cells of the screen."""
+    """The part of a label on one line: columns `start` to `end`, in characters of the source or in cells of the
+    screen."""
 
     start: int
     end: int
@@ -27,14 +28,14 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The part of a line that is shown, with its marks in cells from the left edge."""
+    """The shown part of a line, with its marks in cells from the left edge."""
 
     text: str
     marks: tuple[Mark, ...]
 
 
 def views(line: str, marks: Sequence[Mark], room: int) -> list[View]:
-    """`line` as it fits into `room` cells: whole, or cut round its marks; once more for marks too far apart."""
+    """Fits `line` into `room` cells: whole, or cut around its marks; marks that are too far apart get a view each."""
     shown = [safe(char) for char in line[:_LONGEST]]
     offsets = [0]
     for text in shown:
@@ -77,7 +78,8 @@ def _cell(offsets: list[int], column: int) -> int:
 
 
 def rows(marks: Sequence[Mark], room: int) -> list[Line]:
-    """The rows below a view: underlines, the text of the last mark beside them where it fits, the others hanging."""
+    """Returns the rows below a view: the underlines, with the last text beside them if it fits, and the others
+    below."""
     if not marks:
         return []
     ordered = sorted(marks, key=lambda mark: (mark.start, not mark.primary))
@@ -102,7 +104,7 @@ def rows(marks: Sequence[Mark], room: int) -> list[Line]:
 
 
 def _underline(marks: Sequence[Mark]) -> Line:
-    """One character a cell: `^` below the primary label, `-` below the others."""
+    """Draws `^` below each cell of the primary label, and `-` below the others."""
     cells: dict[int, tuple[str, str]] = {}
     for mark in sorted(marks, key=lambda mark: mark.primary):
         for cell in range(mark.start, mark.end):
@@ -118,7 +120,7 @@ def _underline(marks: Sequence[Mark]) -> Line:
 
 
 def _connectors(marks: Sequence[Mark], limit: int) -> Line:
-    """`|` at the start of each mark whose text still follows below, as far as `limit`."""
+    """Draws `|` at the start of each mark whose text follows further below, up to `limit`."""
     line: Line = []
     reached = 0
     for mark in marks:
@@ -129,6 +131,6 @@ def _connectors(marks: Sequence[Mark], limit: int) -> Line:
 
 
 def clip(text: str, room: int) -> str:
-    """A line without marks, cut at the right edge."""
+    """Cuts a line without marks at the right edge."""
     shown = safe(text)
     return shown if width(shown) <= room else fitting(shown, room - 1) + "…"

@@ -1,4 +1,4 @@
-"""Probes of what a call costs, on an input of a size that matters."""
+"""Probes of the time and memory of a call, on a large input."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 TOO_LARGE = "does not run on a large x"
-SECONDS, CALLS = 0.7, 200  # at most, for the times of one operand
-BATCH = 8  # inputs made before the first of them is used; its time does not count
-MEMORY = 100_000_000  # bytes of x that a batch may take; what belongs to it takes some times that
-LEAST = 200_000  # elements; on fewer the start of a call takes longer than its work
-SMALLER = 16  # times fewer elements are in the x that a large one is held against
-GROWN = 4  # times; what grows with x has grown 16 times, what does not is the same
-PATIENCE = 0.03  # seconds for a call on the smaller x; else both sizes are made smaller
+SECONDS, CALLS = 0.7, 200  # limits for the times of one operand
+BATCH = 8  # inputs that are made before the first is used; the first call is not counted
+MEMORY = 100_000_000  # bytes of x that a batch may take; the other tensors of a batch take several times that
+MIN_SIZE = 200_000  # elements; on fewer the overhead of a call takes longer than its work
+SMALLER = 16  # the ratio of the sizes of a large and a small x
+GROWN = 4  # a cost that grows with x grows about 16 times; one that does not stays the same
+MAX_SECONDS = 0.03  # for a call on the small x; for a slower call both sizes are reduced
 
 
 @probe("memory allocated", "cost", everywhere=False, level="detail")
@@ -32,7 +32,7 @@ def bytes_allocated(bench: Bench) -> Answer:
         most, kept = bench.allocated(lambda: bench.apply(subject).returned)
     except Exception as error:
         return measured_text.raised(error, TOO_LARGE)
-    least = own / 1000  # a scalar's few bytes are no cost
+    least = own / 1000  # the few bytes of a scalar do not count
     if most < least:
         return Answer(0, measured_text.amount(most) if most else "none")
     times = f"{measured_text.amount(most)}, {most / own:.1f} times x"
@@ -41,21 +41,24 @@ def bytes_allocated(bench: Bench) -> Answer:
 
 @probe("time per call", "cost", everywhere=False, level="detail")
 def time_ratio(bench: Bench) -> Answer:
-    """How long does a call take on a large x, against the fastest operand: median, and where half of the calls lie?"""
+    """How long does a call take on a large x, relative to the fastest operand: its median, and the range of the middle
+    half of the calls?"""
     try:
         bench.settle_allocator()
         spent = _times(bench, bench.large, SECONDS, CALLS)
     except Exception as error:
         return measured_text.raised(error, TOO_LARGE)
     low, middle, high = (spent[int(len(spent) * part)] for part in (0.25, 0.5, 0.75))
-    return Answer(middle, f"{low} {middle} {high}")  # nanoseconds: `compare.rows` makes ratios of all operands' times
+    return Answer(
+        middle, f"{low} {middle} {high}"
+    )  # nanoseconds: `comparison_rows` divides them by the fastest operand's
 
 
 @probe("grows with x", "cost", everywhere=False, level="detail")
 def cost_grows(bench: Bench) -> Answer | None:
     """Does a call take more time or memory on an x of 16 times as many elements?"""
     size = bench.elements(bench.large)
-    if size < LEAST:
+    if size < MIN_SIZE:
         return None
     try:
         time_grows = _time_grows(bench, size)
@@ -70,25 +73,25 @@ def cost_grows(bench: Bench) -> Answer | None:
 
 def _time_grows(bench: Bench, size: int) -> bool:
     small = _typical(bench, size // SMALLER)
-    while small > PATIENCE * 1e9 and size > SMALLER**2:
+    while small > MAX_SECONDS * 1e9 and size > SMALLER**2:
         size //= SMALLER
         small = _typical(bench, size // SMALLER)
     return _typical(bench, size) > GROWN * small
 
 
 def _typical(bench: Bench, size: int) -> int:
-    """Nanoseconds of a call that nothing held up: the first quartile."""
+    """Returns the nanoseconds of an undisturbed call: the first quartile."""
     spent = _times(bench, bench.of_size(size), SECONDS / 4, CALLS // 4)
     return spent[len(spent) // 4]
 
 
 def _times(bench: Bench, spec: Input, seconds: float, calls: int) -> list[int]:
-    """Nanoseconds of each call, in ascending order."""
+    """Returns the nanoseconds of each call, in ascending order."""
     spent: list[int] = []
     started = time.perf_counter()
     batch = max(2, min(BATCH, MEMORY // bench.bytes_of(spec)))
     while not spent or (len(spent) < calls and time.perf_counter() - started < seconds):
-        subjects = [bench.subject(spec) for _ in range(batch)]  # at once: making them cools the caches
+        subjects = [bench.subject(spec) for _ in range(batch)]  # all before the calls: making one evicts the caches
         bench.timed(subjects[0])
         for subject in subjects[1:]:
             spent.append(bench.timed(subject))

@@ -1,4 +1,4 @@
-"""Probes of what autograd knows of the result: requires_grad, nodes, and the gradient that reaches x."""
+"""Probes of the result in the graph: requires_grad, nodes, and the gradient that reaches x."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tensorlens.compare.probe.probes.registry import equal, probe
 if TYPE_CHECKING:
     from tensorlens.compare.probe.bench import Bench, Trial
 
-NOISE = 1e-5  # of the gradient sent: below it float32 cannot tell a small gradient from the rounding of a zero
+NOISE = 1e-5  # of the gradient sent: a smaller gradient may be a rounded zero in float32
 PRECISE_NOISE = 1e-13  # the same in float64
 
 
@@ -137,14 +137,14 @@ def gradient_is_identity(bench: Bench) -> Answer | None:
 
 
 def _is_random(bench: Bench, trial: Trial) -> bool:
-    """Whether the result has other numbers with another seed, and the gradient perhaps as well."""
+    """Returns whether the result changes with the random seed."""
     other = bench.apply(bench.subject(), seed=1)
     return measured_text.digest(bench.tensors(trial.returned)) != measured_text.digest(bench.tensors(other.returned))
 
 
 @probe("gradient of x used afterwards", "graph", everywhere=False)
 def later_gradient(bench: Bench) -> Answer | None:
-    """After the call, what does `x.sum().backward()` give x? 1 everywhere where the call changes nothing of x."""
+    """After the call, what does `x.sum().backward()` give x? 1 everywhere if the call does not change x."""
     subject = bench.subject()
     if subject.leaf is None:
         return None
@@ -158,9 +158,9 @@ def later_gradient(bench: Bench) -> Answer | None:
     return Answer(text, text)
 
 
-def _reaches(bench: Bench, at: Any) -> Answer | None:
+def _reaches(bench: Bench, leaf_of: Any) -> Answer | None:
     trial = bench.trial()
-    leaf = at(trial.subject)
+    leaf = leaf_of(trial.subject)
     if trial.result is None or leaf is None:
         return None
     reached = bench.gradients(trial.result, leaf)
@@ -168,11 +168,11 @@ def _reaches(bench: Bench, at: Any) -> Answer | None:
         return yes(False)
     if not reached.any():
         return Answer("zeros", "as zeros only")
-    return Answer("zeros", "as zeros only") if _is_noise(bench, at, reached) else yes(True)
+    return Answer("zeros", "as zeros only") if _is_noise(bench, leaf_of, reached) else yes(True)
 
 
-def _is_noise(bench: Bench, at: Any, reached: Any, sent: Any = None) -> bool:
-    """Whether numbers this small are but the rounding of a zero; float64 is asked where float32 can't tell."""
+def _is_noise(bench: Bench, leaf_of: Any, reached: Any, sent: Any = None) -> bool:
+    """Returns whether small numbers are rounded zeros; float64 decides if float32 can't."""
     if not reached.isfinite().all() or reached.abs().max() > NOISE:
         return False
     if bench.spec.dtype == "float64":
@@ -181,7 +181,7 @@ def _is_noise(bench: Bench, at: Any, reached: Any, sent: Any = None) -> bool:
         trial = bench.trial(bench.other(dtype="float64"))
         if trial.result is None:
             return False
-        precise = bench.gradients(trial.result, at(trial.subject), sent and sent(trial.result))
+        precise = bench.gradients(trial.result, leaf_of(trial.subject), sent and sent(trial.result))
     except Exception:
         return False
     return precise is not None and bool(precise.abs().max() < PRECISE_NOISE)

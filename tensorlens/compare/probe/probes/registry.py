@@ -1,4 +1,4 @@
-"""The table of probes: a decorated function in one of the modules beside this one is a row of every comparison."""
+"""Registers probes: each decorated function in the modules of this folder is a row of every comparison."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Ask = Callable[["Bench"], Answer | None]
 class Probe:
     """One question about an operand.
 
-    `everywhere`: asked on every input, not on the main one alone. `level`: whether the table shows it always, where the
+    `everywhere`: it is asked on every input, not only on the main one. `level`: the table shows it always, if the
     operands differ, or only with `--all`.
     """
 
@@ -40,17 +40,17 @@ PROBES: list[Probe] = []
 
 
 def probe(label: str, group: Group, everywhere: bool = True, level: Level = "usual") -> Callable[[Ask], Ask]:
-    """Enter a function in the table under its own name."""
+    """Registers a function as a probe, under its own name."""
 
-    def enter(ask: Ask) -> Ask:
+    def register(ask: Ask) -> Ask:
         PROBES.append(Probe(ask.__name__, label, group, everywhere, level, ask))
         return ask
 
-    return enter
+    return register
 
 
 def allowed(call: Callable[[], object]) -> Answer:
-    """Whether a call runs, with the error if it does not."""
+    """Answers whether a call runs, with its error if it does not."""
     try:
         call()
     except Exception as error:
@@ -59,7 +59,7 @@ def allowed(call: Callable[[], object]) -> Answer:
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Whether two tensors hold the same numbers, NaN being the same as NaN."""
+    """Returns whether two tensors hold the same numbers; NaN equals NaN."""
     if one.shape != other.shape:
         return False
     return bool(((one == other) | (one.isnan() & other.isnan())).all())

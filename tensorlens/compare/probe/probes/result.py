@@ -1,4 +1,4 @@
-"""Probes of what comes out: the object, its numbers, its memory, its shape; and of what the call changes in x."""
+"""Probes of the result: the object, its numbers, memory and shape; and of the changes that the call makes to x."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @probe("runs", "result")
 def runs(bench: Bench) -> Answer:
-    """Does the call run on this input? Where it does not, no other probe is asked there."""
+    """Does the call run on this input? If not, no other probe is asked on it."""
     return allowed(bench.trial)
 
 
@@ -33,9 +33,9 @@ def returns(bench: Bench) -> Answer:
 
 
 def _fields(returned: Any) -> tuple[str, ...]:
-    """The names of what is in a tuple, such as `values` and `indices`; none where it has no names."""
-    known: Any = getattr(returned, "_fields", None) or getattr(type(returned), "__match_args__", ())
-    return known if isinstance(returned, tuple) and len(known) == len(returned) else ()
+    """Returns the field names of a named tuple, such as `values` and `indices`; none for other values."""
+    names: Any = getattr(returned, "_fields", None) or getattr(type(returned), "__match_args__", ())
+    return names if isinstance(returned, tuple) and len(names) == len(returned) else ()
 
 
 @probe("values", "result", everywhere=False, level="basic")
@@ -43,28 +43,29 @@ def values(bench: Bench) -> Answer | None:
     """Which numbers are in the result?"""
     subject = bench.subject()
     before = measured_text.digest([subject.x])
-    found = bench.tensors(bench.apply(subject).returned)
-    if not found:
+    tensors = bench.tensors(bench.apply(subject).returned)
+    if not tensors:
         return None
     if bench.uninitialized():
-        return Answer("not set", "not set: whatever the memory held")
-    digest = measured_text.digest(found)
-    text = (
-        "those of x" if digest == before else ", ".join(measured_text.numbers(each, with_shape=False) for each in found)
-    )
+        return Answer("not set", "not set: uninitialized memory")
+    digest = measured_text.digest(tensors)
+    if digest == before:
+        text = "those of x"
+    else:
+        text = ", ".join(measured_text.numbers(each, with_shape=False) for each in tensors)
     if digest != measured_text.digest(bench.tensors(bench.apply(bench.subject(), seed=1).returned)):
         return Answer(digest, measured_text.shortened(f"random, such as {text}"))
     text = measured_text.shortened(text)
     notes = [_rounded(bench, digest == before), _both_signs(bench), _transposed(bench, digest)]
-    told = [(digest, text), *(note for note in notes if note)]
-    return Answer(" ".join(value for value, _ in told), "".join(text for _, text in told))
+    parts = [(digest, text), *(note for note in notes if note)]
+    return Answer(" ".join(value for value, _ in parts), "".join(text for _, text in parts))
 
 
-Note = tuple[str, str]  # what makes the values others than those of another operand; the words for it
+Note = tuple[str, str]  # a value that distinguishes operands, and its text
 
 
 def _rounded(bench: Bench, same: bool) -> Note | None:
-    """Whether the numbers of x, which are short, would be rounded if they were long: float16 holds fewer digits."""
+    """Notes that a narrower dtype, such as float16, would round numbers with more digits than those of x."""
     trial = bench.trial()
     if not same or trial.result is None or trial.result.element_size() >= trial.x.element_size():
         return None
@@ -73,32 +74,29 @@ def _rounded(bench: Bench, same: bool) -> Note | None:
 
 
 def _both_signs(bench: Bench) -> Note | None:
-    """The result for zero and negative numbers, where the table speaks of numbers between 0 and 1."""
+    """Notes the result for zero and negative numbers, if x has numbers between 0 and 1."""
     if bench.spec.values == "signed":
         return None
     try:
-        found = bench.tensors(bench.trial(bench.other(values="signed")).returned)
+        tensors = bench.tensors(bench.trial(bench.other(values="signed")).returned)
     except Exception:
-        return "refused", "; refused where x has 0 or less"
-    numbers = measured_text.shortened(", ".join(measured_text.numbers(each, with_shape=False) for each in found))
+        return "refused", "; raises an error where x has 0 or less"
+    numbers = measured_text.shortened(", ".join(measured_text.numbers(each, with_shape=False) for each in tensors))
     source = measured_text.numbers(bench.subject(bench.other(values="signed")).x, with_shape=False)
-    return measured_text.digest(found), f"; for x = {source}: {numbers}"
+    return measured_text.digest(tensors), f"; for x = {source}: {numbers}"
 
 
 def _transposed(bench: Bench, digest: str) -> Note | None:
-    """Whether the same x gives other numbers where it is transposed: `as_strided` reads the memory as it is."""
+    """Notes that the numbers differ if x is transposed: `as_strided` reads memory without regard to strides."""
     spec = bench.other(layout="transposed")
     if not bench.spec.contiguous or not bench.possible(spec):
         return None
     try:
-        found = bench.tensors(bench.trial(spec).returned)
+        tensors = bench.tensors(bench.trial(spec).returned)
     except Exception:
         return None  # the row "runs" says so
-    return (
-        None
-        if measured_text.close(digest, measured_text.digest(found))
-        else ("other", "; other numbers for a transposed x")
-    )
+    same = measured_text.close(digest, measured_text.digest(tensors))
+    return None if same else ("other", "; other numbers for a transposed x")
 
 
 @probe("warns", "result", everywhere=False)
@@ -110,21 +108,21 @@ def warns(bench: Bench) -> Answer:
 
 @probe("changes a setting of PyTorch", "result", everywhere=False)
 def changes_setting(bench: Bench) -> Answer:
-    """Is a global setting, such as the grad mode, another one after the call?"""
+    """Does the call leave a global setting, such as the grad mode, changed?"""
     names = ", ".join(bench.settings_changed())
     return Answer(names or False, names or "no")
 
 
 @probe("is x itself", "result")
 def same_object(bench: Bench) -> Answer:
-    """Is the result the very object that went in?"""
+    """Is the result x itself, the same Python object?"""
     trial = bench.trial()
     return yes(trial.returned is trial.x)
 
 
 @probe("shares memory with x", "result", level="basic")
 def shares_storage(bench: Bench) -> Answer | None:
-    """Is the result in the memory of x, so that a write to one changes the other?"""
+    """Does the result share memory with x, so that a write to one changes the other?"""
     trial = bench.trial()
     shared = bench.overlap(trial.result if trial.result is not None else trial.returned, trial.x)
     return None if shared is None else yes(shared)
@@ -132,7 +130,7 @@ def shares_storage(bench: Bench) -> Answer | None:
 
 @probe("is a view of x", "result")
 def is_view(bench: Bench) -> Answer | None:
-    """Does autograd know the result as a view of x (or of what x is a view of)?"""
+    """Is the result a view of x, or of the base of x?"""
     trial = bench.trial()
     if trial.result is None:
         return None
@@ -159,14 +157,14 @@ def shares_version_counter(bench: Bench) -> Answer | None:
 
 @probe("changes x", "result", level="basic")
 def changes_source(bench: Bench) -> Answer:
-    """What of x is different after the call?"""
+    """Which properties of x does the call change?"""
     subject = bench.subject()
     before, numbers, version = _state(subject.x), subject.x.detach().clone(), bench.version(subject.x)
     bench.apply(subject)
     after = _state(subject.x)
     changed = [name for name in before if not _is_same(before[name], after[name])]
     if "shape" in changed:
-        pass  # other elements than before: their values can't be held against each other
+        pass  # the numbers of two shapes can't be compared
     elif not equal(subject.x.detach(), numbers):
         changed.insert(0, "values")
     elif bench.version(subject.x) != version:
@@ -176,41 +174,41 @@ def changes_source(bench: Bench) -> Answer:
 
 @probe("shape of the result", "result")
 def result_shape(bench: Bench) -> Answer | None:
-    """From which shape to which?"""
-    found = bench.tensors(bench.trial().returned)
-    if not found:
+    """Which shape does the result have?"""
+    tensors = bench.tensors(bench.trial().returned)
+    if not tensors:
         return None
-    shapes = [measured_text.shape_text(tuple(each.shape)) for each in found]
+    shapes = [measured_text.shape_text(tuple(each.shape)) for each in tensors]
     if len(shapes) == 1:
-        return Answer(shapes[0], shapes[0] if tuple(found[0].shape) != bench.spec.shape else f"{shapes[0]}, as x")
+        return Answer(shapes[0], shapes[0] if tuple(tensors[0].shape) != bench.spec.shape else f"{shapes[0]}, as x")
     text = f"{shapes[0]} each" if len(set(shapes)) == 1 else measured_text.shortened(", ".join(shapes))
     return Answer(text, text)
 
 
 @probe("dtype of the result", "result")
 def result_dtype(bench: Bench) -> Answer | None:
-    """Which dtype has the result?"""
+    """Which dtype does the result have?"""
     result = bench.trial().result
     return None if result is None else _same_or(_dtype(result), bench.spec.dtype)
 
 
 @probe("dtype for an int64 x", "result", everywhere=False)
 def integer_dtype(bench: Bench) -> Answer | None:
-    """Which dtype has the result for an x of int64?"""
+    """Which dtype does the result have for an int64 x?"""
     if not bench.may_require_grad:
         return None
     spec = bench.other(dtype="int64", requires_grad=False, leaf=True)
-    return _dtype_or_refused(bench, bench.subject(spec), "int64")
+    return _dtype_or_error(bench, bench.subject(spec), "int64")
 
 
 @probe("dtype with a float64 y", "result", everywhere=False)
 def promoted_dtype(bench: Bench) -> Answer | None:
-    """Which dtype has the result where y is float64 and x is not?"""
+    """Which dtype does the result have if y is float64 and x is not?"""
     if not bench.uses_y or bench.spec.dtype != "float32":
         return None
     subject = bench.subject()
     subject.y = subject.y.detach().double().requires_grad_(subject.y.requires_grad)
-    return _dtype_or_refused(bench, subject, "float32")
+    return _dtype_or_error(bench, subject, "float32")
 
 
 @probe("device of the result", "result", everywhere=False)
@@ -229,7 +227,7 @@ def contiguous(bench: Bench) -> Answer | None:
 
 @probe("keeps the strides of x", "result")
 def keeps_strides(bench: Bench) -> Answer | None:
-    """Has the result the strides that x had before the call? (Asked where it has the shape of x.)"""
+    """Does the result have the strides that x had before the call? (Only if it has the shape of x.)"""
     subject = bench.subject()
     shape, strides = subject.x.shape, subject.x.stride()
     result = bench.apply(subject).result
@@ -264,13 +262,13 @@ def _dtype(result: Any) -> str:
     return str(result.dtype).removeprefix("torch.")
 
 
-def _dtype_or_refused(bench: Bench, subject: Any, source: str) -> Answer | None:
+def _dtype_or_error(bench: Bench, subject: Any, source: str) -> Answer | None:
     try:
         result = bench.apply(subject).result
     except Exception as error:
-        return measured_text.raised(error, "refused", value="refused")
+        return measured_text.raised(error, "error", value="refused")
     return None if result is None else _same_or(_dtype(result), source)
 
 
-def _same_or(found: str, source: str) -> Answer:
-    return Answer(found, f"{found}, as x" if found == source else found)
+def _same_or(dtype: str, source: str) -> Answer:
+    return Answer(dtype, f"{dtype}, as x" if dtype == source else dtype)

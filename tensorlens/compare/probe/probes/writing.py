@@ -1,6 +1,6 @@
 """Probes that write in place and run backward: fine, an error, or silently wrong; and where the call is allowed.
 
-What the gradient should have been comes from a second run in which autograd keeps copies of all that it saves.
+The right gradients come from a second run in which autograd saves copies of tensors.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ Program = Callable[
 
 @probe("x used before the call, backward after", "writing")
 def earlier_use_then_backward(bench: Bench) -> Answer:
-    """`z = x * w`, then the call, then backward of z: does the call spoil what autograd saved?"""
+    """`z = x * w`, then the call, then backward of z: does the call change a tensor that autograd saved?"""
 
     def program(trial_of: Callable[[], Trial], write: Write, subject: Any) -> tuple[list[Any], list[Any]]:
         weight = bench.weight_like(subject.x)
-        kept = subject.x * weight
+        product = subject.x * weight
         trial_of()
-        return [kept], [weight]
+        return [product], [weight]
 
     return _against_reference(bench, program)
 
@@ -43,10 +43,10 @@ def write_result_then_backward(bench: Bench) -> Answer | None:
     def program(trial_of: Callable[[], Trial], write: Write, subject: Any) -> tuple[list[Any], list[Any]]:
         trial = trial_of()
         weight = bench.weight_like(trial.x)
-        kept = trial.x * weight
+        product = trial.x * weight
         target = trial.result if trial.result is not None else trial.returned
         write(target)
-        return [kept, *([target] if getattr(target, "requires_grad", False) else [])], [weight]
+        return [product, *([target] if getattr(target, "requires_grad", False) else [])], [weight]
 
     return _against_reference(bench, program) if _has_memory(bench) else None
 
@@ -59,17 +59,17 @@ def write_source_then_backward(bench: Bench) -> Answer | None:
         trial = trial_of()
         assert trial.result is not None
         weight = bench.weight_like(trial.result)
-        kept = trial.result * weight
+        product = trial.result * weight
         with bench.no_grad() if trial.x.is_leaf and trial.x.requires_grad else contextlib.nullcontext():
             write(trial.x)
-        return [kept], [weight]
+        return [product], [weight]
 
     return _against_reference(bench, program) if bench.trial().result is not None else None
 
 
 @probe("result used in a graph", "writing", everywhere=False)
 def use_in_graph(bench: Bench) -> Answer | None:
-    """May the result be used in a graph afterwards: `z = result * w`, then backward?"""
+    """Can the result be used in a graph afterwards: `z = result * w`, then backward?"""
     result = bench.trial().result
     if result is None:
         return None
@@ -96,10 +96,10 @@ def allowed_under_no_grad(bench: Bench) -> Answer:
 
 
 def _against_reference(bench: Bench, program: Program) -> Answer:
-    """Run a program and its backward twice, the second time with copies of all that autograd saves; compare."""
+    """Runs a program and its backward twice, the second time with copies of saved tensors, and compares gradients."""
     answer = _compared(bench, program)
     if answer.value == "silently wrong" and bench.uninitialized():
-        with bench.memory_filled():  # else the two runs differ in what the memory happened to hold
+        with bench.memory_filled():  # else the two runs differ in their uninitialized memory
             return _compared(bench, program)
     return answer
 
@@ -109,14 +109,14 @@ def _compared(bench: Bench, program: Program) -> Answer:
     try:
         got = _gradients(bench, program, lambda target: _write(bench, target), stage)
     except WriteRefusedError as refused:
-        return measured_text.raised(refused.error, "the write is refused", value="write refused")
+        return measured_text.raised(refused.error, "the write raises an error", value="write refused")
     except Exception as error:
         return measured_text.raised(error, *stage)
     return bench.compare_gradients(got, _right(bench, program))
 
 
 def _right(bench: Bench, program: Program) -> list[Any]:
-    """The gradients of the values that autograd saved: from copies of them, or from a run without the write."""
+    """Returns the right gradients: from a run with copies of saved tensors, or else from a run without the write."""
     with bench.copies_saved():
         try:
             return _gradients(bench, program, lambda target: _write(bench, target), [])
@@ -141,7 +141,7 @@ def _gradients(
 
 
 class WriteRefusedError(Exception):
-    """PyTorch did not let the probe write, so there is nothing to be learnt from backward."""
+    """PyTorch raised an error for the write, so backward can show nothing."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))

@@ -1,0 +1,47 @@
+"""The options that `explain` accepts before and after the script: one table for both places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tensorlens.render import FORMS
+
+
+def _known_form(text: str) -> str:
+    if text not in FORMS:
+        raise ValueError(text)
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOption:
+    """One option. `convert` reads its value and raises ValueError for a wrong one; a flag has none."""
+
+    flags: tuple[str, ...]
+    help: str
+    metavar: str = ""
+    convert: Callable[[str], Any] | None = None
+    minimum: float | None = None
+
+
+OPTIONS = {
+    "format": ReportOption(("--format", "-f"), "table, json or markdown.", "FORMAT", _known_form),
+    "output": ReportOption(
+        ("--output", "-o"),
+        "Write to FILE, in the form that its suffix names (.json, .md, .txt) unless --format says otherwise; "
+        "a script's .json is the trace that `view` reads.",
+        "FILE",
+        Path,
+    ),
+    "width": ReportOption(("--width",), "Columns of the report; the terminal's by default.", "COLUMNS", int, 40),
+    "timeout": ReportOption(("--timeout",), "Stop the script after so many seconds.", "SECONDS", float, 0.01),
+    "reference": ReportOption(
+        ("--reference",),
+        "Run it a second time, with copies of what autograd saves, and compare every leaf's gradients. The "
+        "second run's output is dropped; files that the script writes are written twice.",
+    ),
+}
+FIELDS = {flag: field for field, option in OPTIONS.items() for flag in option.flags}
