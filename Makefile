@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test unchanged fuzz trust check catalogue course how hardest bench wheel clean
+.PHONY: demo test unchanged fuzz trust check pages catalogue course how hardest bench wheel clean
 
 demo: $(READY)
 	$(BIN)/tensorlens run detach
@@ -33,6 +33,10 @@ check: $(READY)
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m tools.error_index --check
+
+pages: $(READY)  # the index of the manual's pages: tensorlens/records/error_index.json
+	$(BIN)/python -m tools.error_index
 
 catalogue: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m tools.catalogue_page

@@ -214,6 +214,7 @@ def errors(
         ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="List the rare ones too.")] = False,
+    family: Annotated[str, typer.Option(help="List the codes of a family, such as hooks.", show_default=False)] = "",
     format: Format = None,
     output: To = None,
     width: Width = None,
@@ -222,7 +223,7 @@ def errors(
 
     A code (leaf-modified-inplace) shows its page; a pasted message, with its traceback or without, finds it.
     """
-    raise typer.Exit(guide.show_errors(" ".join(wanted or []), Output(format, output, width), everything))
+    raise typer.Exit(guide.show_errors(" ".join(wanted or []), Output(format, output, width), everything, family))
 
 
 @app.command(cls=Command)

@@ -43,14 +43,16 @@ def list_lessons(output: Output) -> int:
     return 0
 
 
-def show_errors(wanted: str, output: Output, everything: bool = False) -> int:
-    """`errors`, `errors --all`, `errors CODE`, `errors "message"`, `errors - < log`."""
+def show_errors(wanted: str, output: Output, everything: bool = False, family: str = "") -> int:
+    """`errors`, `errors --all`, `errors --family NAME`, `errors CODE`, `errors "message"`, `errors - < log`."""
     from tensorlens.diagnostics import manual
     from tensorlens.render.lists import render_index, render_pages
 
     width = output.prose_width
+    if family and (wanted or family not in manual.families()):
+        raise UsageError(f"--family lists one of {', '.join(manual.families())}, and takes no code")
     if not wanted:
-        output.write(render_index(output.form, width, everything))
+        output.write(render_index(output.form, width, everything, family))
         return 0
     text = sys.stdin.buffer.read().decode(errors="replace") if wanted == "-" else wanted
     if not text.strip():

@@ -1,15 +1,15 @@
-"""Findings: one file each, named after its code. `diagnose` runs those that a failure or warning of the run names, and
-the detectors of the mistakes that raise nothing."""
+"""Makes the findings of a run. `FAMILY/CODE.md` is the page of a code; `CODE.py` beside it searches for the cause where
+the page's front matter cannot say it. `diagnose` makes the findings that failures and warnings name, and runs the
+detectors of silent mistakes.
+"""
 
 from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
-from types import ModuleType
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tensorlens.records.error_messages import classify, entries, entry, find
@@ -23,103 +23,94 @@ _ORDER = {"error": 0, "warning": 1, "note": 2}
 
 
 def diagnose(trace: Trace) -> tuple[Diagnostic, ...]:
-    """All findings of a run: errors first, then warnings and notes, each group in the order of the run."""
-    from tensorlens.analysis.trace_index import (
-        TraceIndex,  # not above: `errors` reads pages from this package, and no facts
-    )
+    """Returns all findings of a run: errors first, then warnings and notes, each group in the order of the run."""
+    from tensorlens.analysis.trace_index import TraceIndex  # not above: `errors` needs this package, and no analysis
 
     facts = TraceIndex(trace)
     codes = dict.fromkeys(failure.kind for failure in trace.failures if failure.kind)
     codes.update(dict.fromkeys(filter(None, (classify(notice.message) for notice in facts.notices()))))
-    codes.update(dict.fromkeys(_unannounced()))
-    found: list[Diagnostic] = []
-    for code in codes:
-        module = _module(code)
-        if module is not None and hasattr(module, "find"):
-            found.extend(_findings(module, facts))
-    found.extend(_unexplained(facts, {d.code for d in found}))
-    found.extend(_proven(facts, found))
-    return tuple(sorted(_once(map(_weighed, found)), key=lambda diagnostic: _ORDER[diagnostic.severity]))
+    codes.update(dict.fromkeys(_silent_codes()))
+    diagnostics = [diagnostic for code in codes for diagnostic in _findings(code, facts)]
+    diagnostics.extend(_unexplained_failure(facts, diagnostics))
+    diagnostics.extend(_unreported_differences(facts, diagnostics))
+    downgraded = map(_downgrade_unconfirmed, diagnostics)
+    return tuple(sorted(_deduplicate(downgraded), key=lambda diagnostic: _ORDER[diagnostic.severity]))
 
 
 def load() -> None:
-    """Import what every run needs."""
+    """Imports what every run needs."""
     from tensorlens.analysis import trace_index  # noqa: F401
     from tensorlens.diagnostics.numerics import gradient_differs_from_reference  # noqa: F401
     from tensorlens.diagnostics.shared import unexplained  # noqa: F401
 
-    for code in _unannounced():
-        _module(code)
+    for code in _silent_codes():
+        finder(code)
 
 
-def _unannounced() -> list[str]:
-    """The codes of the mistakes that raise nothing: they are looked for in every run."""
-    return [item.code for item in entries() if item.kind == "silent"]
+def finder(code: str) -> Callable[[TraceIndex], Iterable[Diagnostic]] | None:
+    """Returns the function that makes the findings of a code, which a trace file may have made up."""
+    known = entry(code)
+    if known is None:
+        return None
+    if known.finding is not None:
+        from tensorlens.diagnostics.shared.rejected import find_rejected
+
+        return partial(find_rejected, known=known)
+    if not known.finder:
+        return None
+    module = importlib.import_module(f"{__name__}.{known.family}.{known.stem}")
+    return getattr(module, "find", None)  # `gradient-differs-from-reference` has none: it runs after the others
 
 
-def _findings(module: ModuleType, facts: TraceIndex) -> list[Diagnostic]:
-    """What a finder finds; one that breaks on a trace it did not expect leaves the failure to be told as it is."""
+def _silent_codes() -> list[str]:
+    """Returns the codes of the mistakes that raise nothing: every run is searched for them."""
+    silent = [item for item in entries() if item.kind == "silent" and item.finder]
+    return [item.code for item in sorted(silent, key=lambda item: item.order)]
+
+
+def _findings(code: str, facts: TraceIndex) -> list[Diagnostic]:
+    """Runs the finder of a code. One that fails on an unexpected trace finds nothing."""
     try:
-        return list(module.find(facts))
+        find_in = finder(code)
+        return [] if find_in is None else list(find_in(facts))
     except Exception:
         if os.environ.get("TENSORLENS_DEBUG"):
             raise
         return []
 
 
-def _unexplained(facts: TraceIndex, explained: set[str]) -> Iterator[Diagnostic]:
-    """The exception that ended the script, told honestly, where no finding explains it."""
+def _unexplained_failure(facts: TraceIndex, diagnostics: list[Diagnostic]) -> Iterator[Diagnostic]:
+    """Reports the exception that ended the script, if no error among the findings explains it."""
     from tensorlens.diagnostics.shared.unexplained import find_unexplained
 
+    explained = {diagnostic.code for diagnostic in diagnostics if diagnostic.severity == "error"}
     number = facts.trace.script.failure
-    if number is not None and not explained & _kinds(facts.trace.failures[number].message):
+    if number is not None and not explained & set(find(facts.trace.failures[number].message)):
         yield from find_unexplained(facts, facts.trace.failures[number])
 
 
-def _proven(facts: TraceIndex, found: list[Diagnostic]) -> Iterator[Diagnostic]:
-    """A gradient that a second run proves wrong, where no finding says so."""
-    from tensorlens.diagnostics.numerics.gradient_differs_from_reference import find_unfound
+def _unreported_differences(facts: TraceIndex, diagnostics: list[Diagnostic]) -> Iterator[Diagnostic]:
+    """Reports a gradient that a second run proves wrong, if no finding does."""
+    from tensorlens.diagnostics.numerics.gradient_differs_from_reference import find_unreported
     from tensorlens.diagnostics.shared.proof import PROVEN
 
-    if not any(note.startswith(PROVEN) for diagnostic in found for note in diagnostic.notes):
-        yield from find_unfound(facts)
+    if not any(note.startswith(PROVEN) for diagnostic in diagnostics for note in diagnostic.notes):
+        yield from find_unreported(facts)
 
 
-def _weighed(diagnostic: Diagnostic) -> Diagnostic:
-    from tensorlens.diagnostics.shared.proof import weighed
+def _downgrade_unconfirmed(diagnostic: Diagnostic) -> Diagnostic:
+    from tensorlens.diagnostics.shared.proof import downgrade_unconfirmed
 
-    return weighed(diagnostic)
+    return downgrade_unconfirmed(diagnostic)
 
 
-def _once(found: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
-    """Each finding once, with how often the same was found at the same lines."""
-    alike: dict[object, list[Diagnostic]] = {}
-    for diagnostic in found:
+def _deduplicate(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+    """Merges equal findings at the same lines into one, with a note of how often they were made."""
+    groups: dict[object, list[Diagnostic]] = {}
+    for diagnostic in diagnostics:
         places = tuple((label.role, label.span) for label in diagnostic.labels)
-        alike.setdefault((diagnostic.code, diagnostic.severity, diagnostic.title, places), []).append(diagnostic)
-    for first, *more in alike.values():
-        again = f"{len(more)} more times" if len(more) > 1 else "once more"
-        told = (f"the same was recorded {again}, at the same lines",) if more else ()
-        yield replace(first, notes=(*first.notes, *told))
-
-
-def _kinds(message: str) -> set[str]:
-    return set(find(message))
-
-
-def _module(code: str) -> ModuleType | None:
-    """The module that finds what a code names; a trace file may name any."""
-    if entry(code) is None:
-        return None
-    path = finders().get(code.replace("-", "_"))
-    return importlib.import_module(path) if path else None
-
-
-@cache
-def finders() -> dict[str, str]:
-    """The modules of this package, by the name of their file: a code keeps its name in whatever folder it is."""
-    folder = Path(__file__).parent
-    found: dict[str, str] = {}
-    for path in folder.rglob("*.py"):
-        found[path.stem] = ".".join((__name__, *path.relative_to(folder).with_suffix("").parts))
-    return found
+        groups.setdefault((diagnostic.code, diagnostic.severity, diagnostic.title, places), []).append(diagnostic)
+    for first, *repeated in groups.values():
+        times = f"{len(repeated)} more times" if len(repeated) > 1 else "once more"
+        more = (f"the same was recorded {times}, at the same lines",) if repeated else ()
+        yield replace(first, notes=(*first.notes, *more))

@@ -1,8 +1,7 @@
-"""The manual's pages: the module docstring of each finding, and which of them a code or a pasted message means."""
+"""Reads the manual's pages, and finds the page that a code or a pasted message means."""
 
 from __future__ import annotations
 
-import ast
 import difflib
 import re
 import textwrap
@@ -35,91 +34,87 @@ MOST_OFTEN = tuple(
     module-backward-hook-no-input-grad
     """.split()
 )
-"""The codes of tier 1 in the order in which we believe them to be met; nobody has counted."""
+"""The codes of tier 1, the most frequent first by our estimate; nobody has counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a reader is shown who asked for a code or pasted a message; `remark` comes before the pages."""
+    """The pages for a code or a pasted message; `remark` is shown before them."""
 
     entries: tuple[Entry, ...]
     remark: str = ""
 
 
-@cache
-def _files() -> dict[str, Path]:
-    """The findings, by the name of their file."""
-    return {path.stem: path for path in _FOLDER.rglob("*.py")}
+def most_often_first(entry: Entry) -> tuple[int, int, str]:
+    """Returns the sort key that puts the codes which are met most often first."""
+    rank = MOST_OFTEN.index(entry.code) if entry.code in MOST_OFTEN else len(MOST_OFTEN)
+    return entry.tier, rank, entry.code
 
 
-def page(code: str) -> str | None:
-    """The page of a code, without its header line; None where none is written yet."""
-    path = _files().get(code.replace("-", "_"))
-    if error_messages.entry(code) is None or path is None:
-        return None
-    return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+def families() -> list[str]:
+    return sorted({entry.family for entry in error_messages.entries()})
 
 
 @cache
-def codes_with_page() -> tuple[str, ...]:
-    return tuple(entry.code for entry in error_messages.entries() if page(entry.code))
+def page(code: str) -> str:
+    """Returns the sections of a page as Markdown, without its front matter, title and message."""
+    known = error_messages.entry(code)
+    assert known is not None, code
+    text = (_FOLDER / known.family / f"{known.stem}.md").read_text(encoding="utf-8")
+    return text[text.index("\n## ") + 1 :].rstrip()
+
+
+def sections(text: str) -> dict[str, str]:
+    """Splits a page at its headings: heading -> the text below it."""
+    headings = list(re.finditer(r"^## (.*)\n+", text, re.MULTILINE))
+    ends = [heading.start() for heading in headings[1:]] + [len(text)]
+    return {heading[1]: text[heading.end() : end].rstrip() for heading, end in zip(headings, ends, strict=True)}
 
 
 def first_sentence(text: str) -> str:
-    """What happened, in one line: the first sentence of a page."""
+    """Returns the first sentence of a text, on one line."""
     paragraph = " ".join(text.split("\n\n")[0].split())
     return re.split(r"(?<=[.!?])\s+(?=[A-Z`])", paragraph)[0]
 
 
-def summary(code: str) -> str:
-    """The first sentence of a page, or "" where none is written."""
-    text = page(code)
-    return first_sentence(text) if text else ""
-
-
 def look_up(wanted: str) -> Answer:
-    """What a code or a pasted message means, the best page first.
+    """Finds the pages of a code or a pasted message, the best first.
 
     Raises:
-        UsageError: it is neither a code nor a message that is known.
+        UsageError: neither a code nor a known message.
     """
     code = wanted.strip().removeprefix("error[").removeprefix("warning[").rstrip("]:").replace("_", "-").lower()
     entry = error_messages.entry(code)
     if entry is not None:
         return Answer((entry,))
     codes = error_messages.find_for_reader(wanted)
-    found = [entry for code in codes if (entry := error_messages.entry(code)) is not None]
-    specific = tuple(entry for entry in found if not entry.generic)
+    matching = [entry for code in codes if (entry := error_messages.entry(code)) is not None]
+    specific = tuple(entry for entry in matching if not entry.generic)
     foreign = error_messages.foreign(wanted)
     if foreign and not specific:
-        return Answer((), _not_autograd(foreign, wanted, found))
-    if not found:
+        return Answer((), _not_autograd(foreign, wanted, matching))
+    if not matching:
         raise UsageError(_unknown(wanted))
-    return Answer(specific or tuple(found), "" if specific else _GENERIC)
+    return Answer(specific or tuple(matching), "" if specific else _GENERIC)
 
 
 _GENERIC = (
-    "Other mistakes have the same message. Whether this page is about yours, only the run can say: "
+    "Other mistakes have the same message. To see whether this page is about yours, run "
     "`tensorlens explain your_script.py`."
 )
 
 
-def _not_autograd(kind: str, wanted: str, found: list[Entry]) -> str:
-    """The answer to a message that is about something else; `found` are pages of rare mistakes with the same words."""
+def _not_autograd(kind: str, wanted: str, matching: list[Entry]) -> str:
+    """Writes the answer to a message of another kind; `found` are rare autograd errors with the same message."""
     text = (
         f"This is not an autograd error: it is {kind}.\n\n    {_quoted(error_messages.last_said(wanted), 76)}\n\n"
         "The manual is about gradients, graphs and shared memory only. `tensorlens explain your_script.py` names the "
         "failing line and shows where the tensors in it were made, with their shapes and dtypes."
     )
-    if found:
-        pages = " or ".join(f"`tensorlens errors {entry.code}`" for entry in found)
+    if matching:
+        pages = " or ".join(f"`tensorlens errors {entry.code}`" for entry in matching)
         text += f"\n\nIf `backward` raised it, see {pages}."
     return text
-
-
-def body(entry: Entry) -> str:
-    """The page of an entry, or what is known where nobody has written one."""
-    return page(entry.code) or _without_page(entry)
 
 
 def _quoted(text: str, limit: int) -> str:
@@ -130,23 +125,10 @@ def _unknown(wanted: str) -> str:
     text = " ".join(wanted.split())
     if " " in text:
         said = _quoted(error_messages.last_said(wanted), 70)
-        return f"no page for this message: {said} (tensorlens errors lists all that there are)"
+        return f"no page for this message: {said} (tensorlens errors --all lists the codes)"
     codes = [entry.code for entry in error_messages.entries()]
     near = difflib.get_close_matches(text.lower(), codes, n=3, cutoff=0.5)
     near += [code for code in codes if text.lower() in code and code not in near][: 3 - len(near)]
     either = " or ".join(filter(None, (", ".join(near[:-1]), *near[-1:])))
     hint = f"did you mean {either}?" if near else "tensorlens errors lists the codes"
     return f"no such code: {text} ({hint})"
-
-
-def _without_page(entry: Entry) -> str:
-    """What is known where nobody has written a page."""
-    if entry.kind == "silent":
-        return (
-            "No page is written for this mistake yet. PyTorch does not report it: a program runs on with wrong numbers."
-        )
-    lines = [f"No page is written for this {entry.kind} yet. It is told by PyTorch's message, which matches:", ""]
-    lines += [f"    {pattern}" for pattern in entry.patterns] or ["    (no message is known)"]
-    if entry.generic:
-        lines += ["", "Other mistakes have the same message: only the facts of a run can tell them apart."]
-    return "\n".join(lines)

@@ -1,9 +1,10 @@
-"""The one place where PyTorch's English is read: from the text of a message to the code of its page.
+"""Reads PyTorch's English: finds the code of a message, and with it the page.
 
-The patterns stand in `diagnostics/catalogue.json`, one entry a code, of this and of earlier versions of PyTorch. One
-marked `generic` has a message that other mistakes share (`'NoneType' object has no attribute 'zero_'`): the facts of
-the run have to confirm it. `also` holds wordings that lead a reader to a page and classify nothing in a run: those of
-old versions whose words PyTorch has since given to another mistake, and warnings that hint at a silent one.
+The patterns come from the front matter of the pages, `diagnostics/FAMILY/CODE.md`, through the index `error_index.json`
+(written by `make pages`). They cover this version of PyTorch and earlier ones. A page marked `generic` has a message
+that other mistakes share (`'NoneType' object has no attribute 'zero_'`): the facts of the run have to confirm it.
+`also` holds wordings that lead a reader to a page and classify nothing in a run: those of old versions whose words
+PyTorch has since given to another mistake, and warnings that hint at a silent one.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ import json
 import re
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 
 from tensorlens.paths import PACKAGE
 
 _VARIES = "\0"
 _LONG_WORD = re.compile(r"\w{200,}")  # none of PyTorch's, and slow to search
-_LONG_TEXT = 50_000  # characters: its messages stand at the beginning or at the end of what is longer than two of these
+_LONG_TEXT = 50_000  # characters: of a text longer than two of these, only the beginning and the end are searched
 _RAISED = re.compile(
     r"^[ |]*(?:\[rank\d+\]:\s*)?(?P<type>(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit|Warning)\w*)(?=:\s|\s*$)",
     re.MULTILINE,
@@ -38,68 +39,101 @@ _FOREIGN = {
     "a lack of memory": r"out of memory|can't allocate memory",
     "a mismatch of saved and present parameters": r"Error\(s\) in loading state_dict",
     "an error inside a CUDA kernel": r"CUDA error",
-}  # what is looked up here by mistake
-_FILE = PACKAGE / "diagnostics" / "catalogue.json"
+}  # messages of other kinds of errors
+INDEX = PACKAGE / "records" / "error_index.json"
+
+
+@dataclass(frozen=True, slots=True)
+class FindingText:
+    """The text of a finding, as templates with the fields of `diagnostics.shared.rejected`; `when` names the condition
+    that confirms a code whose message other mistakes share."""
+
+    title: str
+    why: str
+    help: tuple[str, ...]
+    when: str
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What is known of a code: `tier` 1 is met every day, 3 hardly ever; `raises` names the exception or warning.
+    """The front matter of a page. `tier` 1 is met every day, 3 hardly ever; `raises` names the exception or warning.
     `see` names what else to read: `run detach`, `compare detach clone`, `errors anomaly-nan`."""
 
     code: str
+    family: str  # the folder of the page
     kind: Literal["error", "warning", "silent"]
     tier: int
     raises: str | None
     patterns: tuple[str, ...]
     generic: bool
-    roles: tuple[str, ...]  # the parts that lines of the script play in its cause
-    message: str  # PyTorch's own words, of one example; "" where it says nothing
+    roles: tuple[str, ...]  # the parts that lines of the script play in its cause, each with a variant after a colon
+    message: str  # PyTorch's own words, of one example; "" for a silent mistake
     also: tuple[str, ...]
     see: tuple[str, ...]
+    summary: str  # the first sentence of the page
+    finder: bool  # a Python module beside the page searches for the cause
+    order: int  # the place of a silent mistake among the others of a report
+    finding: FindingText | None  # for a cause that needs no search
+
+    @property
+    def stem(self) -> str:
+        """The name of the page's file without its suffix, and of its finder."""
+        return self.code.replace("-", "_")
 
 
 @cache
 def entries() -> tuple[Entry, ...]:
-    """Every code, in the order in which patterns are tried."""
-    raw = json.loads(_FILE.read_text(encoding="utf-8"))
-    return tuple(
-        Entry(
-            item["code"],
-            item["kind"],
-            item["tier"],
-            item.get("raises"),
-            tuple(item.get("patterns", ())),
-            item.get("generic", False),
-            tuple(item.get("roles", ())),
-            item.get("message", ""),
-            tuple(item.get("also", ())),
-            tuple(item.get("see", ())),
-        )
-        for item in raw
+    """Every code, by family and name."""
+    return tuple(_entry(item) for item in json.loads(INDEX.read_text(encoding="utf-8")))
+
+
+def _entry(item: dict[str, Any]) -> Entry:
+    title = item.get("title")
+    return Entry(
+        item["code"],
+        item["family"],
+        item["kind"],
+        item["tier"],
+        item.get("raises"),
+        tuple(item.get("patterns", ())),
+        item.get("generic", False),
+        tuple(item["roles"]),
+        item.get("message", ""),
+        tuple(item.get("also", ())),
+        tuple(item.get("see", ())),
+        item["summary"],
+        item.get("finder", False),
+        item.get("order", 0),
+        None if title is None else FindingText(title, item["why"], tuple(item["help"]), item.get("when", "")),
     )
 
 
+@cache
+def _by_code() -> dict[str, Entry]:
+    return {item.code: item for item in entries()}
+
+
 def entry(code: str) -> Entry | None:
-    return next((item for item in entries() if item.code == code), None)
+    """Returns the entry of a code, which may come from a trace file and be unknown."""
+    return _by_code().get(code)
 
 
 def classify(message: str) -> str:
-    """The code of a message, or "" where none is known. A specific entry wins over a generic one."""
+    """Returns the code of a message, or "" for an unknown one. A specific entry wins over a generic one."""
     return next(iter(find(message)), "")
 
 
 def find(text: str) -> list[str]:
-    """The codes whose messages occur in `text`, which may hold a whole traceback; the most specific first."""
+    """Finds the codes whose messages occur in `text`, which may hold a whole traceback; the generic ones last."""
     if len(text) > 2 * _LONG_TEXT:
         text = f"{text[:_LONG_TEXT]} {text[-_LONG_TEXT:]}"
-    flat = " ".join(_LONG_WORD.sub(lambda word: word[0][-100:], text).split())  # it may have been wrapped on its way
+    flat = " ".join(_LONG_WORD.sub(lambda word: word[0][-100:], text).split())  # a pasted text may be wrapped
     hits = [item for item in entries() if any(_compiled(pattern).search(flat) for pattern in item.patterns)]
     return [item.code for item in sorted(hits, key=lambda item: item.generic)]
 
 
 def find_for_reader(text: str) -> list[str]:
-    """The codes whose pages answer a pasted text, the best first: of a traceback, its last exception decides."""
+    """Finds the codes whose pages answer a pasted text, the best first. The last exception of a traceback decides."""
     said = last_said(text)
     flat = " ".join(said.split())
     also = [item.code for item in entries() if any(_compiled(pattern).search(flat) for pattern in item.also)]
@@ -107,7 +141,7 @@ def find_for_reader(text: str) -> list[str]:
 
 
 def last_said(text: str) -> str:
-    """The last exception of a text that holds tracebacks, with all lines of its message; else the text itself."""
+    """Returns the last exception of a text with tracebacks, with all lines of its message; else the text itself."""
     if "Traceback (most recent call last)" not in text:
         return text
     raised = list(_RAISED.finditer(text)) or list(_RAISED_WITHIN.finditer(text))
@@ -115,13 +149,13 @@ def last_said(text: str) -> str:
 
 
 def foreign(text: str) -> str:
-    """What kind of error a message tells of that is not autograd's, "a shape error"; "" where it is not known."""
+    """Names the kind of an error that is not autograd's, such as "a shape error"; "" if it is unknown."""
     flat = " ".join(last_said(text)[: 2 * _LONG_TEXT].split())
     return next((kind for kind, pattern in _FOREIGN.items() if _compiled(pattern).search(flat)), "")
 
 
 def find_by_piece(text: str) -> list[str]:
-    """The codes with a message that `text` is a piece of, if it has three words or more."""
+    """Finds the codes whose message contains `text`, if `text` has three words or more."""
     piece = re.sub(r"\d+", _VARIES, " ".join(text.strip("\"'`. \n").split()).lower())
     if piece.count(" ") < 2:
         return []
@@ -130,13 +164,13 @@ def find_by_piece(text: str) -> list[str]:
 
 @cache
 def _literal(pattern: str) -> str:
-    """A pattern's own words in lower case, with a mark for each part that varies."""
+    """Returns the fixed words of a pattern in lower case, with a mark for each part that varies."""
     marked = re.sub(r"\\[dw][+*]?|\[[^]]*\][+*]?|\.[+*]\??", _VARIES, pattern)
     return re.sub(r"\\(\W)", r"\1", marked).lower()
 
 
 def argument_named(message: str) -> str:
-    """The parameter that a message names: `weight` in "with respect to argument 'weight'"; "" for none."""
+    """Returns the parameter that a message names: `weight` in "with respect to argument 'weight'"; "" for none."""
     found = re.search(r"argument '(\w+)'", message)
     return found[1] if found else ""
 

@@ -1,4 +1,4 @@
-"""What `list` and `errors` print, in each form: the lessons, what autograd can say, the pages."""
+"""Writes the output of `list` and `errors` in each form: the lessons, the codes, the pages."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from tensorlens.diagnostics import manual
 from tensorlens.diagnostics.manual import Answer
 from tensorlens.records.error_messages import Entry, entries
-from tensorlens.render.manual import index, markdown_body, page_markdown, page_text
+from tensorlens.render.manual import family_index, index, markdown_body, page_markdown, page_text
 from tensorlens.render.safe_text import written
 
 if TYPE_CHECKING:
@@ -44,14 +43,15 @@ def _entry(name: str, title: str, size: int, width: int) -> str:
     return textwrap.fill(title, width, initial_indent=first, subsequent_indent=" " * size) + "\n"
 
 
-def render_index(form: str, width: int, everything: bool = False) -> str:
-    """The codes that are met every day, or all; in JSON and Markdown always all."""
+def render_index(form: str, width: int, everything: bool = False, family: str = "") -> str:
+    """Lists the codes that are met every day, all, or those of a family; JSON and Markdown always have all of them."""
+    if form == "table":
+        return family_index(family, width) if family else index(width, everything)
+    listed = [entry for entry in entries() if family in ("", entry.family)]
     if form == "json":
-        return _json("errors", [_record(entry) for entry in entries()])
-    if form == "markdown":
-        rows = [(f"`{entry.code}`", entry.kind, manual.summary(entry.code)) for entry in entries()]
-        return _table(("Code", "Kind", "What happened"), rows)
-    return index(width, everything)
+        return _json("errors", [_record(entry) for entry in listed])
+    rows = [(f"`{entry.code}`", entry.kind, entry.summary) for entry in listed]
+    return _table(("Code", "Kind", "What happened"), rows)
 
 
 def render_pages(answer: Answer, form: str, width: int) -> str:
@@ -67,11 +67,12 @@ def render_pages(answer: Answer, form: str, width: int) -> str:
 def _record(entry: Entry) -> dict[str, object]:
     return {
         "code": entry.code,
+        "family": entry.family,
         "kind": entry.kind,
         "tier": entry.tier,
         "raises": entry.raises,
         "message": entry.message,
-        "summary": manual.summary(entry.code),
+        "summary": entry.summary,
     }
 
 

@@ -1,4 +1,4 @@
-"""Where a saved tensor was saved, changed and needed, and what the state history knows between the lines."""
+"""Tests the query for a changed saved tensor, and the index of states over time."""
 
 from __future__ import annotations
 

@@ -187,6 +187,16 @@ def test_lists_and_pages_as_markdown(tmp_path: Path) -> None:
     assert printed("errors", "anomaly-nan", "-f", "markdown").startswith("# anomaly-nan\n\n")
 
 
+def test_a_family_of_errors_is_listed() -> None:
+    listed = json.loads(printed("errors", "--family", "optimizers", "-f", "json"))["errors"]
+    assert "optimize-nonleaf" in [entry["code"] for entry in listed]
+    assert {entry["family"] for entry in listed} == {"optimizers"}
+    text = printed("errors", "--family", "optimizers")
+    assert all(entry["code"] in text for entry in listed)
+    assert "leaf-modified-inplace" not in text
+    assert "optimizers" in bad_input("errors", "--family", "optimisers")
+
+
 def test_pages_keep_to_the_width() -> None:
     for width in (60, 100):
         lines = printed("errors", "--width", str(width)).splitlines()

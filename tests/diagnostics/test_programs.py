@@ -1,4 +1,4 @@
-"""Programs as people write them: the cause is found at its distance, and correct programs are left in peace."""
+"""Programs as people write them: the cause is found at its distance, and correct programs get no warning."""
 
 from __future__ import annotations
 

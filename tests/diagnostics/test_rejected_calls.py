@@ -1,4 +1,4 @@
-"""What PyTorch refuses on the spot: the value is followed to its line, and like-sounding errors are left alone."""
+"""Checks calls that PyTorch rejects: the value is followed to its line, and similar errors are left alone."""
 
 from __future__ import annotations
 

@@ -606,7 +606,7 @@ def test_a_parameter_that_nothing_was_computed_from_is_a_note(run: Run) -> None:
     )
     (note,) = diagnose(trace)
     assert (note.code, note.severity) == ("branch-detached", "note")
-    assert note.title == "no gradient ever came to `unused.weight` and `unused.bias`: nothing was computed from it"
+    assert note.title == "no gradient ever reached `unused.weight` and `unused.bias`: nothing was computed from it"
     assert {(label.role, label.span.line) for label in note.labels} == {
         ("leaf_made_here", 2),
         ("optimizer_made_here", 3),

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 from tensorlens.diagnostics import manual
+from tensorlens.paths import PACKAGE
 
 
 def fence(code: str, heading: str) -> str:
     """The one runnable example below a heading of a page."""
     text = manual.page(code)
-    assert text is not None
     below = re.findall(rf"^## {heading}\n\n```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     assert len(below) == 1, f"{code} has {len(below)} examples below {heading}"
     return str(below[0])
@@ -24,3 +24,10 @@ def marked(example: str) -> dict[str, set[int]]:
         for role in re.findall(r"\b\w+_here\b", comment):
             lines.setdefault(role, set()).add(number)
     return lines
+
+
+def untested() -> dict[str, str]:
+    """Code -> why its examples cannot run here, for the pages whose front matter says so."""
+    pages = (PACKAGE / "diagnostics").rglob("*.md")
+    found = ((page, re.search('^untested = "(.*)"$', page.read_text(encoding="utf-8"), re.M)) for page in pages)
+    return {page.stem.replace("_", "-"): reason[1] for page, reason in found if reason is not None}

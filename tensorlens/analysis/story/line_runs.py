@@ -22,7 +22,7 @@ from tensorlens.records.model import Backward, Call, Failure, GradMode, Site, Tr
 
 @dataclass(frozen=True, slots=True, order=True)
 class RunCount:
-    """How often a line ran: exactly, or at least."""
+    """The number of runs of a line: exact, or a minimum."""
 
     times: int
     exact: bool

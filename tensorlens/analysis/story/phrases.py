@@ -41,7 +41,7 @@ class Phrases:
         self._modified = [saved for failure in trace.failures for saved in failure.saved if saved.problem == "version"]
 
     def line_events(self, events: Sequence[Event]) -> list[LineEvent]:
-        """What one run of a line did, in the order of its events; calls come first."""
+        """Says what one run of a line did: its calls first, then its other events in order."""
         calls = [event for event in events if isinstance(event, Call)]
         backwards = [event for event in events if isinstance(event, Backward)]
         phrases: list[LineEvent] = []

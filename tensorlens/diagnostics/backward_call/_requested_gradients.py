@@ -1,4 +1,5 @@
-"""Gradients that were asked for by name, with `autograd.grad` or `inputs=`, and that the graph can't give."""
+"""Explains a gradient that was requested by name, with `autograd.grad` or `inputs=`, and that the graph does not
+have."""
 
 from __future__ import annotations
 
@@ -13,14 +14,14 @@ from tensorlens.records.model import Backward, Call, Failure
 from tensorlens.records.report import Diagnostic, Fix, Label
 
 
-def find_asked(facts: TraceIndex, code: str, title: str, why: str) -> Iterator[Diagnostic]:
-    """Failures of `code`: which tensor can't be given a gradient, and what the output was computed by."""
+def find_requested(facts: TraceIndex, code: str, title: str, why: str) -> Iterator[Diagnostic]:
+    """Reports the failures of `code`: which tensor has no gradient, and which operation computed the output."""
     for failure in facts.failures(code):
         event = facts.event(failure.index)
-        asked = event.inputs if isinstance(event, Backward) else ()
-        roots = [access.tensor for access in failure.inputs if access.tensor not in asked]
+        requested = event.inputs if isinstance(event, Backward) else ()
+        roots = [access.tensor for access in failure.inputs if access.tensor not in requested]
         root = roots[0] if roots else None
-        number = _wanted(facts, failure, root, asked, code)
+        number = _wanted(facts, failure, root, requested, code)
         names = {"name": named(facts, number, failure.index), "root": named(facts, root, failure.index)}
         yield finding(
             code,
@@ -33,21 +34,21 @@ def find_asked(facts: TraceIndex, code: str, title: str, why: str) -> Iterator[D
         )
 
 
-def _wanted(facts: TraceIndex, failure: Failure, root: int | None, asked: tuple[int, ...], code: str) -> int | None:
-    """The first of the tensors asked for that the root can't lead to."""
+def _wanted(facts: TraceIndex, failure: Failure, root: int | None, requested: tuple[int, ...], code: str) -> int | None:
+    """Finds the first requested tensor that the root was not computed from."""
     if code == "input-does-not-require-grad":
-        return next((n for n in asked if not facts.requires_grad(n, failure.index)), None)
+        return next((n for n in requested if not facts.requires_grad(n, failure.index)), None)
     if root is None:
         return None
     used = {
         (access.tensor, access.version) for _, call in ancestry(facts, root, failure.index) for access in call.inputs
     }
-    for number in asked:
+    for number in requested:
         cut, _ = cut_between(facts, root, number, failure.index)
         state = facts.state(number, failure.index)
         if cut is not None or (number, None if state is None else state.version) not in used:
             return number
-    return asked[0] if len(asked) == 1 else None
+    return requested[0] if len(requested) == 1 else None
 
 
 def _labels(facts: TraceIndex, failure: Failure, root: int | None, number: int | None) -> Iterator[Label | None]:
@@ -63,7 +64,7 @@ def _labels(facts: TraceIndex, failure: Failure, root: int | None, number: int |
 
 
 def _built(facts: TraceIndex, root: int, failure: Failure) -> Call | None:
-    """The last recorded operation behind the root, before the failing line where there is one."""
+    """Finds the last recorded operation behind the root, if possible on a line before the failing one."""
     span = facts.span(failure.site)
     recorded = [
         c for _, c in ancestry(facts, root, failure.index) if c.nodes[1] > c.nodes[0] or c.op == "autograd.grad"

@@ -1,31 +1,4 @@
-"""`backward` was called on something that is not a tensor: a Python number, a NumPy scalar, None, a tuple or a list.
-
-Only a tensor knows the operations that it came from. `.item()`, `float()` and `.numpy()` hand out the bare value; with
-it the way back to the parameters is gone, so there is nothing that backward could be run on. A function that forgot its
-`return` gives None; a model that returns its loss together with something else gives a tuple; `sum()` of an empty list
-gives the number 0.
-
-## Fails
-
-```python
-import torch
-
-weight = torch.tensor([1.0, -2.0], requires_grad=True)
-total = weight.square().mean().item()  # value_made_here
-total.backward()  # needed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-weight = torch.tensor([1.0, -2.0], requires_grad=True)
-total = weight.square().mean()
-total.backward()
-print(total.item())
-```
-"""
+"""Finds the cause of `backward-on-non-tensor`."""
 
 from __future__ import annotations
 
@@ -47,7 +20,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 
 def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
-    """What the object is instead of a tensor, and the line that made it one."""
+    """Reports what the object is instead of a tensor, and the line that made it."""
     kind = failure.message.split("'")[1] if "'" in failure.message else "an object"
     span = facts.span(failure.site)
     node = None if span is None else receiver(facts.trace.sources.get(span.file, ""), span)
@@ -73,7 +46,7 @@ def _article(kind: str) -> str:
 
 
 def _left_torch(facts: TraceIndex, failure: Failure) -> Call | None:
-    """The last call before the failure that turned a tensor into plain numbers."""
+    """Finds the last call before the failure that turned a tensor into plain numbers."""
     return next((c for c in reversed(facts.calls) if c.index < failure.index and c.op in OPS_LEAVING_TORCH), None)
 
 
@@ -89,7 +62,7 @@ def _made(facts: TraceIndex, failure: Failure, made: Assigned | None, left: Call
         return
     last = next((c for c in reversed(facts.calls) if c.index < failure.index), None)
     if last is not None:
-        yield facts.label("value_made_here", last.site, "the last tensor computed before: it was not handed back")
+        yield facts.label("value_made_here", last.site, "the last tensor computed before: it was not returned")
 
 
 def _why(kind: str, left: Call | None) -> str:

@@ -1,31 +1,4 @@
-"""backward was started from a tensor that has no autograd history.
-
-A gradient flows from a result back to the leaves along the graph that was recorded while the result was computed. A
-tensor without `grad_fn` that does not require grad itself has no such graph: either the path was cut on the way (by
-`detach()`, `no_grad`, a conversion to Python or NumPy, an operation that has no derivative), or nothing it was computed
-from required grad. Setting `requires_grad = True` on the result silences the error and trains nothing: the result
-becomes a leaf of its own, and nothing reaches the parameters.
-
-## Fails
-
-```python
-import torch
-
-weight = torch.tensor([2.0, 3.0], requires_grad=True)  # leaf_made_here
-score = (weight * 4).detach()  # graph_cut_here
-score.sum().backward()  # needed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-weight = torch.tensor([2.0, 3.0], requires_grad=True)
-score = weight * 4
-score.sum().backward()
-```
-"""
+"""Finds the cause of `element-does-not-require-grad`."""
 
 from __future__ import annotations
 
@@ -47,12 +20,12 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 
 def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
-    """Which of the roots has no history, and the line where it was lost."""
+    """Reports the root without history, and the line that lost it."""
     root = next((a.tensor for a in failure.inputs if not facts.requires_grad(a.tensor, failure.index)), None)
     cut = None if root is None else find_cut(facts, root, failure.index)
     name = named(facts, root, failure.index)
     labels = [*cut_labels(facts, cut), facts.label("needed_here", failure.site, f"backward starts from {name}")]
-    asked = with_method(name, "requires_grad_()")
+    not_a_cure = with_method(name, "requires_grad_()")
     return finding(
         CODE,
         severity_of(failure),
@@ -61,7 +34,7 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
         labels,
         fixes=(
             *cut_fixes(facts, cut),
-            fix(f"not a cure: {asked} only makes it a leaf"),
+            fix(f"not a cure: {not_a_cure} only makes it a leaf"),
         ),
         evidence={"root": name, "cut": None if cut is None else cut.call.op},
     )

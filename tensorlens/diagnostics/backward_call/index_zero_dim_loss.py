@@ -1,28 +1,4 @@
-"""A tensor that is a single number was indexed.
-
-In very old code a loss had one dimension and its value was read as `loss.data[0]`. Today a loss has none: there is no
-first element to take, and the value is read with `item()`.
-
-## Fails
-
-```python
-import torch
-
-weight = torch.tensor([1.0, 2.0], requires_grad=True)
-loss = weight.square().sum()  # value_made_here
-print(loss.data[0])  # rejected_here
-```
-
-## Fixed
-
-```python
-import torch
-
-weight = torch.tensor([1.0, 2.0], requires_grad=True)
-loss = weight.square().sum()
-print(loss.item())
-```
-"""
+"""Finds the cause of `index-zero-dim-loss`."""
 
 from __future__ import annotations
 
@@ -61,7 +37,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 
 def _computed(facts: TraceIndex, number: int, before: int) -> Call | None:
-    """The call that made the value, past `.data` and `detach()`, which only give it another name."""
+    """Finds the call that made the value, behind `.data` and `detach()`, which only give it a second name."""
     made = next(iter(facts.producers(number, before)), None) or facts.first_use(number)
     while made is not None and len(made.inputs) == 1:
         source = made.inputs[0].tensor

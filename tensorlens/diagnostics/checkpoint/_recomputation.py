@@ -1,4 +1,4 @@
-"""Checkpointed functions that did not do the same when they were run again in backward."""
+"""Explains a checkpointed function that did not do the same when backward ran it again."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ MAX_CHANGES = 4
 
 
 def find_rerun(facts: TraceIndex, code: str, title: str, why: str) -> Iterator[Diagnostic]:
-    """Failures of `code`: the checkpoint, the backward pass that ran it again, and what was another by then."""
+    """Reports the failures of `code`: the checkpoint, the backward pass that ran it again, and what had changed."""
     for failure in facts.failures(code):
         checkpoint = last_recomputed_checkpoint(facts, failure)
-        found = [] if checkpoint is None else changes_between_runs(facts, checkpoint, failure.index)
-        known = found[:MAX_CHANGES]
+        changed = [] if checkpoint is None else changes_between_runs(facts, checkpoint, failure.index)
+        known = changed[:MAX_CHANGES]
         notes = [_was(change) for change in known if change.site is None]
-        if not found:
+        if not changed:
             notes.append("what changed in between is not known: no global, outer variable or module flag that it reads")
-        if len(found) > MAX_CHANGES:
-            more = len(found) - MAX_CHANGES
+        if len(changed) > MAX_CHANGES:
+            more = len(changed) - MAX_CHANGES
             notes.append(f"{more} more {'value' if more == 1 else 'values'} that it reads changed as well")
         yield finding(
             code,
@@ -32,26 +32,26 @@ def find_rerun(facts: TraceIndex, code: str, title: str, why: str) -> Iterator[D
             why,
             _labels(facts, failure, checkpoint, known),
             notes=tuple(notes),
-            fixes=tuple(_fixes(found)),
-            evidence={change.name: [change.before, change.after] for change in found},
+            fixes=tuple(_fixes(changed)),
+            evidence={change.name: [change.before, change.after] for change in changed},
         )
 
 
 def _labels(
-    facts: TraceIndex, failure: Failure, checkpoint: Region | None, found: list[Change]
+    facts: TraceIndex, failure: Failure, checkpoint: Region | None, changed: list[Change]
 ) -> Iterator[Label | None]:
-    for change in found:
+    for change in changed:
         yield facts.label("state_changed_here", change.site, _was(change))
     if checkpoint is not None:
         yield facts.label("called_here", checkpoint.site, "run here for the first time, without keeping what it saved")
     backward = failed_backward(facts, failure)
     yield facts.label("needed_here", failure.site if backward is None else backward.site, "backward runs it again")
     if backward is not None and backward.site != failure.site:
-        yield facts.label("rejected_here", failure.site, "refused here, in the second run")
+        yield facts.label("rejected_here", failure.site, "rejected here, in the second run")
 
 
-def _fixes(found: list[Change]) -> Iterator[Fix]:
-    if found and all(change.name.endswith(".training") for change in found):
+def _fixes(changed: list[Change]) -> Iterator[Fix]:
+    if changed and all(change.name.endswith(".training") for change in changed):
         yield fix("switch between `train()` and `eval()` only after the backward pass")
         return
     yield fix("pass what may change as an argument: a checkpoint keeps its arguments, and looks up the rest again")

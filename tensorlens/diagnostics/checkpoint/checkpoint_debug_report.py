@@ -1,43 +1,4 @@
-"""A checkpoint with `debug=True` found that its function did something else when it was run again, and shows both runs.
-
-The report lists the operations of the forward pass and those of the second run, with the stack of each. Where the two
-lists part is where the function did something else: something that it reads from outside was changed in between.
-
-## Fails
-
-```python
-import torch
-from torch.utils.checkpoint import checkpoint
-
-settings = {"keep": 1}
-
-
-def block(value):
-    return value[: settings["keep"]].exp().sum()
-
-
-weight = torch.tensor([1.0, 2.0], requires_grad=True)
-result = checkpoint(block, weight, use_reentrant=False, debug=True)  # called_here
-settings["keep"] = 2  # state_changed_here
-result.backward()  # needed_here
-```
-
-## Fixed
-
-```python
-import torch
-from torch.utils.checkpoint import checkpoint
-
-
-def block(value, keep):
-    return value[:keep].exp().sum()
-
-
-weight = torch.tensor([1.0, 2.0], requires_grad=True)
-result = checkpoint(block, weight, 1, use_reentrant=False, debug=True)
-result.backward()
-```
-"""
+"""Finds the cause of `checkpoint-debug-report`."""
 
 from __future__ import annotations
 

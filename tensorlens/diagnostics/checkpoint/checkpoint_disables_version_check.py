@@ -1,50 +1,4 @@
-"""A tensor that a checkpoint saved in its second run was changed in place before backward used it.
-
-A checkpoint keeps nothing of the forward pass. In backward it runs the function again and hands what it saves there to
-the derivative formulas, without the check of its version that autograd makes elsewhere. If a line of the function, or a
-hook of a module in it, changes such a tensor in place after it was saved, the formulas compute with the changed values.
-
-## Fails
-
-```python
-import torch
-from torch.utils.checkpoint import checkpoint
-
-weight = torch.tensor([2.0, 3.0], requires_grad=True)
-
-
-def block(value):
-    hidden = value * 1
-    result = hidden * hidden  # saved_here
-    hidden.mul_(0.5)  # modified_here
-    return result * hidden
-
-
-result = checkpoint(block, weight, use_reentrant=False)  # called_here
-result.sum().backward()  # needed_here
-print(weight.grad)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-from torch.utils.checkpoint import checkpoint
-
-weight = torch.tensor([2.0, 3.0], requires_grad=True)
-
-
-def block(value):
-    hidden = value * 1
-    result = hidden * hidden
-    return result * (hidden * 0.5)
-
-
-result = checkpoint(block, weight, use_reentrant=False)
-result.sum().backward()
-print(weight.grad)
-```
-"""
+"""Finds the cause of `checkpoint-disables-version-check`."""
 
 from __future__ import annotations
 
@@ -63,26 +17,26 @@ CODE = "checkpoint-disables-version-check"
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
-    told: set[tuple[int | None, int]] = set()
+    reported: set[tuple[int | None, int]] = set()
     for stale in facts.trace.inspection.stale:
         if stale.slot != RECOMPUTED:
             continue
-        backward, by = backward_of(facts, stale.index), saving_call(facts, stale)
-        if backward is None or backward.failed or by is None:
+        backward, saving = backward_of(facts, stale.index), saving_call(facts, stale)
+        if backward is None or backward.failed or saving is None:
             continue
-        change = _change(facts, stale, by)
+        change = _change(facts, stale, saving)
         place = (None if change is None else change[0].site, backward.site)
-        if place not in told:
-            told.add(place)
-            yield _tell(facts, stale, backward, by, change)
+        if place not in reported:
+            reported.add(place)
+            yield _report(facts, stale, backward, saving, change)
 
 
-def _tell(
-    facts: TraceIndex, stale: Stale, backward: Backward, by: Call, change: tuple[Call | Backward, Write] | None
+def _report(
+    facts: TraceIndex, stale: Stale, backward: Backward, saving: Call, change: tuple[Call | Backward, Write] | None
 ) -> Diagnostic:
-    name = _name(facts, stale, by, change)
+    name = _name(facts, stale, saving, change)
     then, now = stale.versions
-    checkpoint = recomputing_checkpoint(facts, by.index)
+    checkpoint = recomputing_checkpoint(facts, saving.index)
     values = f"{stale.before} became {stale.after}" if stale.before else f"it holds {stale.after} now"
     changed = None
     if change is not None:
@@ -92,12 +46,12 @@ def _tell(
     return finding(
         CODE,
         "warning",
-        f"{name} was changed in place after {op_text(by.op)} saved it in the second run of a checkpoint",
+        f"{name} was changed in place after {op_text(saving.op)} saved it in the second run of a checkpoint",
         f"what a checkpoint saves has no version check: saved at version {then}, used at version {now}, {values}, so "
-        f"the gradient of {op_text(by.op)} is computed from changed values",
+        f"the gradient of {op_text(saving.op)} is computed from changed values",
         [
             changed,
-            facts.label("saved_here", by.site, f"{op_text(by.op)} saves {name}{count_text(facts, by)}"),
+            facts.label("saved_here", saving.site, f"{op_text(saving.op)} saves {name}{count_text(facts, saving)}"),
             None if checkpoint is None else facts.label("called_here", checkpoint.site, "the checkpoint"),
             facts.label("needed_here", backward.site, "backward runs it again and computes with the changed values"),
         ],
@@ -107,13 +61,13 @@ def _tell(
     )
 
 
-def _name(facts: TraceIndex, stale: Stale, by: Call, change: tuple[Call | Backward, Write] | None) -> str:
-    """What the line that saves the tensor calls it, where it is a line of the checkpoint; else the line that writes."""
-    site = by.site
+def _name(facts: TraceIndex, stale: Stale, saving: Call, change: tuple[Call | Backward, Write] | None) -> str:
+    """Names the tensor as the checkpoint's line that saves it does, else as the line that writes it."""
+    site = saving.site
     in_pass = any(one.site == site for one in facts.backwards)
     if in_pass and change is not None:
         return named(facts, change[1].tensor, change[0].index)
-    return named(facts, stale.tensor, by.index)
+    return named(facts, stale.tensor, saving.index)
 
 
 def _cure(change: tuple[Call | Backward, Write] | None, name: str) -> Fix:
@@ -123,9 +77,9 @@ def _cure(change: tuple[Call | Backward, Write] | None, name: str) -> Fix:
     return fix(f"change a copy, and compute with that: {with_method(name, 'clone()')}")
 
 
-def _change(facts: TraceIndex, stale: Stale, by: Call) -> tuple[Call | Backward, Write] | None:
-    """The first change after the tensor was saved."""
+def _change(facts: TraceIndex, stale: Stale, saving: Call) -> tuple[Call | Backward, Write] | None:
+    """Finds the first change after the tensor was saved."""
     for event, write in facts.writes(facts.tensor(stale.tensor or 0).counter):
-        if by.index <= event.index < stale.index and write.after > stale.versions[0]:
+        if saving.index <= event.index < stale.index and write.after > stale.versions[0]:
             return event, write
     return None

@@ -1,40 +1,4 @@
-"""When a checkpointed region was run again for backward, nothing in its result required grad.
-
-A checkpoint of the old kind says that its result requires grad if an input does, without looking inside. In backward
-the region runs again, with recording, and there it turns out that a `detach()` or a `no_grad` in it cuts everything.
-
-## Fails
-
-```python
-import torch
-from torch.utils.checkpoint import checkpoint
-
-
-def block(value):
-    return value.detach() + 1  # graph_cut_here
-
-
-weight = torch.tensor([1.0, 2.0], requires_grad=True)
-result = checkpoint(block, weight, use_reentrant=True)  # called_here
-result.sum().backward()  # needed_here
-```
-
-## Fixed
-
-```python
-import torch
-from torch.utils.checkpoint import checkpoint
-
-
-def block(value):
-    return value + 1
-
-
-weight = torch.tensor([1.0, 2.0], requires_grad=True)
-result = checkpoint(block, weight, use_reentrant=True)
-result.sum().backward()
-```
-"""
+"""Finds the cause of `checkpoint-output-without-grad`."""
 
 from __future__ import annotations
 
@@ -57,7 +21,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 
 def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
-    """Where the second run of the checkpointed function lost the history of its result."""
+    """Reports where the second run of the checkpointed function lost the history of its result."""
     result = _result(facts, failure)
     cut = None if result is None else find_cut(facts, result, failure.index)
     checkpoint = last_recomputed_checkpoint(facts, failure)
@@ -77,7 +41,7 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
 
 
 def _result(facts: TraceIndex, failure: Failure) -> int | None:
-    """The tensor that the function computed last."""
+    """Finds the tensor that the function computed last."""
     backward = failed_backward(facts, failure)
     start = failure.index if backward is None else backward.started
     inside = [call for call in facts.calls if start <= call.index < failure.index and call.outputs]

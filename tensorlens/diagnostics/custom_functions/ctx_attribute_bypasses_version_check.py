@@ -1,58 +1,4 @@
-"""A custom function kept a tensor as an attribute of `ctx`, and the tensor was changed before backward.
-
-`ctx.save_for_backward` notes the version of what it keeps, and backward refuses if it has changed. An attribute is a
-plain reference: nobody checks it, and backward computes with whatever stands there by then.
-
-## Fails
-
-```python
-import torch
-
-
-class Square(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, value):
-        ctx.value = value  # saved_here
-        return value * value
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return 2 * ctx.value * gradient
-
-
-weight = torch.tensor([2.0, 3.0], requires_grad=True)
-hidden = weight * 1
-loss = Square.apply(hidden).sum()
-hidden.zero_()  # modified_here
-loss.backward()  # needed_here
-print(weight.grad)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-
-class Square(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, value):
-        ctx.save_for_backward(value)
-        return value * value
-
-    @staticmethod
-    def backward(ctx, gradient):
-        (value,) = ctx.saved_tensors
-        return 2 * value * gradient
-
-
-weight = torch.tensor([2.0, 3.0], requires_grad=True)
-hidden = weight * 1
-loss = Square.apply(hidden).sum()
-loss.backward()
-print(weight.grad)
-```
-"""
+"""Finds the cause of `ctx-attribute-bypasses-version-check`."""
 
 from __future__ import annotations
 
@@ -70,32 +16,32 @@ CODE = "ctx-attribute-bypasses-version-check"
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
-    told: set[tuple[int, int]] = set()
+    reported: set[tuple[int, int]] = set()
     for stale in facts.trace.inspection.stale:
-        backward, by = backward_of(facts, stale.index), saving_call(facts, stale)
-        if stale.overwrite is not None or not stale.node or backward is None or by is None:
+        backward, saving = backward_of(facts, stale.index), saving_call(facts, stale)
+        if stale.overwrite is not None or not stale.node or backward is None or saving is None:
             continue
-        if _reads(facts, backward, stale) and (by.site, backward.site) not in told:
-            told.add((by.site, backward.site))
-            yield _tell(facts, stale, backward, by)
+        if _reads(facts, backward, stale) and (saving.site, backward.site) not in reported:
+            reported.add((saving.site, backward.site))
+            yield _report(facts, stale, backward, saving)
 
 
 def _reads(facts: TraceIndex, backward: Backward, stale: Stale) -> bool:
-    """Whether a call during the pass read the attribute: one that only counts or caches does no harm."""
+    """Returns whether a call during the pass read the attribute: one that only counts or caches does no harm."""
     during = (call for call in facts.calls if backward.started <= call.index <= backward.index)
     return any(access.tensor == stale.tensor for call in during for access in call.inputs)
 
 
-def _tell(facts: TraceIndex, stale: Stale, backward: Backward, by: Call) -> Diagnostic:
-    name = tensor_name(facts, stale, by)
+def _report(facts: TraceIndex, stale: Stale, backward: Backward, saving: Call) -> Diagnostic:
+    name = tensor_name(facts, stale, saving)
     then, now = stale.versions
     return finding(
         CODE,
         "warning",
-        f"{name} was changed after `{by.op.removesuffix('.apply')}` kept it as `{stale.slot}`",
+        f"{name} was changed after `{saving.op.removesuffix('.apply')}` kept it as `{stale.slot}`",
         f"an attribute of `ctx` has no version check: it was kept at version {then} and backward used version {now}, "
         f"{stale.after}",
-        [*_changes(facts, stale, by), _kept(facts, stale, by), _needed(facts, backward)],
+        [*_changes(facts, stale, saving), _kept(facts, stale, saving), _needed(facts, backward)],
         notes=proof_notes(facts, backward),
         fixes=(
             fix(f"keep it with `ctx.save_for_backward()`: autograd then raises when {name} changes before backward"),
@@ -104,18 +50,20 @@ def _tell(facts: TraceIndex, stale: Stale, backward: Backward, by: Call) -> Diag
     )
 
 
-def _changes(facts: TraceIndex, stale: Stale, by: Call) -> Iterator[Label | None]:
+def _changes(facts: TraceIndex, stale: Stale, saving: Call) -> Iterator[Label | None]:
     counter = facts.tensor(stale.tensor or 0).counter
     for event, write in facts.writes(counter):
-        if by.index < event.index < stale.index and write.before >= stale.versions[0]:
+        if saving.index < event.index < stale.index and write.before >= stale.versions[0]:
             text = f"{op_text(event.op)} changes it in place: version {write.before} -> {write.after}"
             yield facts.label("modified_here", event.site, text)
             return
 
 
-def _kept(facts: TraceIndex, stale: Stale, by: Call) -> Label | None:
-    """The attribute is set inside `forward`, next to a call that read the tensor there; else the call of `apply`."""
-    return facts.label("saved_here", stale.site if stale.site is not None else by.site, f"kept as `{stale.slot}` here")
+def _kept(facts: TraceIndex, stale: Stale, saving: Call) -> Label | None:
+    """Labels the line of `forward` that set the attribute, else the call of `apply`."""
+    return facts.label(
+        "saved_here", stale.site if stale.site is not None else saving.site, f"kept as `{stale.slot}` here"
+    )
 
 
 def _needed(facts: TraceIndex, backward: Backward) -> Label | None:

@@ -1,50 +1,4 @@
-"""The `backward` of a custom function returned integers, and the fractions of the gradient were lost.
-
-PyTorch converts what `backward` returns to the data type of the input. Integers are converted as well, but what was cut
-off on the way to them does not come back.
-
-## Fails
-
-```python
-import torch
-
-
-class Half(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, value):
-        return value / 2
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return (gradient / 2).int()  # returned_here
-
-
-weight = torch.tensor([1.0, 2.0], requires_grad=True)
-Half.apply(weight).sum().backward()  # needed_here
-print(weight.grad)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-
-class Half(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, value):
-        return value / 2
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return gradient / 2
-
-
-weight = torch.tensor([1.0, 2.0], requires_grad=True)
-Half.apply(weight).sum().backward()
-print(weight.grad)
-```
-"""
+"""Finds the cause of `custom-function-integer-gradient-truncated`."""
 
 from __future__ import annotations
 
@@ -62,17 +16,17 @@ CODE = "custom-function-integer-gradient-truncated"
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
-    told: set[int | None] = set()
+    reported: set[int | None] = set()
     for run, call in backward_runs(facts):
         for value in run.values:
             made = None if value.tensor is None else _rounding(facts, value.tensor)
-            if made is not None and run.returned not in told:
-                told.add(run.returned)
-                yield _tell(facts, run, call, made)
+            if made is not None and run.returned not in reported:
+                reported.add(run.returned)
+                yield _report(facts, run, call, made)
 
 
 def _rounding(facts: TraceIndex, number: int) -> Call | None:
-    """The call that turned a gradient of fractions into this integer tensor."""
+    """Finds the call that turned a gradient of fractions into this integer tensor."""
     made = facts.creator(number)
     if made is None or not _whole(facts.tensor(number)):
         return None
@@ -83,7 +37,7 @@ def _whole(tensor: Tensor) -> bool:
     return tensor.dtype.startswith(("int", "uint", "bool"))
 
 
-def _tell(facts: TraceIndex, run: Run, call: Call, made: Call) -> Diagnostic:
+def _report(facts: TraceIndex, run: Run, call: Call, made: Call) -> Diagnostic:
     function = call.op.removesuffix(".apply")
     dtype = facts.tensor(made.outputs[0].tensor).dtype
     backward = backward_of(facts, run.index)

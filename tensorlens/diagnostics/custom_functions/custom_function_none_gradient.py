@@ -1,59 +1,11 @@
-"""The `backward` of a custom function returned None for an input that requires grad.
-
-None says that there is no gradient, and PyTorch believes it: `.grad` of that parameter stays None and an optimizer
-leaves it alone.
-
-## Fails
-
-```python
-import torch
-
-
-class Shift(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, value, offset):
-        return value + offset
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return gradient, None  # returned_here
-
-
-weight = torch.ones(2, requires_grad=True)
-offset = torch.zeros(2, requires_grad=True)
-Shift.apply(weight, offset).sum().backward()  # needed_here
-print(offset.grad)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-
-class Shift(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, value, offset):
-        return value + offset
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return gradient, gradient
-
-
-weight = torch.ones(2, requires_grad=True)
-offset = torch.zeros(2, requires_grad=True)
-Shift.apply(weight, offset).sum().backward()
-print(offset.grad)
-```
-"""
+"""Finds the cause of `custom-function-none-gradient`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.custom_function_runs import backward_runs, gradient_of, inputs_needing_gradient
+from tensorlens.diagnostics.shared.custom_function_runs import missing_gradients
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
 from tensorlens.diagnostics.shared.wording import finding, fix, named
 from tensorlens.records.callbacks import Run
@@ -64,31 +16,11 @@ CODE = "custom-function-none-gradient"
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
-    told: set[int | None] = set()
-    for run, call in backward_runs(facts):
-        if (backward := backward_of(facts, run.index)) is not None and backward.failed:
-            continue  # what it returned was refused, for another reason
-        missing = _missing(facts, run, call)
-        if missing and run.returned not in told:
-            told.add(run.returned)
-            yield _tell(facts, run, call, missing)
+    for run, call, missing in missing_gradients(facts):
+        yield _report(facts, run, call, missing)
 
 
-def _missing(facts: TraceIndex, run: Run, call: Call) -> list[int]:
-    """The inputs that need a gradient and got None; where it can't be told which, those whose gradient stayed None."""
-    wanted = inputs_needing_gradient(facts, call)
-    nothing = [position for position, value in enumerate(run.values) if value.type == "NoneType"]
-    if len(run.values) == len(call.inputs):
-        return [call.inputs[p].tensor for p in nothing if call.inputs[p].tensor in wanted]
-    plain = len(run.values) - len(call.inputs)  # arguments that are no tensors
-    unneeded = sum(access.tensor not in wanted for access in call.inputs)
-    if len(nothing) <= plain + unneeded:
-        return []
-    leaves = [n for n in wanted if (state := facts.state(n, call.index)) is not None and state.is_leaf]
-    return [number for number in leaves if gradient_of(facts, number, run.index) is None]
-
-
-def _tell(facts: TraceIndex, run: Run, call: Call, missing: list[int]) -> Diagnostic:
+def _report(facts: TraceIndex, run: Run, call: Call, missing: list[int]) -> Diagnostic:
     names = ", ".join(named(facts, number, call.index) for number in missing)
     one = len(missing) == 1
     function = call.op.removesuffix(".apply")

@@ -1,55 +1,4 @@
-"""A custom function changed its input in place and did not say so.
-
-Inside `forward` nothing is recorded. If an input is changed there without `mark_dirty`, the caller's tensor has new
-values and the history of the old ones, and its gradient is that of the old ones.
-
-## Fails
-
-```python
-import torch
-
-
-class Grow(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, value):
-        value.mul_(3)  # modified_here
-        return value.clone()
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return gradient * 3
-
-
-weight = torch.tensor([1.0, 2.0], requires_grad=True)
-hidden = weight * 1
-grown = Grow.apply(hidden)  # called_here
-hidden.sum().backward()  # needed_here
-print(hidden, weight.grad)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-
-class Grow(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, value):
-        return value * 3
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return gradient * 3
-
-
-weight = torch.tensor([1.0, 2.0], requires_grad=True)
-hidden = weight * 1
-grown = Grow.apply(hidden)
-grown.sum().backward()
-print(grown, weight.grad)
-```
-"""
+"""Finds the cause of `custom-function-unmarked-inplace`."""
 
 from __future__ import annotations
 
@@ -66,19 +15,20 @@ CODE = "custom-function-unmarked-inplace"
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
-    told: set[int] = set()
+    reported: set[int] = set()
     for call in facts.calls:
-        if not call.op.endswith(".apply") or call.site in told:
+        if not call.op.endswith(".apply") or call.site in reported:
             continue
         for write in call.writes:
             backward = _unnoticed(facts, call, write)
-            if backward is not None and call.site not in told:
-                told.add(call.site)
-                yield _tell(facts, call, write, backward)
+            if backward is not None and call.site not in reported:
+                reported.add(call.site)
+                yield _report(facts, call, write, backward)
 
 
 def _unnoticed(facts: TraceIndex, call: Call, write: Write) -> Backward | None:
-    """The backward pass through a later use of an input that `forward` changed and whose history stayed the old one."""
+    """Finds the backward pass through a later use of an input that `forward` changed and whose history stayed the old
+    one."""
     before, after = facts.state(write.tensor, call.index - 1), facts.state(write.tensor, call.index)
     if before is None or after is None or before.is_leaf or not before.requires_grad or before.node != after.node:
         return None
@@ -94,7 +44,7 @@ def _unnoticed(facts: TraceIndex, call: Call, write: Write) -> Backward | None:
     return None
 
 
-def _tell(facts: TraceIndex, call: Call, write: Write, backward: Backward) -> Diagnostic:
+def _report(facts: TraceIndex, call: Call, write: Write, backward: Backward) -> Diagnostic:
     name = named(facts, write.tensor, call.index)
     function = call.op.removesuffix(".apply")
     state = facts.state(write.tensor, call.index)
@@ -121,7 +71,7 @@ def _tell(facts: TraceIndex, call: Call, write: Write, backward: Backward) -> Di
 
 
 def _inner(facts: TraceIndex, call: Call, write: Write) -> Call | None:
-    """The call inside `forward` that made the change."""
+    """Finds the call inside `forward` that made the change."""
     counter = facts.tensor(write.tensor).counter
     found = [
         inner

@@ -1,56 +1,4 @@
-"""The `backward` of a custom function is not the derivative of its `forward`.
-
-PyTorch takes what `backward` returns for the gradient. A forgotten factor or a wrong sign gives wrong gradients in each
-step, and only a comparison with differences of the values brings it to light, as `torch.autograd.gradcheck` and
-`explain --reference` make it. Where another derivative is meant, as of a rounding or a reversed gradient, nothing is
-said.
-
-## Fails
-
-```python
-import torch
-
-
-class Square(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, value):
-        ctx.save_for_backward(value)
-        return value * value
-
-    @staticmethod
-    def backward(ctx, gradient):
-        (value,) = ctx.saved_tensors
-        return value * gradient  # returned_here
-
-
-weight = torch.tensor([2.0, 3.0], requires_grad=True)
-Square.apply(weight).sum().backward()  # needed_here
-print(weight.grad)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-
-class Square(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, value):
-        ctx.save_for_backward(value)
-        return value * value
-
-    @staticmethod
-    def backward(ctx, gradient):
-        (value,) = ctx.saved_tensors
-        return 2 * value * gradient
-
-
-weight = torch.tensor([2.0, 3.0], requires_grad=True)
-Square.apply(weight).sum().backward()
-print(weight.grad)
-```
-"""
+"""Finds the cause of `custom-function-wrong-backward`."""
 
 from __future__ import annotations
 
@@ -68,7 +16,7 @@ CODE = "custom-function-wrong-backward"
 _SUMS = {
     "ones": "the outputs",
     "random": "the outputs, each times a random weight",
-    "given": "the outputs, each times the gradient that came to it, which `backward` does not look at",
+    "given": "the outputs, each times the gradient that reached it, which `backward` does not look at",
 }
 
 
@@ -77,10 +25,10 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     for run, call in backward_runs(facts) if wrong else ():
         formula = wrong.pop(call.op, None)
         if formula is not None:
-            yield _tell(facts, run, formula)
+            yield _report(facts, run, formula)
 
 
-def _tell(facts: TraceIndex, run: Run, formula: Formula) -> Diagnostic:
+def _report(facts: TraceIndex, run: Run, formula: Formula) -> Diagnostic:
     name, backward = f"`{formula.argument}`", backward_of(facts, run.index)
     got, right = _text(formula.backward), _text(formula.differences)
     return finding(

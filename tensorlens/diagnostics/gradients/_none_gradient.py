@@ -1,4 +1,4 @@
-"""How a gradient that is None is told: read where it can't be, before backward, or after the path to it was cut."""
+"""Explains a `.grad` that is None: read on a non-leaf, before backward, or after the path to it was cut."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tensorlens.records.report import Diagnostic, Fix, Label
 
 
 def find_none_gradient(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
-    """Failures of `code` that come from a `.grad` that was read on the failing line and is None."""
+    """Reports the failures of `code` caused by a `.grad` that the failing line read and that is None."""
     for failure in facts.failures(code):
         missing = missing_gradient(facts, failure)
         if missing is not None:
-            yield _tell(facts, code, failure, missing)
+            yield _report(facts, code, failure, missing)
 
 
-def _tell(facts: TraceIndex, code: str, failure: Failure, missing: MissingGradient) -> Diagnostic:
+def _report(facts: TraceIndex, code: str, failure: Failure, missing: MissingGradient) -> Diagnostic:
     name = named(facts, missing.tensor, missing.read.index)
     return finding(
         code,

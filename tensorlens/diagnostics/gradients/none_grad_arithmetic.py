@@ -1,30 +1,4 @@
-"""`.grad` was used in arithmetic, and it is None.
-
-A gradient exists only after a backward pass that reached the leaf. An update written before the first backward, or for
-a leaf that the loss does not depend on, computes with None instead of a tensor.
-
-## Fails
-
-```python
-import torch
-
-weight = torch.ones(2, requires_grad=True)
-spare = torch.ones(2, requires_grad=True)  # leaf_made_here
-(weight * 3).sum().backward()
-step = weight.grad - spare.grad  # needed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-weight = torch.ones(2, requires_grad=True)
-spare = torch.ones(2, requires_grad=True)
-(weight * 3 + spare).sum().backward()
-step = weight.grad - spare.grad
-```
-"""
+"""Finds the cause of `none-grad-arithmetic`."""
 
 from __future__ import annotations
 

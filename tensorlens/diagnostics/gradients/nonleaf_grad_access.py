@@ -1,34 +1,4 @@
-"""The `.grad` of a tensor that is not a leaf was read.
-
-Backward stores gradients only in leaves: the tensors that were created to require grad, such as parameters. What is
-computed from them passes gradients on and keeps none: `.grad` is None there before backward, and after it too, unless
-`retain_grad()` was called. A tensor that was a leaf under the same name may have been replaced by a result:
-`w = w - lr * w.grad` or `w = w.to(...)`. Then `retain_grad()` is no cure: write the update in place, under `no_grad`,
-so that `w` stays the leaf; convert first, and let the converted tensor require grad.
-
-## Fails
-
-```python
-import torch
-
-weight = torch.tensor([1.0, 2.0], requires_grad=True)
-hidden = weight * 3  # nonleaf_made_here
-hidden.sum().backward()
-print(hidden.grad)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-weight = torch.tensor([1.0, 2.0], requires_grad=True)
-hidden = weight * 3
-hidden.retain_grad()
-hidden.sum().backward()
-print(hidden.grad)
-```
-"""
+"""Finds the cause of `nonleaf-grad-access`."""
 
 from __future__ import annotations
 
@@ -39,13 +9,13 @@ from dataclasses import dataclass
 from tensorlens.analysis.lineage import leaf_origin, leaves_above
 from tensorlens.analysis.naming.syntax import OPERATORS, plain_name
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.rejected import refusals, tell
+from tensorlens.diagnostics.shared.rejected import rejected_calls, report_rejected
 from tensorlens.diagnostics.shared.rejected_call import RejectedCall
+from tensorlens.records.error_messages import entry
 from tensorlens.records.model import Call
 from tensorlens.records.report import Diagnostic
 
 _CODE = "nonleaf-grad-access"
-_ROLES = ("observed_here", "nonleaf_made_here")
 _TITLE = "`.grad` of {nonleaf} was read, which is not a leaf"
 
 
@@ -60,10 +30,12 @@ class _Rebound:
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
-    for refusal in filter(RejectedCall.stands_alone, refusals(facts, _CODE)):
-        number = refusal.first(refusal.is_nonleaf)
-        rebound = None if number is None else _rebound(facts, number, refusal.index)
-        yield tell(refusal, _CODE, _ROLES, _COMPUTED if rebound is None else _words(facts, rebound))
+    known = entry(_CODE)
+    assert known is not None
+    for rejected in filter(RejectedCall.stands_alone, rejected_calls(facts, _CODE)):
+        number = rejected.first(rejected.is_nonleaf)
+        rebound = None if number is None else _rebound(facts, number, rejected.index)
+        yield report_rejected(rejected, known, _COMPUTED if rebound is None else _words(facts, rebound))
 
 
 _COMPUTED = (
@@ -92,7 +64,7 @@ def _rebound(facts: TraceIndex, number: int, at: int) -> _Rebound | None:
 
 
 def _words(facts: TraceIndex, rebound: _Rebound) -> tuple[str, str, tuple[str, ...]]:
-    """Why and help where the name was a leaf's: `retain_grad()` would keep the gradient of the wrong tensor."""
+    """Writes the text for a name that was a leaf's: `retain_grad()` would keep the gradient of the wrong tensor."""
     name, line = _escaped(rebound.name), rebound.line
     why = (
         f"line {line} gave the name `{name}`, which was a leaf's (made on line {rebound.leaf_line}), to a result; "
@@ -121,5 +93,5 @@ def _in_place(facts: TraceIndex, rebound: _Rebound) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text of the script in a template with fields."""
+    """Escapes text of the script for a template with fields."""
     return text.replace("{", "{{").replace("}", "}}")

@@ -1,44 +1,4 @@
-"""A hook changed the gradient in place that it was given, and other parts of the graph got the changed one.
-
-Autograd does not copy a gradient for each of its receivers: the two inputs of a sum are given the same tensor. A hook
-that wants another gradient returns a new one.
-
-## Fails
-
-```python
-import torch
-
-first = torch.ones(2, requires_grad=True)
-second = torch.ones(2, requires_grad=True)
-
-
-def enlarge(gradient):
-    gradient.mul_(10)  # modified_here
-
-
-first.register_hook(enlarge)  # hook_registered_here
-(first + second).backward(torch.ones(2))  # needed_here
-print(second.grad)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-first = torch.ones(2, requires_grad=True)
-second = torch.ones(2, requires_grad=True)
-
-
-def enlarge(gradient):
-    return gradient * 10
-
-
-first.register_hook(enlarge)
-(first + second).backward(torch.ones(2))
-print(second.grad)
-```
-"""
+"""Finds the cause of `hook-mutates-shared-gradient`."""
 
 from __future__ import annotations
 
@@ -54,22 +14,22 @@ from tensorlens.records.report import Diagnostic
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
-    """Only a second run, in which each hook has a gradient of its own, tells a change of others from one that is
-    meant."""
-    told: set[int] = set()
-    stale = {backward_of(facts, found.index) for found in facts.trace.inspection.stale}
+    """Needs a second run, in which each hook gets its own copy of the gradient: it shows which other gradients
+    changed."""
+    reported: set[int] = set()
+    stale = {backward_of(facts, saved.index) for saved in facts.trace.inspection.stale}
     for run in facts.trace.callbacks.runs:
         backward = backward_of(facts, run.index)
-        if run.registration in told or backward is None or backward in stale:
+        if run.registration in reported or backward is None or backward in stale:
             continue
         write, others = _write(facts, run, backward), _spoiled(facts, run, backward)
         if write is not None and others:
-            told.add(run.registration)
-            yield _tell(facts, run, backward, write, others)
+            reported.add(run.registration)
+            yield _report(facts, run, backward, write, others)
 
 
 def _write(facts: TraceIndex, run: Run, backward: Backward) -> Call | None:
-    """The change in place, in a tensor hook, of the gradient that it was given."""
+    """Finds the change in place, in a tensor hook, of the gradient that it was given."""
     if facts.trace.callbacks.registrations[run.registration].kind != "tensor hook":
         return None
     inside = (call for call in facts.calls if backward.started <= call.index < run.index)
@@ -77,14 +37,14 @@ def _write(facts: TraceIndex, run: Run, backward: Backward) -> Call | None:
 
 
 def _spoiled(facts: TraceIndex, run: Run, backward: Backward) -> list[int]:
-    """The tensors, other than the hook's own, whose gradients of the pass are others in the second run."""
+    """Finds the tensors, other than the hook's own, whose gradients of this pass differ in the second run."""
     reference = facts.trace.reference
     target = facts.trace.callbacks.registrations[run.registration].target
     differences = () if reference is None else reference.differences
     return [d.tensor for d in differences if d.backward == backward.index and d.tensor != target]
 
 
-def _tell(facts: TraceIndex, run: Run, backward: Backward, write: Call, others: list[int]) -> Diagnostic:
+def _report(facts: TraceIndex, run: Run, backward: Backward, write: Call, others: list[int]) -> Diagnostic:
     registration = facts.trace.callbacks.registrations[run.registration]
     name = facts.trace.callbacks.functions[registration.function].name
     target = "its tensor" if registration.target is None else named(facts, registration.target)
@@ -93,7 +53,7 @@ def _tell(facts: TraceIndex, run: Run, backward: Backward, write: Call, others: 
         "hook-mutates-shared-gradient",
         "warning",
         f"the hook `{name}` of {target} changed the gradient of {other} as well",
-        f"autograd hands one gradient to several receivers; {op_text(write.op)} changes it in place for all of them",
+        f"autograd passes one gradient to several receivers; {op_text(write.op)} changes it in place for all of them",
         [
             facts.label("modified_here", write.site, f"{op_text(write.op)} writes into the gradient that it was given"),
             facts.label("hook_registered_here", registration.site, f"`{name}` is registered on {target}"),

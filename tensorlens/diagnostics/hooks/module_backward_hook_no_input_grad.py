@@ -1,31 +1,4 @@
-"""A full backward hook fired for a module none of whose inputs require grad.
-
-Such a hook is given the gradients of the module's inputs and is called when they are ready. If the inputs are plain
-data, as in the first layer of a network, there are no such gradients: the hook gets None for them and is called as soon
-as the gradients of the outputs are there, before those of the parameters.
-
-## Fails
-
-```python
-import torch
-
-layer = torch.nn.Linear(2, 1)
-layer.register_full_backward_hook(lambda module, inputs, outputs: None)  # hook_registered_here
-batch = torch.rand(3, 2)  # value_made_here
-layer(batch).sum().backward()  # needed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-layer = torch.nn.Linear(2, 1)
-layer.register_full_backward_hook(lambda module, inputs, outputs: None)
-batch = torch.rand(3, 2, requires_grad=True)
-layer(batch).sum().backward()
-```
-"""
+"""Finds the cause of `module-backward-hook-no-input-grad`."""
 
 from __future__ import annotations
 
@@ -33,7 +6,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.rejected import refusals
+from tensorlens.diagnostics.shared.rejected import rejected_calls
 from tensorlens.diagnostics.shared.rejected_call import RejectedCall
 from tensorlens.diagnostics.shared.roles.hooks import registered_and_running
 from tensorlens.diagnostics.shared.wording import finding, fix, named
@@ -44,16 +17,16 @@ CODE = "module-backward-hook-no-input-grad"
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
-    for refusal in refusals(facts, CODE):
-        number = _module_input(facts, refusal.index)
-        name = named(facts, number, refusal.index)
+    for rejected in rejected_calls(facts, CODE):
+        number = _module_input(facts, rejected.index)
+        name = named(facts, number, rejected.index)
         yield finding(
             CODE,
             "warning",
             f"a full backward hook is called without gradients for the module's input: {name} does not require grad",
             "the hook waits for the gradients of the module's inputs; where there are none it gets `None` for them, and"
             " is called before those of the parameters are there",
-            _labels(facts, refusal, number),
+            _labels(facts, rejected, number),
             fixes=(
                 fix("if the hook only looks at the gradients of the outputs, nothing need be done"),
                 fix(f"if it needs those of the input, let {name} require grad before the forward pass"),
@@ -62,20 +35,20 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         )
 
 
-def _labels(facts: TraceIndex, refusal: RejectedCall, number: int | None) -> Iterator[Label | None]:
-    yield facts.label("needed_here", refusal.site, "the hook is called in this backward pass")
-    hook = registered_and_running(refusal)
+def _labels(facts: TraceIndex, rejected: RejectedCall, number: int | None) -> Iterator[Label | None]:
+    yield facts.label("needed_here", rejected.site, "the hook is called in this backward pass")
+    hook = registered_and_running(rejected)
     if hook is not None:
         yield facts.label("hook_registered_here", hook.site, hook.text)
-    made = None if number is None else next(iter(facts.producers(number, refusal.index)), None)
+    made = None if number is None else next(iter(facts.producers(number, rejected.index)), None)
     made = made or (None if number is None else facts.first_use(number))
     if made is not None:
-        text = f"{named(facts, number, refusal.index)} is made here and does not require grad"
+        text = f"{named(facts, number, rejected.index)} is made here and does not require grad"
         yield facts.label("value_made_here", made.site, text)
 
 
 def _module_input(facts: TraceIndex, at: int) -> int | None:
-    """What the module was called on: the nearest first input above its hook that does not require grad."""
+    """Finds the module's input: the nearest first input above its hook that does not require grad."""
     backward = next((b for b in facts.backwards if b.started <= at <= b.index), None)
     for hook in _hooks(facts, backward):
         for _, call in ancestry(facts, hook, at):
@@ -85,7 +58,7 @@ def _module_input(facts: TraceIndex, at: int) -> int | None:
 
 
 def _hooks(facts: TraceIndex, backward: Backward | None) -> Iterator[int]:
-    """The results of modules with full backward hooks that this pass goes through."""
+    """Finds the results of modules with full backward hooks that this pass goes through."""
     for root in () if backward is None else backward.roots:
         for _, call in ancestry(facts, root.tensor, root_index(backward)):
             if call.op == "BackwardHookFunction.apply" and call.inputs:

@@ -1,33 +1,4 @@
-"""A tensor that was a leaf when the graph was recorded was made the result of an operation before backward.
-
-Backward arrives at the leaf that the graph knows and wants to store a gradient in it. The same tensor object has since
-been changed in place by a recorded operation, so it is no longer a leaf, and gradients are not stored there.
-
-## Fails
-
-```python
-import torch
-
-scale = torch.tensor([1.0, 2.0], requires_grad=True)  # leaf_made_here
-gate = torch.tensor([0.5, 0.5], requires_grad=True)
-loss = (scale * 3).sum()  # graph_built_here
-scale.requires_grad_(False)
-scale.mul_(gate)  # modified_here
-loss.backward()  # needed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-scale = torch.tensor([1.0, 2.0], requires_grad=True)
-gate = torch.tensor([0.5, 0.5], requires_grad=True)
-loss = (scale * 3).sum()
-gated = scale.detach() * gate
-loss.backward()
-```
-"""
+"""Finds the cause of `leaf-moved-into-graph-interior`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What anomaly mode's findings share: the call whose backward failed, the value that it was given, and the mode."""
+"""Finds what anomaly mode's findings share: the call whose backward failed, its input value, and the mode."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from tensorlens.analysis.contexts import failed_backward, open_region
 from tensorlens.analysis.lineage import leaf_above
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.rejected import refusals
+from tensorlens.diagnostics.shared.rejected import rejected_calls
 from tensorlens.diagnostics.shared.wording import finding, fix, named, node_text
 from tensorlens.records.model import Call, Failure
 from tensorlens.records.report import Diagnostic, Label
 
 
 def find_announced(facts: TraceIndex, code: str, why: str, help_: str) -> Iterator[Diagnostic]:
-    """Warnings of anomaly mode before an error in backward. Where the error ended the script it is told itself; these
-    are for those that were caught."""
-    for refusal in refusals(facts, code):
-        failure = next((f for f in facts.trace.failures if f.index >= refusal.index and f.op), None)
+    """Reports warnings of anomaly mode before an error in backward that the script caught. An error that ended the
+    script has its own finding."""
+    for rejected in rejected_calls(facts, code):
+        failure = next((f for f in facts.trace.failures if f.index >= rejected.index and f.op), None)
         if failure is None or not failure.caught:
             continue
         call = failing_call(facts, failure)
@@ -38,19 +38,20 @@ def find_announced(facts: TraceIndex, code: str, why: str, help_: str) -> Iterat
 
 
 def failing_call(facts: TraceIndex, failure: Failure) -> Call | None:
-    """The call that recorded the node whose backward failed."""
+    """Finds the call that recorded the node whose backward failed."""
     return facts.call_of_node(failure.saved[0].sequence, failure.index) if failure.saved else None
 
 
 def mode_label(facts: TraceIndex, at: int) -> Label | None:
-    """Where anomaly mode was entered."""
+    """Labels the line that entered anomaly mode."""
     entered = open_region(facts, at, "detect_anomaly")
     return None if entered is None else facts.label("mode_entered_here", entered.site, "anomaly mode begins here")
 
 
 def value_label(facts: TraceIndex, failure: Failure, call: Call | None) -> Label | None:
-    """What the failing operation was given: the tensor that it saved with odd values, else the input whose gradient
-    failed; one that the same line made leads to the leaf above it. A custom function's own last line made the value."""
+    """Labels the input of the failing operation: the tensor that it saved with odd values, else the input whose
+    gradient failed. An input made on the same line leads to the leaf above it. In a custom Function, the last line of
+    its `backward` made the value."""
     last = _last_of_backward(facts, failure)
     if last is not None:
         return facts.label("value_made_here", last.site, "the last that the custom function computed")
@@ -68,7 +69,7 @@ def value_label(facts: TraceIndex, failure: Failure, call: Call | None) -> Label
 
 
 def _given(facts: TraceIndex, failure: Failure, call: Call) -> list[int]:
-    """The inputs of the failing call, the likeliest culprit first."""
+    """Finds the inputs of the failing call, the likeliest culprit first."""
     odd = {saved.storage for saved in failure.saved[1:]}
     position = int(failure.saved[0].slot.rpartition(" ")[2])
     numbers = [access.tensor for access in call.inputs]
@@ -78,13 +79,13 @@ def _given(facts: TraceIndex, failure: Failure, call: Call) -> list[int]:
 
 def _value_text(facts: TraceIndex, failure: Failure, call: Call, number: int) -> str:
     storage = facts.storage_of(number, call.index)
-    held = next((saved.message for saved in failure.saved[1:] if saved.storage == storage), "")
+    values = next((saved.message for saved in failure.saved[1:] if saved.storage == storage), "")
     name = named(facts, number, call.index)
-    return f"{name} is made here: {held}" if held else f"{name} is made here"
+    return f"{name} is made here: {values}" if values else f"{name} is made here"
 
 
 def _last_of_backward(facts: TraceIndex, failure: Failure) -> Call | None:
-    """The last call that the failing custom function made in its own `backward`."""
+    """Finds the last call that the failing custom function made in its own `backward`."""
     backward = failed_backward(facts, failure)
     built = failing_call(facts, failure)
     if backward is None or built is None or not built.op.endswith(".apply"):

@@ -1,4 +1,4 @@
-"""How a gradient that is infinite or NaN is told: which operation has no finite derivative, and at which value."""
+"""Explains an infinite or NaN gradient: which operation has no finite derivative, and at which value."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ BOUNDARY = "infinite-or-nan-gradient-at-boundary"
 
 
 def find_singular(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
-    """One finding for each line whose operation spoiled a gradient first."""
-    told: set[int] = set()
+    """Makes one finding for each line whose operation made a gradient non-finite first."""
+    reported: set[int] = set()
     for node in facts.trace.inspection.singular:
         backward, call = backward_of(facts, node.index), facts.call_of_node(node.sequence, node.index)
-        if backward is None or call is None or call.site in told:
+        if backward is None or call is None or call.site in reported:
             continue
-        told.add(call.site)
+        reported.add(call.site)
         if (UNSELECTED if _is_unselected(node) else BOUNDARY) == code:
-            yield _tell(facts, code, node, call, backward)
+            yield _report(facts, code, node, call, backward)
 
 
 def _is_unselected(node: Singular) -> bool:
-    """Zero times infinity is NaN: what was not selected got a gradient of zero."""
+    """Returns whether a value was not selected: its gradient is zero, and zero times infinity is NaN."""
     return bool(node.selected) and "nan" in node.gradient
 
 
-def _tell(facts: TraceIndex, code: str, node: Singular, call: Call, backward: Backward) -> Diagnostic:
+def _report(facts: TraceIndex, code: str, node: Singular, call: Call, backward: Backward) -> Diagnostic:
     value, made = _value(facts, call)
     name = "its input" if value is None else named(facts, value, call.index)
     leaf = named(facts, node.leaf, backward.index)
@@ -59,15 +59,15 @@ def _tell(facts: TraceIndex, code: str, node: Singular, call: Call, backward: Ba
 
 def _why(code: str, node: Singular, select: Call | None) -> str:
     if code == UNSELECTED:
-        by = "a selection" if select is None else op_text(select.op)
-        return f"{by} leaves those values out, so the gradient that comes back for them is zero, and 0 * inf is NaN"
+        selector = "a selection" if select is None else op_text(select.op)
+        return f"{selector} leaves those values out, so their incoming gradient is zero, and 0 * inf is NaN"
     if "nan" in node.gradient:
         return "from there back to the leaves it turns into NaN"
-    return "what comes back is multiplied by it"
+    return "the incoming gradient is multiplied by it"
 
 
 def _value(facts: TraceIndex, call: Call) -> tuple[int | None, Call | None]:
-    """The tensor that the operation read, and the call on another line that made its value."""
+    """Finds the tensor that the operation read, and the call on another line that made its value."""
     state = next((s for s in call.states if s.requires_grad), None)
     inputs = [a.tensor for a in call.inputs if facts.requires_grad(a.tensor, call.index)]
     number = inputs[-1] if inputs and state is not None else None

@@ -1,40 +1,4 @@
-"""A gradient is another when autograd keeps copies of what it saves: something was changed before backward used it.
-
-Told by `explain --reference`, which runs the program a second time with copies, for gradients that no other finding
-explains. Memory can be written by what torch never sees: a C extension, `ctypes`, another process. Autograd then
-computes with the new values and raises nothing.
-
-## Fails
-
-```python
-import ctypes
-
-import torch
-
-weight = torch.tensor([2.0, 3.0], requires_grad=True)  # leaf_made_here
-scaled = weight * 1.0
-loss = (scaled * scaled).sum()
-ctypes.memset(scaled.data_ptr(), 0, 8)
-loss.backward()  # needed_here
-print(weight.grad)
-```
-
-## Fixed
-
-```python
-import ctypes
-
-import torch
-
-weight = torch.tensor([2.0, 3.0], requires_grad=True)
-scaled = weight * 1.0
-loss = (scaled * scaled).sum()
-copy = scaled.detach().clone()
-ctypes.memset(copy.data_ptr(), 0, 8)
-loss.backward()
-print(weight.grad)
-```
-"""
+"""Finds the cause of `gradient-differs-from-reference`."""
 
 from __future__ import annotations
 
@@ -50,24 +14,24 @@ from tensorlens.records.report import Diagnostic, Label
 CODE = "gradient-differs-from-reference"
 
 
-def find_unfound(facts: TraceIndex) -> Iterator[Diagnostic]:
-    """The wrong gradients of a run for which no detector has an explanation."""
+def find_unreported(facts: TraceIndex) -> Iterator[Diagnostic]:
+    """Reports the wrong gradients of a run that no other detector explains."""
     reference = facts.trace.reference
     if reference is None or not reference.differences:
         return
     backward = facts.event(reference.differences[0].backward)
     if isinstance(backward, Backward):
-        yield _tell(facts, reference, backward)
+        yield _report(facts, reference, backward)
 
 
-def _tell(facts: TraceIndex, reference: Reference, backward: Backward) -> Diagnostic:
+def _report(facts: TraceIndex, reference: Reference, backward: Backward) -> Diagnostic:
     worst = max(reference.differences, key=lambda difference: difference.relative)
     return finding(
         CODE,
         "warning",
         difference_text(facts, worst),
-        "a second run in which autograd kept copies of what it saves has another gradient: something that this pass "
-        "needed was changed after it was saved, and no version moved",
+        "a second run in which autograd kept copies of what it saves has a different gradient: something that this "
+        "pass needed was changed after it was saved, and no version moved",
         [
             facts.label("needed_here", backward.site, "backward computes with changed values"),
             *_leaves(facts, reference),

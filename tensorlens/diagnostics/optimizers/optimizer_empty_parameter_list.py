@@ -1,39 +1,4 @@
-"""An optimizer was made without any parameter to optimize.
-
-A module finds its parameters in attributes that are a `Parameter` or a `Module`. Layers in a plain list or dictionary,
-and plain tensors, are not among them. Other causes are a filter that leaves nothing and a generator such as
-`model.parameters()` that was already used up by an earlier loop.
-
-## Fails
-
-```python
-import torch
-
-
-class Stack(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layers = [torch.nn.Linear(3, 3) for _ in range(2)]  # value_made_here
-
-
-optimizer = torch.optim.SGD(Stack().parameters(), lr=0.1)  # optimizer_made_here
-```
-
-## Fixed
-
-```python
-import torch
-
-
-class Stack(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layers = torch.nn.ModuleList(torch.nn.Linear(3, 3) for _ in range(2))
-
-
-optimizer = torch.optim.SGD(Stack().parameters(), lr=0.1)
-```
-"""
+"""Finds the cause of `optimizer-empty-parameter-list`."""
 
 from __future__ import annotations
 
@@ -53,12 +18,13 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 
 def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
-    """Why nothing was left: an iterator that was used up, tensors that `parameters()` does not find, an empty list."""
+    """Reports why no parameter was left: a consumed iterator, tensors that `parameters()` does not find, an empty
+    list."""
     spent = any(value.type == "exhausted generator" for value in failure.values)
     hidden = len(failure.inputs)
     why = "none of the tensors that it was given, or that its iterator yielded, is a parameter"
     if spent:
-        why = "a generator yields its items once, and this one had come to its end before the optimizer asked it"
+        why = "a generator yields its items once, and this one was consumed before the optimizer read it"
     elif hidden:
         why = (
             f"the module holds {hidden} {'tensor' if hidden == 1 else 'tensors'} to train where `parameters()` does not"

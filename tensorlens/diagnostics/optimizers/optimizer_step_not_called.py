@@ -1,37 +1,4 @@
-"""Backward passes computed gradients for an optimizer that never made a step.
-
-The usual causes are `optimizer.step` without parentheses, which names the method and does not call it, and a call that
-stands behind a condition that never holds. The gradients are right, are cleared, and are computed again: no parameter
-ever moves.
-
-## Fails
-
-```python
-import torch
-
-weight = torch.tensor([1.0, 1.0], requires_grad=True)
-optimizer = torch.optim.SGD([weight], lr=0.1)  # optimizer_made_here
-for epoch in range(3):
-    optimizer.zero_grad()  # cleared_here
-    weight.square().sum().backward()  # needed_here
-    optimizer.step
-print(weight)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-weight = torch.tensor([1.0, 1.0], requires_grad=True)
-optimizer = torch.optim.SGD([weight], lr=0.1)
-for epoch in range(3):
-    optimizer.zero_grad()
-    weight.square().sum().backward()
-    optimizer.step()
-print(weight)
-```
-"""
+"""Finds the cause of `optimizer-step-not-called`."""
 
 from __future__ import annotations
 
@@ -55,34 +22,34 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     for made in facts.calls:
         if not made.op.startswith("optim.") or made.op.endswith(".add_param_group"):
             continue
-        held = {access.tensor for access in made.inputs}
-        passes = [b for b in facts.backwards if b.index > made.index and held & {c.tensor for c in b.gradients}]
-        if len(passes) >= FEWEST and not _moves(training, held) and not _scaled(facts, held):
-            yield _tell(training, made, passes)
+        parameters = {access.tensor for access in made.inputs}
+        passes = [b for b in facts.backwards if b.index > made.index and parameters & {c.tensor for c in b.gradients}]
+        if len(passes) >= FEWEST and not _moves(training, parameters) and not _scaled(facts, parameters):
+            yield _report(training, made, passes)
 
 
-def _moves(training: Training, held: set[int]) -> bool:
-    """Whether anything changed one of the parameters, or stepped it."""
-    return bool(held & training.stepped) or any(training.is_updated(number) for number in held)
+def _moves(training: Training, parameters: set[int]) -> bool:
+    """Returns whether anything changed one of the parameters, or stepped it."""
+    return bool(parameters & training.stepped) or any(training.is_updated(number) for number in parameters)
 
 
-def _scaled(facts: TraceIndex, held: set[int]) -> bool:
-    """Whether a `GradScaler` was to make the steps: it leaves those out whose gradients overflowed."""
+def _scaled(facts: TraceIndex, parameters: set[int]) -> bool:
+    """Returns whether a `GradScaler` makes the steps: it skips those whose gradients overflowed."""
     calls = (call for call in facts.calls if call.op == "GradScaler.step")
-    return any(held & {access.tensor for access in call.inputs} for call in calls)
+    return any(parameters & {access.tensor for access in call.inputs} for call in calls)
 
 
-def _tell(training: Training, made: Call, passes: list[Backward]) -> Diagnostic:
+def _report(training: Training, made: Call, passes: list[Backward]) -> Diagnostic:
     facts, last = training.facts, passes[-1]
-    held = {access.tensor for access in made.inputs}
+    parameters = {access.tensor for access in made.inputs}
     optimizer = made_name(facts, made)
-    fed = held & {change.tensor for backward in passes for change in backward.gradients}
-    filled = "its parameter" if len(held) == 1 else f"{len(fed)} of its {len(held)} parameters"
+    fed = parameters & {change.tensor for backward in passes for change in backward.gradients}
+    filled = "its parameter" if len(parameters) == 1 else f"{len(fed)} of its {len(parameters)} parameters"
     kinds = [training.last_moment(number, last.index, "clear") for number in sorted(fed)]
     cleared = next((moment for moment in kinds if moment is not None), None)
     return finding(
         CODE,
-        "note" if training.gradient_read & held else "warning",
+        "note" if training.gradient_read & parameters else "warning",
         f"`{optimizer}` never made a step: {len(passes)} backward passes computed gradients that changed nothing",
         "a gradient moves a parameter only when something steps; none of the parameters changed after the first one",
         [
@@ -91,5 +58,5 @@ def _tell(training: Training, made: Call, passes: list[Backward]) -> Diagnostic:
             None if cleared is None else facts.label("cleared_here", cleared.event.site, "cleared here, unused"),
         ],
         fixes=(fix(f"call `{optimizer}.step()`, with parentheses, after backward"),),
-        evidence={"passes": len(passes), "parameters": len(held)},
+        evidence={"passes": len(passes), "parameters": len(parameters)},
     )

@@ -1,36 +1,4 @@
-"""The gradients were reset between backward and the optimizer's step, so the step had nothing to work with.
-
-Each round of training has three parts, in this order: reset the gradients, compute them, use them. A reset after
-backward throws away what was just computed; the step then finds None or zeros and changes nothing. No error is raised,
-because a parameter without a gradient is normal: a frozen layer has none. Where the gradients of several passes are to
-add up, a reset before each of them throws away all but the last.
-
-## Fails
-
-```python
-import torch
-
-weight = torch.tensor([1.0, 1.0], requires_grad=True)
-optimizer = torch.optim.SGD([weight], lr=0.1)
-weight.square().sum().backward()  # needed_here
-optimizer.zero_grad()  # cleared_here
-optimizer.step()  # rejected_here
-print(weight)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-weight = torch.tensor([1.0, 1.0], requires_grad=True)
-optimizer = torch.optim.SGD([weight], lr=0.1)
-optimizer.zero_grad()
-weight.square().sum().backward()
-optimizer.step()
-print(weight)
-```
-"""
+"""Finds the cause of `zero-grad-after-backward`."""
 
 from __future__ import annotations
 
@@ -47,49 +15,49 @@ from tensorlens.records.report import Diagnostic
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     training = training_of(facts)
-    told: set[tuple[int | None, int | None]] = set()
+    reported: set[tuple[int | None, int | None]] = set()
     for step in training.steps:
         lost = _lost(training, step)
         if lost:
             filled, cleared = lost[0][1:]
             place = (filled.event.site, cleared.event.site)
-            if place not in told:
-                told.add(place)
-                yield _tell(training, step, lost)
-    if not told:
+            if place not in reported:
+                reported.add(place)
+                yield _report(training, step, lost)
+    if not reported:
         yield from _partly(training)
 
 
 def _partly(training: Training) -> Iterator[Diagnostic]:
-    """Updates that used the last of several gradients, the others of the same line having been cleared."""
+    """Reports updates that used only the last of several gradients: the others of the same line were cleared."""
     groups: dict[tuple[int | None, int | None], list[ClearedGradients]] = {}
     for leaf in training.moments:
-        found = cleared_gradients(training, leaf)
-        if found is not None and isinstance(found.used.event, Step):
-            groups.setdefault((found.filled.event.site, found.cleared.event.site), []).append(found)
+        cleared = cleared_gradients(training, leaf)
+        if cleared is not None and isinstance(cleared.used.event, Step):
+            groups.setdefault((cleared.filled.event.site, cleared.cleared.event.site), []).append(cleared)
     for group in groups.values():
-        yield _tell_partly(training, group)
+        yield _report_partly(training, group)
 
 
 def _lost(training: Training, step: Step) -> list[tuple[int, Moment, Moment]]:
-    """(parameter, what filled its gradient, what cleared it) where a step found nothing but cleared gradients, and no
-    update had used them before."""
-    found = []
+    """Returns (parameter, what filled its gradient, what cleared it) if a step found only cleared gradients that no
+    update had used."""
+    lost = []
     for position, number in enumerate(step.parameters):
         cleared = cleared_at(training, step, position)
         if cleared is None and step.gradients[position] is not None:
             return []
         if not training.facts.requires_grad(number, step.index - 1):
-            continue  # frozen, its gradient is in nobody's way
+            continue  # frozen: its gradient does no harm
         filled = None if cleared is None else training.last_moment(number, cleared.index, "fill")
         if cleared is not None and filled is not None:
             used = training.last_moment(number, cleared.index, "update")
             if used is None or used.index < filled.index:
-                found.append((number, filled, cleared))
-    return found
+                lost.append((number, filled, cleared))
+    return lost
 
 
-def _tell(training: Training, step: Step, lost: list[tuple[int, Moment, Moment]]) -> Diagnostic:
+def _report(training: Training, step: Step, lost: list[tuple[int, Moment, Moment]]) -> Diagnostic:
     facts = training.facts
     number, filled, cleared = lost[0]
     name = several(facts, [entry[0] for entry in lost])
@@ -112,12 +80,12 @@ def _tell(training: Training, step: Step, lost: list[tuple[int, Moment, Moment]]
     )
 
 
-def _tell_partly(training: Training, group: list[ClearedGradients]) -> Diagnostic:
+def _report_partly(training: Training, group: list[ClearedGradients]) -> Diagnostic:
     facts, first = training.facts, group[0]
     step = first.used.event
     assert isinstance(step, Step)
     optimizer = optimizer_name(training, step)
-    name = several(facts, [found.leaf for found in group])
+    name = several(facts, [cleared.leaf for cleared in group])
     passes = "a backward pass" if first.count == 1 else f"{first.count} backward passes"
     return finding(
         "zero-grad-after-backward",
@@ -131,5 +99,5 @@ def _tell_partly(training: Training, group: list[ClearedGradients]) -> Diagnosti
             facts.label("rejected_here", step.site, "this step has the gradient of the last pass"),
         ],
         fixes=(fix(f"clear the gradients once for each `{optimizer}.step()`, after it"),),
-        evidence={"parameters": [facts.name(found.leaf) for found in group], "passes": first.count},
+        evidence={"parameters": [facts.name(cleared.leaf) for cleared in group], "passes": first.count},
     )

@@ -1,41 +1,4 @@
-"""backward went through a part of the graph whose saved tensors an earlier backward had already freed.
-
-To save memory, backward frees the tensors that were saved for it as soon as it has used them. A second pass through the
-same nodes finds nothing there. That happens when the same result is differentiated twice, when two losses share a part
-of the forward pass, and, most often, when something computed before a loop or in its last iteration (a hidden state, a
-running average, a scale) is used again: its graph is still part of the new loss, and it is freed.
-
-The message proposes `retain_graph=True`. That is right where the same graph is to be differentiated twice and nothing
-changes in between: two results of one forward pass whose gradients are needed one by one. It is wrong in a loop: each
-pass then goes through the graphs of all iterations before it, memory and time grow, and once an optimizer has moved the
-parameters the next error follows. For a hidden state that is carried on, `detach()` it between iterations. For two
-losses on a shared trunk, add the losses and call backward once. For something computed before the loop, compute it
-inside.
-
-## Fails
-
-```python
-import torch
-
-weight = torch.tensor([0.5, 1.5], requires_grad=True)
-scale = torch.exp(weight)  # graph_built_here
-for step in range(2):
-    loss = (scale * step).sum()
-    loss.backward()  # freed_here, needed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-weight = torch.tensor([0.5, 1.5], requires_grad=True)
-for step in range(2):
-    scale = torch.exp(weight)
-    loss = (scale * step).sum()
-    loss.backward()
-```
-"""
+"""Finds the cause of `backward-through-freed-graph`."""
 
 from __future__ import annotations
 
@@ -60,18 +23,18 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 
 def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
-    """Explain which node was freed, which call recorded it, and which backward freed it."""
+    """Reports which node was freed, which call recorded it, and which backward freed it."""
     failed = failed_backward(facts, failure)
     if failed is None:
         return _read_directly(facts, failure)
-    found = _culprit(facts, failure, failed)
-    node = "a part of the graph" if found.node is None else f"`{found.node}`"
-    recorded = "part of what both passes go through" if found.node is None else node
-    built, by = found.built, found.by
+    culprit = _culprit(facts, failure, failed)
+    node = "a part of the graph" if culprit.node is None else f"`{culprit.node}`"
+    recorded = "part of what both passes go through" if culprit.node is None else node
+    built, freeing = culprit.built, culprit.by
     labels = [
         facts.label("needed_here", failure.site, f"backward needs {node} again"),
         None if built is None else facts.label("graph_built_here", built.site, f"{recorded} was recorded here"),
-        None if by is None else facts.label("freed_here", by.site, _freed_text(facts, by)),
+        None if freeing is None else facts.label("freed_here", freeing.site, _freed_text(facts, freeing)),
     ]
     return finding(
         CODE,
@@ -79,17 +42,17 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
         f"backward went a second time through {node}, whose saved tensors were freed",
         "a backward pass frees what it used; only the part of the graph built since then can be differentiated",
         labels,
-        notes=() if by is not None else (_UNSEEN,),
-        fixes=_fixes(facts, failure, built, by),
-        evidence={"node": found.node, "freed": sum(bool(saved.message) for saved in _freed(failure).values())},
+        notes=() if freeing is not None else (_UNSEEN,),
+        fixes=_fixes(facts, failure, built, freeing),
+        evidence={"node": culprit.node, "freed": sum(bool(saved.message) for saved in _freed(failure).values())},
     )
 
 
 def _read_directly(facts: TraceIndex, failure: Failure) -> Diagnostic:
-    """No pass failed: the program read what a node had saved."""
+    """Returns whether no pass failed and the program itself read a saved tensor of a node."""
     passes = [b for b in facts.backwards if b.index < failure.index and not b.retain_graph]
     whole = len(facts.events) == facts.events[-1].index + 1 if facts.events else True
-    by = passes[0] if whole and len(passes) == 1 else None
+    freeing = passes[0] if whole and len(passes) == 1 else None
     return finding(
         CODE,
         severity_of(failure),
@@ -97,9 +60,9 @@ def _read_directly(facts: TraceIndex, failure: Failure) -> Diagnostic:
         "a backward pass frees what it used",
         [
             facts.label("needed_here", failure.site, "they are read here"),
-            None if by is None else facts.label("freed_here", by.site, "this backward freed them"),
+            None if freeing is None else facts.label("freed_here", freeing.site, "this backward freed them"),
         ],
-        notes=() if by is not None else (_UNSEEN,),
+        notes=() if freeing is not None else (_UNSEEN,),
         fixes=(fix("read them before backward, or keep them for longer: `retain_graph=True`"),),
         evidence={"node": None, "freed": 0},
     )
@@ -107,7 +70,7 @@ def _read_directly(facts: TraceIndex, failure: Failure) -> Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class _Culprit:
-    """What the failed pass met: the name of the node, the call that recorded it, the pass that had freed it."""
+    """The freed node that the failed pass reached: its name, the call that recorded it, the pass that freed it."""
 
     node: str | None = None
     built: Call | None = None
@@ -115,26 +78,27 @@ class _Culprit:
 
 
 def _freed(failure: Failure) -> dict[int, SavedTensor]:
-    """By sequence number, in the order in which the engine runs them: the nodes that an earlier pass can have freed.
-    All were found freed, but for those without a message, which do not show it."""
-    found: dict[int, SavedTensor] = {}
+    """Returns the nodes that an earlier pass can have freed, by sequence number, in the engine's order. All are known
+    to be freed, except those without a message."""
+    nodes: dict[int, SavedTensor] = {}
     for saved in failure.saved:
         if saved.problem == "freed":
-            found.setdefault(saved.sequence, saved)
-    return found
+            nodes.setdefault(saved.sequence, saved)
+    return nodes
 
 
 def _culprit(facts: TraceIndex, failure: Failure, failed: Backward) -> _Culprit:
-    """The freed node that the failed pass met first. It freed nodes itself before it failed: the one sought is the
-    first that an earlier pass went through, if of those before it is known that none did."""
+    """Finds the freed node that the failed pass reached first. This pass freed nodes itself before it failed, so the
+    node is the first one that an earlier pass went through, provided that no earlier pass went through those before
+    it."""
     passes = [calls_reached_by(facts, backward) for backward in facts.backwards if backward.index < failure.index]
     freed = _freed(failure)
     certain = True
     for saved in freed.values():
         built = _recorded(facts, failure, saved)
-        by = None if built is None else next((p.backward for p in passes if _frees(facts, p, built, saved)), None)
-        if by is not None:
-            return _Culprit(saved.node.rpartition("::")[2] if certain else None, built, by)
+        freeing = None if built is None else next((p.backward for p in passes if _frees(facts, p, built, saved)), None)
+        if freeing is not None:
+            return _Culprit(saved.node.rpartition("::")[2] if certain else None, built, freeing)
         if len(freed) == 1 and saved.message:
             return _Culprit(saved.node, built)
         certain &= built is not None and all(p.complete and built.index not in p.calls for p in passes)
@@ -142,7 +106,8 @@ def _culprit(facts: TraceIndex, failure: Failure, failed: Backward) -> _Culprit:
 
 
 def _recorded(facts: TraceIndex, failure: Failure, saved: SavedTensor) -> Call | None:
-    """The call that recorded a node; each thread numbers its nodes, so the names have to agree where both are known."""
+    """Finds the call that recorded a node. Each thread numbers its own nodes, so the names have to agree if both are
+    known."""
     built = facts.call_of_node(saved.sequence, failure.index)
     if built is None:
         return None
@@ -151,8 +116,8 @@ def _recorded(facts: TraceIndex, failure: Failure, saved: SavedTensor) -> Call |
 
 
 def _frees(facts: TraceIndex, reached: ReachedCalls, built: Call, saved: SavedTensor | None = None) -> bool:
-    """Whether a pass went through the nodes of a call, and did not keep them. One that failed came as far as to the
-    node that it stopped at."""
+    """Returns whether a pass went through the nodes of a call and freed them. A failed pass freed the nodes before the
+    one that it stopped at."""
     backward = reached.backward
     if backward.retain_graph or built.index not in reached.calls:
         return False
@@ -164,78 +129,80 @@ def _frees(facts: TraceIndex, reached: ReachedCalls, built: Call, saved: SavedTe
 
 
 def _shared_part(facts: TraceIndex, failed: Backward, passes: list[ReachedCalls]) -> _Culprit:
-    """Where the graph does not show the node: the last call that the failed pass and an earlier one went through."""
+    """Finds the last call that both the failed pass and an earlier one went through, for a graph that does not show the
+    node."""
     needed = calls_reached_by(facts, failed)
     for call in reversed(facts.calls):
         if call.index in needed.calls and call.nodes[1] > call.nodes[0]:
-            by = next((reached.backward for reached in passes if _frees(facts, reached, call)), None)
-            if by is not None:
-                return _Culprit(None, call, by)
+            freeing = next((reached.backward for reached in passes if _frees(facts, reached, call)), None)
+            if freeing is not None:
+                return _Culprit(None, call, freeing)
     return _Culprit()
 
 
-def _freed_text(facts: TraceIndex, by: Backward) -> str:
-    times, total = _passes_at(facts, by)
+def _freed_text(facts: TraceIndex, freeing: Backward) -> str:
+    times, total = _passes_at(facts, freeing)
     again = f", the {ordinal(times)} time this ran" if total > 1 else ""
     return f"this backward freed it{again}"
 
 
 def _passes_at(facts: TraceIndex, one: Backward) -> tuple[int, int]:
-    """How many passes had begun on the line of a pass with this one, and how many in all; those inside another pass of
-    the same line do not count."""
+    """Returns the number of this pass among the passes of its line, and how many there are. Passes inside another pass
+    of the line do not count."""
     same = [b for b in facts.backwards if b.site == one.site]
     outer = [b.index for b in same if not any(a.started <= b.started and b.index < a.index for a in same)]
     return sum(index <= one.index for index in outer), len(outer)
 
 
-def _fixes(facts: TraceIndex, failure: Failure, built: Call | None, by: Backward | None) -> tuple[Fix, ...]:
-    if built is None or by is None:
+def _fixes(facts: TraceIndex, failure: Failure, built: Call | None, freeing: Backward | None) -> tuple[Fix, ...]:
+    if built is None or freeing is None:
         return (fix("compute what is differentiated again before each backward"),)
     text = source_text(facts, built.site)
     times, _ = facts.times_run(built.site, built.index)
     by_now, _ = facts.times_run(built.site, failure.index)
-    if by_now > times:  # it was computed anew, and yet the old one is reached
+    if by_now > times:  # it was computed again, but this pass reaches the old one
         return (fix("`detach()` what is carried from one iteration to the next: its history ends there"),)
-    _, passes = _passes_at(facts, by)
-    if by.site == failure.site and passes > times and not _roots_known_before(facts, failure, by):
+    _, passes = _passes_at(facts, freeing)
+    if freeing.site == failure.site and passes > times and not _roots_known_before(facts, failure, freeing):
         return (
             fix(f"compute `{text}` again before each backward"),
             fix("or, if it need not be trained, `detach()` it once after computing it"),
         )
-    return tuple(_fixes_of_a_shared_part(facts, failure, built, by))
+    return tuple(_fixes_of_a_shared_part(facts, failure, built, freeing))
 
 
-def _fixes_of_a_shared_part(facts: TraceIndex, failure: Failure, built: Call, by: Backward) -> Iterator[Fix]:
-    """Two passes through one part: whether a step between them moves that part says which cure holds."""
-    keep = f"keep the graph for the later pass: `retain_graph=True` at `{source_text(facts, by.site)}`"
-    steps = [c for c in facts.calls if c.within and c.writes and by.index < c.index < failure.index]
+def _fixes_of_a_shared_part(facts: TraceIndex, failure: Failure, built: Call, freeing: Backward) -> Iterator[Fix]:
+    """Suggests fixes for two passes through one part of the graph. They depend on whether a step between the passes
+    changes that part."""
+    keep = f"keep the graph for the later pass: `retain_graph=True` at `{source_text(facts, freeing.site)}`"
+    steps = [c for c in facts.calls if c.within and c.writes and freeing.index < c.index < failure.index]
     moved = {write.tensor for step in steps for write in step.writes}
     shared = built.outputs[0].tensor if built.outputs else None
     behind = set() if shared is None else set(leaves_above(facts, shared, built.index + 1))
     if moved & behind:
         yield fix(f"{keep}, and call `{source_text(facts, steps[0].site)}` after the last of the passes")
     else:
-        entry = None if shared is None or not moved else _entry(facts, built, by)
+        entry = None if shared is None or not moved else _entry(facts, built, freeing)
         span = None if entry is None else facts.span(entry.site)
         if shared is not None and entry is not None and span is not None:
             name = named(facts, shared, entry.index)
             yield fix(
-                f"if `{source_text(facts, by.site)}` is not to train what made {name}, detach it for that pass: "
+                f"if `{source_text(facts, freeing.site)}` is not to train what made {name}, detach it for that pass: "
                 f"`.detach()` on line {span.line}"
             )
         yield fix(f"or {keep}" if entry is not None else keep)
     yield fix("or add what both differentiate and call backward once")
 
 
-def _entry(facts: TraceIndex, built: Call, by: Backward) -> Call | None:
-    """The first call through which a pass came to what `built` made."""
+def _entry(facts: TraceIndex, built: Call, freeing: Backward) -> Call | None:
+    """Finds the first call through which a pass reached what `built` made."""
     made = {access.tensor for access in built.outputs}
-    users = (c for c in facts.calls if built.index < c.index < by.index and made & {a.tensor for a in c.inputs})
-    return next((call for call in users if backward_reaches(facts, by, call)), None)
+    users = (c for c in facts.calls if built.index < c.index < freeing.index and made & {a.tensor for a in c.inputs})
+    return next((call for call in users if backward_reaches(facts, freeing, call)), None)
 
 
-def _roots_known_before(facts: TraceIndex, failure: Failure, by: Backward) -> bool:
-    """Whether what the failed pass started from was there already when the graph was freed."""
+def _roots_known_before(facts: TraceIndex, failure: Failure, freeing: Backward) -> bool:
+    """Returns whether the roots of the failed pass existed before the graph was freed."""
     failed = failed_backward(facts, failure)
     makers = [] if failed is None else [facts.creator(root.tensor) for root in failed.roots]
-    return bool(makers) and all(maker is not None and maker.index < by.index for maker in makers)
+    return bool(makers) and all(maker is not None and maker.index < freeing.index for maker in makers)

@@ -1,36 +1,4 @@
-"""A tensor saved under `saved_tensors_hooks` was changed in place, and backward did not notice.
-
-With such hooks autograd keeps what the first hook returned in place of the tensor, and gives up the check of its
-version. If the hook returned the tensor itself, a later change in place changes what is kept, and the gradient is wrong
-without a word.
-
-## Fails
-
-```python
-import torch
-
-weight = torch.tensor([2.0, 3.0], requires_grad=True)
-hidden = weight * 1
-with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):  # mode_entered_here
-    loss = (hidden * hidden).sum()  # saved_here
-hidden.zero_()  # modified_here
-loss.backward()  # needed_here
-print(weight.grad)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-weight = torch.tensor([2.0, 3.0], requires_grad=True)
-hidden = weight * 1
-with torch.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
-    loss = (hidden * hidden).sum()
-loss.backward()
-print(weight.grad)
-```
-"""
+"""Finds the cause of `saved-tensor-hooks-disable-version-check`."""
 
 from __future__ import annotations
 
@@ -50,29 +18,29 @@ MODES = ("saved_tensors_hooks", "save_on_cpu")
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
-    told: set[tuple[int, int]] = set()
+    reported: set[tuple[int, int]] = set()
     for stale in facts.trace.inspection.stale:
-        backward, by = backward_of(facts, stale.index), saving_call(facts, stale)
-        if stale.node or stale.slot or backward is None or backward.failed or by is None:
+        backward, saving = backward_of(facts, stale.index), saving_call(facts, stale)
+        if stale.node or stale.slot or backward is None or backward.failed or saving is None:
             continue
-        if (by.site, backward.site) not in told:
-            told.add((by.site, backward.site))
-            yield _tell(facts, stale, backward, by)
+        if (saving.site, backward.site) not in reported:
+            reported.add((saving.site, backward.site))
+            yield _report(facts, stale, backward, saving)
 
 
-def _tell(facts: TraceIndex, stale: Stale, backward: Backward, by: Call) -> Diagnostic:
-    name = named(facts, stale.tensor, by.index)
+def _report(facts: TraceIndex, stale: Stale, backward: Backward, saving: Call) -> Diagnostic:
+    name = named(facts, stale.tensor, saving.index)
     then, now = stale.versions
-    mode = open_region(facts, by.index, *MODES)
+    mode = open_region(facts, saving.index, *MODES)
     return finding(
         CODE,
         "warning",
-        f"{name} was changed in place after {op_text(by.op)} saved it, and its hooks gave no copy",
+        f"{name} was changed in place after {op_text(saving.op)} saved it, and its hooks gave no copy",
         f"what a saved-tensor hook has packed has no version check: it was packed at version {then} and comes back at "
         f"version {now}, {stale.after}, so the gradient is wrong",
         [
-            *_changes(facts, stale, by),
-            facts.label("saved_here", by.site, f"{op_text(by.op)} saves {name}{count_text(facts, by)}"),
+            *_changes(facts, stale, saving),
+            facts.label("saved_here", saving.site, f"{op_text(saving.op)} saves {name}{count_text(facts, saving)}"),
             None if mode is None else facts.label("mode_entered_here", mode.site, "hooks pack what is saved"),
             facts.label("needed_here", backward.site, "backward computes with the changed values"),
         ],
@@ -85,10 +53,10 @@ def _tell(facts: TraceIndex, stale: Stale, backward: Backward, by: Call) -> Diag
     )
 
 
-def _changes(facts: TraceIndex, stale: Stale, by: Call) -> Iterator[Label | None]:
-    """The first change after the save."""
+def _changes(facts: TraceIndex, stale: Stale, saving: Call) -> Iterator[Label | None]:
+    """Finds the first change after the save."""
     for event, write in facts.writes(facts.tensor(stale.tensor or 0).counter):
-        if by.index <= event.index < stale.index and write.after > stale.versions[0]:
+        if saving.index <= event.index < stale.index and write.after > stale.versions[0]:
             text = f"{op_text(event.op)} changes it in place: version {write.before} -> {write.after}"
             yield facts.label("modified_here", event.site, text)
             return

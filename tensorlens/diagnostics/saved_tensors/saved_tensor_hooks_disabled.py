@@ -1,35 +1,4 @@
-"""Hooks for saved tensors were used where they are not allowed.
-
-Offloading to the CPU, compression of activations and checkpoints of the new kind all work by such hooks. A transform of
-`torch.func` does not support them inside, and a library may have switched them off.
-
-## Fails
-
-```python
-import torch
-
-
-def energy(value):
-    with torch.autograd.graph.save_on_cpu():  # rejected_here
-        return value.cos().sum()
-
-
-torch.func.grad(energy)(torch.ones(2))  # mode_entered_here
-```
-
-## Fixed
-
-```python
-import torch
-
-
-def energy(value):
-    return value.cos().sum()
-
-
-torch.func.grad(energy)(torch.ones(2))
-```
-"""
+"""Finds the cause of `saved-tensor-hooks-disabled`."""
 
 from __future__ import annotations
 
@@ -58,17 +27,17 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         yield finding(
             CODE,
             severity_of(failure),
-            f"{hooks} was entered inside {within}, where hooks on saved tensors are refused",
+            f"{hooks} was entered inside {within}, where hooks on saved tensors are not allowed",
             "a hook sees what autograd saves for one backward pass; here the saved tensors are not its own to see",
             [
-                facts.label("rejected_here", failure.site, f"{hooks} is refused"),
+                facts.label("rejected_here", failure.site, f"{hooks} is rejected"),
                 facts.label("mode_entered_here", mode.site, f"{within} begins here"),
             ],
             fixes=(
                 fix(f"enter the hooks around {within}, not inside it"),
                 fix("call the function without a checkpoint there")
                 if checkpoint
-                else fix("a checkpoint with `use_reentrant=False` uses such hooks too, and is refused as well"),
+                else fix("a checkpoint with `use_reentrant=False` uses such hooks too, and is rejected as well"),
             ),
             evidence={"op": failure.op, "mode": mode.name},
         )

@@ -1,35 +1,4 @@
-"""A tensor that autograd saved for the backward pass was changed in place before backward used it.
-
-To compute a gradient, many operations need a value from the forward pass: `sigmoid` its result, a product its factors.
-Autograd keeps the tensor itself, not a copy, and notes its version, a number that every change in place raises by one.
-When backward finds another version than the one that was saved, the value is gone and any gradient computed from what
-stands there now would be wrong, so it refuses. The change may have come through another name: a view and a `detach()`
-share memory and version with their source.
-
-## Fails
-
-```python
-import torch
-
-weight = torch.tensor([0.5, -1.0], requires_grad=True)
-gate = torch.sigmoid(weight)  # saved_here
-shown = gate.detach()  # shared_here
-shown.mul_(100)  # modified_here
-gate.sum().backward()  # needed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-weight = torch.tensor([0.5, -1.0], requires_grad=True)
-gate = torch.sigmoid(weight)
-shown = gate.detach().clone()
-shown.mul_(100)
-gate.sum().backward()
-```
-"""
+"""Finds the cause of `saved-tensor-modified-inplace`."""
 
 from __future__ import annotations
 
@@ -70,7 +39,7 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
             CODE,
             severity_of(failure),
             "a tensor was changed in place after autograd saved it",
-            "backward found a saved tensor at another version than the one saved; the graph could not be read",
+            "backward found a saved tensor at a version that is not the saved one; the graph could not be read",
             [facts.label("needed_here", failure.site, "backward")],
             fixes=(fix("keep what backward needs: change a copy made with `clone()`"),),
         )
@@ -145,7 +114,7 @@ def _change_notes(facts: TraceIndex, changes: Sequence[InplaceChange]) -> Iterat
 
 
 def _other_notes(facts: TraceIndex, others: Sequence[Save]) -> Iterator[str]:
-    """The other saved tensors that fail the version check; those with one node, line and name share a note."""
+    """Finds the other saved tensors that fail the version check; those with one node, line and name share a note."""
     groups: dict[tuple[str, str, str], list[Save]] = defaultdict(list)
     for save in others:
         span = None if save.call is None else facts.span(save.call.site)

@@ -1,4 +1,4 @@
-"""The finder of tensors that backward needs as they were, and that were made into something else in between."""
+"""Explains a tensor that was replaced between the forward pass and the backward that needs it."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text, 
 from tensorlens.records.model import Failure
 from tensorlens.records.report import Diagnostic, Label
 
-Words = tuple[str, str, str]  # title, why, what the change did
+Words = tuple[str, str, str]  # title, why, text of the change
 
 
 def overtaken_before_backward(
     code: str, changed: StateChange, roles: tuple[str, ...], words: Words, *fixes: str
 ) -> Callable[[TraceIndex], Iterator[Diagnostic]]:
-    """A `find` for `code`. `changed` says of the state before and after a call whether this is the change meant; the
-    words and fixes are templates with the fields {name} and {op}."""
+    """Returns the `find` of a code. `changed` decides from the states before and after a call whether it made the
+    change; the words and fixes are templates with the fields {name} and {op}."""
 
     def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         for failure in facts.failures(code):
-            found = changed_after_use(facts, failure, changed) if _in_backward(failure) else None
-            if found is None:
+            replaced = changed_after_use(facts, failure, changed) if _in_backward(failure) else None
+            if replaced is None:
                 continue
-            fields = {"name": named(facts, found.tensor, found.use.index), "op": op_text(found.change.op)}
+            fields = {"name": named(facts, replaced.tensor, replaced.use.index), "op": op_text(replaced.change.op)}
             title, why, what = (text.format(**fields) for text in words)
             yield finding(
                 code,
                 severity_of(failure),
                 title,
                 why,
-                _labels(facts, failure, found, roles, what),
+                _labels(facts, failure, replaced, roles, what),
                 fixes=tuple(fix(text.format(**fields)) for text in fixes),
                 evidence={"tensor": fields["name"], "message": failure.message},
             )
@@ -44,14 +44,16 @@ def _in_backward(failure: Failure) -> bool:
 
 
 def _labels(
-    facts: TraceIndex, failure: Failure, found: ChangedAfterUse, roles: tuple[str, ...], what: str
+    facts: TraceIndex, failure: Failure, replaced: ChangedAfterUse, roles: tuple[str, ...], what: str
 ) -> Iterator[Label | None]:
-    name = named(facts, found.tensor, found.use.index)
+    name = named(facts, replaced.tensor, replaced.use.index)
     yield facts.label("needed_here", failure.site, "backward needs it as it was")
-    yield facts.label("modified_here", found.change.site, what)
+    yield facts.label("modified_here", replaced.change.site, what)
     for role in roles:
         if role == "leaf_made_here":
-            made = facts.first_use(found.tensor)
+            made = facts.first_use(replaced.tensor)
             yield facts.label(role, None if made is None else made.site, f"{name} is a leaf here")
         else:
-            yield facts.label(role, found.use.site, f"{op_text(found.use.op)} is recorded with {name} as it is here")
+            yield facts.label(
+                role, replaced.use.site, f"{op_text(replaced.use.op)} is recorded with {name} as it is here"
+            )

@@ -1,16 +1,17 @@
-"""Custom Functions as the run shows them: the calls, and what their `backward` handed back."""
+"""Finds the calls of custom Functions, and what their `backward` returned."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
 from tensorlens.records.callbacks import Run
 from tensorlens.records.model import Call
 
 
 def backward_runs(facts: TraceIndex) -> Iterator[tuple[Run, Call]]:
-    """Each run of a custom Function's `backward` that returned, with the call that made its node."""
+    """Finds each run of a custom Function's `backward` that returned, with the call that made its node."""
     callbacks = facts.trace.callbacks
     for run in callbacks.runs:
         kind = callbacks.registrations[run.registration].kind
@@ -22,15 +23,43 @@ def backward_runs(facts: TraceIndex) -> Iterator[tuple[Run, Call]]:
 
 
 def inputs_needing_gradient(facts: TraceIndex, call: Call) -> list[int]:
-    """The tensors among a call's inputs that require grad and that autograd knows as its inputs."""
+    """Finds the tensors among a call's inputs that require grad and that autograd knows as its inputs."""
     nested = {n for note in facts.trace.inspection.nested if note.index == call.index + 1 for n in note.tensors}
-    found = [access.tensor for access in call.inputs if facts.requires_grad(access.tensor, call.index - 1)]
-    return [number for number in dict.fromkeys(found) if number not in nested]
+    inputs = [access.tensor for access in call.inputs if facts.requires_grad(access.tensor, call.index - 1)]
+    return [number for number in dict.fromkeys(inputs) if number not in nested]
 
 
 def gradient_of(facts: TraceIndex, number: int, at: int) -> str | None:
-    """The text of a leaf's gradient as the backward pass around event `at` left it."""
+    """Returns the text of a leaf's gradient after the backward pass around event `at`."""
     for backward in facts.backwards:
         if backward.started <= at <= backward.index:
             return next((g.after for g in backward.gradients if g.tensor == number), None)
     return None
+
+
+def missing_gradients(facts: TraceIndex) -> Iterator[tuple[Run, Call, list[int]]]:
+    """Finds the runs of a `backward` that returned None for inputs that need a gradient, once for each `return`, with
+    the call that made the node and these inputs."""
+    seen: set[int | None] = set()
+    for run, call in backward_runs(facts):
+        if (backward := backward_of(facts, run.index)) is not None and backward.failed:
+            continue  # what it returned was rejected, for a different reason
+        missing = _missing(facts, run, call)
+        if missing and run.returned not in seen:
+            seen.add(run.returned)
+            yield run, call, missing
+
+
+def _missing(facts: TraceIndex, run: Run, call: Call) -> list[int]:
+    """Finds the inputs that need a gradient and got None; if the positions are not known, those whose gradient stayed
+    None."""
+    wanted = inputs_needing_gradient(facts, call)
+    nothing = [position for position, value in enumerate(run.values) if value.type == "NoneType"]
+    if len(run.values) == len(call.inputs):
+        return [call.inputs[p].tensor for p in nothing if call.inputs[p].tensor in wanted]
+    plain = len(run.values) - len(call.inputs)  # arguments that are no tensors
+    unneeded = sum(access.tensor not in wanted for access in call.inputs)
+    if len(nothing) <= plain + unneeded:
+        return []
+    leaves = [n for n in wanted if (state := facts.state(n, call.index)) is not None and state.is_leaf]
+    return [number for number in leaves if gradient_of(facts, number, run.index) is None]

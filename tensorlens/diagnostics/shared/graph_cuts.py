@@ -1,4 +1,4 @@
-"""How a cut in the graph is told: its labels, its reason and its cure, each from what the run shows."""
+"""Describes a cut in the graph: its labels, its reason and its fixes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _INTEGERS = ("int", "uint", "bool")
 
 
 def cut_labels(facts: TraceIndex, cut: Cut | None) -> Iterator[Label | None]:
-    """The cut first, then the switch that caused it, then the leaf that nothing reaches any more."""
+    """Labels the cut, then the switch that caused it, then the leaf that gets no gradient because of it."""
     if cut is None:
         return
     made = cut.call
@@ -33,7 +33,7 @@ def cut_labels(facts: TraceIndex, cut: Cut | None) -> Iterator[Label | None]:
 
 
 def switch_of(facts: TraceIndex, cut: Cut) -> GradMode | None:
-    """The user's own switch of gradient recording under which the cut was made, if it was."""
+    """Finds the user's switch of gradient recording that caused the cut, if one did."""
     if cut.source is None or _is_switch(facts, cut) or not _recording_off(facts, cut):
         return None
     return facts.mode_switch(cut.call.index)
@@ -44,7 +44,7 @@ def _recording_off(facts: TraceIndex, cut: Cut) -> bool:
 
 
 def _is_switch(facts: TraceIndex, cut: Cut) -> bool:
-    """The cut is a tensor's own flag, switched off in place."""
+    """Returns whether the cut is a tensor's own flag, switched off in place."""
     return cut.source in {access.tensor for access in cut.call.inputs} & {state.tensor for state in cut.call.states}
 
 
@@ -69,7 +69,7 @@ def _cut_text(facts: TraceIndex, cut: Cut) -> str:
 
 
 def cut_reason(facts: TraceIndex, cut: Cut) -> str:
-    """Why the history ends at this call."""
+    """Explains why the history ends at this call."""
     if cut.source is None:
         return "autograd records an operation only if one of its inputs requires grad, and none does"
     if _is_switch(facts, cut):
@@ -88,7 +88,7 @@ def cut_reason(facts: TraceIndex, cut: Cut) -> str:
 
 
 def cut_fixes(facts: TraceIndex, cut: Cut | None) -> Iterator[Fix]:
-    """What to do about this cut."""
+    """Suggests fixes for this cut."""
     if cut is None:
         return
     op = op_text(cut.call.op)

@@ -1,4 +1,4 @@
-"""Shared words of the findings about parameters, gradients and optimizers."""
+"""Names parameters and optimizers for the findings about them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tensorlens.records.report import Label
 
 
 def several(facts: TraceIndex, numbers: Sequence[int], at: int | None = None) -> str:
-    """ "`a`", "`a` and `b`", "`a` and 3 more": the tensors that one mistake has to do with."""
+    """Names several tensors: "`a`", "`a` and `b`", "`a` and 3 more"."""
     names = list(dict.fromkeys(named(facts, number, at) for number in numbers))
     if len(names) <= 2:
         return " and ".join(names)
@@ -22,20 +22,20 @@ def several(facts: TraceIndex, numbers: Sequence[int], at: int | None = None) ->
 
 
 def optimizer_name(training: Training, step: Step) -> str:
-    """What the script calls an optimizer, else its class."""
+    """Returns the script's name of an optimizer, else its class."""
     made = training.optimizer_call(step)
     return step.op.removesuffix(".step") if made is None else made_name(training.facts, made)
 
 
 def made_name(facts: TraceIndex, made: Call) -> str:
-    """What the script calls what a call made, else its class."""
+    """Returns the script's name of the object that a call made, else its class."""
     site = facts.trace.sites[made.site]
     name = site.targets[0] if site.targets else assigned_to(facts.trace.sources.get(site.span.file, ""), site.span)
     return name or made.op.rpartition(".")[2]
 
 
 def optimizer_label(training: Training, step: Step) -> Label | None:
-    """The line that made the optimizer."""
+    """Finds the line that made the optimizer."""
     made = training.optimizer_call(step)
     if made is None:
         return None
@@ -45,6 +45,6 @@ def optimizer_label(training: Training, step: Step) -> Label | None:
 
 
 def born(facts: TraceIndex, number: int) -> int | None:
-    """The site of the line that made a leaf, or where it was first met."""
+    """Finds the line that made a leaf, or that used it first."""
     use = facts.first_use(number)
     return None if use is None else use.site

@@ -1,5 +1,4 @@
-"""What `--reference` makes of a finding: the gradients of a second run, with copies kept of what autograd saves, beside
-those of the first."""
+"""Checks findings against `--reference`: a second run that keeps copies of what autograd saves."""
 
 from __future__ import annotations
 
@@ -14,42 +13,44 @@ from tensorlens.records.reference import Difference
 from tensorlens.records.report import Diagnostic
 
 BEYOND_COPIES = (
-    "unproven: `--reference` keeps copies of what autograd saves, and those don't tell what a change that was never "
-    "recorded should count for"
+    "unproven: `--reference` keeps copies of what autograd saves, and copies do not show how a change that was never "
+    "recorded should count"
 )
 UNPROVEN = "unproven: run with `--reference` to compare the gradients with those of a second run that keeps copies"
 PROVEN = "proven: "
 NOT_CONFIRMED = "not confirmed: a second run with copies of what autograd saved has the same gradients in this pass"
-ENOUGH = 4  # gradients that a note tells of
+ENOUGH = 4  # gradients that are listed in notes
 
 
 def proof_notes(facts: TraceIndex, backward: Backward | None, tensors: Iterable[int] = ()) -> tuple[str, ...]:
-    """Notes for a finding which says that the gradients of a pass are wrong: proven with the right values, not
-    confirmed, or unproven and why. `tensors` are the leaves that it blames; none means all that the pass reaches."""
+    """Writes the notes of a finding that calls the gradients of a pass wrong: proven with the right values, not
+    confirmed, or unproven and why. `tensors` are the leaves in question; none means all leaves of the pass."""
     reference, wanted = facts.trace.reference, frozenset(tensors)
     if reference is None:
         return (UNPROVEN,)
     if backward is None:
         return ()
     if backward.index not in reference.compared:
-        return (f"unproven: {reference.reason or 'the second run does not tell of this pass'}",)
-    found = [d for d in reference.differences if d.backward == backward.index and (not wanted or d.tensor in wanted)]
-    if not found:
+        return (f"unproven: {reference.reason or 'the second run has no record of this pass'}",)
+    differences = [
+        d for d in reference.differences if d.backward == backward.index and (not wanted or d.tensor in wanted)
+    ]
+    if not differences:
         return (NOT_CONFIRMED,)
-    notes = [f"{PROVEN}{difference_text(facts, difference)}" for difference in found[:ENOUGH]]
-    if len(found) > ENOUGH:
-        notes.append(f"{len(found) - ENOUGH} more gradients of this pass differ from those of the second run")
+    notes = [f"{PROVEN}{difference_text(facts, difference)}" for difference in differences[:ENOUGH]]
+    if len(differences) > ENOUGH:
+        notes.append(f"{len(differences) - ENOUGH} more gradients of this pass differ from those of the second run")
     return tuple(notes)
 
 
-def weighed(diagnostic: Diagnostic) -> Diagnostic:
-    """A finding as it is after the second run: without harm to any gradient it is no warning."""
-    harmless = diagnostic.severity == "warning" and NOT_CONFIRMED in diagnostic.notes
-    return replace(diagnostic, severity="note") if harmless else diagnostic
+def downgrade_unconfirmed(diagnostic: Diagnostic) -> Diagnostic:
+    """Makes a warning a note if the second run has the same gradients."""
+    unconfirmed = diagnostic.severity == "warning" and NOT_CONFIRMED in diagnostic.notes
+    return replace(diagnostic, severity="note") if unconfirmed else diagnostic
 
 
 def difference_text(facts: TraceIndex, difference: Difference) -> str:
-    """The gradient as it is and as it should be, and how far the two are apart."""
+    """Describes a gradient: its value, the right value, and the difference."""
     name = named(facts, difference.tensor, difference.backward)
     got, right = values_text(difference, difference.got), values_text(difference, difference.right)
     if not difference.right:
@@ -61,7 +62,7 @@ def difference_text(facts: TraceIndex, difference: Difference) -> str:
 
 
 def values_text(difference: Difference, values: tuple[float, ...]) -> str:
-    """The values shown of a gradient; dots stand for those before and after them."""
+    """Writes the values of a gradient that are shown, with dots for those left out."""
     shown = [f"{value:.6g}" for value in values]
     if difference.start:
         shown.insert(0, "...")

@@ -1,8 +1,7 @@
-"""The finder that many entries share: PyTorch refused, or warned, on the spot, and here is where what it refused came
-from.
+"""Explains a rejected call, or a warning, from the front matter of its page.
 
-A file says which roles its cause has and how to put it; `rejected` finds the line of each role (`provenance`) from the
-facts of the failing call: the leaf, the view, the non-leaf or the value among its tensors, and the call that made it.
+The page names the roles of the cause and has the text of the finding. `find_rejected` finds the line of each role in
+the facts of the failing call: where the leaf, the view, the non-leaf or the value among its tensors was made.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from tensorlens.diagnostics.shared.roles import (
 )
 from tensorlens.diagnostics.shared.roles.tensors import needed
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text, severity_of
-from tensorlens.records.error_messages import classify
+from tensorlens.records.error_messages import Entry, classify
 from tensorlens.records.model import Backward, Failure, Notice
 from tensorlens.records.report import Diagnostic, Label
 
 
-def _returned(refusal: RejectedCall) -> LabelledSite | None:
-    """What handed back the wrong value: a callback that the engine ran, else the function that was given to torch."""
-    return hooks.returned(refusal) or function_arguments.returned_by_function(refusal)
+def _returned(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the `return` of the wrong value: in a callback that the engine ran, else in a function passed to torch."""
+    return hooks.returned(rejected) or function_arguments.returned_by_function(rejected)
 
 
 ROLES = {
@@ -47,105 +46,115 @@ ROLES = {
 }
 
 
-def rejected(
-    code: str,
-    roles: tuple[str, ...],
-    title: str,
-    why: str,
-    *fixes: str,
-    when: Callable[[RejectedCall], bool] = lambda refusal: True,
-) -> Callable[[TraceIndex], Iterator[Diagnostic]]:
-    """A `find` for `code`. The first role's line is the primary one. `when` confirms, by facts, a code whose message
-    other mistakes share. `title`, `why` and the fixes are templates with the fields {op} and, for each role, its
-    tensor: {leaf}, {nonleaf}, {view}, {base}, {value}, {graph}; of a callback those of
-    `callbacks.words`."""
+_CUT = "graph_cut_here"  # has one label or several: not in `ROLES`
+SEARCHED_ROLES = frozenset({_CUT, *ROLES})
 
-    def find(facts: TraceIndex) -> Iterator[Diagnostic]:
-        for refusal in filter(when, refusals(facts, code)):
-            yield tell(refusal, code, roles, (title, why, fixes))
-
-    return find
+CONDITIONS: dict[str, Callable[[RejectedCall], bool]] = {
+    "": lambda rejected: True,
+    "backward": RejectedCall.is_backward,
+    "in_place": RejectedCall.is_inplace,
+    "callback_not_callable": hooks.not_callable,
+    "forward_not_callable": custom_functions.forward_not_callable,
+    "function_not_called": custom_functions.not_called,
+}
+"""What confirms a code whose message other mistakes share: `when` in the front matter of its page."""
 
 
-def tell(
-    refusal: RejectedCall, code: str, roles: tuple[str, ...], words: tuple[str, str, tuple[str, ...]]
-) -> Diagnostic:
-    """The diagnostic of one refusal."""
-    title, why, fixes = words
-    labels, fields = labels_of(refusal, roles)
-    known = _Fields(fields)
+def find_rejected(facts: TraceIndex, known: Entry) -> Iterator[Diagnostic]:
+    """Makes the findings of a code whose page says all: its roles, and the text of the finding.
+
+    The first role's line is the primary one. Title, why and help are templates with the fields {op} and, for each
+    role, its tensor: {leaf}, {nonleaf}, {view}, {base}, {value}, {graph}; for a callback also those of `hooks.words`.
+    """
+    text = known.finding
+    if text is None:
+        return
+    for rejected in filter(CONDITIONS[text.when], rejected_calls(facts, known.code)):
+        yield report_rejected(rejected, known, (text.title, text.why, text.help))
+
+
+def report_rejected(rejected: RejectedCall, known: Entry, text: tuple[str, str, tuple[str, ...]]) -> Diagnostic:
+    """Makes the diagnostic of one rejected call, with the labels of its code's roles."""
+    title, why, fixes = text
+    labels, fields = labels_of(rejected, known.roles)
+    template = _Fields(fields)
     return finding(
-        code,
-        refusal.severity,
-        known.fill(title),
-        known.fill(why),
+        known.code,
+        rejected.severity,
+        template.fill(title),
+        template.fill(why),
         labels,
-        fixes=tuple(fix(known.fill(text)) for text in fixes),
-        evidence={"op": refusal.op, "message": refusal.message},
+        fixes=tuple(fix(template.fill(text)) for text in fixes),
+        evidence={"op": rejected.op, "message": rejected.message},
     )
 
 
-def labels_of(refusal: RejectedCall, roles: tuple[str, ...]) -> tuple[list[Label | None], dict[str, str]]:
-    """The labels of the roles whose lines the facts give, and for each the name of its tensor."""
-    facts = refusal.facts
-    fields = {"op": op_text(refusal.op) if refusal.op else "this"}
+def labels_of(rejected: RejectedCall, roles: tuple[str, ...]) -> tuple[list[Label | None], dict[str, str]]:
+    """Finds the line of each role, and the name of its tensor for the templates.
+
+    Raises:
+        KeyError: `ROLES` has no such role.
+    """
+    facts = rejected.facts
+    fields = {"op": op_text(rejected.op) if rejected.op else "this"}
     labels: list[Label | None] = []
     for role in roles:
-        if role == "graph_cut_here":
-            labels += _cut(refusal)
+        if role == _CUT:
+            labels += _cut(rejected)
             continue
-        found = ROLES[role](refusal) if role in ROLES else None
-        if found is not None:
-            labels.append(facts.label(role.partition(":")[0], found.site, found.text))
-            if role == "rejected_here" and recomputing_checkpoint(facts, refusal.index) is not None:
-                again = needed(refusal)
-                labels.append(None if again is None else facts.label("needed_here", again.site, again.text))
-            if role == "modified_here" and found.site != refusal.site:
-                labels.append(facts.label("needed_here", refusal.site, f"{op_text(refusal.op)} needs it afterwards"))
-            fields[role.split("_")[0]] = refusal.name(found.tensor)
+        place = ROLES[role](rejected)
+        if place is None:
+            continue
+        labels.append(facts.label(role.partition(":")[0], place.site, place.text))
+        if role == "rejected_here" and recomputing_checkpoint(facts, rejected.index) is not None:
+            again = needed(rejected)
+            labels.append(None if again is None else facts.label("needed_here", again.site, again.text))
+        if role == "modified_here" and place.site != rejected.site:
+            labels.append(facts.label("needed_here", rejected.site, f"{op_text(rejected.op)} needs it afterwards"))
+        fields[role.split("_")[0]] = rejected.name(place.tensor)
     if any(role in hooks.ROLES or role in custom_functions.ROLES for role in roles):
-        fields |= hooks.words(refusal)
+        fields |= hooks.words(rejected)
     return labels, fields
 
 
-def _cut(refusal: RejectedCall) -> list[Label | None]:
-    """The cut above the call's first tensor and the switch behind it, or the call itself if it takes a value out."""
-    facts, site = refusal.facts, refusal.site
-    if not refusal.inputs:
+def _cut(rejected: RejectedCall) -> list[Label | None]:
+    """Labels the call that cut the graph above the call's first tensor, or the call itself if it takes a value out."""
+    facts, site = rejected.facts, rejected.site
+    if not rejected.inputs:
         return []
-    asked = _asked(refusal)
-    number = refusal.inputs[0].tensor if asked is None else asked
-    if facts.requires_grad(number, refusal.index):
-        text = f"{op_text(refusal.op)} takes the value of {refusal.name(number)} out of the graph"
+    requested = _requested(rejected)
+    number = rejected.inputs[0].tensor if requested is None else requested
+    if facts.requires_grad(number, rejected.index):
+        text = f"{op_text(rejected.op)} takes the value of {rejected.name(number)} out of the graph"
         return [facts.label("graph_cut_here", site, text)]
-    labels = list(cut_labels(facts, find_cut(facts, number, refusal.index)))
+    labels = list(cut_labels(facts, find_cut(facts, number, rejected.index)))
     if labels:
         return [label for label in labels if label is not None and label.role != "leaf_made_here"]
     use = facts.first_use(number)
-    text = f"{refusal.name(number)} is made here and does not require grad"
+    text = f"{rejected.name(number)} is made here and does not require grad"
     return [None if use is None else facts.label("graph_cut_here", use.site, text)]
 
 
-def _asked(refusal: RejectedCall) -> int | None:
-    """Of the tensors that a backward pass was asked about by name, the first that does not require grad."""
-    backward = refusal.facts.event(refusal.index)
-    asked = backward.inputs if isinstance(backward, Backward) and refusal.failure is not None else ()
-    return next((number for number in asked if not refusal.facts.requires_grad(number, refusal.index)), None)
+def _requested(rejected: RejectedCall) -> int | None:
+    """Finds the first tensor in the `inputs` of a backward pass that does not require grad."""
+    backward = rejected.facts.event(rejected.index)
+    inputs = backward.inputs if isinstance(backward, Backward) and rejected.failure is not None else ()
+    return next((number for number in inputs if not rejected.facts.requires_grad(number, rejected.index)), None)
 
 
 class _Fields(dict[str, str]):
-    """Template fields; one whose tensor was not found reads "the tensor"."""
+    """Template fields; a tensor that was not found is called "the tensor"."""
 
     def __missing__(self, key: str) -> str:
         return "the tensor"
 
     def fill(self, template: str) -> str:
-        """The template with its fields; "{leaf}`.clone()`" becomes one piece of code, "`weight.clone()`"."""
+        """Fills in a template; "{leaf}`.clone()`" becomes one piece of code, "`weight.clone()`"."""
         return template.format_map(self).replace("``", "")
 
 
-def refusals(facts: TraceIndex, code: str) -> Iterator[RejectedCall]:
-    """The failures and the warnings of a code; a warning repeated at the same line counts once."""
+def rejected_calls(facts: TraceIndex, code: str) -> Iterator[RejectedCall]:
+    """Finds the failures and the warnings of a code; a warning repeated at the same line counts once."""
     for failure in facts.failures(code):
         yield of_failure(facts, failure)
     seen: set[int | None] = set()
@@ -156,7 +165,7 @@ def refusals(facts: TraceIndex, code: str) -> Iterator[RejectedCall]:
 
 
 def of_failure(facts: TraceIndex, failure: Failure) -> RejectedCall:
-    """A failing call, seen as a refusal."""
+    """Describes a failing call."""
     inputs, op = failure.inputs, failure.op or ""
     raised = failure.stack[-1] if failure.stack and failure.stack[-1] != failure.site else None
     return RejectedCall(
@@ -174,7 +183,7 @@ def of_failure(facts: TraceIndex, failure: Failure) -> RejectedCall:
 
 
 def of_notice(facts: TraceIndex, notice: Notice) -> RejectedCall:
-    """A warning is emitted during a call or a backward pass, whose row follows at the same site."""
+    """Describes a warning. The row of the call or backward pass that emitted it follows at the same site."""
     during = next((b for b in facts.backwards if b.started <= notice.index < b.index and b.site == notice.site), None)
     call = during or next((e for e in facts.calls if e.index > notice.index and e.site == notice.site), None)
     inputs = () if call is None else call.roots if isinstance(call, Backward) else call.inputs

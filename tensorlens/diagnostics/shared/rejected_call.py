@@ -1,4 +1,4 @@
-"""A failing call or a warning, and the places that explain it."""
+"""Describes a rejected call, and the lines that explain it."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class RejectedCall:
     severity: Severity
     raised: int | None = None  # the user's line inside the call that raised: in a hook, in a `backward`
     failure: Failure | None = None  # None: a warning
-    values: tuple[Value, ...] = ()  # the plain values that the refused expression reads
+    values: tuple[Value, ...] = ()  # the plain values that the rejected expression reads
 
     def first(self, wanted: Callable[[int], bool]) -> int | None:
-        """The first of the call's tensors for which `wanted` holds."""
+        """Finds the first of the call's tensors for which `wanted` holds."""
         return next((a.tensor for a in self.inputs if wanted(a.tensor)), None)
 
     def is_leaf(self, number: int) -> bool:
@@ -46,12 +46,12 @@ class RejectedCall:
         return self.op in ("Tensor.backward", "autograd.backward", "autograd.grad")
 
     def is_inplace(self) -> bool:
-        """A method that changes its first tensor, or an item assignment, by how torch names it."""
+        """Returns whether the op changes its first tensor, by torch's naming: `add_`, an item assignment."""
         name = self.op.rpartition(".")[2]
         return (name.endswith("_") and not name.endswith("__")) or name == "__setitem__" or name.startswith("__i")
 
     def stands_alone(self) -> bool:
-        """Whether a warning is more than a part of a call that went on to fail."""
+        """Returns whether a warning is not just part of a call that then failed."""
         return not any(f.site == self.site and f.index == self.index + 1 for f in self.facts.trace.failures)
 
     def name(self, number: int | None) -> str:
@@ -60,7 +60,7 @@ class RejectedCall:
 
 @dataclass(frozen=True, slots=True)
 class LabelledSite:
-    """The tensor that plays a role, and the site of the line where it came to play it."""
+    """A line that plays a role in a cause: its site, its tensor and the text of its label."""
 
     tensor: int | None
     site: int | None

@@ -1,4 +1,4 @@
-"""How a backward pass that used changed values is told: where they were saved, what changed them, what needed them."""
+"""Explains a backward pass that used changed values: the lines that saved, changed and needed them."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ Place = tuple[int | None, str]  # a site, and what happened there
 
 
 def backward_of(facts: TraceIndex, index: int) -> Backward | None:
-    """The backward pass in which, or before whose first event, something was noticed."""
+    """Finds the backward pass during which something was observed."""
     return next((b for b in facts.backwards if b.started <= index <= b.index), None)
 
 
 def saving_call(facts: TraceIndex, stale: Stale) -> Call | None:
-    """The call whose node kept the tensor; of a `ctx` attribute, what happened to it is told by `attribute_site`."""
+    """Finds the call whose node saved the tensor."""
     return facts.call_of_node(stale.sequence, stale.index)
 
 
-def tensor_name(facts: TraceIndex, stale: Stale, by: Call | None) -> str:
-    return named(facts, stale_tensor(stale, by), None if by is None else by.index)
+def tensor_name(facts: TraceIndex, stale: Stale, saving: Call | None) -> str:
+    return named(facts, stale_tensor(stale, saving), None if saving is None else saving.index)
 
 
 def grouped(facts: TraceIndex, wanted: list[Stale]) -> Iterator[tuple[Backward, list[Stale]]]:
-    """One group for each change and backward pass: one mistake gives one finding."""
+    """Groups saved tensors by change and backward pass: one mistake gives one finding."""
     groups: dict[tuple[int, int | None], tuple[Backward, list[Stale]]] = {}
     for stale in wanted:
         backward = backward_of(facts, stale.index)
@@ -40,7 +40,7 @@ def grouped(facts: TraceIndex, wanted: list[Stale]) -> Iterator[tuple[Backward, 
 
 
 def _where(facts: TraceIndex, stale: Stale) -> int | None:
-    """The line of the change: a loop over the parameters is one mistake."""
+    """Returns the line of the change, so that a loop over the parameters counts as one mistake."""
     if stale.overwrite is None:
         return None
     sites = facts.trace.inspection.overwrites[stale.overwrite].sites
@@ -54,7 +54,7 @@ def values_text(stale: Stale) -> str:
 
 
 def way_text(overwrite: Overwrite) -> str:
-    """Why no version moved, by the way that the change took."""
+    """Explains why the change did not move the version."""
     way = overwrite.way.rpartition(".")[2] if not overwrite.way.endswith(("__get__", "__set__")) else overwrite.way
     if overwrite.way == "Tensor.data.__get__":
         return "`.data` has a version counter of its own"
@@ -76,17 +76,17 @@ def way_text(overwrite: Overwrite) -> str:
 
 
 def find_overwritten(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
-    """Saved tensors whose memory was changed past their version and that a backward pass then used."""
+    """Reports saved tensors whose memory was changed without a new version, and that a backward pass then used."""
     wanted = [s for s in facts.trace.inspection.stale if s.overwrite is not None]
     for backward, group in grouped(facts, wanted):
-        yield _tell_overwritten(facts, code, backward, group)
+        yield _report_overwritten(facts, code, backward, group)
 
 
-def _tell_overwritten(facts: TraceIndex, code: str, backward: Backward, group: list[Stale]) -> Diagnostic:
+def _report_overwritten(facts: TraceIndex, code: str, backward: Backward, group: list[Stale]) -> Diagnostic:
     stale = group[0]
     overwrite = facts.trace.inspection.overwrites[stale.overwrite or 0]
-    by = saving_call(facts, stale)
-    name = tensor_name(facts, stale, by)
+    saving = saving_call(facts, stale)
+    name = tensor_name(facts, stale, saving)
     others = sorted({s.node for s in group[1:]} - {stale.node})
     more = f" (so do {', '.join(f'`{n}`' for n in others)})" if others else ""
     return finding(
@@ -117,7 +117,7 @@ def _changed(facts: TraceIndex, overwrite: Overwrite) -> Iterator[Label | None]:
 
 def _several(facts: TraceIndex, overwrite: Overwrite) -> Iterator[str]:
     if len(overwrite.sites) > 1:
-        yield "the change lies between two torch calls, and each of the lines marked could have made it"
+        yield "the change happened between two torch calls, and each of the marked lines could have made it"
 
 
 def _opened(facts: TraceIndex, overwrite: Overwrite) -> Iterator[Label | None]:

@@ -1,4 +1,4 @@
-"""What can be said of an exception that no finding explains: what failed, where, with which tensors."""
+"""Reports an exception that no finding explains: what failed, where, with which tensors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.naming.names import shape_text
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.rejected import labels_of, of_failure
+from tensorlens.diagnostics.shared.rejected import SEARCHED_ROLES, labels_of, of_failure
 from tensorlens.diagnostics.shared.wording import finding, named, op_text
 from tensorlens.records.error_messages import entry
 from tensorlens.records.model import Failure
@@ -14,7 +14,7 @@ from tensorlens.records.report import Diagnostic, Label
 
 MAX_TENSORS = 4
 WORDS = {
-    "returned_here": "the return statement that handed back the wrong value",
+    "returned_here": "the return statement with the wrong value",
     "function_defined_here": "where the function involved is defined",
     "hook_registered_here": "where the hook was registered",
     "state_changed_here": "what changed between the forward pass and its repetition",
@@ -27,15 +27,15 @@ WORDS = {
 
 
 def find_unexplained(facts: TraceIndex, failure: Failure) -> Iterator[Diagnostic]:
-    """The failure itself, the tensors that went into it, and where each of them came from."""
+    """Reports the failure, its tensors, and the lines that made them."""
     first_line = failure.message.strip().splitlines()[0] if failure.message.strip() else ""
     title = f"{failure.type}: {first_line}" if first_line else failure.type
     known = entry(failure.kind)
     if known is not None and not known.generic and known.roles:
         yield _by_roles(facts, failure, known.roles, title)
         return
-    by = f"raised by {op_text(failure.op)}" if failure.op else "raised by Python code"
-    labels = [facts.label("rejected_here", failure.site, by), *inputs_of(facts, failure)]
+    origin = f"raised by {op_text(failure.op)}" if failure.op else "raised by Python code"
+    labels = [facts.label("rejected_here", failure.site, origin), *inputs_of(facts, failure)]
     yield finding(
         "uncaught-exception",
         "error",
@@ -48,13 +48,14 @@ def find_unexplained(facts: TraceIndex, failure: Failure) -> Iterator[Diagnostic
 
 
 def _by_roles(facts: TraceIndex, failure: Failure, roles: tuple[str, ...], title: str) -> Diagnostic:
-    """A known error without a finder of its own: the lines of its roles, as far as the facts of the call give them."""
-    refusal = of_failure(facts, failure)
-    labels, _ = labels_of(refusal, roles)
-    missing = sorted({role for role in roles if role not in {label.role for label in labels if label is not None}})
+    """Finds a known error without a finder of its own: the lines of its roles, as far as the facts of the call give
+    them."""
+    rejected = of_failure(facts, failure)
+    labels, _ = labels_of(rejected, tuple(role for role in roles if role in SEARCHED_ROLES))
+    missing = sorted({*roles} - {label.role for label in labels if label is not None})
     return finding(
         failure.kind,
-        refusal.severity,
+        rejected.severity,
         title,
         f"raised by {op_text(failure.op)}" if failure.op else "raised by Python code",
         labels or [facts.label("rejected_here", failure.site, "raised here")],
@@ -64,7 +65,7 @@ def _by_roles(facts: TraceIndex, failure: Failure, roles: tuple[str, ...], title
 
 
 def inputs_of(facts: TraceIndex, failure: Failure) -> list[Label | None]:
-    """A label where each of the failing call's tensors was made, saying what it is."""
+    """Labels the lines that made the failing call's tensors."""
     labels: list[Label | None] = []
     for access in failure.inputs[:MAX_TENSORS]:
         tensor = facts.tensor(access.tensor)

@@ -1,4 +1,4 @@
-"""Shared words: how an op is called in prose, and how a finding is put together.
+"""Writes ops, names and counts in prose, and makes findings.
 
 Wording as in rustc's guide: lower case, no full stop, code in backticks; the title states what happened, labels say
 what happened there, only fixes advise.
@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from tensorlens.analysis.run_numbers import run_number
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.diagnostics.shared.role_names import ROLE_NAMES
 from tensorlens.records.model import Backward, Call, Failure
 from tensorlens.records.report import Diagnostic, Edit, Fix, Label, Severity
 from tensorlens.records.source import one_line, text_of
@@ -24,7 +25,7 @@ _PRIMARY = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 
 
 def op_text(op: str) -> str:
-    """The op as a person writes it: "`detach()`", "`.data`", "`torch.argmax()`", "an item assignment"."""
+    """Writes an op as a person does: "`detach()`", "`.data`", "`torch.argmax()`", "an item assignment"."""
     if op.endswith("__setitem__"):
         return "an item assignment"
     if op.endswith("__getitem__"):
@@ -39,7 +40,7 @@ def op_text(op: str) -> str:
 
 
 def node_text(node: str) -> str:
-    """A node's name for prose: "`SigmoidBackward0`"."""
+    """Writes a node's name: "`SigmoidBackward0`"."""
     return f"`{node.rpartition(chr(58))[2]}`"
 
 
@@ -55,23 +56,29 @@ def count_text(facts: TraceIndex, event: Call | Backward) -> str:
 
 
 def source_text(facts: TraceIndex, site: int | None, limit: int = 40) -> str:
-    """The expression at a site as the script writes it."""
+    """Returns the expression at a site as the script writes it."""
     span = facts.span(site)
     return "" if span is None else one_line(text_of(facts.trace.sources.get(span.file, ""), span), limit)
 
 
 def severity_of(failure: Failure) -> Severity:
-    """An exception that the script caught is told as a note: it may be meant."""
+    """Returns the severity of a failure: an exception that the script caught may be intended, so it is a note."""
     return "note" if failure.caught else "error"
 
 
 def finding(
     code: str, severity: Severity, title: str, explanation: str, labels: Iterable[Label | None], **more: object
 ) -> Diagnostic:
-    """A diagnostic without the labels whose place is unknown, and without repeated ones; `more`: notes, fixes,
-    evidence."""
+    """Makes a diagnostic, without the labels whose line is unknown and without repeated ones. `more`: notes, fixes,
+    evidence.
+
+    Raises:
+        KeyError: a label has a role that `ROLE_NAMES` does not know.
+    """
     kept: list[Label] = []
     for label in labels:
+        if label is not None and label.role not in ROLE_NAMES:
+            raise KeyError(label.role)
         if label is not None and not any((k.role, k.span) == (label.role, label.span) for k in kept):
             kept.append(label)
     return Diagnostic(code, severity, title, explanation, tuple(kept), **more)  # type: ignore[arg-type]
@@ -82,7 +89,7 @@ def fix(title: str, *edits: Edit) -> Fix:
 
 
 def with_method(name: str, method: str) -> str:
-    """`name.method` in backticks, as a program writes it; `name` is what `named` gives: prose, where it is no code."""
+    """Writes `name.method` in backticks; `name` is a result of `named`, which may be prose."""
     text = name.strip("`")
     try:
         tree = ast.parse(text, mode="eval").body if name.startswith("`") else None
@@ -94,5 +101,5 @@ def with_method(name: str, method: str) -> str:
 
 
 def named(facts: TraceIndex, number: int | None, at: int | None = None) -> str:
-    """A tensor's name for prose, in backticks where it is code."""
+    """Returns a tensor's name for prose, in backticks if it is code."""
     return "a tensor" if number is None else facts.names.quoted(number, at)

@@ -1,4 +1,4 @@
-"""Losses and other results that a program keeps, step after step, with the graphs that they were computed in."""
+"""Reports losses and other results that a program keeps, step after step, together with their graphs."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def find_kept(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
     for group in retained_graphs(facts):
         holder = _holder(facts, group)
         if holder is not None:
-            yield _tell_held(facts, code, group, holder)
+            yield _report_held(facts, code, group, holder)
         elif not group.in_gradient:
-            yield _tell(facts, code, group)
+            yield _report(facts, code, group)
 
 
-def _tell(facts: TraceIndex, code: str, group: RetainedGraphs) -> Diagnostic:
+def _report(facts: TraceIndex, code: str, group: RetainedGraphs) -> Diagnostic:
     call = group.calls[-1]
     name = named(facts, call.outputs[0].tensor, call.index)
     return finding(
@@ -47,7 +47,7 @@ def _tell(facts: TraceIndex, code: str, group: RetainedGraphs) -> Diagnostic:
     )
 
 
-def _tell_held(facts: TraceIndex, code: str, group: RetainedGraphs, holder: _Holder) -> Diagnostic:
+def _report_held(facts: TraceIndex, code: str, group: RetainedGraphs, holder: _Holder) -> Diagnostic:
     call = holder.calls[-1]
     name = named(facts, call.outputs[0].tensor)
     return finding(
@@ -73,23 +73,25 @@ def _why(group: RetainedGraphs) -> str:
 
 
 def _holder(facts: TraceIndex, group: RetainedGraphs) -> _Holder | None:
-    """The container that most of it was found in at the end."""
+    """Finds the container that held most of the results at the end."""
     names = [facts.names.script_name(call.outputs[0].tensor) or "" for call in group.calls]
-    found = Counter(outer for name in names for outer in _containers(name))
-    holder = max(found, key=lambda outer: (found[outer], len(outer)), default="")  # `log` and `log["loss"]`: the inner
-    if found[holder] < MIN_STEPS or 2 * found[holder] < len(names):
+    counts = Counter(outer for name in names for outer in _containers(name))
+    holder = max(
+        counts, key=lambda outer: (counts[outer], len(outer)), default=""
+    )  # `log` and `log["loss"]`: the inner
+    if counts[holder] < MIN_STEPS or 2 * counts[holder] < len(names):
         return None
     inside = (call for call, name in zip(group.calls, names, strict=True) if holder in _containers(name))
     return _Holder(holder, tuple(inside))
 
 
 def _containers(name: str) -> list[str]:
-    """Of `log['loss'][3]`: `log` and `log['loss']`."""
+    """Returns the containers in a name: `log` and `log['loss']` for `log['loss'][3]`."""
     return [name[:at] for at, character in enumerate(name) if character == "["]
 
 
 def _put(facts: TraceIndex, made: int, holder: str) -> Label | None:
-    """The line that puts it into its container, if there is one; else the line that made it."""
+    """Labels the line that puts the result into its container, else the line that made it."""
     text = f"each goes into `{holder}`, its graph with it"
     for site in _callers(facts, made):
         span = only_store_into(facts.trace.sources.get(site.span.file, ""), site.span.file, holder)
@@ -99,7 +101,7 @@ def _put(facts: TraceIndex, made: int, holder: str) -> Label | None:
 
 
 def _kept(facts: TraceIndex, made: int, name: str) -> Label | None:
-    """The line that puts it into a container: where it was made, or where a caller got it."""
+    """Finds the line that puts the result into a container: the line that made it, or a caller's line."""
     for site in _callers(facts, made):
         span = container_store(facts.trace.sources.get(site.span.file, ""), site.span, (*site.targets, name.strip("`")))
         if span is not None:
@@ -108,7 +110,7 @@ def _kept(facts: TraceIndex, made: int, name: str) -> Label | None:
 
 
 def _callers(facts: TraceIndex, made: int) -> Iterator[Site]:
-    """A site, and those that it was called from."""
+    """Yields a site and the sites that called it."""
     site: int | None = made
     for _ in range(MAX_CALLERS):
         if site is None:

@@ -1,35 +1,4 @@
-"""An optimizer made a step, but no backward pass had computed a gradient.
-
-The usual cause is `loss.backward` without parentheses: it names the method and does not call it, and Python has nothing
-to object to. A backward call that was deleted, or that stands behind a condition, does the same. The optimizer skips
-every parameter that has no gradient, so nothing moves.
-
-## Fails
-
-```python
-import torch
-
-weight = torch.tensor([1.0, 1.0], requires_grad=True)
-optimizer = torch.optim.SGD([weight], lr=0.1)
-loss = weight.square().sum()  # graph_built_here
-loss.backward  # rejected_here
-optimizer.step()  # needed_here
-print(weight)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-weight = torch.tensor([1.0, 1.0], requires_grad=True)
-optimizer = torch.optim.SGD([weight], lr=0.1)
-loss = weight.square().sum()
-loss.backward()
-optimizer.step()
-print(weight)
-```
-"""
+"""Finds the cause of `backward-not-called`."""
 
 from __future__ import annotations
 
@@ -57,29 +26,29 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
             continue
         passes = [b for b in facts.backwards if b.index < steps[-1].index and not b.failed]
         if not passes:
-            yield _tell(training, steps)
+            yield _report(training, steps)
         elif _elsewhere(training, steps[-1], passes):
-            yield _tell_elsewhere(training, steps, passes[-1])
+            yield _report_elsewhere(training, steps, passes[-1])
 
 
 def _elsewhere(training: Training, step: Step, passes: list[Backward]) -> bool:
-    """Whether all that the optimizer is to train had nothing to do with what backward was called on."""
+    """Returns whether backward was only called on results that do not depend on the optimizer's parameters."""
     numbers = {number for number in parameters_without_gradient(training) if number in step.parameters}
-    replaced = {found.old for found, _ in replaced_parameters(training)}
+    replaced = {replacement.old for replacement, _ in replaced_parameters(training)}
     if not numbers or numbers & replaced or len(numbers) < len(step.parameters):
         return False
     states = [training.facts.state(root.tensor, b.index - 1) for b in passes for root in b.roots]
     return not any(s is not None and s.is_leaf for s in states) and not any(path_ends(training, numbers))
 
 
-def _tell_elsewhere(training: Training, steps: list[Step], backward: Backward) -> Diagnostic:
+def _report_elsewhere(training: Training, steps: list[Step], backward: Backward) -> Diagnostic:
     facts, last = training.facts, steps[-1]
     optimizer = optimizer_name(training, last)
     loss = facts.names.quoted(backward.roots[0].tensor, backward.index)
     return finding(
         CODE,
         "warning",
-        f"{_count(steps)} of `{optimizer}` changed nothing: no backward pass came to any of its parameters",
+        f"{_count(steps)} of `{optimizer}` changed nothing: no backward pass reached any of its parameters",
         f"{loss} was not computed from them, and an optimizer skips parameters whose `.grad` is None",
         [
             facts.label("rejected_here", last.site, f"`{optimizer}.step()` finds no gradient"),
@@ -96,13 +65,13 @@ def _count(steps: list[Step]) -> str:
 
 
 def _forward(facts: TraceIndex, step: Step) -> Call | None:
-    """The first recorded computation with the optimizer's parameters before a step."""
-    given = set(step.parameters)
+    """Finds the first recorded computation with the optimizer's parameters before a step."""
+    parameters = set(step.parameters)
     calls = (c for c in facts.calls if c.index < step.index and c.nodes[1] > c.nodes[0])
-    return next((c for c in calls if given & {a.tensor for a in c.inputs}), None)
+    return next((c for c in calls if parameters & {a.tensor for a in c.inputs}), None)
 
 
-def _tell(training: Training, steps: list[Step]) -> Diagnostic:
+def _report(training: Training, steps: list[Step]) -> Diagnostic:
     facts, last = training.facts, steps[-1]
     computed = _forward(facts, last)
     uncalled = {u.site: u for u in facts.trace.inspection.uncalled if u.index <= last.index}

@@ -1,32 +1,4 @@
-"""A leaf was given memory of another shape through `.data` between forward and backward.
-
-The graph was recorded with the old shape, so the gradient has that one; the leaf has the new one by then. Nothing
-checks it, and the optimizer fails or broadcasts one against the other.
-
-## Fails
-
-```python
-import torch
-
-weight = torch.ones(2, requires_grad=True)
-loss = (weight * 3).sum()  # graph_built_here
-weight.data = torch.ones(3)  # modified_here
-loss.backward()  # needed_here
-print(weight.shape, weight.grad.shape)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-weight = torch.ones(2, requires_grad=True)
-loss = (weight * 3).sum()
-loss.backward()
-print(weight.shape, weight.grad.shape)
-weight = torch.ones(3, requires_grad=True)
-```
-"""
+"""Finds the cause of `data-swap-leaves-stale-gradient-shape`."""
 
 from __future__ import annotations
 
@@ -51,11 +23,12 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
             continue
         found = _filled(facts, call, leaf)
         if found is not None:
-            yield _tell(facts, call, *found)
+            yield _report(facts, call, *found)
 
 
 def _filled(facts: TraceIndex, call: Call, leaf: int) -> tuple[Call, Backward] | None:
-    """The use of the leaf before the change, and the backward pass through it that gave the leaf a gradient after."""
+    """Finds the use of the leaf before the change, and the backward pass through it that gave the leaf a gradient
+    afterwards."""
     earlier = (use for use in facts.calls if use.index < call.index and any(not s.is_leaf for s in use.states))
     uses = [use for use in earlier if any(access.tensor == leaf for access in use.inputs)]
     for backward in facts.backwards:
@@ -66,7 +39,7 @@ def _filled(facts: TraceIndex, call: Call, leaf: int) -> tuple[Call, Backward] |
     return None
 
 
-def _tell(facts: TraceIndex, call: Call, use: Call, backward: Backward) -> Diagnostic:
+def _report(facts: TraceIndex, call: Call, use: Call, backward: Backward) -> Diagnostic:
     leaf, data = (access.tensor for access in call.inputs[:2])
     name = named(facts, leaf, call.index)
     old, new = shape_text(facts.tensor(leaf)), shape_text(facts.tensor(data))
@@ -74,7 +47,7 @@ def _tell(facts: TraceIndex, call: Call, use: Call, backward: Backward) -> Diagn
         CODE,
         "warning",
         f"{name} has the shape {new} and its gradient the shape {old}",
-        f"the graph was recorded while {name} had the shape {old}; `.data` gave it another under the graph",
+        f"the graph was recorded while {name} had the shape {old}; `.data` changed it after the graph was recorded",
         [
             facts.label("modified_here", call.site, f"{name} becomes {new}"),
             facts.label("graph_built_here", use.site, f"the graph is recorded with {name} of shape {old}"),

@@ -1,33 +1,4 @@
-"""A loss that had lost its history was made to require grad, so backward ran and reached no parameter.
-
-`requires_grad_()` silences the error that backward gives for such a loss. It cannot bring the history back: the loss
-becomes a leaf, a beginning, and backward stops right there, at its own `.grad`. What has to be found is the operation
-on the way to the loss that dropped the history.
-
-## Fails
-
-```python
-import torch
-
-model = torch.nn.Linear(2, 1)  # leaf_made_here
-output = model(torch.ones(1, 2)).detach()  # graph_cut_here
-loss = output.sum().requires_grad_()  # replaced_here
-loss.backward()  # needed_here
-print(model.weight.grad)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-model = torch.nn.Linear(2, 1)
-output = model(torch.ones(1, 2))
-loss = output.sum()
-loss.backward()
-print(model.weight.grad)
-```
-"""
+"""Finds the cause of `detached-loss-made-to-require-grad`."""
 
 from __future__ import annotations
 
@@ -43,23 +14,25 @@ from tensorlens.records.report import Diagnostic
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
-    told: set[int] = set()
+    reported: set[int] = set()
     for backward in facts.backwards:
         for root in backward.roots:
-            flagged = None if backward.failed or backward.site in told else _flagged(facts, root.tensor, backward.index)
+            flagged = (
+                None if backward.failed or backward.site in reported else _flagged(facts, root.tensor, backward.index)
+            )
             cut = None if flagged is None else _cut(facts, root.tensor, flagged)
             if flagged is not None and cut is not None and cut.source is not None:
-                told.add(backward.site)
-                yield _tell(facts, backward, root.tensor, (flagged, cut))
+                reported.add(backward.site)
+                yield _report(facts, backward, root.tensor, (flagged, cut))
 
 
 def _cut(facts: TraceIndex, root: int, flagged: Call) -> Cut | None:
-    """Where the history was lost: before the flag was set, which a tensor may have been made with."""
+    """Finds where the history was lost: before the flag was set, or when the tensor was made with the flag."""
     return find_cut(facts, root, flagged.index + (flagged is facts.creator(root)))
 
 
 def _flagged(facts: TraceIndex, root: int, before: int) -> Call | None:
-    """The call that made a computed value require grad as a leaf, so that its history begins with itself."""
+    """Finds the call that made a computed value a leaf that requires grad."""
     state, made = facts.state(root, before - 1), facts.creator(root)
     if state is None or not (state.requires_grad and state.is_leaf) or made is None:
         return None
@@ -67,8 +40,8 @@ def _flagged(facts: TraceIndex, root: int, before: int) -> Call | None:
     return next((c for c in switched if c is made or not facts.requires_grad(root, c.index - 1)), None)
 
 
-def _tell(facts: TraceIndex, backward: Backward, root: int, found: tuple[Call, Cut]) -> Diagnostic:
-    flagged, cut = found
+def _report(facts: TraceIndex, backward: Backward, root: int, flagged_and_cut: tuple[Call, Cut]) -> Diagnostic:
+    flagged, cut = flagged_and_cut
     name = named(facts, root, backward.index)
     harmless = cut.left_torch is not None and not training_of(facts).steps
     return finding(

@@ -1,37 +1,4 @@
-"""A parameter was frozen by `requires_grad = False`, and the optimizer went on changing it.
-
-The flag stops new gradients. A gradient that is already stored in `.grad` stays there, and the optimizer uses whatever
-it finds; momentum and weight decay move a parameter as well. To leave a parameter alone its gradient has to go too.
-
-## Fails
-
-```python
-import torch
-
-layer = torch.nn.Linear(1, 1, bias=False)
-optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
-layer(torch.ones(1, 1)).sum().backward()  # accumulated_here
-layer.weight.requires_grad_(False)  # flag_changed_here
-before = layer.weight.clone()
-optimizer.step()  # needed_here
-print(torch.equal(before, layer.weight))  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-layer = torch.nn.Linear(1, 1, bias=False)
-optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
-layer(torch.ones(1, 1)).sum().backward()
-layer.weight.requires_grad_(False)
-layer.weight.grad = None
-before = layer.weight.clone()
-optimizer.step()
-print(torch.equal(before, layer.weight))
-```
-"""
+"""Finds the cause of `frozen-parameter-still-updated`."""
 
 from __future__ import annotations
 
@@ -51,7 +18,7 @@ CODE = "frozen-parameter-still-updated"
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A parameter that a step changed although nothing new was to move it."""
+    """A parameter that a step changed without a new gradient."""
 
     number: int
     filled: Moment
@@ -60,17 +27,17 @@ class Moved:
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     training = training_of(facts)
-    told: set[tuple[int, int | None]] = set()
+    reported: set[tuple[int, int | None]] = set()
     for step in training.steps:
         for frozen, moved in ((True, _frozen(training, step)), (False, _without_gradient(training, step))):
-            if moved and (moved[0].cause.site, step.site) not in told:
-                told.add((moved[0].cause.site, step.site))
-                yield _tell(training, step, moved, frozen)
+            if moved and (moved[0].cause.site, step.site) not in reported:
+                reported.add((moved[0].cause.site, step.site))
+                yield _report(training, step, moved, frozen)
 
 
 def _frozen(training: Training, step: Step) -> list[Moved]:
-    """The parameters that did not require grad any more and that the step changed by a gradient from before."""
-    facts, found = training.facts, []
+    """Finds the parameters that no longer require grad and that the step changed with an old gradient."""
+    facts, moved = training.facts, []
     for number, gradient in zip(step.parameters, step.gradients, strict=True):
         if gradient is None or facts.requires_grad(number, step.index - 1):
             continue
@@ -80,13 +47,14 @@ def _frozen(training: Training, step: Step) -> list[Moved]:
         if switch is None or filled is None or (touched is not None and touched.index > switch.index):
             continue
         if _changed_by(training, step, number):
-            found.append(Moved(number, filled, switch))
-    return found
+            moved.append(Moved(number, filled, switch))
+    return moved
 
 
 def _without_gradient(training: Training, step: Step) -> list[Moved]:
-    """What a step moved of which every gradient had been set to zero since an update used it: by momentum or decay."""
-    found = []
+    """Finds the parameters that a step changed by momentum or decay alone: every gradient was set to zero after an
+    update used it."""
+    moved = []
     for position, number in enumerate(step.parameters):
         cleared = cleared_at(training, step, position)
         if cleared is None and step.gradients[position] is not None:
@@ -98,8 +66,8 @@ def _without_gradient(training: Training, step: Step) -> list[Moved]:
         if filled is None or used is None or used.index < filled.index or number not in step.carried:
             continue
         if _changed_by(training, step, number):
-            found.append(Moved(number, filled, cleared.event))
-    return found
+            moved.append(Moved(number, filled, cleared.event))
+    return moved
 
 
 def _switched_off(facts: TraceIndex, number: int, before: int) -> Call | None:
@@ -114,14 +82,14 @@ def _changed_by(training: Training, step: Step, number: int) -> bool:
 
 
 def _end(training: Training, step: Step) -> int:
-    """The index of the first event after the step's own calls."""
+    """Returns the index of the first event after the step's own calls."""
     end = step.index
     while (call := training.facts.call(end)) is not None and call.within == step.op:
         end += 1
     return end
 
 
-def _tell(training: Training, step: Step, moved: list[Moved], frozen: bool) -> Diagnostic:
+def _report(training: Training, step: Step, moved: list[Moved], frozen: bool) -> Diagnostic:
     facts, first = training.facts, moved[0]
     name = several(facts, [entry.number for entry in moved])
     optimizer = optimizer_name(training, step)
@@ -132,7 +100,7 @@ def _tell(training: Training, step: Step, moved: list[Moved], frozen: bool) -> D
         cause = facts.label("flag_changed_here", first.cause.site, "requires no grad from here on; `.grad` stays")
         cure = "set `.grad = None` when a parameter is frozen, or take it out of the optimizer"
     else:
-        title = f"`{optimizer}.step()` changed {name} although no gradient had come since the last step"
+        title = f"`{optimizer}.step()` changed {name} although it got no gradient since the last step"
         why = "a gradient of zero is a gradient: momentum and weight decay still move the parameter; None is skipped"
         cause = facts.label("cleared_here", first.cause.site, "the gradient is zero from here on, not None")
         cure = "call `zero_grad()` with its default `set_to_none=True`, and step only after a backward pass"

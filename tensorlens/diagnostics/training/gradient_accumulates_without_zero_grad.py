@@ -1,38 +1,4 @@
-"""Backward ran again and again, and each time added its gradient to the one that was there already.
-
-Backward adds to `.grad` and does not replace it. That is what lets a large batch be split into parts; in a training
-loop that never resets the gradients, every step uses the sum of all the gradients so far. The loss often still goes
-down for a while, which is why this goes unnoticed.
-
-## Fails
-
-```python
-import torch
-
-weight = torch.tensor([1.0, 1.0], requires_grad=True)
-optimizer = torch.optim.SGD([weight], lr=0.1)
-for _ in range(3):
-    loss = (weight * 2).sum()
-    loss.backward()  # accumulated_here
-    optimizer.step()  # needed_here
-print(weight.grad)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-weight = torch.tensor([1.0, 1.0], requires_grad=True)
-optimizer = torch.optim.SGD([weight], lr=0.1)
-for _ in range(3):
-    optimizer.zero_grad()
-    loss = (weight * 2).sum()
-    loss.backward()
-    optimizer.step()
-print(weight.grad)
-```
-"""
+"""Finds the cause of `gradient-accumulates-without-zero-grad`."""
 
 from __future__ import annotations
 
@@ -52,7 +18,7 @@ CODE = "gradient-accumulates-without-zero-grad"
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """A gradient that was added to one that an update had used already, and what then used the sum."""
+    """A gradient added to one that an update had already used, and the update that used the sum."""
 
     leaf: int
     used: Moment | None
@@ -62,20 +28,20 @@ class Sum:
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     training = training_of(facts)
-    sums = [found for leaf in training.moments if (found := _sum(training, leaf)) is not None]
+    sums = [sum_ for leaf in training.moments if (sum_ := _sum(training, leaf)) is not None]
     groups: dict[tuple[int | None, int | None], list[Sum]] = {}
-    for found in sums:
-        needed = None if found.needed is None else found.needed.event.site
-        groups.setdefault((found.added.event.site, needed), []).append(found)
+    for sum_ in sums:
+        needed = None if sum_.needed is None else sum_.needed.event.site
+        groups.setdefault((sum_.added.event.site, needed), []).append(sum_)
     for group in groups.values():
         if group[0].needed is not None:
-            yield _tell(training, group, group[0].needed)
+            yield _report(training, group, group[0].needed)
         elif not any(other.needed for other in sums):
             yield _note(facts, group)
 
 
 def _sum(training: Training, leaf: int) -> Sum | None:
-    """The first sum of a leaf that an update used; of a leaf that nothing updated, its first sum."""
+    """Finds the first sum of gradients of a leaf that an update used, else the first sum."""
     moments = training.moments[leaf]
     if not any(moment.kind == "update" for moment in moments):
         added = next((m for m in moments if m.kind == "fill" and not m.fresh), None)
@@ -98,7 +64,7 @@ def _sum(training: Training, leaf: int) -> Sum | None:
 
 
 def _puts_back(facts: TraceIndex, leaf: int, moment: Moment, used: Moment) -> bool:
-    """Whether an update gave a leaf values that were made before another update: that one is undone."""
+    """Returns whether an update gave a leaf values from before an earlier update, which is thereby undone."""
     call = moment.event
     if not isinstance(call, Call) or not call.op.endswith(("copy_", "data.__set__")) or len(call.inputs) < 2:
         return False
@@ -112,13 +78,13 @@ def _label(facts: TraceIndex, group: list[Sum]) -> Label | None:
     assert isinstance(event, Backward)
     change = next(c for c in event.gradients if c.tensor == group[0].leaf)
     values = f": {change.before} -> {change.after}" if (change.before or "").startswith("[") else ""
-    name = several(facts, [found.leaf for found in group], event.index)
+    name = several(facts, [sum_.leaf for sum_ in group], event.index)
     return facts.label("accumulated_here", event.site, f"{op_text(event.op)} adds to the gradient of {name}{values}")
 
 
-def _tell(training: Training, group: list[Sum], needed: Moment) -> Diagnostic:
+def _report(training: Training, group: list[Sum], needed: Moment) -> Diagnostic:
     facts = training.facts
-    name = several(facts, [found.leaf for found in group])
+    name = several(facts, [sum_.leaf for sum_ in group])
     step = needed.event if isinstance(needed.event, Step) else None
     who = f"`{optimizer_name(training, step)}.step()`" if step is not None else "this update"
     reset = f"`{optimizer_name(training, step)}.zero_grad()`" if step is not None else "`.grad = None`"
@@ -134,13 +100,13 @@ def _tell(training: Training, group: list[Sum], needed: Moment) -> Diagnostic:
             facts.label("needed_here", needed.event.site, f"{who} uses the sum{again}"),
         ],
         fixes=(fix(f"call {reset} in each round, before backward"),),
-        evidence={"parameters": [facts.name(found.leaf) for found in group]},
+        evidence={"parameters": [facts.name(sum_.leaf) for sum_ in group]},
     )
 
 
 def _note(facts: TraceIndex, group: list[Sum]) -> Diagnostic:
     severity: Severity = "note"
-    name = several(facts, [found.leaf for found in group])
+    name = several(facts, [sum_.leaf for sum_ in group])
     return finding(
         CODE,
         severity,
@@ -148,5 +114,5 @@ def _note(facts: TraceIndex, group: list[Sum]) -> Diagnostic:
         "`.grad` holds the sum of all backward passes since it was last cleared",
         [_label(facts, group)],
         fixes=(fix("set `.grad = None` before backward, where the gradient of one pass is meant"),),
-        evidence={"parameters": [facts.name(found.leaf) for found in group]},
+        evidence={"parameters": [facts.name(sum_.leaf) for sum_ in group]},
     )

@@ -1,51 +1,4 @@
-"""The name of a leaf was given to a tensor computed from it, so the gradient went to a tensor that has no name any
-more.
-
-`w = w.to(...)`, `w = w.double()` or `w = w * 0.1` after `requires_grad=True` make a new tensor. Backward goes through
-it to the old leaf, which nothing in the program refers to; the `.grad` of the tensor that has the name stays None, and
-an update of it is never seen by the leaf.
-
-## Fails
-
-```python
-import torch
-
-
-class Scaled(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.shift = torch.nn.Parameter(torch.zeros(2))
-        first = torch.nn.Parameter(torch.ones(2))  # leaf_made_here
-        self.scale = first.double()  # nonleaf_made_here
-
-
-model = Scaled()
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-(model.scale + model.shift).sum().backward()  # needed_here
-optimizer.step()
-print(model.scale, model.scale.is_leaf)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-
-class Scaled(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.shift = torch.nn.Parameter(torch.zeros(2))
-        self.scale = torch.nn.Parameter(torch.ones(2).double())
-
-
-model = Scaled()
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-(model.scale + model.shift).sum().backward()
-optimizer.step()
-print(model.scale, model.scale.is_leaf)
-```
-"""
+"""Finds the cause of `leaf-rebound-to-nonleaf`."""
 
 from __future__ import annotations
 
@@ -63,24 +16,29 @@ from tensorlens.records.report import Diagnostic
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     training = training_of(facts)
-    for held in facts.trace.inspection.unregistered:
-        state, made = facts.state(held.tensor, held.index), next(iter(facts.producers(held.tensor, held.index)), None)
+    for attribute in facts.trace.inspection.unregistered:
+        state, made = (
+            facts.state(attribute.tensor, attribute.index),
+            next(iter(facts.producers(attribute.tensor, attribute.index)), None),
+        )
         if state is None or state.is_leaf or made is None:
             continue
-        leaf = next((n for n in leaves_above(facts, held.tensor, held.index) if training.is_left_out(n)), None)
+        leaf = next(
+            (n for n in leaves_above(facts, attribute.tensor, attribute.index) if training.is_left_out(n)), None
+        )
         first = next((c for c in facts.calls if c.op.startswith("optim.")), None)
         if leaf is not None and first is not None and made.index < first.index:
-            yield _tell(training, held, leaf, made)
+            yield _report(training, attribute, leaf, made)
 
 
-def _tell(training: Training, held: Unregistered, leaf: int, made: Call) -> Diagnostic:
+def _report(training: Training, attribute: Unregistered, leaf: int, made: Call) -> Diagnostic:
     facts = training.facts
     filled = training.last_fill(leaf)
     op = op_text(made.op)
     return finding(
         "leaf-rebound-to-nonleaf",
         "warning",
-        f"`{held.name}` of `{held.module}` is the result of {op}, not a parameter: its leaf is never trained",
+        f"`{attribute.name}` of `{attribute.module}` is the result of {op}, not a parameter: its leaf is never trained",
         "only a leaf can be registered; the one below has no place in the module, so no optimizer was given it",
         [
             facts.label("nonleaf_made_here", made.site, f"{op} makes a new tensor, which is no leaf"),
@@ -88,5 +46,5 @@ def _tell(training: Training, held: Unregistered, leaf: int, made: Call) -> Diag
             facts.label("needed_here", None if filled is None else filled.event.site, "its gradient goes to the leaf"),
         ],
         fixes=(fix(f"convert first, then make the leaf: `torch.nn.Parameter(...)` around the result of {op}"),),
-        evidence={"attribute": held.name},
+        evidence={"attribute": attribute.name},
     )

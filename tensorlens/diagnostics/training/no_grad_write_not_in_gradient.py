@@ -1,34 +1,4 @@
-"""A computed tensor was changed in place under `no_grad`, so its value changed and its recorded derivative did not.
-
-Under `no_grad` the change is not recorded. The tensor keeps the history of the value that it had before, and later
-operations compute with the new one. The gradient that comes out belongs to neither computation: a factor of ten that
-was multiplied in is missing from it.
-
-## Fails
-
-```python
-import torch
-
-weight = torch.tensor([1.0, 2.0], requires_grad=True)
-hidden = weight + 1  # graph_built_here
-with torch.no_grad():  # grad_mode_off_here
-    hidden.mul_(10)  # modified_here
-hidden.sum().backward()  # needed_here
-print(weight.grad)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-weight = torch.tensor([1.0, 2.0], requires_grad=True)
-hidden = weight + 1
-hidden = hidden * 10
-hidden.sum().backward()
-print(weight.grad)
-```
-"""
+"""Finds the cause of `no-grad-write-not-in-gradient`."""
 
 from __future__ import annotations
 
@@ -52,7 +22,7 @@ ALIASES = ("Tensor.detach", "torch.detach", "Tensor.data.__get__", "Tensor.numpy
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A change of an activation's values that recorded nothing. `call` is None for one that torch did not see."""
+    """A change of an activation's values that was not recorded. `call` is None for a change that torch did not see."""
 
     index: int
     site: int
@@ -62,12 +32,12 @@ class _Change:
 
     @property
     def before(self) -> int:
-        """The event after which things stood as they did before the change."""
+        """The last event before the change."""
         return self.index if self.call is None else self.index - 1
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
-    stale = {site for found in facts.trace.inspection.stale for site in _overwriting(facts, found.overwrite)}
+    stale = {site for saved in facts.trace.inspection.stale for site in _overwriting(facts, saved.overwrite)}
     looked_at: Counter[int] = Counter()
     for change in _changes(facts):
         looked_at[change.site] += 1
@@ -76,7 +46,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         backward = _used_by(facts, change)
         if backward is not None:
             looked_at[change.site] = ENOUGH  # one finding for a line
-            yield _tell(facts, change, backward)
+            yield _report(facts, change, backward)
 
 
 def _overwriting(facts: TraceIndex, number: int | None) -> tuple[int, ...]:
@@ -102,7 +72,7 @@ def _changes(facts: TraceIndex) -> Iterator[_Change]:
 
 
 def _written(facts: TraceIndex, call: Call) -> Iterator[int]:
-    """The tensors that a call changed in place without recording it."""
+    """Returns the tensors that a call changed in place without recording it."""
     for write in () if _only_shifts(facts, call) else call.writes:
         if call.mode != "grad" or not facts.requires_grad(write.tensor, call.index):
             yield write.tensor
@@ -113,7 +83,7 @@ def _written(facts: TraceIndex, call: Call) -> Iterator[int]:
 
 
 def _only_shifts(facts: TraceIndex, call: Call) -> bool:
-    """Whether a call added constants: the derivative by what was there before stays as it is."""
+    """Returns whether a call added constants: the derivative by the old values stays the same."""
     if call.op not in SHIFTS or not call.writes:
         return False
     memory = facts.storage_of(call.writes[0].tensor, call.index)
@@ -126,15 +96,16 @@ def _activations(facts: TraceIndex, number: int, call: Call) -> list[int]:
 
 
 def _owners(facts: TraceIndex, number: int) -> list[int]:
-    """The tensor itself, what it is a view of, and what it was taken from by `detach()` or `.data`."""
-    found = [number]
-    for current in found:
+    """Yields the tensor, the base that it is a view of, and the tensors that it was taken from by `detach()` or
+    `.data`."""
+    owners = [number]
+    for current in owners:
         base, made = facts.tensor(current).base, facts.creator(current)
         above = [] if base is None else [base]
         if made is not None and made.op in ALIASES:
             above += [access.tensor for access in made.inputs[:1]]
-        found += [n for n in above if n not in found]
-    return found
+        owners += [n for n in above if n not in owners]
+    return owners
 
 
 def _is_activation(facts: TraceIndex, number: int, at: int) -> bool:
@@ -143,22 +114,24 @@ def _is_activation(facts: TraceIndex, number: int, at: int) -> bool:
 
 
 def _writing_functions(facts: TraceIndex) -> dict[int, list[Call]]:
-    """The calls of custom Functions that wrote, by version counter: for their changes `mark_dirty` is what matters."""
-    found: dict[int, list[Call]] = defaultdict(list)
+    """Returns the calls of custom Functions that wrote, by version counter: `custom-function-unmarked-inplace` is about
+    these."""
+    functions: dict[int, list[Call]] = defaultdict(list)
     for call in facts.calls:
         if call.op.endswith(".apply"):
             for counter in {facts.tensor(write.tensor).counter for write in call.writes}:
-                found[counter].append(call)
-    return found
+                functions[counter].append(call)
+    return functions
 
 
 def _is_inside(call: Call, function: Call) -> bool:
-    """Whether a call was made while a custom Function ran: that one's row follows, and its nodes span the call's."""
+    """Returns whether a call was made while a custom Function ran: the Function's row follows, and its nodes span the
+    call's."""
     return function.index > call.index and function.nodes[0] <= call.nodes[0] and function.nodes[1] >= call.nodes[1]
 
 
 def _used_by(facts: TraceIndex, change: _Change) -> Backward | None:
-    """The backward pass that goes through a later use of the activation, whose history is still the old one."""
+    """Finds the backward pass that goes through a later use of the activation, whose history is still the old one."""
     state = facts.state(change.activation, change.before)
     uses = [
         call
@@ -181,7 +154,7 @@ def _node(facts: TraceIndex, number: int, at: int) -> int | None:
     return None if state is None else state.node
 
 
-def _tell(facts: TraceIndex, change: _Change, backward: Backward) -> Diagnostic:
+def _report(facts: TraceIndex, change: _Change, backward: Backward) -> Diagnostic:
     name = named(facts, change.activation, change.before)
     state = facts.state(change.activation, change.before)
     built = facts.call_of_node(None if state is None else state.node, change.index)

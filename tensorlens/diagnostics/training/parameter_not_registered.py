@@ -1,51 +1,4 @@
-"""A module uses a parameter that it does not know of, so the optimizer was never given it.
-
-`parameters()` finds what is assigned to an attribute as a `Parameter` or a `Module`. Layers in a plain list or a
-dictionary, and tensors that only require grad, are used in the forward pass and get gradients, but the optimizer does
-not see them, `.to(device)` does not move them and `state_dict()` does not save them.
-
-## Fails
-
-```python
-import torch
-
-
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.head = torch.nn.Linear(2, 1)
-        self.blocks = [torch.nn.Linear(2, 2)]  # leaf_made_here
-
-
-net = Net()
-optimizer = torch.optim.SGD(net.parameters(), lr=0.1)  # optimizer_made_here
-before = net.blocks[0].weight.detach().clone()
-net.head(net.blocks[0](torch.ones(1, 2))).sum().backward()
-optimizer.step()  # needed_here
-print(torch.equal(before, net.blocks[0].weight))  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.head = torch.nn.Linear(2, 1)
-        self.blocks = torch.nn.ModuleList([torch.nn.Linear(2, 2)])
-
-
-net = Net()
-optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-before = net.blocks[0].weight.detach().clone()
-net.head(net.blocks[0](torch.ones(1, 2))).sum().backward()
-optimizer.step()
-print(torch.equal(before, net.blocks[0].weight))
-```
-"""
+"""Finds the cause of `parameter-not-registered`."""
 
 from __future__ import annotations
 
@@ -62,22 +15,22 @@ from tensorlens.records.report import Diagnostic
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     training = training_of(facts)
     groups: dict[tuple[str, str], list[Unregistered]] = {}
-    for held in facts.trace.inspection.unregistered:
-        state = facts.state(held.tensor, held.index)
-        if state is not None and state.is_leaf and training.is_left_out(held.tensor):
-            groups.setdefault((held.module, _attribute(held)), []).append(held)
+    for tensor in facts.trace.inspection.unregistered:
+        state = facts.state(tensor.tensor, tensor.index)
+        if state is not None and state.is_leaf and training.is_left_out(tensor.tensor):
+            groups.setdefault((tensor.module, _attribute(tensor)), []).append(tensor)
     for group in groups.values():
         step = next((s for s in training.steps if s.index >= group[0].index), None)
         if step is not None:
-            yield _tell(training, step, group)
+            yield _report(training, step, group)
 
 
-def _attribute(held: Unregistered) -> str:
-    """The attribute that holds it: "hidden" of "hidden[0].weight"."""
-    return held.name.partition("[")[0]
+def _attribute(tensor: Unregistered) -> str:
+    """Returns the attribute in a name: "hidden" of "hidden[0].weight"."""
+    return tensor.name.partition("[")[0]
 
 
-def _tell(training: Training, step: Step, group: list[Unregistered]) -> Diagnostic:
+def _report(training: Training, step: Step, group: list[Unregistered]) -> Diagnostic:
     facts, first = training.facts, group[0]
     rest = f" and {len(group) - 1} more" if len(group) > 1 else ""
     name = f"`{first.name}`{rest}"
@@ -94,12 +47,12 @@ def _tell(training: Training, step: Step, group: list[Unregistered]) -> Diagnost
         "parameter-not-registered",
         "warning",
         f"no optimizer ever changes {name} of `{first.module}`, though backward computes a gradient",
-        "`parameters()` finds what is assigned as a `Parameter` or a `Module`; this stands in a plain attribute",
+        "`parameters()` finds what is assigned as a `Parameter` or a `Module`; this one is in a plain attribute",
         [
             facts.label("leaf_made_here", born(facts, first.tensor), f"{name}: unknown to `parameters()`"),
             optimizer_label(training, step),
             facts.label("needed_here", step.site, f"`{optimizer}.step()` does not know it"),
         ],
         fixes=(fix(cure),),
-        evidence={"parameters": [held.name for held in group]},
+        evidence={"parameters": [tensor.name for tensor in group]},
     )

@@ -1,35 +1,4 @@
-"""A running total of losses keeps the graph of every iteration alive.
-
-Adding a loss to a total is an operation like any other: the total refers to the loss, the loss to its graph, and the
-graph to everything that was saved in it. A list of losses does the same. Memory grows with each step until it runs
-out. For a number to be shown, the value is enough.
-
-## Fails
-
-```python
-import torch
-
-weight = torch.tensor([1.0, 2.0], requires_grad=True)
-total = 0.0
-for step in range(3):
-    loss = (weight * step).exp().sum()  # graph_built_here
-    total = total + loss  # shared_here
-print(total.grad_fn)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-weight = torch.tensor([1.0, 2.0], requires_grad=True)
-total = 0.0
-for step in range(3):
-    loss = (weight * step).exp().sum()
-    total = total + loss.item()
-print(total)
-```
-"""
+"""Finds the cause of `running-total-keeps-graph-alive`."""
 
 from __future__ import annotations
 
@@ -47,14 +16,14 @@ from tensorlens.records.model import Call
 from tensorlens.records.report import Diagnostic, Label
 
 CODE = "running-total-keeps-graph-alive"
-FEWEST = 3  # rounds that hang on one another
+FEWEST = 3  # rounds that depend on one another
 _ADDING = ("add", "sub", "lerp")
 MAX_STEPS = 200  # calls followed back from one round to the one before it
 
 
 @dataclass(frozen=True, slots=True)
 class _Chain:
-    """Calls of one line, each of which took up what the one before it had made."""
+    """Calls of one line, each of which uses the result of the one before."""
 
     calls: tuple[Call, ...]
     added: int | None  # what the last round added to it; None: it was computed from itself
@@ -73,18 +42,18 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     chains = [chain for calls in lines.values() if (chain := _chain(facts, calls)) is not None]
     kept = [chain for chain in chains if _outlives(facts, chain) and not _needed(facts, chain)]
     wrong = [chain for chain in kept if _over_passes(facts, chain) or _is_repeated(facts, chain)]
-    yield from (_tell(facts, chain) for chain in wrong)
+    yield from (_report(facts, chain) for chain in wrong)
     if not wrong:  # what a total keeps alive needs no holder of its own
         yield from find_kept(facts, CODE)
 
 
 def _by_line(facts: TraceIndex) -> dict[object, list[Call]]:
-    """The recorded calls that end their line's value, by line, of lines that ran often enough."""
-    found: dict[object, list[Call]] = defaultdict(list)
+    """Returns the recorded calls that make the value of their line, by line, for lines that ran often enough."""
+    lines: dict[object, list[Call]] = defaultdict(list)
     for call in facts.calls:
         if call.mode == "grad" and any(s.requires_grad and not s.is_leaf for s in call.states) and _made(call):
-            found[place_of(facts.trace.sites[call.site])].append(call)
-    return {line: calls for line, calls in found.items() if len(calls) >= FEWEST}
+            lines[place_of(facts.trace.sites[call.site])].append(call)
+    return {line: calls for line, calls in lines.items() if len(calls) >= FEWEST}
 
 
 def _made(call: Call) -> list[int]:
@@ -92,7 +61,7 @@ def _made(call: Call) -> list[int]:
 
 
 def _chain(facts: TraceIndex, calls: list[Call]) -> _Chain | None:
-    """The last calls of a line that each hang on the one of the round before, by recorded operations."""
+    """Returns the last calls of a line that each depend on the one of the round before through recorded operations."""
     site = calls[-1].site
     rounds = list({facts.times_run(site, call.index)[0]: call for call in calls if call.site == site}.values())
     chain = [rounds[-1]]
@@ -106,7 +75,7 @@ def _chain(facts: TraceIndex, calls: list[Call]) -> _Chain | None:
 
 
 def _carries(facts: TraceIndex, earlier: Call, later: Call) -> bool:
-    """Whether `later` took up what `earlier` made, by the calls of its own line alone."""
+    """Returns whether `later` uses the result of `earlier`, through calls of its own line alone."""
     line = place_of(facts.trace.sites[later.site])
     waiting, seen = [(access.tensor, later.index) for access in later.inputs], 0
     while waiting and seen < MAX_STEPS:
@@ -121,7 +90,7 @@ def _carries(facts: TraceIndex, earlier: Call, later: Call) -> bool:
 
 
 def _added(facts: TraceIndex, last: Call, before: Call) -> int | None:
-    """The tensor with a history of its own, made on another line, that the last round added to what it carried on."""
+    """Finds the tensor with a history, made on another line, that the last round added to the total."""
     carried, line = set(_made(before)), place_of(facts.trace.sites[last.site])
     waiting = [last]
     for call in waiting:
@@ -139,13 +108,13 @@ def _added(facts: TraceIndex, last: Call, before: Call) -> int | None:
 
 
 def _over_passes(facts: TraceIndex, chain: _Chain) -> bool:
-    """Whether backward passes lie between the rounds: they are those of a training loop."""
+    """Returns whether backward passes ran between the rounds, as in a training loop."""
     return any(chain.calls[0].index < backward.index < chain.last.index for backward in facts.backwards)
 
 
 def _is_repeated(facts: TraceIndex, chain: _Chain) -> bool:
-    """Whether each round computed anew from the same leaves, which a sum over different parameters does not. Where the
-    run goes backward elsewhere, it must be a total as well: a state that a net carries on is one value."""
+    """Returns whether each round computed from the same leaves, unlike a sum over different parameters. If backward
+    runs elsewhere, it must be a total as well: the state of a recurrent network is one value."""
     rounds = list(pairwise(chain.calls[-3:]))
     if facts.backwards and not all(_adds(call) for _, call in rounds):
         return False
@@ -159,7 +128,7 @@ def _adds(call: Call) -> bool:
 
 
 def _leaves_used(facts: TraceIndex, call: Call, before: Call) -> set[int]:
-    """The leaves behind what a round took in besides what the one before had made."""
+    """Returns the leaves behind a round's other inputs, without the result of the round before."""
     carried, found = set(_made(before)), set[int]()
     waiting, seen = [(access.tensor, call.index) for access in call.inputs], 0
     while waiting and seen < MAX_STEPS:
@@ -183,7 +152,7 @@ def _is_leaf(facts: TraceIndex, number: int, at: int) -> bool:
 
 
 def _outlives(facts: TraceIndex, chain: _Chain) -> bool:
-    """Whether the last of it was kept for its value: alive when the run ended, or read as a number."""
+    """Returns whether the last result was kept for its value: alive when the run ended, or read as a number."""
     number = chain.carried
     if any(state.tensor == number and state.requires_grad for state in facts.trace.end.states):
         return True
@@ -194,18 +163,18 @@ def _outlives(facts: TraceIndex, chain: _Chain) -> bool:
 
 
 def _needed(facts: TraceIndex, chain: _Chain) -> bool:
-    """Whether a backward pass went through the chain: then it was built for that."""
+    """Returns whether a backward pass went through the chain, which was then built on purpose."""
     first = chain.calls[0]
     later = [backward for backward in facts.backwards if backward.index > first.index]
     return any(backward_reaches(facts, backward, call) for backward in later for call in (chain.calls[1], chain.last))
 
 
 def _failed_in_backward(facts: TraceIndex) -> bool:
-    """Whether a backward pass failed, which may have been on its way through any chain."""
+    """Returns whether a backward pass failed: it may have gone through any chain."""
     return any(failure.op is not None and "backward" in failure.op for failure in facts.trace.failures)
 
 
-def _tell(facts: TraceIndex, chain: _Chain) -> Diagnostic:
+def _report(facts: TraceIndex, chain: _Chain) -> Diagnostic:
     name = named(facts, chain.carried, chain.last.index)
     rounds = len(chain.calls)
     added = None if chain.added is None else named(facts, chain.added, chain.last.index)

@@ -1,36 +1,4 @@
-"""A loop over parameters assigned the updated values to its own variable, and the parameters stayed as they were.
-
-`p = p - lr * p.grad` computes new values and lets the name `p` refer to them. The parameter itself is another object
-and is not touched, and the next round of the loop forgets the new tensor. An update has to write into the parameter.
-
-## Fails
-
-```python
-import torch
-
-model = torch.nn.Linear(1, 1, bias=False)  # leaf_made_here
-model(torch.ones(1, 1)).sum().backward()
-before = model.weight.item()
-with torch.no_grad():
-    for parameter in model.parameters():
-        parameter = parameter - 0.1 * parameter.grad  # replaced_here
-print(model.weight.item() - before)  # observed_here
-```
-
-## Fixed
-
-```python
-import torch
-
-model = torch.nn.Linear(1, 1, bias=False)
-model(torch.ones(1, 1)).sum().backward()
-before = model.weight.item()
-with torch.no_grad():
-    for parameter in model.parameters():
-        parameter -= 0.1 * parameter.grad
-print(model.weight.item() - before)
-```
-"""
+"""Finds the cause of `update-rebinds-loop-variable`."""
 
 from __future__ import annotations
 
@@ -53,68 +21,68 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     training = training_of(facts)
     used = {access.tensor for call in facts.calls for access in call.inputs}
     used |= {root.tensor for backward in facts.backwards for root in backward.roots}
-    asked = _asked(facts)
-    lost = (training.had_gradient | set(asked)) - training.stepped
-    if not lost and not training.stepped:
+    returned = _returned_by_grad(facts)
+    unstepped = (training.had_gradient | set(returned)) - training.stepped
+    if not unstepped and not training.stepped:
         return
     groups: dict[int, list[tuple[int, Call]]] = {}
     for call in facts.calls:
         if call.writes or call.within or not call.outputs or call.outputs[0].tensor in used:
             continue
-        number = _left_alone(training, call, asked, lost)
+        number = _left_alone(training, call, returned, unstepped)
         number = _not_averaged(training, call) if number is None else number
         if number is not None:
             groups.setdefault(call.site, []).append((number, call))
     for group in groups.values():
-        yield _tell(facts, group)
+        yield _report(facts, group)
 
 
-def _left_alone(training: Training, call: Call, asked: dict[int, int], lost: set[int]) -> int | None:
-    """The leaf, of those with a gradient that no step took up, that `call` computed a new value for from its gradient,
-    and nobody used that: the leaf stayed as it was."""
+def _left_alone(training: Training, call: Call, returned: dict[int, int], unstepped: set[int]) -> int | None:
+    """Finds the leaf that `call` computed an updated value for from its gradient, if nothing used that value: the leaf
+    stayed the same."""
     targets = set(training.facts.trace.sites[call.site].targets)
-    for number, names in _read(training.facts, call, lost) if targets else ():
-        if number in lost and names & targets and not training.is_updated(number):
-            if training.uses_gradient(call, number) or asked.get(number, call.index) < call.index < _last_use(
+    for number, names in _read(training.facts, call, unstepped) if targets else ():
+        if number in unstepped and names & targets and not training.is_updated(number):
+            if training.uses_gradient(call, number) or returned.get(number, call.index) < call.index < _last_use(
                 training.facts, number
             ):
                 return number
     return None
 
 
-def _asked(facts: TraceIndex) -> dict[int, int]:
-    """The leaves whose gradients `autograd.grad` handed out, and when it did so first."""
-    found: dict[int, int] = {}
+def _returned_by_grad(facts: TraceIndex) -> dict[int, int]:
+    """Returns the leaves whose gradients `autograd.grad` returned, with the first time."""
+    first: dict[int, int] = {}
     for backward in facts.backwards:
         for number in backward.inputs if not backward.failed else ():
             state = facts.state(number, backward.index)
             if state is not None and state.is_leaf:
-                found.setdefault(number, backward.index)
-    return found
+                first.setdefault(number, backward.index)
+    return first
 
 
 def _last_use(facts: TraceIndex, number: int) -> int:
-    """The last call that recorded something computed from a tensor: it was in use as it had been."""
+    """Finds the last recorded call that used a tensor."""
     uses = (c.index for c in reversed(facts.calls) if c.mode == "grad" and any(a.tensor == number for a in c.inputs))
     return next(uses, -1)
 
 
 def _not_averaged(training: Training, call: Call) -> int | None:
-    """The parameter that `call` computed a new value for, from one that is trained, that nobody used either."""
+    """Finds the parameter of an averaged copy that `call` computed a new value for, if nothing used that value."""
     facts = training.facts
     targets = set(facts.trace.sites[call.site].targets)
     shape = facts.tensor(call.outputs[0].tensor).shape
-    found, trained = None, False
+    copy, trained = None, False
     for number, names in _read(facts, call, training.stepped) if targets else ():
         if facts.tensor(number).shape == shape:
             trained = trained or number in training.stepped
-            found = number if names & targets and number not in training.stepped else found
-    return found if trained and found is not None and not changed_since(training, found, 0) else None
+            copy = number if names & targets and number not in training.stepped else copy
+    return copy if trained and copy is not None and not changed_since(training, copy, 0) else None
 
 
 def _read(facts: TraceIndex, call: Call, leaves: set[int]) -> Iterator[tuple[int, set[str | None]]]:
-    """The parameters and `leaves` that the line of `call` computes with, each with the names in the expression that
-    reads it."""
+    """Finds the parameters and `leaves` that the line of `call` computes with, each with the names in the expression
+    that reads it."""
     waiting, line = [call], place_of(facts.trace.sites[call.site])
     for made in waiting:
         site = facts.trace.sites[made.site]
@@ -126,7 +94,7 @@ def _read(facts: TraceIndex, call: Call, leaves: set[int]) -> Iterator[tuple[int
                 waiting += before
 
 
-def _tell(facts: TraceIndex, group: list[tuple[int, Call]]) -> Diagnostic:
+def _report(facts: TraceIndex, group: list[tuple[int, Call]]) -> Diagnostic:
     number, call = group[0]
     target = facts.trace.sites[call.site].targets[0]
     name = several(facts, list(dict.fromkeys(entry[0] for entry in group)))
@@ -136,7 +104,7 @@ def _tell(facts: TraceIndex, group: list[tuple[int, Call]]) -> Diagnostic:
         f"the update of {name} changed nothing: it only gave the name `{target}` to a new tensor",
         f"an assignment binds a name; the tensor that {op_text(call.op)} made is used nowhere",
         [
-            facts.label("replaced_here", call.site, f"`{target}` is another tensor from here on"),
+            facts.label("replaced_here", call.site, f"`{target}` is a different tensor from here on"),
             facts.label("leaf_made_here", born(facts, number), f"{name}: never changed"),
         ],
         fixes=(fix(f"change it in place, under `torch.no_grad()`: `{target}.copy_(...)`"),),

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from tensorlens.analysis.naming.names import Names, shape_text
-from tensorlens.records.model import Failure, Trace
-from tensorlens.records.report import Diagnostic, Edit, Fix, Label
-from tensorlens.records.source import lines_of, one_line, shown_path
+from tensorlens.records.model import Trace
+from tensorlens.records.report import Diagnostic, Edit, Fix
+from tensorlens.records.source import lines_of, shown_path
 from tensorlens.render.layout import Line, paragraph
-from tensorlens.render.report.headline import final_failure
 from tensorlens.render.report.snippet import snippet
 from tensorlens.render.report.underlines import clip
 from tensorlens.render.safe_text import safe, safe_lines
@@ -81,31 +79,3 @@ def _applied(before: list[str], edits: list[Edit], first: int, last: int) -> lis
             joined = text[start][: edit.span.column] + edit.text + text[end][edit.span.end_column :]
             text[start : end + 1] = joined.split("\n")
     return text[first - 1 : last + len(text) - len(before)]
-
-
-def unexplained(trace: Trace, names: Names) -> Diagnostic | None:
-    """The exception that ended the script, for when no diagnostic knows it: what failed, where, on which inputs."""
-    failure = final_failure(trace)
-    if failure is None:
-        return None
-    message = one_line(failure.message.strip().partition("\n")[0])
-    labels = [Label("rejected_here", trace.sites[failure.site].span, "raised here")] if failure.site is not None else []
-    for site in reversed(failure.stack):
-        if site != failure.site:
-            labels.append(Label("called_here", trace.sites[site].span, "called here"))
-    rest = failure.message.strip().partition("\n")[2].strip()
-    notes = tuple(part for part in (rest, _inputs(trace, names, failure)) if part)
-    title = f"{failure.type}: {message}" if message else failure.type
-    return Diagnostic(failure.kind, "error", title, "", tuple(labels), notes)
-
-
-def _inputs(trace: Trace, names: Names, failure: Failure) -> str:
-    operands = [*names.operands(failure), *[None] * len(failure.inputs)]
-    parts = []
-    for access, operand in zip(failure.inputs, operands, strict=False):
-        tensor = trace.tensors[access.tensor]
-        name = f"`{operand}`" if operand else names.quoted(access.tensor)
-        parts.append(f"{name} {tensor.dtype}{shape_text(tensor)} on {tensor.device}")
-    if not parts:
-        return ""
-    return f"`{failure.op}` was given " + ", ".join(dict.fromkeys(parts))

@@ -15,7 +15,7 @@ from tensorlens.render.options import RenderOptions
 from tensorlens.render.report import headline
 from tensorlens.render.report.findings import finding
 from tensorlens.render.report.story_lines import section_title
-from tensorlens.render.report.terminal import cells_of, claim_details, findings_of, table_notes
+from tensorlens.render.report.terminal import cells_of, claim_details, table_notes
 
 _TENSORS = ("name", "storage", "shares with", "requires_grad", "grad_fn", "leaf", "version", "grad")
 _SNIPPET_WIDTH = 100
@@ -29,7 +29,7 @@ def to_markdown(report: Report, options: RenderOptions) -> str:
     if options.lesson:
         title, teaching = headline.docstring(trace)
         blocks.append([f"**{marked(title)}**", "", *map(marked, teaching)])
-    blocks += [_finding(diagnostic, trace) for diagnostic in findings_of(report, names)]
+    blocks += [_finding(diagnostic, trace) for diagnostic in report.diagnostics]
     sections = story(trace, names)
     blocks += [["## What happened"]] if sections else []
     blocks += [_section(trace, section) for section in sections]

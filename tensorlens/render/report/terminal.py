@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tensorlens.analysis.naming.names import Names, names_of
+from tensorlens.analysis.naming.names import names_of
 from tensorlens.analysis.story.story import story
 from tensorlens.analysis.story.tensor_table import TensorRow, TensorTable, tensor_table
 from tensorlens.records.claim import Claim, condition_text
 from tensorlens.records.model import Trace
-from tensorlens.records.report import Diagnostic, Report
+from tensorlens.records.report import Report
 from tensorlens.records.source import tree_of
 from tensorlens.render.layout import Column, Line, paragraph, table, to_text
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.report import headline
 from tensorlens.render.report import story_lines as source_lines
-from tensorlens.render.report.findings import finding, unexplained
+from tensorlens.render.report.findings import finding
 from tensorlens.render.safe_text import safe, wrap
 
 _COLUMNS = (
@@ -47,7 +47,7 @@ def report_lines(report: Report, options: RenderOptions) -> Iterator[Line]:
     sections.append(table_lines(tensor_table(trace, names), size))
     if trace.claims or tree_of(headline.script_source(trace)) is not None:  # else no claim could be read
         sections.append(claim_lines(trace.claims, options, size))
-    sections += [finding(diagnostic, trace, size) for diagnostic in findings_of(report, names)]
+    sections += [finding(diagnostic, trace, size) for diagnostic in report.diagnostics]
     sections.append(_noticed("warnings", "warning", headline.warnings_noticed(trace), size))
     sections.append(_noticed("not seen", "note", headline.gaps(trace), size))
     endings = filter(None, (headline.shared_memory(trace), headline.reference(trace), headline.outcome(trace)))
@@ -60,15 +60,6 @@ def report_lines(report: Report, options: RenderOptions) -> Iterator[Line]:
             yield []
         first = False
         yield from section
-
-
-def findings_of(report: Report, names: Names) -> list[Diagnostic]:
-    """The report's diagnostics, and the exception that ended the script where none of them is an error."""
-    found = list(report.diagnostics)
-    if not any(diagnostic.severity == "error" for diagnostic in found):
-        plain = unexplained(report.trace, names)
-        return [plain, *found] if plain else found
-    return found
 
 
 def headline_lines(report: Report, size: int) -> list[Line]:

@@ -1,4 +1,5 @@
-"""Roles of what was open round a refused call: a mode, a transform of `torch.func`, a checkpoint, a custom Function."""
+"""Finds what was open around a rejected call: a mode, a transform of `torch.func`, a checkpoint, a custom
+Function."""
 
 from __future__ import annotations
 
@@ -16,61 +17,61 @@ _TRANSFORMS = ("func.", "dual_level")
 _OPS = ("Tensor.", "torch.", "nn.", "autograd.", "optim.", "ops.")
 
 
-def mode(refusal: RejectedCall) -> LabelledSite | None:
-    """The mode under which the refused call ran, or under which one of its tensors was made."""
-    transform = open_region(refusal.facts, refusal.index, *_TRANSFORMS) or _left_by(refusal)
+def mode(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the mode under which the rejected call ran, or under which one of its tensors was made."""
+    transform = open_region(rejected.facts, rejected.index, *_TRANSFORMS) or _left_by(rejected)
     if transform is not None:
         return LabelledSite(None, transform.site, f"`{transform.name}` begins here")
-    switch = _switch(refusal)
+    switch = _switch(rejected)
     if switch is not None:
         return LabelledSite(None, switch.site, f"`{switch.cause}` begins here")
-    entered = open_region(refusal.facts, refusal.index)
+    entered = open_region(rejected.facts, rejected.index)
     return None if entered is None else LabelledSite(None, entered.site, f"`{entered.name}` begins here")
 
 
-def _switch(refusal: RejectedCall) -> GradMode | None:
-    """The switch of gradient recording that matters: of a gradient or tensor that inference mode made, of the refused
-    call itself, of what it was given."""
-    facts = refusal.facts
-    inference = made_in_inference(refusal)
-    numbers = [*views(refusal), *(access.tensor for access in refusal.inputs)]
-    if not refusal.inputs and (found := value(refusal)) is not None and found.tensor is not None:
-        numbers.append(found.tensor)
+def _switch(rejected: RejectedCall) -> GradMode | None:
+    """Finds the switch of gradient recording around an inference tensor, the rejected call, or its inputs."""
+    facts = rejected.facts
+    inference = made_in_inference(rejected)
+    numbers = [*views(rejected), *(access.tensor for access in rejected.inputs)]
+    if not rejected.inputs and (made := value(rejected)) is not None and made.tensor is not None:
+        numbers.append(made.tensor)
     makers = [facts.first_use(n) for n in ([inference] if inference is not None else []) + numbers]
     switches = [facts.mode_switch(made.index) for made in makers if made is not None and made.mode != "grad"]
     if inference is None:
-        switches.insert(0, facts.mode_switch(refusal.index))
-    gradient = gradient_in_inference(refusal) if refusal.op.endswith("backward") else None
+        switches.insert(0, facts.mode_switch(rejected.index))
+    gradient = gradient_in_inference(rejected) if rejected.op.endswith("backward") else None
     if gradient is not None:
         switches.insert(0, facts.mode_switch(gradient[1].index))
     return next((switch for switch in switches if switch is not None), None)
 
 
-def _left_by(refusal: RejectedCall) -> Region | None:
-    """The transform that the exception itself has ended: the last one called from a line that it passed through."""
-    stack = () if refusal.failure is None else refusal.failure.stack
-    events = [e for e in refusal.facts.events if isinstance(e, Region) and e.entering and e.name.startswith("func.")]
-    return next((e for e in reversed(events) if e.site in stack and e.index < refusal.index), None)
+def _left_by(rejected: RejectedCall) -> Region | None:
+    """Finds the transform that the exception left: the last one called from a line of the exception's traceback."""
+    stack = () if rejected.failure is None else rejected.failure.stack
+    events = [e for e in rejected.facts.events if isinstance(e, Region) and e.entering and e.name.startswith("func.")]
+    return next((e for e in reversed(events) if e.site in stack and e.index < rejected.index), None)
 
 
-def called(refusal: RejectedCall) -> LabelledSite | None:
-    """The call of a checkpoint, a custom Function, a transform or a library function that the failure went through."""
-    facts = refusal.facts
-    checkpoint = None if refusal.failure is None else last_recomputed_checkpoint(facts, refusal.failure)
+def called(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the call of a checkpoint, a custom Function, a transform or a library function that the failure went
+    through."""
+    facts = rejected.facts
+    checkpoint = None if rejected.failure is None else last_recomputed_checkpoint(facts, rejected.failure)
     if checkpoint is not None:
         return LabelledSite(None, checkpoint.site, "the checkpoint is called here; backward runs its function again")
-    if refusal.op.endswith(".apply"):
-        return LabelledSite(None, refusal.site, f"{op_text(refusal.op)} is called here")
-    transform = open_region(facts, refusal.index, "func.") or _left_by(refusal)
+    if rejected.op.endswith(".apply"):
+        return LabelledSite(None, rejected.site, f"{op_text(rejected.op)} is called here")
+    transform = open_region(facts, rejected.index, "func.") or _left_by(rejected)
     if transform is not None:
         return LabelledSite(None, transform.site, f"`{transform.name}` is called here")
-    above = [call for access in refusal.inputs for _, call in ancestry(facts, access.tensor, refusal.index)]
-    before = [call for call in reversed(facts.calls) if call.index < refusal.index]
+    above = [call for access in rejected.inputs for _, call in ancestry(facts, access.tensor, rejected.index)]
+    before = [call for call in reversed(facts.calls) if call.index < rejected.index]
     call = next((c for c in (*above, *before) if c.op.endswith(".apply")), None)
     if call is not None:
         return LabelledSite(None, call.site, f"{op_text(call.op)} is called here")
-    if refusal.op and not refusal.op.startswith(_OPS):
-        return LabelledSite(None, refusal.site, f"{op_text(refusal.op)} is called here")
+    if rejected.op and not rejected.op.startswith(_OPS):
+        return LabelledSite(None, rejected.site, f"{op_text(rejected.op)} is called here")
     return None
 
 

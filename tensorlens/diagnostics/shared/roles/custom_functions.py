@@ -1,5 +1,5 @@
-"""Roles of custom Functions and operators in a refusal: their classes and methods, the calls that put them in the
-graph, and what they declared.
+"""Finds the lines of custom Functions and operators: their classes and methods, the calls that put them in the graph,
+and what they declared.
 """
 
 from __future__ import annotations
@@ -26,160 +26,166 @@ from tensorlens.records.callbacks import Registration
 from tensorlens.records.model import Call
 
 
-def returned_by_forward(refusal: RejectedCall) -> LabelledSite | None:
-    """The `return` of the `forward` that the refused call, or the call that made its view, ran."""
-    site, op = _apply(refusal)
-    return only_return(method_at(refusal.facts, "forward", site, op), "hands back its result here")
+def returned_by_forward(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the `return` of the `forward` that the rejected call, or the call that made its view, ran."""
+    site, op = _apply(rejected)
+    return only_return(method_at(rejected.facts, "forward", site, op), "returns its result here")
 
 
-def made_view(refusal: RejectedCall) -> LabelledSite | None:
-    """Where a custom Function returned the view, or where the module was made whose full backward hook makes views."""
-    found = returned_by_forward(refusal)
-    if found is not None:
-        return found
-    for hooked, _ in registrations(refusal.facts, "hooked forward", refusal.site):
-        for made, function in registrations(refusal.facts, "module", None, hooked.target):
+def made_view(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds where a custom Function returned the view, or where the module was made whose full backward hook makes
+    views."""
+    place = returned_by_forward(rejected)
+    if place is not None:
+        return place
+    for hooked, _ in registrations(rejected.facts, "hooked forward", rejected.site):
+        for made, function in registrations(rejected.facts, "module", None, hooked.target):
             if made.kind == "module":
                 text = f"this `{function.name}` has a full backward hook, which makes views of its input and result"
                 return LabelledSite(None, made.site, text)
     return None
 
 
-def returned_by_operator(refusal: RejectedCall) -> LabelledSite | None:
-    return only_return(custom_operator(refusal.facts, refusal.op), "hands back its result here")
+def returned_by_operator(rejected: RejectedCall) -> LabelledSite | None:
+    return only_return(custom_operator(rejected.facts, rejected.op), "returns its result here")
 
 
-def refused_forward(refusal: RejectedCall) -> LabelledSite | None:
-    """The definition of the `forward` that the refused call could not run as it was."""
-    site, op = _apply(refusal)
-    function = method_at(refusal.facts, "forward", site, op)
+def rejected_forward(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the definition of the `forward` that the rejected call could not run as it was."""
+    site, op = _apply(rejected)
+    function = method_at(rejected.facts, "forward", site, op)
     return None if function is None else takes(function)
 
 
-def forward_not_callable(refusal: RejectedCall) -> bool:
-    """Whether the call of a custom Function failed before a line of its `forward` ran."""
-    return refusal.op.endswith(".apply") and refusal.raised is None and refused_forward(refusal) is not None
+def forward_not_callable(rejected: RejectedCall) -> bool:
+    """Returns whether the call of a custom Function failed before a line of its `forward` ran."""
+    return rejected.op.endswith(".apply") and rejected.raised is None and rejected_forward(rejected) is not None
 
 
-def defined_class(refusal: RejectedCall) -> LabelledSite | None:
-    """The class of the custom Function that was called, or whose backward ran last."""
-    site, op = _apply(refusal)
-    return defined_at(class_at(refusal.facts, site, op))
+def defined_class(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the class of the custom Function that was called, or whose backward ran last."""
+    site, op = _apply(rejected)
+    return defined_at(class_at(rejected.facts, site, op))
 
 
-def instantiated(refusal: RejectedCall) -> LabelledSite | None:
-    """The `forward` of the custom Function of which the refused line makes an object."""
-    refused = refusal.facts.span(refusal.site)
-    for known, function in registrations(refusal.facts, "forward"):
-        made = refusal.facts.span(known.site)
-        if made is not None and refused is not None and (made.file, made.line) == (refused.file, refused.line):
+def not_called(rejected: RejectedCall) -> bool:
+    """Returns whether the object of a custom Function was made and not called: the call has an error of its own."""
+    called = (rejected.facts.span(failure.site) for failure in rejected.facts.failures("legacy-function-called"))
+    made = rejected.facts.span(rejected.site)
+    return made is None or all(span is None or span.line != made.line for span in called)
+
+
+def instantiated(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the `forward` of the custom Function of which the rejected line makes an object."""
+    here = rejected.facts.span(rejected.site)
+    for known, function in registrations(rejected.facts, "forward"):
+        made = rejected.facts.span(known.site)
+        if made is not None and here is not None and (made.file, made.line) == (here.file, here.line):
             return defined_at(function)
     return None
 
 
-def defined_forward(refusal: RejectedCall) -> LabelledSite | None:
-    """The `forward`, or the operator, whose backward ran last."""
-    found = last_run_that_returned(refusal.facts, refusal.index)
-    if found is not None and found.registration.kind.startswith("backward of "):
-        return defined_at(custom_operator(refusal.facts, found.registration.kind.removeprefix("backward of ")))
-    site, op = _apply(refusal)
-    return defined_at(method_at(refusal.facts, "forward", site, op))
+def defined_forward(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the `forward`, or the operator, whose backward ran last."""
+    callback = last_run_that_returned(rejected.facts, rejected.index)
+    if callback is not None and callback.registration.kind.startswith("backward of "):
+        return defined_at(custom_operator(rejected.facts, callback.registration.kind.removeprefix("backward of ")))
+    site, op = _apply(rejected)
+    return defined_at(method_at(rejected.facts, "forward", site, op))
 
 
-def defined_operator(refusal: RejectedCall) -> LabelledSite | None:
-    """The implementation of the custom operator that the graph went through."""
-    for call in _calls_above(refusal):
-        function = custom_operator(refusal.facts, call.op)
+def defined_operator(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the implementation of the custom operator that the graph went through."""
+    for call in _calls_above(rejected):
+        function = custom_operator(rejected.facts, call.op)
         if function is not None:
             return defined_at(function)
     return None
 
 
-def called_operator(refusal: RejectedCall) -> LabelledSite | None:
-    if custom_operator(refusal.facts, refusal.op) is not None:
-        return LabelledSite(None, refusal.site, f"{op_text(refusal.op)} is called here")
-    for call in _calls_above(refusal):
-        if custom_operator(refusal.facts, call.op) is not None:
+def called_operator(rejected: RejectedCall) -> LabelledSite | None:
+    if custom_operator(rejected.facts, rejected.op) is not None:
+        return LabelledSite(None, rejected.site, f"{op_text(rejected.op)} is called here")
+    for call in _calls_above(rejected):
+        if custom_operator(rejected.facts, call.op) is not None:
             return LabelledSite(None, call.site, f"{op_text(call.op)} is called here")
     return None
 
 
-def _calls_above(refusal: RejectedCall) -> Iterator[Call]:
-    facts = refusal.facts
-    event = facts.event(refusal.index)
-    roots = refusal.inputs or getattr(event, "roots", ())
+def _calls_above(rejected: RejectedCall) -> Iterator[Call]:
+    facts = rejected.facts
+    event = facts.event(rejected.index)
+    roots = rejected.inputs or getattr(event, "roots", ())
     for access in roots:
-        yield from (call for _, call in ancestry(facts, access.tensor, refusal.index))
-    yield from (call for call in reversed(facts.calls) if call.index < refusal.index)
+        yield from (call for _, call in ancestry(facts, access.tensor, rejected.index))
+    yield from (call for call in reversed(facts.calls) if call.index < rejected.index)
 
 
-def marked_dirty(refusal: RejectedCall) -> LabelledSite | None:
-    """The line that declared an input as changed in place."""
-    marks = [c for c in refusal.facts.calls if c.op == "ctx.mark_dirty" and c.index < refusal.index]
+def marked_dirty(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the line that declared an input as changed in place."""
+    marks = [c for c in rejected.facts.calls if c.op == "ctx.mark_dirty" and c.index < rejected.index]
     return None if not marks else LabelledSite(None, marks[-1].site, "declared here as changed in place")
 
 
-def saving(refusal: RejectedCall) -> LabelledSite | None:
-    """The line of `forward` that handed over what is to be saved: it is looked at only when `forward` has returned."""
-    saved = [c for c in refusal.facts.calls if c.op == "ctx.save_for_backward" and c.index < refusal.index]
-    return (
-        None if not saved else LabelledSite(None, saved[-1].site, "handed over here, with something that is no tensor")
-    )
+def saving(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the line of `forward` that saved something: PyTorch checks it only after `forward` has returned."""
+    saved = [c for c in rejected.facts.calls if c.op == "ctx.save_for_backward" and c.index < rejected.index]
+    return None if not saved else LabelledSite(None, saved[-1].site, "saved here, with something that is not a tensor")
 
 
-def marked_once(refusal: RejectedCall) -> LabelledSite | None:
-    """The line that marked a `backward` that ran before as differentiable once."""
-    found = _once(refusal)
-    return None if found is None else LabelledSite(None, found[1].site, f"`{found[0].function.name}` is marked here")
+def marked_once(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the `once_differentiable` mark of a `backward` that ran before."""
+    once = _once(rejected)
+    return None if once is None else LabelledSite(None, once[1].site, f"`{once[0].function.name}` is marked here")
 
 
-def graph_of_once(refusal: RejectedCall) -> LabelledSite | None:
-    found = _once(refusal)
-    call = None if found is None else call_running(refusal.facts, found[0], refusal.index)
+def graph_of_once(rejected: RejectedCall) -> LabelledSite | None:
+    once = _once(rejected)
+    call = None if once is None else call_running(rejected.facts, once[0], rejected.index)
     return None if call is None else LabelledSite(None, call.site, f"{op_text(call.op)} is part of the graph")
 
 
-def _once(refusal: RejectedCall) -> tuple[CallbackRun, Registration] | None:
-    marks = {function.id: mark for mark, function in registrations(refusal.facts, "once differentiable")}
-    for run in reversed(refusal.facts.trace.callbacks.runs):
-        known = refusal.facts.trace.callbacks.registrations[run.registration]
-        if run.index <= refusal.index and known.function in marks:
-            function = refusal.facts.trace.callbacks.functions[known.function]
+def _once(rejected: RejectedCall) -> tuple[CallbackRun, Registration] | None:
+    marks = {function.id: mark for mark, function in registrations(rejected.facts, "once differentiable")}
+    for run in reversed(rejected.facts.trace.callbacks.runs):
+        known = rejected.facts.trace.callbacks.registrations[run.registration]
+        if run.index <= rejected.index and known.function in marks:
+            function = rejected.facts.trace.callbacks.functions[known.function]
             return CallbackRun(run, known, function), marks[known.function]
     return None
 
 
-def called(refusal: RejectedCall) -> LabelledSite | None:
-    """The call of the custom function whose node ran last, else as for any refusal."""
-    found = next(iter(runs_before(refusal.facts, refusal.index)), None)
-    again = refusal.failure is not None and last_recomputed_checkpoint(refusal.facts, refusal.failure) is not None
-    call = None if found is None or again else call_running(refusal.facts, found, refusal.index)
-    if call is None or refusal.op.endswith(".apply"):
-        return contexts.called(refusal)
+def called(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the call of the custom Function whose node ran last, else the call that is open around the rejected one."""
+    callback = next(iter(runs_before(rejected.facts, rejected.index)), None)
+    again = rejected.failure is not None and last_recomputed_checkpoint(rejected.facts, rejected.failure) is not None
+    call = None if callback is None or again else call_running(rejected.facts, callback, rejected.index)
+    if call is None or rejected.op.endswith(".apply"):
+        return contexts.called(rejected)
     return LabelledSite(None, call.site, f"{op_text(call.op)} is called here")
 
 
-def _apply(refusal: RejectedCall) -> tuple[int | None, str]:
-    """(site, class) of the call of a custom Function that a refusal is about."""
-    facts = refusal.facts
-    if refusal.op.endswith(".apply"):
-        return refusal.site, refusal.op.removesuffix(".apply")
-    event = facts.event(refusal.index)
+def _apply(rejected: RejectedCall) -> tuple[int | None, str]:
+    """(site, class) of the call of a custom Function that a rejected is about."""
+    facts = rejected.facts
+    if rejected.op.endswith(".apply"):
+        return rejected.site, rejected.op.removesuffix(".apply")
+    event = facts.event(rejected.index)
     if getattr(event, "failed", False):
-        found = next((c for c in runs_before(facts, refusal.index) if c.run.node is not None), None)
-        call = None if found is None else call_running(facts, found, refusal.index)
+        callback = next((c for c in runs_before(facts, rejected.index) if c.run.node is not None), None)
+        call = None if callback is None else call_running(facts, callback, rejected.index)
         if call is not None:
             return call.site, call.op.removesuffix(".apply")
-    for call in _calls_above(refusal):
+    for call in _calls_above(rejected):
         if call.op.endswith(".apply") and class_at(facts, call.site) is not None:
             return call.site, call.op.removesuffix(".apply")
-    return refusal.site, ""
+    return rejected.site, ""
 
 
 ROLES: dict[str, Callable[[RejectedCall], LabelledSite | None]] = {
     "returned_here:forward": returned_by_forward,
     "returned_here:operator": returned_by_operator,
-    "function_defined_here:refused-forward": refused_forward,
+    "function_defined_here:rejected_forward": rejected_forward,
     "function_defined_here:class": defined_class,
     "function_defined_here:forward": defined_forward,
     "function_defined_here:operator": defined_operator,

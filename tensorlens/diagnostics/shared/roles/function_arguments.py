@@ -1,4 +1,4 @@
-"""Roles of the function that a program gave to what differentiates or checks it."""
+"""Finds the lines of a function that the program passed to `jacobian`, `gradcheck` and the like."""
 
 from __future__ import annotations
 
@@ -13,100 +13,100 @@ from tensorlens.records.model import Call
 _EXACT = ("float64", "complex128")
 
 
-def _registered(refusal: RejectedCall, kind: str) -> Function | None:
-    """The function registered last at the refused line as `kind`."""
-    known = refusal.facts.trace.callbacks
-    found = [r for r in known.registrations if r.site == refusal.site and r.kind.startswith(kind)]
-    return known.functions[found[-1].function] if found else None
+def _registered(rejected: RejectedCall, kind: str) -> Function | None:
+    """Finds the function registered last at the rejected line as `kind`."""
+    known = rejected.facts.trace.callbacks
+    registered = [r for r in known.registrations if r.site == rejected.site and r.kind.startswith(kind)]
+    return known.functions[registered[-1].function] if registered else None
 
 
-def given_to(refusal: RejectedCall) -> str:
-    """`hessian`: what the function was given to."""
-    known = refusal.facts.trace.callbacks.registrations
-    found = [r.kind for r in known if r.site == refusal.site and r.kind.startswith("given to ")]
-    return found[-1].removeprefix("given to ") if found else refusal.op.rpartition(".")[2]
+def given_to(rejected: RejectedCall) -> str:
+    """Returns the name of what the function was passed to, such as `hessian`."""
+    known = rejected.facts.trace.callbacks.registrations
+    kinds = [r.kind for r in known if r.site == rejected.site and r.kind.startswith("given to ")]
+    return kinds[-1].removeprefix("given to ") if kinds else rejected.op.rpartition(".")[2]
 
 
-def defined(refusal: RejectedCall) -> LabelledSite | None:
-    function = _registered(refusal, "given to ")
+def defined(rejected: RejectedCall) -> LabelledSite | None:
+    function = _registered(rejected, "given to ")
     if function is None or function.defined is None:
         return None
     return LabelledSite(None, function.defined, f"`{function.name}` is defined here")
 
 
-def returned(refusal: RejectedCall) -> LabelledSite | None:
-    """Where what was checked came from: an input that is not exact enough to be checked, else the `return` of a custom
-    `backward`, else that of the function itself."""
-    for access in refusal.inputs:
-        tensor, state = refusal.facts.tensor(access.tensor), refusal.facts.state(access.tensor, refusal.index)
+def returned(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the cause of a failed check: an input that is not exact enough, else the `return` of a custom `backward`,
+    else that of the function itself."""
+    for access in rejected.inputs:
+        tensor, state = rejected.facts.tensor(access.tensor), rejected.facts.state(access.tensor, rejected.index)
         if state is not None and state.requires_grad and tensor.dtype not in _EXACT:
-            made = refusal.facts.first_use(access.tensor)
-            text = f"{refusal.name(access.tensor)} is {tensor.dtype}: differences of small steps are lost in rounding"
+            made = rejected.facts.first_use(access.tensor)
+            text = f"{rejected.name(access.tensor)} is {tensor.dtype}: differences of small steps are lost in rounding"
             return LabelledSite(access.tensor, None if made is None else made.site, text)
-    function = _registered(refusal, "backward") or _backward_within(refusal) or _registered(refusal, "given to ")
+    function = _registered(rejected, "backward") or _backward_within(rejected) or _registered(rejected, "given to ")
     if function is None or not function.returns:
         return None
-    return LabelledSite(None, function.returns[-1], f"`{function.name}` hands back its result here")
+    return LabelledSite(None, function.returns[-1], f"`{function.name}` returns its result here")
 
 
-def _backward_within(refusal: RejectedCall) -> Function | None:
-    """The custom `backward` that ran last, if its Function was called below the refused line."""
-    sites = refusal.facts.trace.sites
-    for found in runs_before(refusal.facts, refusal.index):
-        call = call_running(refusal.facts, found, refusal.index)
+def _backward_within(rejected: RejectedCall) -> Function | None:
+    """Finds the custom `backward` that ran last, if its Function was called below the rejected line."""
+    sites = rejected.facts.trace.sites
+    for callback in runs_before(rejected.facts, rejected.index):
+        call = call_running(rejected.facts, callback, rejected.index)
         caller = None if call is None else sites[call.site].caller
-        while caller is not None and caller != refusal.site:
+        while caller is not None and caller != rejected.site:
             caller = sites[caller].caller
-        if found.registration.kind == "backward" and caller is not None:
-            return found.function
+        if callback.registration.kind == "backward" and caller is not None:
+            return callback.function
     return None
 
 
-def returned_by_function(refusal: RejectedCall) -> LabelledSite | None:
-    function = _registered(refusal, "given to ")
+def returned_by_function(rejected: RejectedCall) -> LabelledSite | None:
+    function = _registered(rejected, "given to ")
     if function is None or not function.returns:
         return None
-    return LabelledSite(None, function.returns[-1], f"`{function.name}` hands back its result here")
+    return LabelledSite(None, function.returns[-1], f"`{function.name}` returns its result here")
 
 
-def left_graph(refusal: RejectedCall) -> LabelledSite | None:
-    """The last call within the function that lost the history of what it was given."""
-    for call in _within(refusal):
-        lost = any(refusal.facts.requires_grad(a.tensor, call.index) for a in call.inputs)
-        if lost and not any(refusal.facts.requires_grad(a.tensor, call.index) for a in call.outputs):
+def left_graph(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the last call within the function that lost the history of what it was given."""
+    for call in _within(rejected):
+        lost = any(rejected.facts.requires_grad(a.tensor, call.index) for a in call.inputs)
+        if lost and not any(rejected.facts.requires_grad(a.tensor, call.index) for a in call.outputs):
             return LabelledSite(None, call.site, f"the result of {op_text(call.op)} has no history")
     return None
 
 
-def _within(refusal: RejectedCall) -> Iterator[Call]:
-    """The calls that ran below the refused line before it was refused, the latest first."""
-    sites = refusal.facts.trace.sites
-    for call in reversed(refusal.facts.calls):
-        if call.index < refusal.index and sites[call.site].caller == refusal.site:
+def _within(rejected: RejectedCall) -> Iterator[Call]:
+    """Finds the calls that ran below the rejected line before it was rejected, the latest first."""
+    sites = rejected.facts.trace.sites
+    for call in reversed(rejected.facts.calls):
+        if call.index < rejected.index and sites[call.site].caller == rejected.site:
             yield call
 
 
-def called(refusal: RejectedCall) -> LabelledSite:
-    return LabelledSite(None, refusal.site, f"`{given_to(refusal)}` is called here")
+def called(rejected: RejectedCall) -> LabelledSite:
+    return LabelledSite(None, rejected.site, f"`{given_to(rejected)}` is called here")
 
 
-def value(refusal: RejectedCall) -> LabelledSite | None:
-    """The value that is not a tensor: one that the refused line reads, else the result of the function."""
-    plain = [value for value in refusal.values if value.site is not None]
+def value(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the value that is not a tensor: one that the rejected line reads, else the result of the function."""
+    plain = [value for value in rejected.values if value.site is not None]
     if plain:
         return LabelledSite(None, plain[-1].site, f"`{plain[-1].name}` is a `{plain[-1].type}`")
-    return left_graph(refusal) or returned_by_function(refusal)
+    return left_graph(rejected) or returned_by_function(rejected)
 
 
-def vector(refusal: RejectedCall) -> LabelledSite | None:
-    """The last of the refused call's tensors, before the call itself made a copy of it."""
-    facts = refusal.facts
-    number = refusal.inputs[-1].tensor if refusal.inputs else None
+def vector(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the last of the rejected call's tensors, before the call itself made a copy of it."""
+    facts = rejected.facts
+    number = rejected.inputs[-1].tensor if rejected.inputs else None
     made = None if number is None else facts.first_use(number)
-    while made is not None and made.site == refusal.site and made.inputs:
+    while made is not None and made.site == rejected.site and made.inputs:
         number = made.inputs[0].tensor
         made = facts.first_use(number)
-    return None if made is None else LabelledSite(number, made.site, f"{refusal.name(number)} is made here")
+    return None if made is None else LabelledSite(number, made.site, f"{rejected.name(number)} is made here")
 
 
 ROLES: dict[str, Callable[[RejectedCall], LabelledSite | None]] = {

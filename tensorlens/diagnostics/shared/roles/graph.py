@@ -1,5 +1,5 @@
-"""Roles that need more than a look at the refused call's tensors: whose memory they share, which of them a message
-means, and which recorded operation has no second derivative."""
+"""Finds lines behind the rejected call's tensors: whose memory they share, which of them a message means, and which
+recorded operation has no derivative."""
 
 from __future__ import annotations
 
@@ -8,124 +8,123 @@ from collections.abc import Callable
 from tensorlens.analysis.lineage import ancestry, find_cut, leaf_above, leaves_above
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
-from tensorlens.diagnostics.shared.roles.tensors import graph, leaf, leaf_spot
+from tensorlens.diagnostics.shared.roles.tensors import graph, leaf, leaf_site
 from tensorlens.diagnostics.shared.wording import node_text, op_text
 from tensorlens.records.error_messages import argument_named
 from tensorlens.records.model import Call
 
 
-def leaf_of_argument(refusal: RejectedCall) -> LabelledSite | None:
-    """The leaf behind the argument that the message names; a lone tensor that requires grad needs no name."""
-    name = argument_named(refusal.message)
-    told = () if refusal.failure is None else refusal.failure.arguments
-    given = [argument.tensor for argument in told if argument.name == name]
-    above = [leaf_above(refusal.facts, number, refusal.index) for number in given]
-    return leaf_spot(refusal, above[0]) if above and above[0] is not None else leaf(refusal)
+def leaf_of_argument(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the leaf behind the argument that the message names; a lone tensor that requires grad needs no name."""
+    name = argument_named(rejected.message)
+    arguments = () if rejected.failure is None else rejected.failure.arguments
+    tensors = [argument.tensor for argument in arguments if argument.name == name]
+    above = [leaf_above(rejected.facts, number, rejected.index) for number in tensors]
+    return leaf_site(rejected, above[0]) if above and above[0] is not None else leaf(rejected)
 
 
-def dead_end(refusal: RejectedCall) -> LabelledSite | None:
-    """The forward call whose derivative is a node that has none itself; else the operation that has none."""
-    nodes = () if refusal.failure is None else refusal.failure.dead_ends
+def dead_end(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the forward call whose derivative is a node that has none itself; else the operation that has none."""
+    nodes = () if rejected.failure is None else rejected.failure.dead_ends
     for node in nodes:
-        call = None if node.sequence is None else refusal.facts.call_of_node(node.sequence, refusal.index)
+        call = None if node.sequence is None else rejected.facts.call_of_node(node.sequence, rejected.index)
         if call is not None:
             number = call.outputs[0].tensor if call.outputs else None
             text = f"recorded here; the derivative of its backward, {node_text(node.name)}, does not exist"
             return LabelledSite(number, call.site, text)
-    return graph(refusal)
+    return graph(rejected)
 
 
-def stopped(refusal: RejectedCall) -> LabelledSite | None:
-    """The forward call whose backward formula was run last."""
-    node = None if refusal.failure is None else refusal.failure.stopped_at
-    call = None if node is None else refusal.facts.call_of_node(node.sequence, refusal.index)
+def stopped(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the forward call whose backward formula was run last."""
+    node = None if rejected.failure is None else rejected.failure.stopped_at
+    call = None if node is None else rejected.facts.call_of_node(node.sequence, rejected.index)
     if node is None or call is None:
-        return graph(refusal)
+        return graph(rejected)
     number = call.outputs[0].tensor if call.outputs else None
     return LabelledSite(number, call.site, f"recorded here; backward ended in its {node_text(node.name)}")
 
 
-def result_of_stopped(refusal: RejectedCall) -> LabelledSite | None:
-    """The first operation on a result of the call whose backward formula was run last."""
-    node = None if refusal.failure is None else refusal.failure.stopped_at
-    call = None if node is None else refusal.facts.call_of_node(node.sequence, refusal.index)
+def result_of_stopped(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the first operation on a result of the call whose backward formula was run last."""
+    node = None if rejected.failure is None else rejected.failure.stopped_at
+    call = None if node is None else rejected.facts.call_of_node(node.sequence, rejected.index)
     results = set() if call is None else {access.tensor for access in call.outputs}
-    for use in refusal.facts.calls:
+    for use in rejected.facts.calls:
         number = next((a.tensor for a in use.inputs if a.tensor in results), None)
-        if call is not None and call.index < use.index < refusal.index and number is not None:
-            return LabelledSite(number, use.site, f"{op_text(use.op)} is computed from {refusal.name(number)}")
+        if call is not None and call.index < use.index < rejected.index and number is not None:
+            return LabelledSite(number, use.site, f"{op_text(use.op)} is computed from {rejected.name(number)}")
     return None
 
 
-def of_sparse(refusal: RejectedCall) -> LabelledSite | None:
-    """The recorded operation on a sparse tensor, which has no storage, that gave another sparse tensor."""
-    facts = refusal.facts
-    for access in refusal.inputs:
-        for number, call in ancestry(facts, access.tensor, refusal.index):
+def of_sparse(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the recorded operation on a sparse tensor, which has no storage, that gave another sparse tensor."""
+    facts = rejected.facts
+    for access in rejected.inputs:
+        for number, call in ancestry(facts, access.tensor, rejected.index):
             read = [a.tensor for a in call.inputs]
             if read and call.nodes[1] > call.nodes[0] and all(facts.tensor(n).storage is None for n in (number, *read)):
-                return LabelledSite(number, call.site, f"{refusal.name(number)} is computed from a sparse tensor here")
+                return LabelledSite(number, call.site, f"{rejected.name(number)} is computed from a sparse tensor here")
     return None
 
 
-def never_required(refusal: RejectedCall) -> LabelledSite | None:
-    """The first of the call's tensors that does not require grad, or the tensor that it was computed from."""
-    facts = refusal.facts
-    number = refusal.first(lambda n: not facts.requires_grad(n, refusal.index))
-    found = None if number is None else find_cut(facts, number, refusal.index)
-    origin = number if found is None or found.leaf is None else found.leaf
+def never_required(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the first of the call's tensors that does not require grad, or the tensor that it was computed from."""
+    facts = rejected.facts
+    number = rejected.first(lambda n: not facts.requires_grad(n, rejected.index))
+    cut = None if number is None else find_cut(facts, number, rejected.index)
+    origin = number if cut is None or cut.leaf is None else cut.leaf
     use = None if origin is None else facts.first_use(origin)
-    return None if use is None else LabelledSite(origin, use.site, f"{refusal.name(origin)} does not require grad")
+    return None if use is None else LabelledSite(origin, use.site, f"{rejected.name(origin)} does not require grad")
 
 
-def gradient_assigned(refusal: RejectedCall) -> LabelledSite | None:
-    """The last assignment to `.grad` of a leaf behind the call's tensors."""
-    facts = refusal.facts
-    leaves = {leaf for access in refusal.inputs for leaf in leaves_above(facts, access.tensor, refusal.index)}
+def gradient_assigned(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the last assignment to `.grad` of a leaf behind the call's tensors."""
+    facts = rejected.facts
+    leaves = {leaf for access in rejected.inputs for leaf in leaves_above(facts, access.tensor, rejected.index)}
     for call in reversed(facts.calls):
-        if call.index < refusal.index and call.op == "Tensor.grad.__set__" and call.inputs[0].tensor in leaves:
-            name = refusal.name(call.inputs[0].tensor)
+        if call.index < rejected.index and call.op == "Tensor.grad.__set__" and call.inputs[0].tensor in leaves:
+            name = rejected.name(call.inputs[0].tensor)
             return LabelledSite(call.inputs[0].tensor, call.site, f"the gradient of {name} is assigned here")
     return None
 
 
-def outer_call(refusal: RejectedCall) -> LabelledSite | None:
-    """The line outside the refused one that called into torch, which called the user's code back."""
-    stack = () if refusal.failure is None else refusal.failure.stack
+def outer_call(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the line that called into torch, which in turn called the user's code with the rejected line."""
+    stack = () if rejected.failure is None else rejected.failure.stack
     return LabelledSite(None, stack[-2], "called from here") if len(stack) > 1 else None
 
 
-def shared(refusal: RejectedCall) -> LabelledSite | None:
-    """The line from which on one of the call's tensors lay in the memory of another of them, of a third tensor, or of
-    an array."""
-    facts = refusal.facts
-    given = {access.tensor for access in refusal.inputs}
-    made = [(a.tensor, call) for a in refusal.inputs if (call := facts.creator(a.tensor)) is not None]
+def shared(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the line that made one of the call's tensors share memory with another tensor or an array."""
+    facts = rejected.facts
+    tensors = {access.tensor for access in rejected.inputs}
+    made = [(a.tensor, call) for a in rejected.inputs if (call := facts.creator(a.tensor)) is not None]
     pairs = [(number, call, source) for number, call in made for source in _aliases(facts, number, call)]
-    for number, call, source in sorted(pairs, key=lambda pair: pair[2] not in given):
-        return LabelledSite(number, call.site, f"{refusal.name(number)} shares memory with {refusal.name(source)}")
+    for number, call, source in sorted(pairs, key=lambda pair: pair[2] not in tensors):
+        return LabelledSite(number, call.site, f"{rejected.name(number)} shares memory with {rejected.name(source)}")
     for number, call in made:
         if call.op in _FROM_ARRAY:
-            return LabelledSite(number, call.site, f"{refusal.name(number)} shares memory with an array")
-    return _exported(refusal, given)
+            return LabelledSite(number, call.site, f"{rejected.name(number)} shares memory with an array")
+    return _exported(rejected, tensors)
 
 
-def shared_with_array(refusal: RejectedCall) -> LabelledSite:
-    return LabelledSite(None, refusal.site, f"{op_text(refusal.op)} makes a tensor on this memory")
+def shared_with_array(rejected: RejectedCall) -> LabelledSite:
+    return LabelledSite(None, rejected.site, f"{op_text(rejected.op)} makes a tensor on this memory")
 
 
 def _aliases(facts: TraceIndex, number: int, made: Call) -> list[int]:
-    """The inputs of the call that made a tensor in whose memory it lies."""
+    """Returns the inputs of the call that made a tensor whose memory it shares."""
     storage = facts.tensor(number).storage
     return [a.tensor for a in made.inputs if a.tensor != number and facts.tensor(a.tensor).storage == storage]
 
 
-def _exported(refusal: RejectedCall, given: set[int]) -> LabelledSite | None:
-    """The last call that handed the memory of one of the tensors to an array."""
-    for call in reversed(refusal.facts.calls):
-        if call.index < refusal.index and call.op in _TO_ARRAY and call.inputs and call.inputs[0].tensor in given:
+def _exported(rejected: RejectedCall, tensors: set[int]) -> LabelledSite | None:
+    """Finds the last call that shared the memory of one of the tensors with an array."""
+    for call in reversed(rejected.facts.calls):
+        if call.index < rejected.index and call.op in _TO_ARRAY and call.inputs and call.inputs[0].tensor in tensors:
             number = call.inputs[0].tensor
-            return LabelledSite(number, call.site, f"{op_text(call.op)} hands the memory of {refusal.name(number)} out")
+            return LabelledSite(number, call.site, f"{op_text(call.op)} shares the memory of {rejected.name(number)}")
     return None
 
 

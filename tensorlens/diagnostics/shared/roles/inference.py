@@ -1,4 +1,4 @@
-"""What inference mode made: tensors without a version, and gradients of them."""
+"""Finds tensors and gradients made in inference mode, which have no version."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from tensorlens.diagnostics.shared.rejected_call import RejectedCall
 from tensorlens.records.model import Backward
 
 
-def made_in_inference(refusal: RejectedCall) -> int | None:
-    """The tensor among the call's, or one above them, that inference mode made. A tensor that has a version can only
-    share the memory of one."""
-    facts = refusal.facts
-    for access in refusal.inputs:
-        chain = [access.tensor, *(number for number, _ in ancestry(facts, access.tensor, refusal.index))]
+def made_in_inference(rejected: RejectedCall) -> int | None:
+    """Finds the tensor, among the call's or above them, that was made in inference mode. A tensor that has a version
+    can only share the memory of one."""
+    facts = rejected.facts
+    for access in rejected.inputs:
+        chain = [access.tensor, *(number for number, _ in ancestry(facts, access.tensor, rejected.index))]
         for number in dict.fromkeys(chain):
             made = facts.creator(number)
             same = facts.tensor(number).storage == facts.tensor(access.tensor).storage
@@ -21,13 +21,13 @@ def made_in_inference(refusal: RejectedCall) -> int | None:
     return None
 
 
-def gradient_in_inference(refusal: RejectedCall) -> tuple[int, Backward] | None:
-    """For a refused backward pass: a leaf whose gradient an earlier pass made in inference mode, and that pass."""
-    facts = refusal.facts
-    leaves = {leaf for access in refusal.inputs for leaf in leaves_above(facts, access.tensor, refusal.index)}
+def gradient_in_inference(rejected: RejectedCall) -> tuple[int, Backward] | None:
+    """Finds a leaf whose gradient an earlier pass made in inference mode, and that pass."""
+    facts = rejected.facts
+    leaves = {leaf for access in rejected.inputs for leaf in leaves_above(facts, access.tensor, rejected.index)}
     for backward in reversed(facts.backwards):
         switch = facts.mode_switch(backward.index)
-        if backward.index >= refusal.index or switch is None or switch.mode != "inference":
+        if backward.index >= rejected.index or switch is None or switch.mode != "inference":
             continue
         for gradient in backward.gradients:
             if gradient.tensor in leaves and gradient.before is None:

@@ -1,5 +1,5 @@
-"""Roles that lie outside a refused call's own tensors: plain Python values, optimizers, modules, and the backward
-passes that gave the parameters their gradients."""
+"""Finds causes outside the rejected call's tensors: plain Python values, optimizers, modules, and the backward passes
+that gave the parameters their gradients."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tensorlens.analysis.lineage import leaves_above
 from tensorlens.analysis.missing_gradient import cut_between
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
-from tensorlens.diagnostics.shared.roles.tensors import spot
+from tensorlens.diagnostics.shared.roles.tensors import failing_call
 from tensorlens.diagnostics.shared.wording import op_text
 from tensorlens.records.failure_context import Assignment, Value
 from tensorlens.records.model import Backward, Call
@@ -21,144 +21,147 @@ _CONTAINERS = ("list", "tuple", "dict", "set", "frozenset", *_ITERATORS)
 # --- plain values ---------------------------------------------------------------------------------------------------
 
 
-def plain(refusal: RejectedCall) -> LabelledSite | None:
-    """The plain value that the refused expression reads last; without one, it is written out there."""
-    return _told(refusal, refusal.values[-1]) if refusal.values else _inline(refusal)
+def plain(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the plain value that the rejected expression reads last, else a value written in the expression."""
+    return _described(rejected, rejected.values[-1]) if rejected.values else _inline(rejected)
 
 
-def container(refusal: RejectedCall) -> LabelledSite | None:
-    """The first list, dict, iterator or the like that the refused expression reads."""
-    held = next((value for value in refusal.values if value.type in _CONTAINERS), None)
-    return _inline(refusal) if held is None else _told(refusal, held)
+def container(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the first list, dict, iterator or the like that the rejected expression reads."""
+    container = next((value for value in rejected.values if value.type in _CONTAINERS), None)
+    return _inline(rejected) if container is None else _described(rejected, container)
 
 
-def _told(refusal: RejectedCall, value: Value) -> LabelledSite | None:
+def _described(rejected: RejectedCall, value: Value) -> LabelledSite | None:
     if value.type in _ITERATORS and value.used is not None:
         return LabelledSite(None, value.used, f"`{value.name}` is an iterator that this line has already consumed")
     article = "an" if value.type[0] in "aeiou" else "a"
     return LabelledSite(None, value.site, f"`{value.name}` is {article} `{value.type}`")
 
 
-def _inline(refusal: RejectedCall) -> LabelledSite:
+def _inline(rejected: RejectedCall) -> LabelledSite:
     return LabelledSite(
-        None, refusal.site, f"{op_text(refusal.op)} is given it here" if refusal.op else "it is given here"
+        None, rejected.site, f"{op_text(rejected.op)} is given it here" if rejected.op else "it is given here"
     )
 
 
 # --- optimizers -----------------------------------------------------------------------------------------------------
 
 
-def optimizer(refusal: RejectedCall) -> LabelledSite | None:
-    """Where the optimizer of the refused call's parameters was made: the call itself, or the one before it."""
-    if refusal.op.startswith("optim."):
-        return spot(refusal)
-    made = optimizer_of(refusal)
+def optimizer(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the line that made the optimizer of the call's parameters: the call itself, or an earlier one."""
+    if rejected.op.startswith("optim."):
+        return failing_call(rejected)
+    made = optimizer_of(rejected)
     return None if made is None else LabelledSite(None, made.site, f"`{made.op}` collects its parameters here")
 
 
-def optimizer_of(refusal: RejectedCall) -> Call | None:
-    """The last optimizer made of the call's tensors; of calls that say nothing of theirs, the last one made."""
-    given = {access.tensor for access in refusal.inputs}
-    made = [c for c in refusal.facts.calls if c.op.startswith("optim.") and c.index < refusal.index]
-    own = [c for c in made if given & {access.tensor for access in c.inputs}]
+def optimizer_of(rejected: RejectedCall) -> Call | None:
+    """Finds the last optimizer made of the call's tensors; for calls without tensors, the last one made."""
+    tensors = {access.tensor for access in rejected.inputs}
+    made = [c for c in rejected.facts.calls if c.op.startswith("optim.") and c.index < rejected.index]
+    own = [c for c in made if tensors & {access.tensor for access in c.inputs}]
     return next(reversed(own or made), None)
 
 
-def first_half(refusal: RejectedCall) -> LabelledSite | None:
-    """The last call of a method of the same class on the same tensors."""
-    given = {access.tensor for access in refusal.inputs}
-    owner = refusal.op.partition(".")[0] + "."
-    same = (c for c in reversed(refusal.facts.calls) if c.index < refusal.index and c.op.startswith(owner))
-    call = next((c for c in same if not given or given & {a.tensor for a in c.inputs}), None)
+def first_half(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the last call of a method of the same class on the same tensors."""
+    tensors = {access.tensor for access in rejected.inputs}
+    owner = rejected.op.partition(".")[0] + "."
+    same = (c for c in reversed(rejected.facts.calls) if c.index < rejected.index and c.op.startswith(owner))
+    call = next((c for c in same if not tensors or tensors & {a.tensor for a in c.inputs}), None)
     return None if call is None else LabelledSite(None, call.site, f"{op_text(call.op)} came before")
 
 
 # --- gradients ------------------------------------------------------------------------------------------------------
 
 
-def gradient(refusal: RejectedCall) -> LabelledSite | None:
-    """The backward pass that gave the call's tensors the gradients that they have; a non-finite one comes first."""
-    passes = list(_gave_gradients(refusal))
-    broken = [found for found in passes if any(word in found[2] for word in ("nan", "inf"))]
+def gradient(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the backward pass that gave the call's tensors the gradients that they have; a non-finite one comes
+    first."""
+    passes = list(_gave_gradients(rejected))
+    broken = [event for event in passes if any(word in event[2] for word in ("nan", "inf"))]
     if not passes:
         return None
     event, tensor, text = (broken or passes)[-1]
     what = f": {text}" if text.startswith(("[", "nan", "inf", "-inf")) else ""
-    return LabelledSite(tensor, event.site, f"{op_text(event.op)} gives {refusal.name(tensor)} its gradient here{what}")
+    return LabelledSite(
+        tensor, event.site, f"{op_text(event.op)} gives {rejected.name(tensor)} its gradient here{what}"
+    )
 
 
-def _gave_gradients(refusal: RejectedCall) -> Iterable[tuple[Backward, int, str]]:
-    given = {access.tensor for access in refusal.inputs}
-    for event in refusal.facts.backwards:
-        if event.index < refusal.index:
+def _gave_gradients(rejected: RejectedCall) -> Iterable[tuple[Backward, int, str]]:
+    tensors = {access.tensor for access in rejected.inputs}
+    for event in rejected.facts.backwards:
+        if event.index < rejected.index:
             for change in event.gradients:
-                if change.tensor in given and change.after is not None:
+                if change.tensor in tensors and change.after is not None:
                     yield event, change.tensor, change.after
 
 
-def used_in_graph(refusal: RejectedCall) -> LabelledSite | None:
-    """The last recorded forward operation that the call's tensors went into."""
-    given = {access.tensor for access in refusal.inputs}
-    for call in reversed(refusal.facts.calls):
-        if call.index < refusal.index and call.nodes[1] > call.nodes[0]:
-            number = next((access.tensor for access in call.inputs if access.tensor in given), None)
+def used_in_graph(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the last recorded forward operation that the call's tensors went into."""
+    tensors = {access.tensor for access in rejected.inputs}
+    for call in reversed(rejected.facts.calls):
+        if call.index < rejected.index and call.nodes[1] > call.nodes[0]:
+            number = next((access.tensor for access in call.inputs if access.tensor in tensors), None)
             if number is not None:
-                return LabelledSite(number, call.site, f"{op_text(call.op)} computes with {refusal.name(number)} here")
+                return LabelledSite(number, call.site, f"{op_text(call.op)} computes with {rejected.name(number)} here")
     return None
 
 
-def cut(refusal: RejectedCall) -> LabelledSite | None:
-    """Where the way from the call's tensors to a loss that backward was called on was cut."""
-    facts = refusal.facts
+def cut(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the cut between the call's tensors and a loss that backward was called on."""
+    facts = rejected.facts
     for event in reversed(facts.backwards):
-        if event.index >= refusal.index:
+        if event.index >= rejected.index:
             continue
         for root in event.roots:
-            for access in refusal.inputs:
-                found, _ = cut_between(facts, root.tensor, access.tensor, event.index)
-                if found is not None:
-                    text = f"{op_text(found.call.op)} cuts the way back to {refusal.name(access.tensor)}"
-                    return LabelledSite(found.source, found.call.site, text)
+            for access in rejected.inputs:
+                path, _ = cut_between(facts, root.tensor, access.tensor, event.index)
+                if path is not None:
+                    text = f"{op_text(path.call.op)} cuts the path back to {rejected.name(access.tensor)}"
+                    return LabelledSite(path.source, path.call.site, text)
     return None
 
 
-def unreached_leaf(refusal: RejectedCall) -> LabelledSite | None:
-    """The line that made, or last froze, the first parameter among the call's that no backward pass came to."""
-    facts = refusal.facts
-    parameters = [a.tensor for a in refusal.inputs if facts.tensor(a.tensor).type == "Parameter"]
-    frozen = [number for number in parameters if not facts.requires_grad(number, refusal.index)]
-    left = frozen or never_reached(facts, parameters, refusal.index)
+def unreached_leaf(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the line that made, or last froze, the call's first parameter that no backward pass reached."""
+    facts = rejected.facts
+    parameters = [a.tensor for a in rejected.inputs if facts.tensor(a.tensor).type == "Parameter"]
+    frozen = [number for number in parameters if not facts.requires_grad(number, rejected.index)]
+    left = frozen or never_reached(facts, parameters, rejected.index)
     if not left:
         return None
     number = left[0]
     if number in frozen:
-        site, what = _frozen_at(facts, number, refusal.index), "does not require grad from here on"
+        site, what = _frozen_at(facts, number, rejected.index), "does not require grad from here on"
     else:
         use = facts.first_use(number)
-        site, what = None if use is None else use.site, "is made here, and no backward pass has come to it"
-    return LabelledSite(number, site, f"{refusal.name(number)} {what}")
+        site, what = None if use is None else use.site, "is made here, and no backward pass has reached it"
+    return LabelledSite(number, site, f"{rejected.name(number)} {what}")
 
 
 def _frozen_at(facts: TraceIndex, number: int, before: int) -> int | None:
-    """The last call that switched `requires_grad` of a tensor off; without one, the call that made it."""
+    """Finds the last call that switched `requires_grad` of a tensor off; without one, the call that made it."""
     calls = [c for c in facts.calls if c.index < before and any(s.tensor == number for s in c.states)]
     off = [c for c in calls if facts.requires_grad(number, c.index - 1) and not facts.requires_grad(number, c.index)]
     use = off[-1] if off else facts.first_use(number)
     return None if use is None else use.site
 
 
-def converted_leaf(refusal: RejectedCall) -> LabelledSite | None:
-    """The line that made the first leaf among the call's tensors, or last converted it to another data type."""
-    facts = refusal.facts
-    number = refusal.first(refusal.is_leaf)
+def converted_leaf(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the line that made the first leaf among the call's tensors, or last converted it to another data type."""
+    facts = rejected.facts
+    number = rejected.first(rejected.is_leaf)
     if number is None:
         return None
-    before = (call for call in reversed(facts.calls) if call.index < refusal.index)
+    before = (call for call in reversed(facts.calls) if call.index < rejected.index)
     use = next((call for call in before if _converts(facts, call, number)), None) or facts.first_use(number)
     return (
         None
         if use is None
-        else LabelledSite(number, use.site, f"{refusal.name(number)} has its data type from here on")
+        else LabelledSite(number, use.site, f"{rejected.name(number)} has its data type from here on")
     )
 
 
@@ -168,49 +171,49 @@ def _converts(facts: TraceIndex, call: Call, number: int) -> bool:
     return facts.tensor(call.inputs[1].tensor).dtype != facts.tensor(number).dtype
 
 
-def module_call(refusal: RejectedCall) -> LabelledSite:
-    return LabelledSite(None, refusal.site, f"{op_text(refusal.op)} is called here")
+def module_call(rejected: RejectedCall) -> LabelledSite:
+    return LabelledSite(None, rejected.site, f"{op_text(rejected.op)} is called here")
 
 
 # --- modules --------------------------------------------------------------------------------------------------------
 
 
-def replaced(refusal: RejectedCall) -> LabelledSite | None:
-    """The line that put another parameter or module in the place of one that the call's tensors belong to."""
-    given = {access.tensor for access in refusal.inputs}
-    change = _last(refusal, lambda a: bool(given & (set(a.old) - set(a.new))))
+def replaced(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the line that put another parameter or module in the place of one that the call's tensors belong to."""
+    tensors = {access.tensor for access in rejected.inputs}
+    change = _last(rejected, lambda a: bool(tensors & (set(a.old) - set(a.new))))
     return None if change is None else LabelledSite(None, change.site, f"`{change.name}` is replaced here")
 
 
-def swapped(refusal: RejectedCall) -> LabelledSite | None:
-    """The line that swapped a leaf of the graph for another tensor."""
-    facts = refusal.facts
-    leaves = {leaf for access in refusal.inputs for leaf in leaves_above(facts, access.tensor, refusal.index)}
-    change = _last(refusal, lambda a: bool(leaves & {*a.old, *a.new}))
+def swapped(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the line that swapped a leaf of the graph for another tensor."""
+    facts = rejected.facts
+    leaves = {leaf for access in rejected.inputs for leaf in leaves_above(facts, access.tensor, rejected.index)}
+    change = _last(rejected, lambda a: bool(leaves & {*a.old, *a.new}))
     if change is None:
         return None
     number = next(n for n in (*change.old, *change.new) if n in leaves)
-    return LabelledSite(number, change.site, f"{refusal.name(number)} becomes another tensor here")
+    return LabelledSite(number, change.site, f"{rejected.name(number)} becomes a different tensor here")
 
 
-def shared(refusal: RejectedCall) -> LabelledSite | None:
-    """The line from which on a parameter that the call was given twice stood in two places of a module."""
-    given = [access.tensor for access in refusal.inputs]
-    twice = {number for number in given if given.count(number) > 1}
-    change = _last(refusal, lambda a: a.shared and bool((twice or set(given)) & set(a.new)))
+def shared(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the line that put a parameter, which the call got twice, into two places of a module."""
+    tensors = [access.tensor for access in rejected.inputs]
+    twice = {number for number in tensors if tensors.count(number) > 1}
+    change = _last(rejected, lambda a: a.shared and bool((twice or set(tensors)) & set(a.new)))
     if change is None:
         return None
-    number = next(n for n in change.new if n in (twice or given))
-    return LabelledSite(number, change.site, f"from here on {refusal.name(number)} stands in two places")
+    number = next(n for n in change.new if n in (twice or tensors))
+    return LabelledSite(number, change.site, f"from here on {rejected.name(number)} is in two places")
 
 
-def _last(refusal: RejectedCall, wanted: Callable[[Assignment], bool]) -> Assignment | None:
-    before = [a for a in refusal.facts.trace.assignments if a.index <= refusal.index and wanted(a)]
+def _last(rejected: RejectedCall, wanted: Callable[[Assignment], bool]) -> Assignment | None:
+    before = [a for a in rejected.facts.trace.assignments if a.index <= rejected.index and wanted(a)]
     return before[-1] if before else None
 
 
 def never_reached(facts: TraceIndex, numbers: Iterable[int], before: int) -> list[int]:
-    """Those of the tensors that no backward pass before an event gave a gradient."""
+    """Finds those of the tensors that no backward pass before an event gave a gradient."""
     reached = {change.tensor for event in facts.backwards if event.index < before for change in event.gradients}
     return [number for number in numbers if number not in reached]
 

@@ -1,0 +1,165 @@
+"""Reports a parameter that never received a gradient: where its path to the loss is cut, and which optimizer steps it
+to no effect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tensorlens.analysis.lineage import Cut
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.discarded_outputs import is_discarded
+from tensorlens.analysis.training.parameters_without_gradient import (
+    PathEnd,
+    parameters_without_gradient,
+    path_ends,
+    unused_path_ends,
+)
+from tensorlens.analysis.training.replaced_parameters import replaced_parameters
+from tensorlens.analysis.training.timeline import DATA_SET, Training, training_of
+from tensorlens.diagnostics.shared.custom_function_runs import missing_gradients
+from tensorlens.diagnostics.shared.graph_cuts import cut_fixes, cut_labels, cut_reason
+from tensorlens.diagnostics.shared.optimizers import born, optimizer_label, optimizer_name, several
+from tensorlens.diagnostics.shared.wording import finding, fix, op_text
+from tensorlens.records.observations import Step
+from tensorlens.records.report import Diagnostic, Fix, Label
+
+Chosen = Callable[[Cut], bool]
+
+
+def find_cut_off(facts: TraceIndex, code: str, chosen: Chosen) -> Iterator[Diagnostic]:
+    """Makes one finding for each cut of the kind of `code`. A parameter that an optimizer steps is meant to be trained,
+    so a missing gradient is a warning. Without an optimizer it is a note. It is also a note if the program discards the
+    result and only a hook uses the values on the way."""
+    training = training_of(facts)
+    if facts.trace.script.failure is not None or training.is_hidden:
+        return
+    stepped = _stepped(training)
+    reported = {call.op for _, call, _ in missing_gradients(facts)}
+    cut_off = [end for end in _ways(training, stepped) if chosen(end.cut) and end.cut.call.op not in reported]
+    whole = [end for end in cut_off if end.number not in training.had_gradient]
+    sites = {end.cut.call.site for end in whole}
+    moved = {call.site for call in facts.calls if call.op == DATA_SET}
+    beside = [end for end in cut_off if end.number in training.had_gradient and end.cut.call.site not in sites | moved]
+    partly = [end for end in beside if _is_partly(facts, end)]
+    groups: dict[tuple[int, int], list[PathEnd]] = {}
+    for end in (*whole, *partly):
+        groups.setdefault((end.cut.call.site, end.backward.site), []).append(end)
+    for group in groups.values():
+        yield _report(training, code, group, stepped.get(group[0].number))
+
+
+def find_unused(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
+    """Makes a note of each optimizer's parameters that nothing was computed from."""
+    training = training_of(facts)
+    folded = len(facts.trace.events) <= facts.events[-1].index if facts.events else True
+    if folded or facts.trace.script.failure is not None or training.is_hidden or not training.had_gradient:
+        return
+    stepped = _stepped(training)
+    known = {end.number for end in _ways(training, stepped)}
+    known |= {access.tensor for call in facts.calls if call.nodes[1] > call.nodes[0] for access in call.inputs}
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for number, step in stepped.items():
+        if number not in known:
+            groups.setdefault(step.parameters, []).append(number)
+    for group in groups.values():
+        name, step = several(facts, group), stepped[group[0]]
+        yield finding(
+            code,
+            "note",
+            f"no gradient ever reached {name}: nothing was computed from it",
+            f"`{optimizer_name(training, step)}` steps what it was given, and skips what has no gradient",
+            [
+                facts.label("leaf_made_here", born(facts, group[0]), f"{name} requires grad"),
+                optimizer_label(training, step),
+                facts.label("needed_here", step.site, f"this step finds no gradient of {name}"),
+            ],
+            evidence={"parameters": [facts.name(number) for number in group]},
+        )
+
+
+def _stepped(training: Training) -> dict[int, Step]:
+    """Returns the parameters that an optimizer steps to no effect, each with the last such step. Replaced ones have
+    their own finding."""
+    replaced = {parameter.old for parameter, _ in replaced_parameters(training)}
+    return {number: step for number, step in parameters_without_gradient(training).items() if number not in replaced}
+
+
+def _ways(training: Training, stepped: dict[int, Step]) -> list[PathEnd]:
+    followed = list(path_ends(training, set(stepped) if training.steps else _leaves(training)))
+    return followed + list(unused_path_ends(training, set(stepped) - {end.number for end in followed}))
+
+
+def _is_partly(facts: TraceIndex, end: PathEnd) -> bool:
+    """Returns whether a cut beside an open path may be a mistake: comparisons have no derivative."""
+    made = [facts.tensor(access.tensor).dtype for access in end.cut.call.outputs]
+    return end.kind == "cut" and any(dtype.startswith("float") for dtype in made)
+
+
+def _leaves(training: Training) -> set[int]:
+    """Returns the leaves that require grad at the end."""
+    states = training.facts.trace.end.states
+    return {state.tensor for state in states if state.requires_grad and state.is_leaf}
+
+
+def _report(training: Training, code: str, group: list[PathEnd], step: Step | None) -> Diagnostic:
+    facts, first = training.facts, group[0]
+    name = several(facts, [end.number for end in group])
+    loss = facts.names.quoted(first.backward.roots[0].tensor, first.backward.index)
+    labels = [*_end(facts, first, name)]
+    labels.append(facts.label("leaf_made_here", born(facts, first.number), f"{name}: {_required(first)}"))
+    partly = first.number in training.had_gradient
+    text = f"{op_text(first.backward.op)} from {loss} does not reach {name}" + (" that way" if partly else "")
+    labels.append(facts.label("needed_here", first.backward.site, text))
+    title = f"one of the ways from {name} to {loss} is cut" if partly else f"no gradient ever reached {name}"
+    discarded = all(is_discarded(facts, end, training.had_gradient) for end in group)
+    if step is not None:
+        title += f", which `{optimizer_name(training, step)}` is to train"
+        labels.append(optimizer_label(training, step))
+    return finding(
+        code,
+        "warning" if step is not None and not discarded else "note",
+        title,
+        _why(facts, first, loss),
+        labels,
+        fixes=tuple(_fixes(facts, first, name)),
+        evidence={"parameters": [facts.name(end.number) for end in group]},
+    )
+
+
+def _required(end: PathEnd) -> str:
+    return "requires grad only later" if end.kind == "late" else "requires grad"
+
+
+def _end(facts: TraceIndex, end: PathEnd, name: str) -> Iterator[Label | None]:
+    """Labels the line at which the path ends, and the switch that ended it."""
+    op = op_text(end.cut.call.op)
+    if end.kind == "cut":
+        yield from (label for label in cut_labels(facts, end.cut) if label and label.role != "leaf_made_here")
+    elif end.kind == "late":
+        yield facts.label("graph_cut_here", end.cut.call.site, f"{op} uses {name} before it requires grad")
+    elif end.kind == "unused":
+        text = f"what {op} computes from {name} goes into no value that backward starts from"
+        yield facts.label("graph_cut_here", end.cut.call.site, text)
+    else:
+        yield facts.label("graph_cut_here", end.cut.call.site, f"{op} is given {name} and gives it no gradient")
+
+
+def _why(facts: TraceIndex, end: PathEnd, loss: str) -> str:
+    if end.kind == "cut":
+        return f"on its way to {loss}: {cut_reason(facts, end.cut)}"
+    if end.kind == "late":
+        return "autograd records what requires grad at the time of the call; what was used before is a constant there"
+    if end.kind == "unused":
+        return f"{loss} is computed without it: backward fills the gradients of what its root is computed from"
+    return "the call is recorded, and its derivative does not lead to this input"
+
+
+def _fixes(facts: TraceIndex, end: PathEnd, name: str) -> Iterator[Fix]:
+    if end.kind == "cut":
+        yield from cut_fixes(facts, end.cut)
+    elif end.kind == "late":
+        yield fix(f"let {name} require grad before it is used")
+    elif end.kind == "unused":
+        yield fix(f"add what is computed from {name} to the loss, or leave {name} out of the optimizer")
+    elif end.cut.call.op.endswith(".apply"):
+        yield fix(f"pass {name} to {op_text(end.cut.call.op)} as an argument of its own and return its gradient")

@@ -1,0 +1,139 @@
+"""`make pages`: check the pages, and write `tensorlens/records/error_index.json` from their front matter."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tensorlens.diagnostics.manual import first_sentence, sections
+from tensorlens.diagnostics.shared.rejected import CONDITIONS, SEARCHED_ROLES
+from tensorlens.diagnostics.shared.role_names import ROLE_NAMES
+from tensorlens.paths import PACKAGE
+from tensorlens.records.error_messages import INDEX
+
+PAGES = PACKAGE / "diagnostics"
+FAMILIES = sorted(path.name for path in PAGES.iterdir() if (path / "__init__.py").exists() and path.name != "shared")
+KINDS = ("error", "warning", "silent")
+SECTIONS = ["What happened", "Why", "Fails", "Fixed"]
+_FORM = re.compile(r"<!--\n\+\+\+\n(.*?)^\+\+\+\n-->\n\n# (\S+)\n\n(?:```text\n([^\n]+)\n```\n\n)?(## .*)", re.S | re.M)
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "kind": str, "tier": int, "raises": str, "patterns": list, "also": list, "generic": bool, "when": str,
+    "order": int, "roles": list, "see": list, "title": str, "why": str, "help": list, "untested": str,
+}  # fmt: skip
+
+
+class PageError(ValueError):
+    """A page that does not have the form of a page."""
+
+
+def read_page(path: Path) -> dict[str, Any]:
+    """Returns the index entry of a page.
+
+    Raises:
+        PageError: the page has an unknown key, kind or role, lacks a part, or has parts that do not go together.
+    """
+    form = _FORM.fullmatch(path.read_text(encoding="utf-8"))
+    if form is None:
+        raise PageError(f"{path}: not a front matter, a title and the sections")
+    front, code, message = tomllib.loads(form[1]), form[2], form[3] or ""
+    problems = [*_wrong_keys(front), *_wrong_values(front, path.with_suffix(".py").exists())]
+    text = sections(form[4])
+    if list(text) != SECTIONS:
+        problems.append(f"the sections are {', '.join(text)}")
+    if code.replace("-", "_") != path.stem:
+        problems.append(f"the title {code} is not the name of the file")
+    if path.parent.name not in FAMILIES:
+        problems.append(f"no family {path.parent.name}")
+    if bool(message) != (front.get("kind") != "silent"):
+        problems.append("errors and warnings quote PyTorch's message, silent mistakes have none")
+    if problems:
+        raise PageError(f"{path}: {'; '.join(problems)}")
+    front.pop("untested", None)
+    known: dict[str, Any] = {"code": code, "family": path.parent.name, **front}
+    if message:
+        known["message"] = message
+    known["summary"] = first_sentence(text["What happened"])
+    if path.with_suffix(".py").exists():
+        known["finder"] = True
+    return known
+
+
+def _wrong_keys(front: dict[str, Any]) -> Iterable[str]:
+    for key, value in front.items():
+        if key not in _TYPES:
+            yield f"unknown key {key}"
+        elif not isinstance(value, _TYPES[key]):
+            yield f"{key} is a {type(value).__name__}"
+        elif isinstance(value, list) and not all(isinstance(item, str) for item in value):
+            yield f"{key} holds something other than text"
+    for key in ("kind", "tier", "roles"):
+        if not front.get(key):
+            yield f"no {key}"
+
+
+def _wrong_values(front: dict[str, Any], searched: bool) -> Iterable[str]:
+    silent = front.get("kind") == "silent"
+    if front.get("kind") not in KINDS:
+        yield f"unknown kind {front.get('kind')}"
+    if front.get("tier") not in (1, 2, 3):
+        yield f"unknown tier {front.get('tier')}"
+    if silent == ("patterns" in front) or silent == ("raises" in front):
+        yield "errors and warnings have patterns and raises, silent mistakes have neither"
+    texts = [key for key in ("title", "why", "help") if key in front]
+    if texts and (len(texts) < 3 or searched):
+        yield "title, why and help go together, and with no finder in Python"
+    if (silent and searched) != ("order" in front):
+        yield "order is for silent mistakes with a finder"
+    if "when" in front and (front["when"] not in CONDITIONS or not texts):
+        yield f"unknown condition {front['when']}, or a condition without a title"
+    for role in front.get("roles", ()):
+        searched_for = texts or ":" in role
+        if role.partition(":")[0] not in ROLE_NAMES or (searched_for and role not in SEARCHED_ROLES):
+            yield f"unknown role {role}"
+    for pattern in (*front.get("patterns", ()), *front.get("also", ())):
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            yield f"{pattern!r}: {error}"
+
+
+def build() -> str:
+    """Returns the text of the index: every page, by family and code.
+
+    Raises:
+        PageError: a page is wrong, two have one code, or two silent mistakes one place.
+    """
+    found = [read_page(path) for path in sorted(PAGES.rglob("*.md"))]
+    for key in ("code", "order"):
+        values = [item[key] for item in found if key in item]
+        if twice := sorted({value for value in values if values.count(value) > 1}):
+            raise PageError(f"{key} occurs twice: {twice}")
+    found.sort(key=lambda item: (item["family"], item["code"]))
+    return "[\n" + ",\n".join(json.dumps(item, ensure_ascii=False) for item in found) + "\n]\n"
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--check", action="store_true", help="write nothing; fail if the index is out of date")
+    check = options.parse_args().check
+    try:
+        text = build()
+    except PageError as error:
+        print(error, file=sys.stderr)
+        return 1
+    if check and INDEX.read_text(encoding="utf-8") != text:
+        print("the index is out of date: make pages", file=sys.stderr)
+        return 1
+    if not check:
+        INDEX.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
