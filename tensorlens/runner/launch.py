@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -11,11 +10,12 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from tensorlens.errors import UsageError
+from tensorlens.journal.child_config import ChildConfig, ReferenceRun
 from tensorlens.journal.overflow import pipe
 from tensorlens.journal.rows import FULL, LOST
 from tensorlens.paths import is_folder
@@ -101,7 +101,7 @@ class _Child:
     """How one run differs from a plain one."""
 
     options: RunOptions
-    comparison: dict[str, Any] = field(default_factory=dict)  # its part of the configuration
+    reference: ReferenceRun | None = None
     environment: dict[str, str] | None = None
     stdin: int | None = None
 
@@ -112,7 +112,7 @@ def _compared(options: RunOptions) -> Iterator[_Child]:
     seed = int.from_bytes(os.urandom(4), "little")
     environment = {**os.environ, "PYTHONHASHSEED": str(seed)} if ours else None
     for copies in (False, True):
-        yield _Child(options, {"seed": seed, "hash_seed": ours, "copies": copies}, environment)
+        yield _Child(options, ReferenceRun(seed, remove_hash_seed=ours, copy_saved_tensors=copies), environment)
 
 
 def _nothing() -> Callable[[Trace], None]:
@@ -195,11 +195,12 @@ class _Ended:
 
 def _start(target: Target, how: _Child, journal: _Journal) -> subprocess.Popen[bytes]:
     options = how.options
-    config: dict[str, Any] = {"kind": target.kind, "name": target.name, "argv": target.argv, "claims": options.claims}
-    config |= {"live": options.live, "spare": journal.pipe, **how.comparison}
-    command = python_process.command(_BEGIN, str(journal.descriptor), json.dumps(config))
+    config = ChildConfig(
+        target.kind, target.name, target.argv, options.claims, options.live, journal.pipe, how.reference
+    )
+    command = python_process.command(_BEGIN, str(journal.descriptor), config.to_json())
     sys.stdout.flush()
-    unheard = subprocess.DEVNULL if how.comparison.get("copies") else None
+    unheard = subprocess.DEVNULL if how.reference is not None and how.reference.copy_saved_tensors else None
     out: Any = sys.stderr.fileno() if options.stdout_to_stderr and unheard is None else unheard
     streams: dict[str, Any] = {"stdin": how.stdin, "stdout": out, "stderr": unheard}
     if options.output is not None:

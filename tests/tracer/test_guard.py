@@ -18,6 +18,7 @@ from support.folders import DATA
 from support.warm import Warm
 
 import tensorlens
+from tensorlens.journal.child_config import ReferenceRun
 from tensorlens.records.invariants import validate
 from tensorlens.records.model import Gap
 from tensorlens.records.reference import Reference, attach
@@ -163,7 +164,8 @@ def test_both_runs_of_a_comparison_are_as_they_are_where_something_of_ours_fails
 def test_a_program_is_as_it_is_where_a_comparison_cannot_begin(copies: bool, warm: Warm, tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     script.write_text("print(1)")
-    ran, reader = warm.read(script, {"seed": "no number", "hash_seed": False, "copies": copies})
+    seed: Any = "no number"
+    ran, reader = warm.read(script, ReferenceRun(seed, remove_hash_seed=False, copy_saved_tensors=copies))
     assert ran == warm.plain(script)
     attach(reader, reader)
     assert str(reader.reference.reason if reader.reference else "").startswith(

@@ -15,6 +15,7 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
+from tensorlens.journal.child_config import ChildConfig
 from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.recording.recorder import Recorder
 
@@ -23,14 +24,15 @@ class Program:
     """A script, a directory or zip file with a `__main__`, a module, or standard input. `path` is the rest of
     `sys.path`, less the entry that python puts before it."""
 
-    def __init__(self, config: dict[str, Any], path: Sequence[str]) -> None:
-        self.kind, self.name = config["kind"], config["name"]
-        self.wants_claims = config["claims"]
+    def __init__(self, config: ChildConfig, path: Sequence[str]) -> None:
+        self.kind: str = config.kind
+        self.name = config.name
+        self.wants_claims = config.check_claims
         self.checker: Any = None
         self.module = types.ModuleType("__main__")
         self.module.__dict__.update(__builtins__=builtins, __annotations__={})
         sys.modules["__main__"] = self.module
-        sys.argv[:] = [self.name, *config["argv"]]
+        sys.argv[:] = [self.name, *config.argv]
         self.filename = {"module": self.name, "stdin": "<stdin>"}.get(self.kind) or os.path.abspath(self.name)
         if self.kind == "file" and pkgutil.get_importer(self.filename) is not None:
             self.kind = "container"

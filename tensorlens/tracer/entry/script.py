@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import gc
-import json
 import os
 import random
 import signal
@@ -19,6 +18,7 @@ from typing import Any
 
 import torch
 
+from tensorlens.journal.child_config import ChildConfig, ReferenceRun
 from tensorlens.journal.rows import CLAIM, NONE, OUTCOME, VERSIONS
 from tensorlens.records.version import __version__
 from tensorlens.tracer.entry.exit_state import write_end
@@ -34,15 +34,15 @@ FORKED = "a process was forked: what runs in it is not traced"
 
 
 def main(interrupts: Any = None, first: Collection[str] | None = None, path: Sequence[str] | None = None) -> None:
-    """`python -c ... FD CONFIG`: FD takes the journal, CONFIG is JSON with kind, name, argv and claims. `interrupts`
+    """`python -c ... FD CONFIG`: FD takes the journal, CONFIG is a `ChildConfig` as JSON. `interrupts`
     handles Ctrl-C from here on; `first` are the modules that python itself has imported, `path` is the program's
     `sys.path` less the entry that python puts before it."""
     hide(sys._getframe(1).f_code)
     gc.freeze()  # torch's own objects are no garbage: looking through them is most of what a process's end takes
-    descriptor, config = int(sys.argv[1]), json.loads(sys.argv[2])
+    descriptor, config = int(sys.argv[1]), ChildConfig.from_json(sys.argv[2])
     program = Program(config, sys.path[1:] if path is None else path)
     recorder = Recorder(own_files=(program.filename,))
-    sink = JournalWriter(recorder.rows, descriptor, config.get("live", False), config.get("spare"))
+    sink = JournalWriter(recorder.rows, descriptor, config.live, config.overflow_pipe)
     recorder.rows.append((VERSIONS, __version__, str(torch.__version__), sys.version.split()[0]))
     stack = ExitStack()
     atexit.register(_close, stack, sink)
@@ -58,8 +58,8 @@ def main(interrupts: Any = None, first: Collection[str] | None = None, path: Seq
         code = program.load(recorder)
         stack.enter_context(warnings_and_tracebacks_cleaned(recorder))
         stack.enter_context(installed(recorder))
-        if config.get("seed") is not None:
-            _prepare_comparison(recorder, config, stack)
+        if config.reference is not None:
+            _prepare_comparison(recorder, config.reference, stack)
         with ErrorGuard(recorder, "what lies beside the program"):
             for name, where in () if first is None else unload_shadowed_modules(first):
                 recorder.gap(SHADOWED.format(f"`{name}`", where))
@@ -75,28 +75,28 @@ def main(interrupts: Any = None, first: Collection[str] | None = None, path: Seq
         raise error
 
 
-def _prepare_comparison(recorder: Recorder, config: dict[str, Any], stack: ExitStack) -> None:
+def _prepare_comparison(recorder: Recorder, run: ReferenceRun, stack: ExitStack) -> None:
     """Of `--reference`: both runs start from the same random state, which a plain run would draw for itself."""
     from tensorlens.tracer.reference.gradient_samples import Comparison, GradientSamples
 
     with ErrorGuard(Comparison(recorder.rows), "its beginning"):
         recorder.samples = GradientSamples(recorder)
-        _seed(config)
-        if config["copies"]:
+        _seed(run)
+        if run.copy_saved_tensors:
             from tensorlens.tracer.reference.saved_copies import saved_tensors_copied
 
             stack.enter_context(saved_tensors_copied(recorder))
 
 
-def _seed(config: dict[str, Any]) -> None:
-    if config["hash_seed"]:  # ours; the program's own environment has none
+def _seed(run: ReferenceRun) -> None:
+    if run.remove_hash_seed:
         os.environ.pop("PYTHONHASHSEED", None)
-    random.seed(config["seed"])
-    torch.default_generator.manual_seed(config["seed"])
+    random.seed(run.seed)
+    torch.default_generator.manual_seed(run.seed)
     with suppress(ImportError):
         import numpy
 
-        numpy.random.seed(config["seed"])
+        numpy.random.seed(run.seed)
 
 
 def _write_outcome(recorder: Recorder, program: Program, error: BaseException | None) -> None:
