@@ -15,6 +15,7 @@ import torch
 
 from tensorlens.journal.rows import CALL, GAP, NONE, WITHIN
 from tensorlens.tracer.isolation.guard import reraise_user_error, safe_text
+from tensorlens.tracer.isolation.module_tree import collect_tensors
 from tensorlens.tracer.recording import ops
 from tensorlens.tracer.recording.dispatch_mode import UNWRITTEN, Called
 from tensorlens.tracer.recording.exceptions import ExceptionRows
@@ -23,11 +24,18 @@ from tensorlens.tracer.recording.graph_nodes import UNCHANGED, Node, kinds_of, r
 from tensorlens.tracer.recording.tensor_ids import PLAIN, Entry
 from tensorlens.tracer.recording.user_callbacks import UserCallbacks
 
+__all__ = ["Recorder", "collect_tensors", "current_mode", "version_of"]
+
 _next_sequence = torch._C._autograd._get_sequence_nr
 _grad_enabled = torch.is_grad_enabled
 _inference = torch.is_inference_mode_enabled
 _getframe = sys._getframe
 Kind = tuple[Any, ...]  # a function or the name of one, the site that calls it, what it is given
+
+
+def current_mode() -> int:
+    """Returns the mode that calls run in, as rows name it: 0 records gradients, 1 is `no_grad`, 2 `inference_mode`."""
+    return 2 if _inference() else (0 if _grad_enabled() else 1)
 
 
 def version_of(tensor: torch.Tensor) -> int:
@@ -39,18 +47,6 @@ def version_of(tensor: torch.Tensor) -> int:
             return tensor._version
     except RuntimeError:
         return NONE
-
-
-def collect_tensors(value: Any, found: list[torch.Tensor], depth: int = 3) -> None:
-    """Append the tensors in `value` to `found`: itself, or inside lists, tuples and dicts."""
-    if isinstance(value, torch.Tensor):
-        found.append(value)
-    elif depth and isinstance(value, (list, tuple)):
-        for item in value:
-            collect_tensors(item, found, depth - 1)
-    elif depth and isinstance(value, dict):
-        for item in value.values():
-            collect_tensors(item, found, depth - 1)
 
 
 class Recorder(ExceptionRows):
@@ -152,9 +148,8 @@ class Recorder(ExceptionRows):
             states = self.unwritten + states
             self.unwritten.clear()
             self.detours.discard(UNWRITTEN)
-        mode = 2 if _inference() else (0 if _grad_enabled() else 1)
         op = name or ops.name_of(func)
-        self.rows.append((CALL, op, site, tuple(inputs), outputs, writes, tuple(states), *nodes, mode))
+        self.rows.append((CALL, op, site, tuple(inputs), outputs, writes, tuple(states), *nodes, current_mode()))
 
     def note_alias(self, op: str, source: torch.Tensor, result: torch.Tensor, frame: Any) -> None:
         """Write the CALL row of a read of `.data`: `result` lies where `source` lies, with a version of its own."""
@@ -162,9 +157,8 @@ class Recorder(ExceptionRows):
         access = self.identity.add_alias(result, storage)[1], version_of(result)
         nodes = (_next_sequence(),) * 2
         state = (*access, False, True, None, NONE, False, storage)
-        mode = 2 if _inference() else (0 if _grad_enabled() else 1)
         inputs = (number, version_of(source))
-        self.rows.append((CALL, op, self.sites.known(frame), inputs, access, (), (state,), *nodes, mode))
+        self.rows.append((CALL, op, self.sites.known(frame), inputs, access, (), (state,), *nodes, current_mode()))
 
     def accesses(self, tensors: list[torch.Tensor]) -> list[int]:
         """(tensor id, version) of each tensor, flat; a tensor first met here is given its id."""
@@ -263,6 +257,11 @@ class Recorder(ExceptionRows):
         """The state of a tensor when the run ends."""
         return self.state(tensor, node=read_node(tensor))
 
+    def is_on_top(self) -> bool:
+        """Returns whether the recorder is the innermost mode, so that it sees the next call of torch."""
+        depth = torch._C._len_torch_function_stack()
+        return depth > 0 and torch._C._get_function_stack_at(depth - 1) is self
+
     @contextmanager
     def quiet(self) -> Iterator[None]:
         """Record nothing while this lasts."""
@@ -275,8 +274,7 @@ class Recorder(ExceptionRows):
     @contextmanager
     def aside(self) -> Iterator[None]:
         """Take the mode off the stack while this lasts, if it is on top, and record nothing."""
-        depth = torch._C._len_torch_function_stack()
-        on_top = depth > 0 and torch._C._get_function_stack_at(depth - 1) is self
+        on_top = self.is_on_top()
         with self.quiet():
             if not on_top:
                 yield
