@@ -12,7 +12,7 @@ import torch
 
 from tensorlens.tracer.frames.call_sites import Sites
 from tensorlens.tracer.isolation.hidden_frames import folder_names, is_ours
-from tensorlens.tracer.isolation.module_tree import parameters_of
+from tensorlens.tracer.isolation.module_tree import Parts, parameters_of, reachable_tensors
 
 _TORCH = folder_names(Path(torch.__file__).parent)
 _CALLS = ("_wrapped_call_impl", "_call_impl")
@@ -77,24 +77,19 @@ def _values(frame: FrameType) -> list[Any]:
 
 
 def arguments_of(frame: FrameType) -> list[torch.Tensor]:
-    """The tensors that a function was given: themselves, in containers, as a module's or an optimizer's parameters."""
-    found: list[torch.Tensor] = []
-    for value in _values(frame):
-        tensors_in(value, found)
-    return found[:MAX_TENSORS]
+    """Returns the tensors that a function received: as arguments, in containers, in a module or an optimizer."""
+    return [tensor for value in _values(frame) for tensor in tensors_in(value)][:MAX_TENSORS]
 
 
-def tensors_in(value: Any, found: list[torch.Tensor], depth: int = 3) -> None:
-    """Append the tensors of `value` to `found`, without running a line of the user's code."""
-    if isinstance(value, torch.Tensor):
-        found.append(value)
-    elif isinstance(value, torch.nn.Module):
-        found.extend(parameters_of(value))
-    elif isinstance(value, torch.optim.Optimizer):
-        tensors_in([group["params"] for group in vars(value).get("param_groups", ())], found, depth)
-    elif depth and isinstance(value, (list, tuple)):
-        for item in value:
-            tensors_in(item, found, depth - 1)
-    elif depth and isinstance(value, dict):
-        for item in value.values():
-            tensors_in(item, found, depth - 1)
+def tensors_in(value: object) -> list[torch.Tensor]:
+    """Returns the tensors of a value and the parameters of modules and optimizers in it, running no user code."""
+    return [tensor for _, tensor in reachable_tensors(value, 3, None, _parameters, _parameter_groups)]
+
+
+def _parameters(path: str, module: torch.nn.Module) -> Parts:
+    return ((path, parameter) for parameter in parameters_of(module))
+
+
+def _parameter_groups(value: object) -> Parts:
+    groups = vars(value).get("param_groups", ()) if isinstance(value, torch.optim.Optimizer) else ()
+    return [("", group["params"]) for group in groups]

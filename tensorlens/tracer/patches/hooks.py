@@ -121,9 +121,7 @@ def _seeing(recorder: Recorder, pack: Any) -> Any:
         return pack
 
     def packing(tensor: Any) -> Any:
-        depth = torch._C._len_torch_function_stack()
-        on_top = depth > 0 and torch._C._get_function_stack_at(depth - 1) is recorder
-        if recorder.callbacks.asleep or on_top:
+        if recorder.callbacks.asleep or recorder.is_on_top():
             return pack(tensor)
         with recorder:
             return pack(tensor)

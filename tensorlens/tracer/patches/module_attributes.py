@@ -25,11 +25,10 @@ def scaler_method(name: str) -> Any:
         def method(self: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
             result = original(self, optimizer, *args, **kwargs)
             if not recorder.paused:
-                held: list[torch.Tensor] = []
                 called = (original, f"GradScaler.{name}", caller(), False, True, ())
                 sequence = torch._C._autograd._get_sequence_nr()
                 with torch._C.DisableTorchFunction():  # the program's own modes are active
-                    tensors_in(optimizer, held)
+                    held = tensors_in(optimizer)
                     recorder.finish(called, None, held, recorder.accesses(held), sequence)
             return result
 
@@ -82,9 +81,7 @@ class Assignments:
         return former != place
 
     def _numbers(self, value: Any) -> tuple[int, ...]:
-        found: list[torch.Tensor] = []
-        tensors_in(value, found)
-        return tuple(self._recorder.accesses(found)[::2])
+        return tuple(self._recorder.accesses(tensors_in(value))[::2])
 
 
 def module_setter(recorder: Recorder, original: Any) -> Any:

@@ -23,7 +23,7 @@ from tensorlens.tracer.frames.failing_call import failing_call
 from tensorlens.tracer.isolation.guard import caller
 from tensorlens.tracer.patches.optimizer_state import Found
 from tensorlens.tracer.recording import ops
-from tensorlens.tracer.recording.recorder import Recorder, version_of
+from tensorlens.tracer.recording.recorder import Recorder, current_mode, version_of
 from tensorlens.tracer.recording.tensor_ids import PLAIN
 
 Wrap = Callable[[Recorder, Any], Any]
@@ -95,8 +95,7 @@ class OptimizerSteps:
     def dropped(self, held: list[torch.Tensor], frame: Any) -> None:
         """Write down which of the leaves `held`, which had gradients, have none any more."""
         recorder = self._recorder
-        mode = 2 if torch.is_inference_mode_enabled() else (0 if torch.is_grad_enabled() else NO_GRAD)
-        plan_of = self._plans_of((_CLEAR, recorder.sites.known(frame), mode), NOTHING)
+        plan_of = self._plans_of((_CLEAR, recorder.sites.known(frame), current_mode()), NOTHING)
         for leaf in held:
             if leaf.grad is None:
                 number, version = recorder.identity.meet(leaf), version_of(leaf)
@@ -122,13 +121,7 @@ class OptimizerSteps:
 
 
 def _on_top(recorder: Recorder) -> bool:
-    depth = torch._C._len_torch_function_stack()
-    return (
-        depth > 0
-        and not recorder.paused
-        and not recorder.detours
-        and torch._C._get_function_stack_at(depth - 1) is recorder
-    )
+    return not recorder.paused and not recorder.detours and recorder.is_on_top()
 
 
 def _is_plain(optimizer: Any) -> bool:

@@ -16,7 +16,7 @@ from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch, has_torch_dispatch
 from tensorlens.tracer.isolation.torch_originals import data_ptr, detach, equal, untyped_storage
 from tensorlens.tracer.recording import ops
-from tensorlens.tracer.recording.recorder import Recorder, collect_tensors
+from tensorlens.tracer.recording.recorder import Recorder, collect_tensors, current_mode
 from tensorlens.tracer.recording.tensor_ids import PLAIN
 
 
@@ -24,8 +24,7 @@ def note_mode(recorder: Recorder, frame: Any, cause: str, entering: bool) -> Non
     """Write a MODE row for a switch of gradient recording that the user's own code made, not torch's inside."""
     site, decorator = switch_site(recorder, frame)
     if site != NONE:
-        mode = 2 if torch.is_inference_mode_enabled() else (0 if torch.is_grad_enabled() else 1)
-        recorder.rows.append((MODE, site, mode, cause, entering, decorator))
+        recorder.rows.append((MODE, site, current_mode(), cause, entering, decorator))
 
 
 def switch_site(recorder: Recorder, frame: Any, through: tuple[str, ...] = ("grad_mode.py",)) -> tuple[int, bool]:

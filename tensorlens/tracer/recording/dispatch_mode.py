@@ -24,16 +24,15 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from tensorlens.journal.rows import NEW, NONE, PLAN, WRITTEN
-from tensorlens.tracer.frames.call_sites import Sites
 from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.isolation.torch_originals import data_ptr, untyped_storage
 from tensorlens.tracer.recording import compiled, ops
 from tensorlens.tracer.recording.fast_path import ATOMS, SlowPathError, fast_path
-from tensorlens.tracer.recording.graph_nodes import UNREAD, GraphNodes
+from tensorlens.tracer.recording.graph_nodes import UNREAD
 from tensorlens.tracer.recording.ops import LONG, ORDINARY, SIMPLE, VIEW
-from tensorlens.tracer.recording.tensor_ids import Entry, TensorIds, text_of
+from tensorlens.tracer.recording.slow_path import SlowPath
+from tensorlens.tracer.recording.tensor_ids import Entry, text_of
 
-Called = tuple[Any, str, Any, bool, bool, Any]  # see `Recorder.finish`
 Key = tuple[Any, ...]  # all that a plan stands for
 Plan = tuple[Key, int, bool]  # its id; whether its function is one of `ops.RISKS`
 
@@ -42,26 +41,17 @@ _grad_enabled = torch.is_grad_enabled
 _ref = weakref.ref
 KERNEL = 9  # items of the key of a kernel; those of other functions have more
 MAX_PLANS = 50_000  # shapes that differ at every turn of a loop are not worth one each
-UNWRITTEN = "a tensor first met is not written down yet"
 
 
-class FastPathMode(TorchFunctionMode):
+class FastPathMode(SlowPath, TorchFunctionMode):
     """What `Recorder` builds on: the tables of the short way, and the short way itself."""
 
     def __init__(self, own_files: tuple[str, ...] = ()) -> None:
-        super().__init__()
-        self.rows: list[Any] = []
-        self.sites = Sites(self.rows, own_files)
-        self.identity = TensorIds(self.rows)
-        self.graph_nodes = GraphNodes()
-        self.paused = False
-        self.risky = False  # whether an operation without a derivative everywhere was recorded since the last backward
+        super().__init__(own_files)
         self.plans: dict[Any, Plan] = {}  # where an instruction lies in memory -> the plan that was right there last
         self._every_plan: dict[Any, Plan | None] = {}  # None: such calls take the long way
         self.plan_ids = count(1)
         self.ways: dict[Any, int] = {}
-        self.unwritten: list[Any] = []  # states of tensors first met as inputs, for the next CALL row
-        self.detours: set[str] = set()  # why every call takes the long way just now
         self.watched: set[int] = set()  # storages that can be written past a version counter
         self.guarded: list[Any] = []  # of these, what is compared after every call
         way: Any = MethodType(fast_path(self), self)
@@ -202,18 +192,6 @@ class FastPathMode(TorchFunctionMode):
             self.identity.sweep(number)
         return number
 
-    def met(self, tensor: torch.Tensor) -> Entry:
-        """What is known from now on of a tensor first met as an input; its state goes into the next CALL row."""
-        with torch._C.DisableTorchFunctionSubclass():
-            entry = self.identity.add(tensor)
-            self.unwritten.append(self.state(tensor, entry))
-        self.detours.add(UNWRITTEN)
-        return entry
-
-    def is_watched(self, tensors: list[Any], first: int, frame: Any) -> bool:
-        """Whether a call that has ended concerns memory that can be written past a version counter."""
-        raise NotImplementedError
-
     def finish_compiled(self, called: Any, result: Any, tensors: Any, inputs: Any, first: int) -> None:
         """The long way after a call by `ShortWay`. `called`: the function, its arguments, the frame that called it."""
         func, args, kwargs, frame = called
@@ -224,18 +202,6 @@ class FastPathMode(TorchFunctionMode):
     def refuse(self, error: BaseException, func: Any, inputs: list[int], frame: Any) -> None:
         """Note the exception of a call by `ShortWay`."""
         self.fail(error, func, inputs, frame)
-
-    def call(self, func: Any, args: Any, kwargs: Any, frame: Any, name: str = "") -> Any:
-        raise NotImplementedError
-
-    def finish(self, called: Called, result: Any, tensors: Any, inputs: Any, before: int) -> None:
-        raise NotImplementedError
-
-    def fail(self, error: BaseException, called: Any, inputs: Any, frame: Any, saved: tuple[Any, ...] = ()) -> None:
-        raise NotImplementedError
-
-    def state(self, tensor: torch.Tensor, entry: Entry | None = None) -> tuple[Any, ...]:
-        raise NotImplementedError
 
 
 def _graph_kind(site: int, key: Key) -> tuple[Any, ...]:

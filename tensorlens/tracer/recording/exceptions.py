@@ -11,26 +11,20 @@ from tensorlens.tracer.frames.failing_call import failing_call, named_arguments
 from tensorlens.tracer.frames.frame_values import plain_values, tensors_read
 from tensorlens.tracer.isolation.guard import safe_text
 from tensorlens.tracer.recording import ops
-from tensorlens.tracer.recording.dispatch_mode import FastPathMode
+from tensorlens.tracer.recording.tensor_states import TensorStates
 from tensorlens.tracer.recording.tensor_text import token_of
 
 MAX_FAILURES = 200
 _STOP = torch.utils.checkpoint._StopRecomputationError  # how a recomputation ends early: no failure
 
 
-class ExceptionRows(FastPathMode):
+class ExceptionRows(TensorStates):
     """What `Recorder` builds on: each exception is written once. `failures` counts the FAILURE rows."""
 
     def __init__(self, own_files: tuple[str, ...] = ()) -> None:
         super().__init__(own_files)
         self.failures = 0
         self.last_failure: tuple[int, object] = (0, None)  # (id, token) of the exception noted last
-
-    def trouble(self, what: str, error: Exception, frame: Any = None) -> None:
-        raise NotImplementedError
-
-    def accesses(self, tensors: list[torch.Tensor]) -> list[int]:
-        raise NotImplementedError
 
     def fail(self, error: BaseException, called: Any, inputs: Any, frame: Any, saved: tuple[Any, ...] = ()) -> None:
         """Write a FAILURE row for an exception on its way to the user, once. `called`, or its name, raised it."""

@@ -1,0 +1,101 @@
+"""Describes tensors in rows: their ids, versions, autograd state and nodes. The base of every part of the recorder."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from typing import Any
+
+import torch
+
+from tensorlens.journal.rows import GAP, NONE
+from tensorlens.tracer.frames.call_sites import Sites
+from tensorlens.tracer.isolation.guard import reraise_user_error, safe_text
+from tensorlens.tracer.recording.graph_nodes import GraphNodes, Node, read_node
+from tensorlens.tracer.recording.tensor_ids import PLAIN, Entry, TensorIds
+
+_grad_enabled = torch.is_grad_enabled
+_inference = torch.is_inference_mode_enabled
+_getframe = sys._getframe
+UNWRITTEN = "a tensor first met is not written down yet"
+
+
+def current_mode() -> int:
+    """Returns the mode that calls run in, as rows name it: 0 records gradients, 1 is `no_grad`, 2 `inference_mode`."""
+    return 2 if _inference() else (0 if _grad_enabled() else 1)
+
+
+def version_of(tensor: torch.Tensor) -> int:
+    """The tensor's version; `NONE` for an inference tensor, which has none."""
+    try:
+        if type(tensor) in PLAIN:
+            return tensor._version
+        with torch._C.DisableTorchFunctionSubclass():  # a subclass may watch what is asked of it
+            return tensor._version
+    except RuntimeError:
+        return NONE
+
+
+class TensorStates:
+    """Knows the tensors of a run. `rows` receives everything that is recorded."""
+
+    def __init__(self, own_files: tuple[str, ...] = ()) -> None:
+        super().__init__()
+        self.rows: list[Any] = []
+        self.sites = Sites(self.rows, own_files)
+        self.identity = TensorIds(self.rows)
+        self.graph_nodes = GraphNodes()
+        self.paused = False
+        self.leaves: dict[int, Any] = {}  # tensor id -> weakref, of all that a backward pass may give a gradient
+        self.unwritten: list[Any] = []  # states of tensors first met as inputs, for the next CALL row
+        self.detours: set[str] = set()  # why every call takes the long way just now
+        self.sites.sightings.number_of = self.identity.of
+
+    def accesses(self, tensors: list[torch.Tensor]) -> list[int]:
+        """(tensor id, version) of each tensor, flat; a tensor first met here is given its id."""
+        known = self.identity.known
+        flat: list[int] = []
+        for tensor in tensors:
+            entry = known.get(id(tensor))
+            if entry is None or entry[0]() is not tensor:
+                entry = self.met(tensor)
+            flat += (entry[1], version_of(tensor))
+        return flat
+
+    def met(self, tensor: torch.Tensor) -> Entry:
+        """What is known from now on of a tensor first met as an input; its state goes into the next CALL row."""
+        with torch._C.DisableTorchFunctionSubclass():
+            entry = self.identity.add(tensor)
+            self.unwritten.append(self.state(tensor, entry))
+        self.detours.add(UNWRITTEN)
+        return entry
+
+    def state(self, tensor: torch.Tensor, entry: Entry | None = None, node: Node | None = None) -> tuple[Any, ...]:
+        """(id, version, requires_grad, is_leaf, grad_fn, node, retains_grad, storage) of a tensor now. `node` is
+        read from `grad_fn` where it is not given."""
+        if entry is None:
+            entry = self.identity.entry(tensor)
+        number, storage = entry[1], entry[3]
+        if not tensor.requires_grad:
+            return number, version_of(tensor), False, True, None, NONE, False, storage
+        leaf, retains_grad = tensor.is_leaf, tensor.retains_grad
+        if leaf or retains_grad:
+            self.leaves[number] = entry[0]
+        if leaf:
+            return number, version_of(tensor), True, True, None, NONE, False, storage
+        name, sequence = self.graph_nodes.read(tensor) if node is None else node
+        return number, version_of(tensor), True, False, name, sequence, retains_grad, storage
+
+    def state_at_end(self, tensor: torch.Tensor) -> tuple[Any, ...]:
+        """The state of a tensor when the run ends."""
+        return self.state(tensor, node=read_node(tensor))
+
+    def trouble(self, what: str, error: Exception, frame: Any = None) -> None:
+        """Say that an error of ours kept us from recording something. What a signal handler raises is none of ours."""
+        reraise_user_error(error)
+        with suppress(Exception):
+            self.gap(f"{what} could not be recorded ({type(error).__name__}: {safe_text(error)})", frame)
+
+    def gap(self, reason: str, frame: Any = None) -> None:
+        """Say that something can't be seen."""
+        self.rows.append((GAP, reason, self.sites.of(frame or _getframe(1))))
