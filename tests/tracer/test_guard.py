@@ -447,7 +447,7 @@ class Recorder:
     def __init__(self) -> None:
         self.told: list[str] = []
 
-    def trouble(self, what: str, error: Exception, frame: Any = None) -> None:
+    def internal_error(self, what: str, error: Exception, frame: Any = None) -> None:
         self.told.append(f"{what}: {error}")
 
 

@@ -33,7 +33,7 @@ class ExceptionRows(TensorStates):
                 op = called if isinstance(called, str) else ops.name_of(called)
                 self._write_failure(error, op, tuple(inputs), frame, saved)
         except Exception as trouble:  # ours, never the user's
-            self.trouble("an exception", trouble, frame)
+            self.internal_error("an exception", trouble, frame)
 
     def _write_failure(self, error: BaseException, op: str, inputs: Any, frame: Any, saved: tuple[Any, ...]) -> None:
         stack = self.sites.stack(frame)

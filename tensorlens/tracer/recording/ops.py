@@ -183,7 +183,7 @@ def _returns_view(schema: Any) -> bool:
 
 def unknown(recorder: Any, error: Exception, frame: Any) -> int:
     """The way of what can't be looked up."""
-    recorder.trouble("a call", error, frame)
+    recorder.internal_error("a call", error, frame)
     return UNKNOWN
 
 

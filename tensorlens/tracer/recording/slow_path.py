@@ -48,7 +48,7 @@ class SlowPath(ExceptionRows):
             inputs = self.accesses(tensors)
             ops.note_risk(self, func, args, kwargs)
         except Exception as trouble:  # ours, never the user's
-            self.trouble("a call", trouble, frame)
+            self.internal_error("a call", trouble, frame)
         if inputs is None:
             return func(*args, **kwargs)
         odd = len(tensors) > plain
@@ -76,7 +76,7 @@ class SlowPath(ExceptionRows):
                 with torch._C.DisableTorchFunctionSubclass():
                     self._record(called, result, tensors, inputs, (before, after))
         except Exception as trouble:  # ours, never the user's: say that the call was not seen
-            self.trouble("a call", trouble, called[2])
+            self.internal_error("a call", trouble, called[2])
 
     def _record(self, called: Called, result: Any, tensors: Any, inputs: Any, nodes: Any) -> None:
         func, name, frame, out, _, given = called

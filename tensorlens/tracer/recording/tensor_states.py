@@ -90,7 +90,7 @@ class TensorStates:
         """The state of a tensor when the run ends."""
         return self.state(tensor, node=read_node(tensor))
 
-    def trouble(self, what: str, error: Exception, frame: Any = None) -> None:
+    def internal_error(self, what: str, error: Exception, frame: Any = None) -> None:
         """Say that an error of ours kept us from recording something. What a signal handler raises is none of ours."""
         reraise_user_error(error)
         with suppress(Exception):

@@ -156,7 +156,7 @@ class UserCallbacks:
                 given = tuple(self._identity.meet(tensor) for tensor, _ in before)
             self._rows.append((CALLBACK, "runs", registration, place, values, given, self.node, ended))
         except Exception as trouble:  # ours, never the user's
-            self._recorder.trouble("a callback", trouble)
+            self._recorder.internal_error("a callback", trouble)
 
     def _values(self, result: Any) -> tuple[Any, ...]:
         """(tensor or NONE, name of its type), flat, of each value that was handed back."""

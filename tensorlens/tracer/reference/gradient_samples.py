@@ -48,7 +48,7 @@ class Comparison:
         self._rows = rows
         self._checks = checks
 
-    def trouble(self, what: str, error: Exception, _frame: Any = None) -> None:
+    def internal_error(self, what: str, error: Exception, _frame: Any = None) -> None:
         why = f"the check itself failed at {what} ({type(error).__name__}: {safe_text(error)})"
         self._rows.append((UNCOMPARED, self._checks, why))
 

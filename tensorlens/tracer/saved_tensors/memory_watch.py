@@ -164,7 +164,7 @@ class MemoryWatcher:
                 inside = called[1].endswith(".apply")  # the program's own code ran in it, and may have written
                 self._after_call(called[2], tensors, inputs, None if inside else before)
         except Exception as trouble:  # ours, never the user's
-            self.recorder.trouble("what memory held", trouble, called[2])
+            self.recorder.internal_error("what memory held", trouble, called[2])
         Recorder.finish(self.recorder, called, result, tensors, inputs, before)
 
     def _after_call(self, frame: FrameType, tensors: Any, inputs: Any, before: int | None) -> None:

@@ -46,7 +46,7 @@ def nonfinite_nodes(recorder: Recorder, roots: list[torch.Tensor], frame: Any) -
             if all(root.device.type == "cpu" and bool(every(isfinite(root))) for root in roots):
                 return list(_examine(roots))
     except Exception as trouble:  # ours: the user's backward goes on
-        recorder.trouble("where derivatives are not finite", trouble, frame)
+        recorder.internal_error("where derivatives are not finite", trouble, frame)
     return []
 
 
