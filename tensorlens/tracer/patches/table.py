@@ -17,7 +17,8 @@ import torch
 
 from tensorlens.journal.rows import ASSIGNMENT, NONE, VALUES
 from tensorlens.tracer.isolation.guard import ErrorGuard, caller, guarded_patch
-from tensorlens.tracer.patches import compile_and_threads, gradcheck_and_functional, hooks
+from tensorlens.tracer.patches import compile as compile_
+from tensorlens.tracer.patches import gradcheck_and_functional, hooks
 from tensorlens.tracer.patches.backward import wrap_engine
 from tensorlens.tracer.patches.checkpoint_recompute import PATCHES as RECOMPUTED
 from tensorlens.tracer.patches.contexts import PATCHES as REGIONS
@@ -225,7 +226,7 @@ def _thread(recorder: Recorder, original: Any) -> Any:
         if recorder.paused:
             original(self)
             return
-        with recorder, compile_and_threads.thread_errors_stripped(self):
+        with recorder, compile_.thread_errors_stripped(self):
             original(self)
 
     return _bootstrap_inner
@@ -269,7 +270,7 @@ _PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
     *TRANSFORMS,
     *STORAGES,
     *STEPS,
-    *compile_and_threads.PATCHES,
+    *compile_.PATCHES,
 )
 
 
@@ -285,7 +286,7 @@ def installed(recorder: Recorder) -> Iterator[None]:
                 own = vars(owner).get(name, _MISSING)
                 original = own if own is not _MISSING else getattr(owner, name)
                 replacement = guarded_patch(recorder, wrap, original)
-                compile_and_threads.look_like(replacement, original)
+                compile_.look_like(replacement, original)
                 if isinstance(original, staticmethod) or name == "__new__":
                     replacement = staticmethod(replacement)
                 undo.append((owner, name, own))
