@@ -13,11 +13,11 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from tensorlens.tracer.entry.new_recorder import new_recorder
 from tensorlens.tracer.patches.table import installed
 from tensorlens.tracer.patches.warnings_and_tracebacks import warnings_and_tracebacks_cleaned
 from tensorlens.tracer.recording import compiled
 from tensorlens.tracer.recording.journal_writer import JournalWriter
-from tensorlens.tracer.recording.recorder import Recorder
 
 Observer = Callable[[], AbstractContextManager[Any]]
 
@@ -33,7 +33,7 @@ class Empty(TorchFunctionMode):
 def lens() -> Iterator[None]:
     """All that `tensorlens explain` does in the program's process, the journal's thread included."""
     with tempfile.TemporaryFile() as journal:
-        recorder = Recorder()
+        recorder = new_recorder()
         sink = JournalWriter(recorder.rows, journal.fileno())
         try:
             with warnings_and_tracebacks_cleaned(recorder), installed(recorder), recorder:

@@ -22,6 +22,7 @@ from tensorlens.records import model
 from tensorlens.records.version import __version__
 from tensorlens.tracer.entry.exit_state import write_end
 from tensorlens.tracer.entry.installation import Installation
+from tensorlens.tracer.entry.new_recorder import new_recorder
 from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.recording.recorder import Recorder
 
@@ -49,7 +50,7 @@ class Session:
             self._script = model.Script(
                 os.path.basename(filename), (), os.path.dirname(os.path.abspath(filename)), "ok", 0, None
             )
-        recorder = self._recorder = Recorder(own_files=(filename,))
+        recorder = self._recorder = new_recorder(own_files=(filename,))
         recorder.rows.append((VERSIONS, __version__, str(torch.__version__), platform.python_version()))
         self._reader = Reader(self._script)
         self._reading = threading.Lock()

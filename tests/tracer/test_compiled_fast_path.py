@@ -21,6 +21,7 @@ from torch.overrides import TorchFunctionMode
 from torch.testing._internal.common_methods_invocations import op_db
 from unchanged.operations import samples
 
+from tensorlens.tracer.entry.new_recorder import new_recorder
 from tensorlens.tracer.recording import compiled
 from tensorlens.tracer.recording.recorder import Recorder
 
@@ -38,7 +39,7 @@ def rows_of(program: Callable[[], object], short_way: Any, monkeypatch: pytest.M
 
     def run() -> None:
         torch.manual_seed(0)
-        recorder = Recorder((__file__,))
+        recorder = new_recorder((__file__,))
         try:
             with recorder:
                 program()
@@ -235,14 +236,14 @@ def attempt(functions: list[Any], made: list[Any]) -> None:
 def test_one_that_was_built_from_another_source_is_not_used() -> None:
     code = (
         "from tensorlens.tracer.recording import _fast_path; _fast_path.SOURCE = 'another'\n"
-        "from tensorlens.tracer import compiled; print(compiled.ShortWay)"
+        "from tensorlens.tracer.recording import compiled; print(compiled.ShortWay)"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     assert ended.stdout == "None\n"
 
 
 def test_it_leaves_no_cycle_and_no_recorder_behind() -> None:
-    recorder = Recorder()
+    recorder = new_recorder()
     with recorder:
         torch.ones(2).exp()
     recorder.close()
@@ -253,7 +254,7 @@ def test_it_leaves_no_cycle_and_no_recorder_behind() -> None:
 
 
 def test_no_reference_is_lost_or_kept() -> None:
-    recorder = Recorder((__file__,))
+    recorder = new_recorder((__file__,))
     x, y = torch.ones(3, requires_grad=True), torch.ones(3)
     several = [x, y]
     watched = (x, y, several, torch.Tensor.mul, torch.Tensor, None, True)
@@ -287,7 +288,7 @@ def test_an_exception_of_ours_in_noting_a_refusal_is_not_lost(monkeypatch: pytes
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Recorder, "refuse", interrupted)
-    recorder = Recorder()
+    recorder = new_recorder()
     x = torch.ones(1, requires_grad=True)
     with recorder:
         (x * 2).add_(1)  # from now on `add_` is known
@@ -313,7 +314,7 @@ class Answering(TorchFunctionMode):
 
 def computed_under(mode: Answering) -> list[Any]:
     """What calls of every kind come to when `mode` answers, the plans being there already and not yet."""
-    recorder, results = Recorder((__file__,)), []
+    recorder, results = new_recorder((__file__,)), []
     with mode, recorder:
         x, y = torch.ones(2, requires_grad=True), torch.zeros(2)
         for mode.active in (False, True, False, True):
@@ -353,7 +354,7 @@ def test_a_list_may_be_emptied_while_it_is_read() -> None:
         items.clear()
         return 0
 
-    mode, recorder = Answering("_version", empty), Recorder((__file__,))
+    mode, recorder = Answering("_version", empty), new_recorder((__file__,))
     with mode, recorder:
         for mode.active in (False, True) * 50:
             items[:] = [torch.ones(1000) * n for n in range(3)]  # nothing else holds them
@@ -366,8 +367,9 @@ def test_a_list_may_be_emptied_while_it_is_read() -> None:
 
 def test_the_lens_does_without_it() -> None:
     code = (
-        "from tensorlens.tracer import compiled, recorder\n"
-        "print(compiled.ShortWay, type(recorder.Recorder().__torch_function__))"
+        "from tensorlens.tracer.recording import compiled\n"
+        "from tensorlens.tracer.entry.new_recorder import new_recorder\n"
+        "print(compiled.ShortWay, type(new_recorder().__torch_function__))"
     )
     environment = os.environ | {"TENSORLENS_PURE_PYTHON": "1"}
     run = [sys.executable, "-c", code]

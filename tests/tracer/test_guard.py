@@ -45,8 +45,9 @@ setattr(owner, name, broken)
 
 INNER = """
     saved_tensors.graph.nodes_of
-    patches.backward._changes patches.backward._gradients patches.backward.autopsy patches.backward.note_leftovers
-    patches.backward.singular_nodes
+    patches.backward._changes patches.backward._gradients patches.backward.failed_backward_nodes
+    saved_tensors.service.stale_saved_tensors
+    patches.backward.nonfinite_nodes
     recording.user_callbacks.UserCallbacks.add recording.user_callbacks.UserCallbacks.applied
     recording.user_callbacks.UserCallbacks.module recording.user_callbacks.UserCallbacks.of_method
     recording.user_callbacks.UserCallbacks.register recording.user_callbacks.UserCallbacks.run
@@ -61,7 +62,7 @@ INNER = """
     recording.dispatch_mode.FastPathMode.ordinary
     recording.tensor_ids.TensorIds.add recording.tensor_ids.TensorIds.meet recording.tensor_ids.TensorIds.moved
     patches.warnings_and_tracebacks._note patches.warnings_and_tracebacks._put_filter_first
-    saved_tensors.stale.ContextAttributes.note
+    saved_tensors.context_attributes.ContextAttributes.note
     patches.module_hooks._note_hooked patches.module_hooks._watched_list
     recording.ops.call_kind
     frames.captured_state.CapturedState._add_function frames.captured_state.CapturedState.differences
@@ -71,7 +72,7 @@ INNER = """
     patches.checkpoint_recompute._sample
     recording.recorder.Recorder._record recording.recorder.Recorder._write_failure
     recording.recorder.Recorder.accesses recording.recorder.Recorder.note_alias
-    recording.recorder.Recorder.note_ending recording.recorder.Recorder.state recording.recorder.collect_tensors
+    recording.recorder.Recorder.note_ending recording.recorder.Recorder.state recording.slow_path.collect_tensors
     patches.contexts._Repeated.noted patches.contexts._note patches.contexts._transform_called
     entry.script.write_end
     patches.optimizer_step.OptimizerSteps.begin patches.optimizer_step.OptimizerSteps.dropped
@@ -81,8 +82,8 @@ INNER = """
     patches.optimizer_state.OptimizerState.call_backward patches.optimizer_state.OptimizerState.name_backward
     patches.optimizer_state.OptimizerState._mark
     patches.functorch.caller
-    saved_tensors.memory_watch.MemoryWatcher.look saved_tensors.memory_watch.MemoryWatcher.open
-    patches.record_call.gather
+    saved_tensors.memory_watch.MemoryWatcher.compare_all saved_tensors.memory_watch.MemoryWatcher.watch
+    patches.record_call.collect_tensors
 """.split()
 SLOW_PATH_LEFT = (
     "recording.dispatch_mode.FastPathMode.find_plan",

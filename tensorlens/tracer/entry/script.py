@@ -23,6 +23,7 @@ from tensorlens.journal.rows import CLAIM, NONE, OUTCOME, VERSIONS
 from tensorlens.records.version import __version__
 from tensorlens.tracer.entry.exit_state import write_end
 from tensorlens.tracer.entry.main_module import Program
+from tensorlens.tracer.entry.new_recorder import new_recorder
 from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.isolation.script_modules import SHADOWED, unload_shadowed_modules
 from tensorlens.tracer.patches.table import installed
@@ -41,7 +42,7 @@ def main(interrupts: Any = None, first: Collection[str] | None = None, path: Seq
     gc.freeze()  # torch's own objects are no garbage: looking through them is most of what a process's end takes
     descriptor, config = int(sys.argv[1]), ChildConfig.from_json(sys.argv[2])
     program = Program(config, sys.path[1:] if path is None else path)
-    recorder = Recorder(own_files=(program.filename,))
+    recorder = new_recorder(own_files=(program.filename,))
     sink = JournalWriter(recorder.rows, descriptor, config.live, config.overflow_pipe)
     recorder.rows.append((VERSIONS, __version__, str(torch.__version__), sys.version.split()[0]))
     stack = ExitStack()

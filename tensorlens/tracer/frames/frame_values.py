@@ -57,7 +57,7 @@ def tensors_read(sites: Sites, traceback: TracebackType | None) -> list[torch.Te
 
 def _class_entered(frame: FrameType, offset: int) -> str:
     """The context manager of torch whose class, and not an instance of it, a `with` statement was given; "" else."""
-    value = bytecode.entered(frame, offset)
+    value = bytecode.object_entered(frame, offset)
     if isinstance(value, type) and issubclass(value, _DecoratorContextManager):
         return value.__name__
     return ""
@@ -103,7 +103,7 @@ def _origin(sites: Sites, frame: FrameType, reading: tuple[str, Any, int]) -> tu
 
 
 def _bound_in(sites: Sites, frame: FrameType, name: str, before: int) -> int:
-    offset = bytecode.binding(frame.f_code, name, before)
+    offset = bytecode.last_binding(frame.f_code, name, before)
     return NOWHERE if offset is None else sites.at(frame.f_code, offset, frame.f_back)
 
 

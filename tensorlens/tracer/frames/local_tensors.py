@@ -7,7 +7,6 @@ line is looked at once: when control first comes to another line of the same fun
 
 from __future__ import annotations
 
-import dis
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ import torch
 
 from tensorlens.journal.rows import NONE, NOTICED
 from tensorlens.tracer.frames.assignment_targets import STARRED
+from tensorlens.tracer.frames.bytecode import loads_any_of
 
 MAX_ITEMS = 16
 MAX_AWAITED = 200  # names of one function
@@ -113,10 +113,7 @@ def _reads_own_names(code: CodeType) -> bool:
     """Whether a function asks for its names by itself: `model.eval()` is not `eval()`."""
     if not _ATTRIBUTES.isdisjoint(code.co_names):
         return True
-    return not _READERS.isdisjoint(code.co_names) and any(
-        instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME") and instruction.argval in _READERS
-        for instruction in dis.get_instructions(code)
-    )
+    return not _READERS.isdisjoint(code.co_names) and loads_any_of(code, _READERS)
 
 
 def _value(space: Any, outer: dict[str, Any], name: str) -> Any:

@@ -27,7 +27,6 @@ from tensorlens.tracer.saved_tensors.graph import (
     nondifferentiable_nodes,
 )
 from tensorlens.tracer.saved_tensors.nonfinite_derivatives import nonfinite_nodes, note_nonfinite
-from tensorlens.tracer.saved_tensors.stale import note_stale_saved_tensors
 
 _Gradients = dict[int, tuple[Any, int, int]]  # leaf -> values, id and version of its gradient
 _tokens = count()
@@ -51,7 +50,7 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
                 recorder.training.call_backward(root)
             recorder.training.reached.look(frame)
             with recorder.quiet():
-                note_stale_saved_tensors(recorder, roots, frame)
+                recorder.saved_tensors.note_stale(roots, frame)
                 singular = nonfinite_nodes(recorder, roots, frame)
             sampled = None if recorder.samples is None else recorder.samples.start(roots)
         recorder.rows.append((BACKWARD_START, token))

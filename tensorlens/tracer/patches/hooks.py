@@ -18,7 +18,7 @@ from tensorlens.tracer.isolation.hidden_frames import is_ours
 from tensorlens.tracer.patches import module_hooks
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.recording.user_callbacks import Run, Watched
-from tensorlens.tracer.saved_tensors.packed import keeps_tensors, with_version_check
+from tensorlens.tracer.saved_tensors.packed import keeps_tensors
 
 Wrap = Callable[[Recorder, Any], Any]
 
@@ -109,7 +109,7 @@ def _saved_tensor_hooks(recorder: Recorder, original: Any) -> Any:
             pack = _seeing(recorder, recorder.callbacks.watch("pack hook", pack, frame))
             unpack = recorder.callbacks.watch("unpack hook", unpack, frame)
             if keeps:
-                pack, unpack = with_version_check(recorder, pack, unpack)
+                pack, unpack = recorder.saved_tensors.with_version_check(pack, unpack)
         original(pack, unpack)
 
     return push

@@ -27,9 +27,9 @@ def _writes(recorder: Recorder, original: Any) -> Any:
         frame = caller()
         if recorder.paused or not recorder.sites.is_user(frame.f_code.co_filename):
             return original(self, *args, **kwargs)
-        recorder.untracked.look(frame)
+        recorder.saved_tensors.compare_all(frame)
         result = original(self, *args, **kwargs)
-        recorder.untracked.stored(frame)
+        recorder.saved_tensors.note_storage_write(frame)
         return result
 
     return write
@@ -44,7 +44,7 @@ def _exports(recorder: Recorder, original: Any) -> Any:
         if not recorder.paused and isinstance(tensor, torch.Tensor):
             frame = caller()
             recorder.gap(ops.SHARED_WITH_NUMPY, frame)
-            recorder.untracked.open(tensor, "torch.to_dlpack", frame, True)
+            recorder.saved_tensors.watch(tensor, "torch.to_dlpack", frame, True)
         return capsule
 
     return to_dlpack

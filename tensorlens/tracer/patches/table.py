@@ -25,17 +25,13 @@ from tensorlens.tracer.patches.contexts import PATCHES as REGIONS
 from tensorlens.tracer.patches.functorch import PATCHES as TRANSFORMS
 from tensorlens.tracer.patches.module_attributes import module_setter, scaler_method
 from tensorlens.tracer.patches.optimizer_state import PATCHES as TRAINING
-from tensorlens.tracer.patches.optimizer_state import OptimizerState
 from tensorlens.tracer.patches.optimizer_step import PATCHES as STEPS
-from tensorlens.tracer.patches.optimizer_step import OptimizerSteps
 from tensorlens.tracer.patches.record_call import record_patched_call
 from tensorlens.tracer.patches.storage_writes import PATCHES as STORAGES
 from tensorlens.tracer.patches.torch_functions import note_mode
 from tensorlens.tracer.patches.unregistered_parameters import SPENT, is_spent, owner_of, unregistered
 from tensorlens.tracer.recording import ops
 from tensorlens.tracer.recording.recorder import Recorder, collect_tensors
-from tensorlens.tracer.saved_tensors.memory_watch import MemoryWatcher
-from tensorlens.tracer.saved_tensors.stale import ContextAttributes
 
 Wrap = Callable[[Recorder, Any], Any]
 _MISSING = object()
@@ -52,7 +48,7 @@ def _on_memory_of(name: str) -> Wrap:
             result = record_patched_call(recorder, (original, name, frame), (source, *args), kwargs)
             recorder.gap(ops.SHARED_WITH_NUMPY, frame)
             with torch._C.DisableTorchFunction():
-                recorder.untracked.open(result, name, frame, True, source)
+                recorder.saved_tensors.watch(result, name, frame, True, source)
             return result
 
         return call
@@ -74,7 +70,7 @@ def _set(recorder: Recorder, original: Any) -> Any:
         else:
             result = record_patched_call(recorder, (original, "Tensor.set_", frame), (self, *args), kwargs)
         with torch._C.DisableTorchFunction():
-            recorder.untracked.open(self, "Tensor.set_", frame, False)
+            recorder.saved_tensors.watch(self, "Tensor.set_", frame, False)
         return result
 
     return set_
@@ -132,8 +128,7 @@ def _function_apply(recorder: Recorder, original: Any) -> Any:
             recorder, (functools.partial(apply, cls), f"{cls.__name__}.apply", frame), args, kwargs
         )
         with torch._C.DisableTorchFunction():
-            recorder.attributes.note(result)
-            recorder.attributes.note_nested(args)
+            recorder.saved_tensors.note_function_applied(result, args)
         return result
 
     return classmethod(recorded)
@@ -278,8 +273,6 @@ _PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
 def installed(recorder: Recorder) -> Iterator[None]:
     """Put every patch in place, and take them out again in the opposite order."""
     undo: list[tuple[Any, str, Any]] = []
-    recorder.untracked, recorder.attributes = MemoryWatcher(recorder), ContextAttributes(recorder)
-    recorder.training, recorder.steps = OptimizerState(recorder), OptimizerSteps(recorder)
     try:
         for owner, name, wrap in _PATCHES:
             with ErrorGuard(recorder, f"`{name}`"):  # of another torch, perhaps

@@ -69,7 +69,7 @@ def _sharing(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     recorder.gap(ops.SHARED_WITH_NUMPY, frame)
     with ErrorGuard(recorder, "shared memory", frame):
         if args and isinstance(args[0], torch.Tensor):
-            recorder.untracked.open(args[0], ops.name_of(func), frame, True, _array(result))
+            recorder.saved_tensors.watch(args[0], ops.name_of(func), frame, True, _array(result))
     return result
 
 
@@ -87,7 +87,7 @@ def _from_array(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
         shares = type(source).__name__ == "ndarray" and result.device.type == "cpu"
         if shares and source.__array_interface__["data"][0] == data_ptr(result):
             recorder.gap(ops.SHARED_WITH_NUMPY, frame)
-            recorder.untracked.open(result, ops.name_of(func), frame, True, source)
+            recorder.saved_tensors.watch(result, ops.name_of(func), frame, True, source)
     return result
 
 
@@ -104,7 +104,7 @@ def _data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
         with ErrorGuard(recorder, "an alias", frame):
             recorder.note_alias(ops.name_of(func), tensor, result, frame)
     with ErrorGuard(recorder, "shared memory", frame):
-        recorder.untracked.open(result, ops.name_of(func), frame, False, tensor)
+        recorder.saved_tensors.watch(result, ops.name_of(func), frame, False, tensor)
     return result
 
 
@@ -120,7 +120,7 @@ def _assign_data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
         return result
     with ErrorGuard(recorder, "other memory", frame), torch._C.DisableTorchFunctionSubclass(), MutedDispatch():
         if torch._C._autograd._get_sequence_nr() and _differ(before, args[0]):
-            recorder.untracked.moved(before, args[0], ops.name_of(func), frame)
+            recorder.saved_tensors.note_moved_tensor(before, args[0], ops.name_of(func), frame)
     return result
 
 
@@ -140,7 +140,7 @@ def _storage(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     result = func(*args, **kwargs)
     with ErrorGuard(recorder, "shared memory", frame):
         if frame is not None and recorder.sites.is_user(frame.f_code.co_filename):
-            recorder.untracked.open(args[0], ops.name_of(func), frame, True)
+            recorder.saved_tensors.watch(args[0], ops.name_of(func), frame, True)
     return result
 
 
@@ -151,7 +151,7 @@ def _fused(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     recorder.gap(ops.FUSED, frame)
     with ErrorGuard(recorder, "a fused step", frame):
         for parameter in args[0] if args else kwargs.get("params", ()):
-            recorder.untracked.written(parameter, ops.name_of(func), frame)
+            recorder.saved_tensors.note_kernel_write(parameter, ops.name_of(func), frame)
     return result
 
 
@@ -173,9 +173,9 @@ def _note_statistics(recorder: Recorder, func: Any, args: Any, kwargs: Any, fram
     )  # fmt: skip
     if isinstance(mean, torch.Tensor) and isinstance(variance, torch.Tensor):
         if not training:
-            recorder.untracked.keep_statistics(result, mean, variance)
+            recorder.saved_tensors.note_statistics_used(result, mean, variance)
         elif momentum:
-            recorder.untracked.move_statistics(ops.name_of(func), frame, mean, variance)
+            recorder.saved_tensors.note_statistics_updated(ops.name_of(func), frame, mean, variance)
 
 
 def _backward(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:

@@ -52,8 +52,6 @@ class FastPathMode(SlowPath, TorchFunctionMode):
         self._every_plan: dict[Any, Plan | None] = {}  # None: such calls take the long way
         self.plan_ids = count(1)
         self.ways: dict[Any, int] = {}
-        self.watched: set[int] = set()  # storages that can be written past a version counter
-        self.guarded: list[Any] = []  # of these, what is compared after every call
         way: Any = MethodType(fast_path(self), self)
         if compiled.ShortWay is not None:
             way = compiled.compiled_fast_path(self, way, ATOMS)
@@ -191,6 +189,10 @@ class FastPathMode(SlowPath, TorchFunctionMode):
         if number >= self.identity.due:
             self.identity.sweep(number)
         return number
+
+    def is_watched(self, tensors: list[torch.Tensor], first: int, frame: Any) -> bool:
+        """Returns whether a call that has ended concerns memory that can be written past a version counter."""
+        return self.saved_tensors.is_watched(tensors, first, frame)
 
     def finish_compiled(self, called: Any, result: Any, tensors: Any, inputs: Any, first: int) -> None:
         """The long way after a call by `ShortWay`. `called`: the function, its arguments, the frame that called it."""

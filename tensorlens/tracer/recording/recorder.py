@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 
 from tensorlens.journal.rows import WITHIN
 from tensorlens.tracer.isolation.module_tree import collect_tensors
 from tensorlens.tracer.recording.dispatch_mode import FastPathMode
+from tensorlens.tracer.recording.services import GradientSamples, Services
 from tensorlens.tracer.recording.tensor_states import current_mode, version_of
 from tensorlens.tracer.recording.user_callbacks import UserCallbacks
 
@@ -24,18 +24,18 @@ __all__ = ["Recorder", "collect_tensors", "current_mode", "version_of"]
 class Recorder(FastPathMode):
     """Records every torch call made while it is active. `rows` is the only thing that it produces."""
 
-    def __init__(self, own_files: tuple[str, ...] = ()) -> None:
+    def __init__(self, own_files: tuple[str, ...], services: Callable[[Recorder], Services]) -> None:
         super().__init__(own_files)
         self._within = ""
-        self.untracked: Any = None  # watches writes past the version counters (`untracked.Untracked`)
-        self.training: Any = None  # the bookkeeping of optimizers and modules (`training.Training`)
-        self.steps: Any = None  # the optimizer steps that run just now (`steps.Steps`)
-        self.samples: Any = None  # of what `--reference` compares (`samples.Samples`)
-        self.attributes: Any = None  # tensors kept as attributes of `ctx` (`leftovers.Attributes`)
+        self.samples: GradientSamples | None = None  # in a run with `--reference`
         self.last_warning = ""
         self.valued: set[int] = set()  # sites whose plain values a warning has told
         self.callbacks = UserCallbacks(self)
         self.leaving: Callable[[int], None] = lambda status: None  # called when the process leaves by `os._exit`
+        made = services(self)
+        self.saved_tensors = made.saved_tensors
+        self.training = made.optimizer_state
+        self.steps = made.optimizer_steps
 
     @property
     def within(self) -> str:
@@ -47,9 +47,6 @@ class Recorder(FastPathMode):
         if step != self._within:
             self._within = step
             self.rows.append((WITHIN, step))
-
-    def is_watched(self, tensors: list[Any], first: int, frame: Any) -> bool:
-        return bool(self.untracked.concerns(tensors, first, frame))
 
     def is_on_top(self) -> bool:
         """Returns whether the recorder is the innermost mode, so that it sees the next call of torch."""

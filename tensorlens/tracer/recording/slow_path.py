@@ -16,19 +16,23 @@ from tensorlens.tracer.recording import ops
 from tensorlens.tracer.recording.exceptions import ExceptionRows
 from tensorlens.tracer.recording.fast_path import ATOMS
 from tensorlens.tracer.recording.graph_nodes import UNCHANGED, Node, kinds_of
+from tensorlens.tracer.recording.services import Called, SavedTensors
 from tensorlens.tracer.recording.tensor_ids import PLAIN, Entry
 from tensorlens.tracer.recording.tensor_states import UNWRITTEN, current_mode, version_of
 
 _next_sequence = torch._C._autograd._get_sequence_nr
-Called = tuple[Any, str, Any, bool, bool, Any]  # see `finish`
 Kind = tuple[Any, ...]  # a function or the name of one, the site that calls it, what it is given
 
 
 class SlowPath(ExceptionRows):
     """Records calls one by one, with everything that may have changed."""
 
+    saved_tensors: SavedTensors  # set by the recorder's constructor
+
     def __init__(self, own_files: tuple[str, ...] = ()) -> None:
         super().__init__(own_files)
+        self.watched: set[int] = set()  # storages that can be written past a version counter
+        self.guarded: list[Any] = []  # of these, those that are compared after every call
         self.risky = False  # whether an operation without a derivative everywhere was recorded since the last backward
 
     def call(self, func: Any, args: Any, kwargs: Any, frame: Any, name: str = "") -> Any:
@@ -65,9 +69,12 @@ class SlowPath(ExceptionRows):
         return result
 
     def finish(self, called: Called, result: Any, tensors: Any, inputs: Any, before: int) -> None:
-        """Write the CALL row of a call that returned. `called`: the function, a name to record it under ("" for its
-        own), the frame that called it, whether `out=` was given, whether some tensor may be of a subclass, and what
-        it was given."""
+        """Writes the CALL row of a call that returned, after a look at the memory that is watched."""
+        if self.watched:
+            try:
+                self.saved_tensors.after_call(called, tensors, inputs, before)
+            except Exception as error:  # ours, never the user's
+                self.internal_error("what memory held", error, called[2])
         after = _next_sequence()
         try:
             if type(result) in PLAIN and not called[4]:

@@ -6,7 +6,6 @@ to the code that the user wrote.
 
 from __future__ import annotations
 
-import dis
 import functools
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any
 
 from tensorlens.journal.rows import CALLBACK, NONE
+from tensorlens.tracer.frames import bytecode
 from tensorlens.tracer.frames.call_sites import Sites
 from tensorlens.tracer.isolation.stack_room import is_short
 
@@ -76,7 +76,7 @@ class UserFunctions:
 
     def _new(self, called: Any, layers: tuple[CodeType, ...]) -> Function:
         inner = layers[-1]
-        returns = tuple((code, offset) for code in layers for offset in _returns(code))
+        returns = tuple((code, offset) for code in layers for offset in bytecode.returns(code))
         known = self._known[layers] = Function(self._count, layers, returns)
         sites = tuple(self.site((code, offset)) for code, offset in returns if code is inner)
         name = inner.co_qualname.rpartition("<locals>.")[2]
@@ -106,22 +106,6 @@ def _layers(called: Any) -> Iterator[CodeType]:
         else:
             inner = getattr(called, "__dict__", {}).get("__wrapped__")
             called = getattr(type(called), "__call__", None) if inner is None else inner  # noqa: B004
-
-
-def _returns(code: CodeType) -> list[int]:
-    """The offsets of the instructions that hand back a value, other than the None at the end of every function; of
-    those that hand back None, where there are no others."""
-    values: list[int] = []
-    nothing: list[int] = []
-    before: dis.Instruction | None = None
-    for instruction in dis.get_instructions(code):
-        if instruction.opname == "RETURN_VALUE":
-            bare = before is not None and before.opname == "LOAD_CONST" and before.argval is None
-            (nothing if bare else values).append(instruction.offset)
-        elif instruction.opname == "RETURN_CONST":  # Python 3.12
-            (nothing if instruction.argval is None else values).append(instruction.offset)
-        before = instruction
-    return values or nothing
 
 
 def _accepts(called: Any) -> tuple[int, int]:

@@ -11,7 +11,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -32,6 +32,17 @@ _FREED = "Trying to backward through the graph a second time"
 _NOT_A_NUMBER = re.compile(r"Function '(\w+)' returned nan values in its (\d+)th output")
 MAX_VALUES = 1_000_000
 LEAF_SEQUENCE = 2**63  # AccumulateGrad has no place in the order: 2**64 - 1
+
+
+class Node(Protocol):
+    """A node of the graph, as PyTorch's C++ side defines it. `_raw_saved_...` attributes hold what it saved."""
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]: ...
+    @property
+    def metadata(self) -> dict[str, Any]: ...
+    def name(self) -> str: ...
+    def _sequence_nr(self) -> int: ...
 
 
 def failed_backward_nodes(
@@ -254,6 +265,15 @@ def _examine(recorder: Any, node: Any, slot: str, raw: Any) -> tuple[Any, ...] |
     if not isinstance(data, torch.Tensor | None):
         return None
     return None if text is None else _row(node, sequence, slot, data, text, recorder)
+
+
+def data_of(raw: object) -> torch.Tensor | None:
+    """Returns the tensor of a saved tensor, without its version check; None if it is freed or packed by a hook."""
+    try:
+        data = getattr(raw, "data", None)
+    except RuntimeError:
+        return None
+    return data if isinstance(data, torch.Tensor) else None
 
 
 def check_of(node: Any, slot: str) -> str | None:
