@@ -23,7 +23,7 @@ from tensorlens.records.invariants import validate
 from tensorlens.records.model import Gap
 from tensorlens.records.reference import Reference, attach
 from tensorlens.runner.launch import RunOptions, Target, run_script
-from tensorlens.tracer.isolation import guard
+from tensorlens.tracer.isolation import guard, patch
 from tensorlens.tracer.patches import table
 
 PROGRAM, COMPARED, CLAIMED = DATA / "entrances.py", DATA / "compared.py", DATA / "claimed.py"
@@ -68,20 +68,19 @@ INNER = """
     frames.captured_state.CapturedState._add_function frames.captured_state.CapturedState.differences
     patches.module_attributes.Assignments.note
     saved_tensors.packed.version_of
-    patches.table.note_mode
+    patches.contexts.note_mode
     patches.checkpoint_recompute._sample
     recording.recorder.Recorder._record recording.recorder.Recorder._write_failure
     recording.recorder.Recorder.accesses recording.recorder.Recorder.note_alias
     recording.recorder.Recorder.note_ending recording.recorder.Recorder.state recording.slow_path.collect_tensors
-    patches.contexts._Repeated.noted patches.contexts._note patches.contexts._transform_called
+    patches.checkpoint._CheckpointedFunction.region patches.contexts._note patches.contexts._transform_called
     entry.script.write_end
     patches.optimizer_step.OptimizerSteps.begin patches.optimizer_step.OptimizerSteps.dropped
     patches.optimizer_step.OptimizerSteps.end
-    patches.storage_writes.caller
     patches.optimizer_state.OptimizerState._note_step patches.optimizer_state.OptimizerState._write_step
     patches.optimizer_state.OptimizerState.call_backward patches.optimizer_state.OptimizerState.name_backward
     patches.optimizer_state.OptimizerState._mark
-    patches.functorch.caller
+    patches.functorch.record_patched_call
     saved_tensors.memory_watch.MemoryWatcher.compare_all saved_tensors.memory_watch.MemoryWatcher.watch
     patches.record_call.collect_tensors
 """.split()
@@ -92,7 +91,7 @@ SLOW_PATH_LEFT = (
 IN_SIGHT = (
     "patches.warnings_and_tracebacks._calling_frame",
     "patches.warnings_and_tracebacks._level",
-    "patches.warnings_and_tracebacks._without_ours",
+    "patches.warnings_and_tracebacks.visible_frames",
 )
 """Without these our own frames are seen."""
 REFERENCE = """
@@ -100,7 +99,7 @@ REFERENCE = """
     reference.saved_copies._own
     reference.backward_check.BackwardCheck._is_users reference.backward_check.BackwardCheck.check
     reference.backward_check.BackwardCheck.keep reference.backward_check._is_ordinary
-    reference.backward_check._Application.take
+    reference.backward_check.Application.take
     reference.gradient_samples.GradientSamples._gradients reference.gradient_samples.GradientSamples._leaves
     reference.gradient_samples.GradientSamples._sample reference.gradient_samples._values
 """.split()
@@ -158,7 +157,7 @@ def test_both_runs_of_a_comparison_are_as_they_are_where_something_of_ours_fails
     assert trace.reference.differences == ()
     told = [trace.reference.reason, *reasons(trace)]
     assert [text for text in told if "the check itself failed" in text and text.endswith("(LookupError: ours)")]
-    assert bool(trace.reference.reason) == (not inner.startswith("formulas."))
+    assert bool(trace.reference.reason) == (not inner.startswith("reference.backward_check."))
 
 
 @pytest.mark.parametrize("copies", [False, True])
@@ -427,23 +426,25 @@ def test_every_patch_has_a_net() -> None:
     own_nets = {"backward", "OrderedDict"}  # a descriptor, a class
     bare = []
     with tensorlens.trace():
-        for owner, name, _ in table._PATCHES:
+        for owner, name, _ in table.PATCHES:
             installed = vars(owner)[name]
             function = getattr(installed, "__func__", installed)
-            if getattr(function, "__code__", None) is not guard.guarded_patch(None, _same, len).__code__:
+            if getattr(function, "__code__", None) is not patch.observe(_same)(Recorder(), len).__code__:
                 bare.append(name)
     assert {name for name in bare if not name.startswith("_global_")} == own_nets
 
 
 def _same(recorder: Any, original: Any) -> Any:
-    def recording(*args: Any, **kwargs: Any) -> Any:
+    def recording(_: Any, *args: Any, **kwargs: Any) -> Any:
         return original(*args, **kwargs)
 
     return recording
 
 
 class Recorder:
-    """What a net asks of one."""
+    """What a patch asks of one."""
+
+    paused = False
 
     def __init__(self) -> None:
         self.told: list[str] = []
@@ -457,14 +458,14 @@ class Program(Exception):
 
 
 def fails_before(recorder: Any, original: Any) -> Any:
-    def recording(*args: Any) -> Any:
+    def recording(_: Any, *args: Any) -> Any:
         raise LookupError("ours")
 
     return recording
 
 
 def fails_after(recorder: Any, original: Any) -> Any:
-    def recording(*args: Any) -> Any:
+    def recording(_: Any, *args: Any) -> Any:
         original(*args)
         raise LookupError("ours")
 
@@ -472,7 +473,7 @@ def fails_after(recorder: Any, original: Any) -> Any:
 
 
 def fails_at_its_failure(recorder: Any, original: Any) -> Any:
-    def recording(*args: Any) -> Any:
+    def recording(_: Any, *args: Any) -> Any:
         try:
             return original(*args)
         except BaseException:
@@ -482,7 +483,7 @@ def fails_at_its_failure(recorder: Any, original: Any) -> Any:
 
 
 def fails_in_the_end(recorder: Any, original: Any) -> Any:
-    def recording(*args: Any) -> Any:
+    def recording(_: Any, *args: Any) -> Any:
         try:
             return original(*args)
         finally:
@@ -505,7 +506,7 @@ def test_the_original_runs_once_and_has_its_own_outcome(wrap: Callable[[Any, Any
         return [value]
 
     recorder = Recorder()
-    patched = guard.guarded_patch(recorder, wrap, original)
+    patched = patch.observe(wrap)(recorder, original)
     assert patched(1) == [1]
     for error in (Program(), KeyboardInterrupt(), SystemExit(3)):
         context = ValueError()
@@ -521,14 +522,14 @@ def test_the_original_runs_once_and_has_its_own_outcome(wrap: Callable[[Any, Any
 
 def test_ctrl_c_in_what_is_ours_is_not_caught() -> None:
     def wrap(recorder: Any, original: Any) -> Any:
-        def recording() -> None:
+        def recording(_: Any) -> None:
             raise KeyboardInterrupt
 
         return recording
 
     recorder = Recorder()
     with pytest.raises(KeyboardInterrupt):
-        guard.guarded_patch(recorder, wrap, list)()
+        patch.observe(wrap)(recorder, list)()
     with pytest.raises(KeyboardInterrupt), guard.ErrorGuard(recorder, "a call"):
         raise KeyboardInterrupt
     assert recorder.told == []
@@ -542,7 +543,7 @@ def test_nothing_is_kept_alive(wrap: Callable[[Any, Any], Any], fails: bool) -> 
             raise Program
         return tensor
 
-    patched = guard.guarded_patch(Recorder(), wrap, original)
+    patched = patch.observe(wrap)(Recorder(), original)
 
     def used() -> weakref.ref[torch.Tensor]:
         tensor = torch.ones(1)

@@ -25,9 +25,10 @@ from tensorlens.tracer.entry.exit_state import write_end
 from tensorlens.tracer.entry.main_module import Program
 from tensorlens.tracer.entry.new_recorder import new_recorder
 from tensorlens.tracer.isolation.guard import ErrorGuard
+from tensorlens.tracer.isolation.hidden_frames import hide, strip
 from tensorlens.tracer.isolation.script_modules import SHADOWED, unload_shadowed_modules
 from tensorlens.tracer.patches.table import installed
-from tensorlens.tracer.patches.warnings_and_tracebacks import hide, strip, warnings_and_tracebacks_cleaned
+from tensorlens.tracer.patches.warnings_and_tracebacks import warnings_and_tracebacks_cleaned
 from tensorlens.tracer.recording.journal_writer import JournalWriter
 from tensorlens.tracer.recording.recorder import Recorder
 

@@ -1,10 +1,12 @@
-"""Torch functions that the mode sees and that need more than being recorded: switches, sharing, hand-overs.
+"""Handles the torch functions that the mode sees and that need more than a CALL row: grad mode, shared memory, `.data`.
 
-Importing this module fills `ops.SPECIAL`.
+`HANDLERS` says which functions: `handler(recorder, func, args, kwargs)` calls `func` and returns its result.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from types import FrameType
 from typing import Any
 
 import torch
@@ -12,24 +14,31 @@ from torch.nn.parameter import is_lazy
 
 from tensorlens.journal.rows import MODE, NONE
 from tensorlens.tracer.frames.call_sites import frame_at
-from tensorlens.tracer.isolation.guard import ErrorGuard
+from tensorlens.tracer.isolation.guard import ErrorGuard, Function
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch, has_torch_dispatch
 from tensorlens.tracer.isolation.torch_originals import data_ptr, detach, equal, untyped_storage
 from tensorlens.tracer.recording import ops
 from tensorlens.tracer.recording.recorder import Recorder, collect_tensors, current_mode
 from tensorlens.tracer.recording.tensor_ids import PLAIN
 
+Args = tuple[Any, ...]  # of a torch function: tensors, numbers, containers, anything
+Kwargs = Mapping[str, Any]
 
-def note_mode(recorder: Recorder, frame: Any, cause: str, entering: bool) -> None:
-    """Write a MODE row for a switch of gradient recording that the user's own code made, not torch's inside."""
+
+def note_mode(recorder: Recorder, frame: FrameType, cause: str, entering: bool) -> None:
+    """Writes a MODE row for a change of the grad mode by the user's own code, not by PyTorch's inside."""
     site, decorator = switch_site(recorder, frame)
     if site != NONE:
         recorder.rows.append((MODE, site, current_mode(), cause, entering, decorator))
 
 
-def switch_site(recorder: Recorder, frame: Any, through: tuple[str, ...] = ("grad_mode.py",)) -> tuple[int, bool]:
-    """Where the user's code switched: its own line, or the decorator above the function that torch is wrapping.
-    `through`: the files of torch's that such a switch goes through."""
+def switch_site(
+    recorder: Recorder, frame: FrameType | None, through: tuple[str, ...] = ("grad_mode.py",)
+) -> tuple[int, bool]:
+    """Finds the user's line that entered or left a context; True if that is the decorator of a function.
+
+    `through`: the files of PyTorch between that line and `frame`.
+    """
     while frame is not None:
         filename = frame.f_code.co_filename
         if recorder.sites.is_user(filename):
@@ -45,15 +54,17 @@ def switch_site(recorder: Recorder, frame: Any, through: tuple[str, ...] = ("gra
     return NONE, False
 
 
-def _set_grad_enabled(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """`no_grad`, `enable_grad` and `set_grad_enabled` all arrive here; which one, the frame that called says."""
-    result = func(*args, **kwargs)
+def _set_grad_enabled(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
+    """Notes `no_grad`, `enable_grad` and `set_grad_enabled`. The calling frame says which of them it is."""
+    result: object = func(*args, **kwargs)
     with ErrorGuard(recorder, "a switch of gradient recording", frame_at(2)):
         _note_switch(recorder, frame_at(2))
     return result
 
 
-def _note_switch(recorder: Recorder, frame: Any) -> None:
+def _note_switch(recorder: Recorder, frame: FrameType | None) -> None:
+    if frame is None:
+        return
     cause, _, method = frame.f_code.co_qualname.rpartition(".")
     if method == "__init__" and cause == "set_grad_enabled" and frame.f_back is not None:
         inner, _, inner_method = frame.f_back.f_code.co_qualname.rpartition(".")
@@ -62,8 +73,8 @@ def _note_switch(recorder: Recorder, frame: Any) -> None:
     note_mode(recorder, frame, cause or "set_grad_enabled", method != "__exit__")
 
 
-def _sharing(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """An array or capsule on the tensor's memory leaves torch's sight: writes through it are not seen."""
+def _sharing(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
+    """Records `numpy()` and its like. PyTorch does not see writes through the array or capsule that they return."""
     frame = frame_at(2)
     result = recorder.call(func, args, kwargs, frame)
     recorder.gap(ops.SHARED_WITH_NUMPY, frame)
@@ -73,13 +84,13 @@ def _sharing(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     return result
 
 
-def _array(value: Any) -> Any:
-    """`value` if it is an array; a capsule says nothing of the arrays that will be made from it."""
+def _array(value: object) -> object:
+    """Returns a value if it is an array. A capsule does not lead to the arrays that are made from it."""
     return value if type(value).__name__ == "ndarray" else None
 
 
-def _from_array(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """`as_tensor` and `asarray` put a tensor on an array's memory where they can."""
+def _from_array(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
+    """Records `as_tensor` and `asarray`, which put a tensor on an array's memory if they can."""
     frame = frame_at(2)
     result = recorder.call(func, args, kwargs, frame)
     source: Any = args[0] if args else None
@@ -91,8 +102,8 @@ def _from_array(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     return result
 
 
-def _data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """`.data`: an alias whose version counter is its own."""
+def _data(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
+    """Records a read of `.data`, an alias with a version counter of its own."""
     frame = frame_at(2)
     tensor: Any = args[0]
     identity = recorder.identity
@@ -108,12 +119,12 @@ def _data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     return result
 
 
-def _assign_data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """`.data = ...`: other memory under the nodes that saved the tensor, no version moves."""
+def _assign_data(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
+    """Records `.data = ...`: the nodes that saved the tensor get other memory, and no version moves."""
     frame = frame_at(2)
     before = None
     with ErrorGuard(recorder, "what was there", frame), torch._C.DisableTorchFunctionSubclass(), MutedDispatch():
-        if not (is_lazy(args[0]) or has_torch_dispatch(args[0])):  # a lazy one refuses every question
+        if not (is_lazy(args[0]) or has_torch_dispatch(args[0])):  # a lazy parameter raises on every question
             before = detach(args[0])
     result = recorder.call(func, args, kwargs, frame)
     if before is None:
@@ -125,7 +136,7 @@ def _assign_data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _differ(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors have other values; those too large or too far away to be compared count as different."""
+    """Returns whether two tensors have different values. Tensors on other devices count as different."""
     if one.shape != other.shape or one.dtype != other.dtype or one.device.type != "cpu":
         return True
     try:
@@ -134,8 +145,8 @@ def _differ(one: torch.Tensor, other: torch.Tensor) -> bool:
         return True
 
 
-def _storage(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """A storage that the user's own line asks for can be written past every version counter."""
+def _storage(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
+    """Watches a storage that the user's own line asks for: it can be written past every version counter."""
     frame = frame_at(2)
     result = func(*args, **kwargs)
     with ErrorGuard(recorder, "shared memory", frame):
@@ -144,8 +155,8 @@ def _storage(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     return result
 
 
-def _fused(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """The kernels of fused optimizers write their arguments and move no version: seen as a call, told as a gap."""
+def _fused(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
+    """Records the kernels of fused optimizers, which write their arguments and move no version: a call and a gap."""
     frame = frame_at(2)
     result = recorder.call(func, args, kwargs, frame)
     recorder.gap(ops.FUSED, frame)
@@ -155,8 +166,9 @@ def _fused(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     return result
 
 
-def _normalise(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """Running statistics are saved as they are in `eval()` mode, and moved in `train()` mode without their version."""
+def _normalise(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
+    """Records batch norm. It saves the running statistics in `eval()` mode, and updates them without a version in
+    `train()` mode."""
     frame = frame_at(2)
     result = recorder.call(func, args, kwargs, frame)
     with ErrorGuard(recorder, "running statistics", frame):
@@ -164,7 +176,9 @@ def _normalise(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     return result
 
 
-def _note_statistics(recorder: Recorder, func: Any, args: Any, kwargs: Any, frame: Any, result: Any) -> None:
+def _note_statistics(
+    recorder: Recorder, func: Function, args: Args, kwargs: Kwargs, frame: FrameType | None, result: torch.Tensor
+) -> None:
     mean, variance, training, momentum = (
         args[position] if position < len(args) else kwargs.get(name, default)
         for position, name, default in (
@@ -178,8 +192,8 @@ def _note_statistics(recorder: Recorder, func: Any, args: Any, kwargs: Any, fram
             recorder.saved_tensors.note_statistics_updated(ops.name_of(func), frame, mean, variance)
 
 
-def _backward(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """`Tensor.backward` is recorded where it reaches the engine; here only what is refused before that."""
+def _backward(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
+    """Records an exception of `Tensor.backward` before the engine call, which a patch records."""
     frame = frame_at(2)
     try:
         return func(*args, **kwargs)
@@ -193,8 +207,8 @@ def _backward(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
         raise
 
 
-def _user_reads(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """`.grad` and `.grad_fn` read by the user's own line are part of the story; read by an optimizer they are not."""
+def _user_reads(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
+    """Records a read of `.grad` or `.grad_fn` by the user's own line. Reads by PyTorch's code are not recorded."""
     frame = frame_at(2)
     read_by_user = False
     with ErrorGuard(recorder, "a read", frame):
@@ -202,22 +216,20 @@ def _user_reads(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     return recorder.call(func, args, kwargs, frame) if read_by_user else func(*args, **kwargs)
 
 
-ops.SPECIAL.update(
-    {
-        torch._C._set_grad_enabled: _set_grad_enabled,
-        torch.Tensor.backward: _backward,
-        torch.Tensor.numpy: _sharing,
-        torch.Tensor.__array__: _sharing,
-        torch.Tensor.__dlpack__: _sharing,
-        torch.as_tensor: _from_array,
-        torch.asarray: _from_array,
-        torch.Tensor.untyped_storage: _storage,
-        torch.Tensor.storage: _storage,
-        ops.getter("data"): _data,
-        ops.setter("data"): _assign_data,
-        torch.nn.functional.batch_norm: _normalise,
-        ops.getter("grad"): _user_reads,
-        ops.getter("grad_fn"): _user_reads,
-        **{getattr(torch, name): _fused for name in dir(torch) if name.startswith("_fused_") and name.endswith("_")},
-    }
-)
+HANDLERS: dict[Function, Callable[[Recorder, Function, Args, Kwargs], object]] = {
+    torch._C._set_grad_enabled: _set_grad_enabled,
+    torch.Tensor.backward: _backward,
+    torch.Tensor.numpy: _sharing,
+    torch.Tensor.__array__: _sharing,
+    torch.Tensor.__dlpack__: _sharing,
+    torch.as_tensor: _from_array,
+    torch.asarray: _from_array,
+    torch.Tensor.untyped_storage: _storage,
+    torch.Tensor.storage: _storage,
+    ops.getter("data"): _data,
+    ops.setter("data"): _assign_data,
+    torch.nn.functional.batch_norm: _normalise,
+    ops.getter("grad"): _user_reads,
+    ops.getter("grad_fn"): _user_reads,
+    **{getattr(torch, name): _fused for name in dir(torch) if name.startswith("_fused_") and name.endswith("_")},
+}

@@ -82,7 +82,8 @@ def fast_path(recorder: Any) -> Any:  # noqa: C901 - see below
                 inputs.append(entry[1])
                 inputs.append(value._version)
         except Exception as error:  # RuntimeError: an inference tensor has no version
-            inputs = reraise_user_error(error)
+            reraise_user_error(error)
+            inputs = None
         if inputs is None:  # not in the handler: what the call raises has no exception of ours as its context
             return recorder.call(func, args, kwargs, frame_at(1))
         first = _next_sequence()

@@ -17,7 +17,7 @@ import torch
 
 from tensorlens.journal.rows import CALLBACK, NONE
 from tensorlens.tracer.frames.call_sites import Sites
-from tensorlens.tracer.isolation.guard import guarded
+from tensorlens.tracer.isolation.guard import call_guarded
 from tensorlens.tracer.recording.tensor_ids import TensorIds
 from tensorlens.tracer.recording.user_functions import Function, UserFunctions, Watch
 
@@ -141,7 +141,7 @@ class UserCallbacks:
         def recording(hook: Any) -> Any:
             return self.run(kind, added, functools.partial(hook, *args, **kwargs), args)
 
-        return guarded(self._recorder, "a callback", recording, hook, args, kwargs)
+        return call_guarded(self._recorder, "a callback", recording, hook, args, kwargs)
 
     def run(self, kind: str, added: tuple[int, Function], run: Callable[[], Any], given: Iterable[Any]) -> Any:
         """Run a callback and write down how it ended."""

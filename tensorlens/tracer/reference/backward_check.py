@@ -42,7 +42,7 @@ _SINGLE = _Precision(None, 4e-3, 0.1)
 
 
 @dataclass(frozen=True, slots=True)
-class _Application:
+class Application:
     """A call of a custom Function: its arguments, copied, and the places of those that needed a gradient."""
 
     kind: Any
@@ -69,10 +69,10 @@ class BackwardCheck:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self.net = ErrorGuard(Comparison(recorder.rows, FORMULAS), "the `backward` of a custom Function")
-        self._kept: dict[type, list[_Application]] = {}
+        self.guard = ErrorGuard(Comparison(recorder.rows, FORMULAS), "the `backward` of a custom Function")
+        self._kept: dict[type, list[Application]] = {}
 
-    def keep(self, kind: type, args: tuple[Any, ...]) -> _Application | None:
+    def keep(self, kind: type, args: tuple[Any, ...]) -> Application | None:
         """A custom Function is about to be called."""
         known = self._kept.get(kind, ())
         if len(known) >= APPLICATIONS or not torch.is_grad_enabled() or not self._is_users(kind):
@@ -81,7 +81,7 @@ class BackwardCheck:
         if not wanted or not all(map(_is_ordinary, args)):
             return None
         copies = tuple(value.detach().clone() if isinstance(value, torch.Tensor) else value for value in args)
-        application = _Application(kind, copies, wanted)
+        application = Application(kind, copies, wanted)
         self._kept.setdefault(kind, []).append(application)
         return application
 
@@ -121,7 +121,7 @@ def _as(value: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
     return value if dtype is None or not value.is_floating_point() else value.to(dtype)
 
 
-def _examined(application: _Application) -> tuple[Any, ...] | None:
+def _examined(application: Application) -> tuple[Any, ...] | None:
     for precision in (_DOUBLE, _SINGLE):
         try:
             before = application.run({}, precision.dtype)
@@ -136,7 +136,7 @@ def _examined(application: _Application) -> tuple[Any, ...] | None:
 class _Examination:
     """One application: its gradients beside its differences."""
 
-    def __init__(self, application: _Application, precision: _Precision, outputs: list[torch.Tensor]) -> None:
+    def __init__(self, application: Application, precision: _Precision, outputs: list[torch.Tensor]) -> None:
         self._application, self._precision, self._outputs = application, precision, outputs
         self._inputs = {n: _as(application.args[n], precision.dtype) for n in application.wanted}
         self._random = torch.Generator().manual_seed(0)
