@@ -144,7 +144,11 @@ def _guarded(recorder: R, wrap: Observing[R], function: Function, while_paused: 
         call = OriginalCall(function)
         try:
             calls.append(call)
-            return observer(sys._getframe(CALLER), *args, **kwargs)
+            try:
+                frame = sys._getframe(CALLER)
+            except ValueError:  # a thread of PyTorch's engine called: no frame here is the user's
+                frame = sys._getframe()
+            return observer(frame, *args, **kwargs)
         except Exception as error:
             if id(error) == call.raised:
                 raise
