@@ -18,7 +18,7 @@ from benchmarks.workloads import WORKLOADS
 from tensorlens.tracer.recording import compiled
 
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
-COMPILED = "not compiled" if compiled.ShortWay is None else "compiled"
+COMPILED = "not compiled" if compiled.FastPath is None else "compiled"
 QUICK = "--quick" in sys.argv
 ROUNDS = {"tiny ops": 30, "MLP": 10, "mini-GPT": 8, "conv net": 15, "actor-critic": 10, "ODE solver": 10, "lists": 5}
 OPS = 100_000 if QUICK else 1_000_000

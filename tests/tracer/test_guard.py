@@ -52,14 +52,14 @@ INNER = """
     recording.user_callbacks.UserCallbacks.register recording.user_callbacks.UserCallbacks.run
     recording.user_callbacks.UserCallbacks.watch recording.user_callbacks._versions recording.user_callbacks.Run
     recording.user_callbacks.Watch
-    frames.call_sites.Sites.known frames.call_sites.Sites.stack
-    recording.user_functions.UserFunctions.of
+    frames.call_sites.Sites.site_or_outside frames.call_sites.Sites.stack
+    recording.user_functions.UserFunctions.find
     saved_tensors.array_guards.ArrayGuards.add saved_tensors.array_guards.ArrayGuards.is_any_changed
     patches.torch_functions._array patches.torch_functions._differ patches.torch_functions._note_statistics
     patches.torch_functions._note_switch patches.torch_functions.note_mode
-    recording.dispatch_mode.FastPathMode.find_plan recording.dispatch_mode.FastPathMode.met
-    recording.dispatch_mode.FastPathMode.ordinary
-    recording.tensor_ids.TensorIds.add recording.tensor_ids.TensorIds.meet recording.tensor_ids.TensorIds.moved
+    recording.dispatch_mode.FastPathMode.find_template recording.dispatch_mode.FastPathMode.add_input
+    recording.dispatch_mode.FastPathMode.record_ordinary
+    recording.tensor_ids.TensorIds.add recording.tensor_ids.TensorIds.id_of recording.tensor_ids.TensorIds.note_moved
     patches.warnings_and_tracebacks._note patches.warnings_and_tracebacks._put_filter_first
     saved_tensors.context_attributes.ContextAttributes.note
     patches.module_hooks._note_hooked patches.module_hooks._watched_list
@@ -85,8 +85,8 @@ INNER = """
     patches.record_call.collect_tensors
 """.split()
 SLOW_PATH_LEFT = (
-    "recording.dispatch_mode.FastPathMode.find_plan",
-    "recording.dispatch_mode.FastPathMode.ordinary",
+    "recording.dispatch_mode.FastPathMode.find_template",
+    "recording.dispatch_mode.FastPathMode.record_ordinary",
 )  # what fails there is recorded all the same
 IN_SIGHT = (
     "patches.warnings_and_tracebacks._calling_frame",
@@ -157,7 +157,7 @@ def test_both_runs_of_a_comparison_are_as_they_are_where_something_of_ours_fails
     assert trace.reference.differences == ()
     told = [trace.reference.reason, *reasons(trace)]
     assert [text for text in told if "the check itself failed" in text and text.endswith("(LookupError: ours)")]
-    assert bool(trace.reference.reason) == (not inner.startswith("formulas."))
+    assert bool(trace.reference.reason) == (not inner.startswith("reference.backward_check."))
 
 
 @pytest.mark.parametrize("copies", [False, True])
@@ -446,7 +446,7 @@ class Recorder:
     def __init__(self) -> None:
         self.told: list[str] = []
 
-    def trouble(self, what: str, error: Exception, frame: Any = None) -> None:
+    def internal_error(self, what: str, error: Exception, frame: Any = None) -> None:
         self.told.append(f"{what}: {error}")
 
 

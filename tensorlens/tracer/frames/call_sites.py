@@ -60,14 +60,14 @@ class Sites:
         self._codes: dict[CodeType, Offsets] = {}
         self.by_id: dict[int, Offsets] = {}  # by the code's `id`: its hash is slow
         self._kept: list[CodeType] = []  # so that no other code object is given such an id
-        self.sightings = LocalTensors(rows)
+        self.local_tensors = LocalTensors(rows)
         self._is_user: dict[str, bool] = {}  # by file name
         self._sources: dict[str, str] = {}
         self._count = 0
         self._stored_to: tuple[str, ...] = ()  # the targets of the newest site
         self._outside = NOWHERE
 
-    def of(self, frame: FrameType | None) -> int:
+    def site_of(self, frame: FrameType | None) -> int:
         """The site of the innermost user frame from `frame` outwards, or `NOWHERE`."""
         codes = self.by_id
         while frame is not None:
@@ -81,7 +81,7 @@ class Sites:
                 if site is None:
                     inner = _called(frame)
                     site = self._new(code, frame.f_lasti, frame.f_back, self._through(inner))
-                    self.sightings.come_to(frame, inner, site, self._stored_to)
+                    self.local_tensors.come_to(frame, inner, site, self._stored_to)
                 return site
             frame = frame.f_back
         return NOWHERE
@@ -100,16 +100,16 @@ class Sites:
             self.by_id[id(code)] = self._codes[code]
         return self._codes[code]
 
-    def known(self, frame: FrameType | None) -> int:
+    def site_or_outside(self, frame: FrameType | None) -> int:
         """`of`, with one site that stands for all calls that no user code made: those of a library's own threads."""
-        site = self.of(frame)
+        site = self.site_of(frame)
         if site == NOWHERE:
             if self._outside == NOWHERE:
                 self._outside = self._write(OUTSIDE, "<module>", (1, 1, 0, 0))
             return self._outside
         return site
 
-    def frame(self, frame: FrameType | None) -> FrameType | None:
+    def user_frame(self, frame: FrameType | None) -> FrameType | None:
         """The innermost user frame from `frame` outwards."""
         while frame is not None and not self.is_user(frame.f_code.co_filename):
             frame = frame.f_back
@@ -118,8 +118,8 @@ class Sites:
     def stack(self, frame: FrameType | None) -> tuple[int, ...]:
         """The sites of all user frames, the outermost first."""
         found = []
-        while (frame := self.frame(frame)) is not None:
-            found.append(self.of(frame))
+        while (frame := self.user_frame(frame)) is not None:
+            found.append(self.site_of(frame))
             frame = frame.f_back
         return tuple(reversed(found))
 
@@ -219,7 +219,7 @@ class Sites:
         return "" if torchs and "." not in name.replace(".<locals>.", "") else name
 
     def _new(self, code: CodeType, offset: int, caller: FrameType | None, through: str = "") -> int:
-        parent = self.of(caller)
+        parent = self.site_of(caller)
         self.remember(code.co_filename)
         position, targets = (
             (self._first_line(code), ()) if offset == DECORATOR else (_position(code, offset), targets_of(code, offset))

@@ -92,12 +92,12 @@ def _origin(sites: Sites, frame: FrameType, reading: tuple[str, Any, int]) -> tu
         if site != NOWHERE:
             used = bytecode.last_read(current.f_code, name, before)
             return site, NOWHERE if used is None else sites.at(current.f_code, used, current.f_back)
-        outer = sites.frame(current.f_back)
+        outer = sites.user_frame(current.f_back)
         if outer is None:
             break
         name, before = _same_outside(outer, name, value, _is_parameter(current.f_code, name))
         if not name:
-            return sites.of(outer), NOWHERE  # it has no name there: the call wrote it out
+            return sites.site_of(outer), NOWHERE  # it has no name there: the call wrote it out
         current = outer
     return NOWHERE, NOWHERE
 

@@ -39,7 +39,7 @@ class ErrorGuard:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> bool:
         if not isinstance(error, Exception):
             return False
-        self._recorder.trouble(self._what, error, self._frame)
+        self._recorder.internal_error(self._what, error, self._frame)
         return True
 
 
@@ -131,7 +131,7 @@ class _Run:
 
     def outcome(self, recorder: Any, what: str, trouble: Exception, args: Any, kwargs: Any) -> Any:
         """What the call would have come to without us, who ran into `trouble`."""
-        recorder.trouble(what, trouble)
+        recorder.internal_error(what, trouble)
         if self.returned:
             return self.result
         own: BaseException | None = trouble

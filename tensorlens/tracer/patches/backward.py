@@ -86,10 +86,10 @@ def _note_pass(recorder: Recorder, begun: tuple[Any, ...], args: Any, failed: bo
         _, retain, create, inputs = args[:4] if len(args) >= 4 else (None, False, False, ())
         asked: list[torch.Tensor] = []
         collect_tensors(inputs, asked)
-        wanted = tuple(recorder.identity.meet(t) for t in asked)
+        wanted = tuple(recorder.tensor_ids.id_of(t) for t in asked)
         if not retain and not wanted:
             recorder.training.held.round_ends(by_step=False)
-    row = (BACKWARD, token, _op(frame), recorder.sites.known(frame), tuple(flat), changes, wanted)
+    row = (BACKWARD, token, _op(frame), recorder.sites.site_or_outside(frame), tuple(flat), changes, wanted)
     recorder.rows.append((*row, bool(retain), bool(create), failed))
     return asked
 
@@ -146,7 +146,7 @@ def _gradients(recorder: Recorder, before: _Gradients) -> _Gradients:
             del recorder.leaves[number]
         elif (tensor.is_leaf or tensor.retains_grad) and (gradient := tensor.grad) is not None:
             known = before.get(number)
-            mark = recorder.identity.meet(gradient), version_of(gradient)
+            mark = recorder.tensor_ids.id_of(gradient), version_of(gradient)
             found[number] = known if known is not None and known[1:] == mark else (short_values(gradient), *mark)
     return found
 

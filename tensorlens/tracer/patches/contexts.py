@@ -102,14 +102,14 @@ def _transform_called(recorder: Recorder, frame: Any, fallback: str) -> tuple[in
         if not name and head in torch.func.__all__:
             name = head
         frame = frame.f_back
-    return recorder.sites.of(frame), f"func.{name or fallback}"
+    return recorder.sites.site_of(frame), f"func.{name or fallback}"
 
 
 def _train(recorder: Recorder, original: Any) -> Any:
     @functools.wraps(original)
     def train(self: Any, mode: bool = True) -> Any:
         if not recorder.paused and getattr(self, "training", mode) != mode:
-            _flags_set[id(self)] = (weakref.ref(self), recorder.sites.of(caller()))
+            _flags_set[id(self)] = (weakref.ref(self), recorder.sites.site_of(caller()))
         return original(self, mode)
 
     return train
@@ -159,8 +159,8 @@ class _Repeated:
         self._function = function
         self._token = next(_tokens)
         self.outside: CapturedState | None = None
-        self._site = recorder.sites.known(frame)
-        caller = recorder.sites.frame(frame)
+        self._site = recorder.sites.site_or_outside(frame)
+        caller = recorder.sites.user_frame(frame)
         self._called = None if caller is None else (caller.f_code, caller.f_lasti)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -180,7 +180,7 @@ class _Repeated:
         for name, old, new in outside.differences(self.outside):
             site = self._changed_at(frame, old)
             self.recorder.rows.append((CHANGE, site, name, old.text, new.text, self._token))
-        site = self.recorder.sites.known(frame)
+        site = self.recorder.sites.site_or_outside(frame)
         entered.enter_context(self.noted("recomputation", site, NONE, self._token))
 
     @contextmanager
@@ -213,10 +213,10 @@ class _Repeated:
         """Where to look, the likeliest first: (code, after this offset, before this one)."""
         end = sys.maxsize
         running = []
-        outer = self.recorder.sites.frame(frame)
+        outer = self.recorder.sites.user_frame(frame)
         while outer is not None:
             running.append((outer.f_code, outer.f_lasti, outer.f_globals))
-            outer = self.recorder.sites.frame(outer.f_back)
+            outer = self.recorder.sites.user_frame(outer.f_back)
         for code, reached, _ in running:
             if self._called is not None and code is self._called[0]:
                 yield code, self._called[1], reached if reached > self._called[1] else end

@@ -25,7 +25,7 @@ def _transformed(name: str) -> Wrap:
         def call(function: Any, *args: Any, **kwargs: Any) -> Any:
             if recorder.paused:
                 return original(function, *args, **kwargs)
-            frame = recorder.sites.frame(caller())
+            frame = recorder.sites.user_frame(caller())
             recorder.callbacks.add(GIVEN + name, function, frame)
             return record_patched_call(recorder, (original, name, frame), (function, *args), kwargs)
 

@@ -35,7 +35,7 @@ def hook_dictionary(recorder: Recorder, original: Any) -> Any:
             if not callbacks.asleep and isinstance(key, int):
                 with ErrorGuard(recorder, f"a {kind}", frame):
                     tensor = frame.f_locals.get("self")
-                    target = recorder.identity.of(tensor) if isinstance(tensor, torch.Tensor) else None
+                    target = recorder.tensor_ids.find(tensor) if isinstance(tensor, torch.Tensor) else None
                     hook = callbacks.watch(kind, hook, _caller(frame), NONE if target is None else target)
             super().__setitem__(key, hook)
 
@@ -104,7 +104,7 @@ def _node_hook(recorder: Recorder, original: Any) -> Any:
 def _saved_tensor_hooks(recorder: Recorder, original: Any) -> Any:
     def push(pack: Any, unpack: Any) -> None:
         if not recorder.callbacks.asleep:
-            frame = recorder.sites.frame(caller())
+            frame = recorder.sites.user_frame(caller())
             keeps = keeps_tensors(pack)
             pack = _seeing(recorder, recorder.callbacks.watch("pack hook", pack, frame))
             unpack = recorder.callbacks.watch("unpack hook", unpack, frame)

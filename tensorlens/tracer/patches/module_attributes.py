@@ -57,7 +57,7 @@ class Assignments:
         recorder = self._recorder
         with torch._C.DisableTorchFunction():
             old, new = (self._numbers(held) for held in (before, value))
-        recorder.rows.append((ASSIGNMENT, recorder.sites.of(frame), name, old, new, shared))
+        recorder.rows.append((ASSIGNMENT, recorder.sites.site_of(frame), name, old, new, shared))
 
     def _held(self, module: Any, name: str) -> Any:
         state = vars(module)
@@ -69,7 +69,7 @@ class Assignments:
     def _stands_elsewhere(self, value: Any, place: tuple[int, str]) -> bool:
         """Whether `value` was given to another module, or under another name, before."""
         if isinstance(value, torch.Tensor):
-            mark: Any = self._recorder.identity.of(value)
+            mark: Any = self._recorder.tensor_ids.find(value)
             alive = mark is not None and self._homes.get(id(value), (None,))[0] == mark
         else:
             known = self._homes.get(id(value))

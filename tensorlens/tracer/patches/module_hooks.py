@@ -84,14 +84,14 @@ def _backward_hook(recorder: Recorder, original: Any) -> Any:
 def _note_hooked(recorder: Recorder, module: Any, frame: Any) -> None:
     """A module with backward hooks is called."""
     callbacks = recorder.callbacks
-    forward = callbacks.functions.of(type(module).forward) or callbacks.functions.foreign(type(module))
-    site = recorder.sites.of(frame)
+    forward = callbacks.functions.find(type(module).forward) or callbacks.functions.of_library(type(module))
+    site = recorder.sites.site_of(frame)
     if site != NONE:
         number = callbacks.module(module)
         callbacks.register("hooked forward", forward.number, site, number)
         made = callbacks.made_at(module)
         if made != NONE:
-            callbacks.register("module", callbacks.functions.foreign(type(module)).number, made, number)
+            callbacks.register("module", callbacks.functions.of_library(type(module)).number, made, number)
 
 
 def _watched_list(recorder: Recorder, module: Any, table: str, hooks: Any) -> list[Any]:
@@ -105,7 +105,7 @@ def _watched_list(recorder: Recorder, module: Any, table: str, hooks: Any) -> li
     found = []
     for hook in hooks:
         number = next((n for known, n in numbers if known is hook), None)
-        function = None if number is None else callbacks.functions.of(hook) or callbacks.functions.foreign(hook)
+        function = None if number is None else callbacks.functions.find(hook) or callbacks.functions.of_library(hook)
         found.append(
             hook if function is None or number is None else Watched(hook, callbacks, "module hook", (number, function))
         )

@@ -47,10 +47,10 @@ class OptimizerState:
     def name_backward(self, tensor: torch.Tensor, frame: Any) -> None:
         if self._recorder.sites.is_user(frame.f_code.co_filename):
             with torch._C.DisableTorchFunction():
-                self._named[self._recorder.identity.meet(tensor)] = self._recorder.sites.of(frame)
+                self._named[self._recorder.tensor_ids.id_of(tensor)] = self._recorder.sites.site_of(frame)
 
     def call_backward(self, tensor: torch.Tensor) -> None:
-        number = self._recorder.identity.of(tensor)
+        number = self._recorder.tensor_ids.find(tensor)
         if number is not None:
             self._named.pop(number, None)
 
@@ -78,7 +78,7 @@ class OptimizerState:
                     self._note_step(optimizer, sys._getframe(1))
 
     def _note_step(self, optimizer: Any, frame: Any) -> list[Found]:
-        entry_of = self._recorder.identity.entry
+        entry_of = self._recorder.tensor_ids.entry
         found: list[Found] = []
         with torch._C.DisableTorchFunction():
             for group in optimizer.param_groups:
@@ -100,7 +100,7 @@ class OptimizerState:
         self._fed |= fed
         self._left -= len(found)
         parameters, numbers, _, _, gradients, versions = zip(*found, strict=True) if found else ((),) * 6
-        name, site = f"{type(optimizer).__name__}.step", self._recorder.sites.known(frame)
+        name, site = f"{type(optimizer).__name__}.step", self._recorder.sites.site_or_outside(frame)
         row = (NOTICED, "steps", site, name, numbers, gradients, versions, _carried(optimizer, found))
         self._recorder.rows.append(row)
         if optimizer not in self._looked:
@@ -117,7 +117,7 @@ class OptimizerState:
     def _mark(self, value: Any) -> Any:
         """What a later object at the same address doesn't have. No weak reference to a parameter may be left:
         `swap_tensors` refuses tensors that have any."""
-        return self._recorder.identity.of(value) if isinstance(value, torch.Tensor) else weakref.ref(value)
+        return self._recorder.tensor_ids.find(value) if isinstance(value, torch.Tensor) else weakref.ref(value)
 
     def _look_around(self, parameters: tuple[Any, ...]) -> None:
         """Note what the modules that hold `parameters` keep in plain attributes."""
@@ -129,7 +129,7 @@ class OptimizerState:
         seen: set[int] = set()
         for top in tops.values():
             for path, tensor, module in _plain_tensors(top, "", seen):
-                number = self._recorder.identity.meet(tensor)
+                number = self._recorder.tensor_ids.id_of(tensor)
                 self._recorder.rows.append((NOTICED, "unregistered", type(module).__name__, path, number))
 
     def _top(self, value: Any) -> Any:

@@ -62,7 +62,7 @@ class OptimizerSteps:
                 else:
                     return
         name = f"{type(optimizer).__name__}.step"
-        self._running[_thread.get_ident()] = (name, self._recorder.sites.frame(frame), held)
+        self._running[_thread.get_ident()] = (name, self._recorder.sites.user_frame(frame), held)
         torch._C._pop_torch_function_stack()
 
     def end(self, error: BaseException | None) -> None:
@@ -79,7 +79,7 @@ class OptimizerSteps:
 
     def _tell_step(self, op: str, frame: Any, held: list[_Held], error: BaseException | None) -> None:
         recorder = self._recorder
-        plan_of = self._plans_of((op, recorder.sites.known(frame), NO_GRAD), WRITTEN)
+        plan_of = self._plans_of((op, recorder.sites.site_or_outside(frame), NO_GRAD), WRITTEN)
         told: set[int] = set()
         sequence = _next_sequence()
         for parameter, counter, inputs in held:
@@ -95,10 +95,10 @@ class OptimizerSteps:
     def dropped(self, held: list[torch.Tensor], frame: Any) -> None:
         """Write down which of the leaves `held`, which had gradients, have none any more."""
         recorder = self._recorder
-        plan_of = self._plans_of((_CLEAR, recorder.sites.known(frame), current_mode()), NOTHING)
+        plan_of = self._plans_of((_CLEAR, recorder.sites.site_or_outside(frame), current_mode()), NOTHING)
         for leaf in held:
             if leaf.grad is None:
-                number, version = recorder.identity.meet(leaf), version_of(leaf)
+                number, version = recorder.tensor_ids.id_of(leaf), version_of(leaf)
                 plan = plan_of(1, leaf.requires_grad)
                 recorder.rows.extend((plan, number, version, number, NONE, version, _next_sequence()))
 
@@ -110,7 +110,7 @@ class OptimizerSteps:
         def plan_of(inputs: int, requires_grad: bool) -> int:
             number = plans.get((inputs, requires_grad))
             if number is None:
-                number = next(self._recorder.plan_ids)
+                number = next(self._recorder.template_ids)
                 op, site, mode = called
                 plan = (op, site, (), "", "", 0, requires_grad, None, 0, 0, mode, inputs, result)
                 self._recorder.rows.append((PLAN, number, *plan))
@@ -121,7 +121,7 @@ class OptimizerSteps:
 
 
 def _on_top(recorder: Recorder) -> bool:
-    return not recorder.paused and not recorder.detours and recorder.is_on_top()
+    return not recorder.paused and not recorder.slow_path_reasons and recorder.is_on_top()
 
 
 def _is_plain(optimizer: Any) -> bool:

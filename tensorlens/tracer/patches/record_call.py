@@ -19,7 +19,7 @@ def record_patched_call(recorder: Recorder, called: tuple[Any, str, Any], args: 
             collect_tensors((args, kwargs), tensors, 4)
             inputs = recorder.accesses(tensors)
     except Exception as trouble:  # ours, never the user's
-        recorder.trouble("a call", trouble, frame)
+        recorder.internal_error("a call", trouble, frame)
         return func(*args, **kwargs)
     before = torch._C._autograd._get_sequence_nr()
     try:

@@ -92,7 +92,7 @@ def _parameter(recorder: Recorder, original: Any) -> Any:
             recorder.fail(error, "nn.Parameter", inputs, frame)
             raise
         with torch._C.DisableTorchFunction():
-            recorder.identity.meet(result, recorder.identity.entry(data))
+            recorder.tensor_ids.id_of(result, recorder.tensor_ids.entry(data))
             recorder.finish((construct, "nn.Parameter", frame, False, True, ()), result, [data], inputs, before)
         return result
 
@@ -195,7 +195,7 @@ def _inference_mode(entering: bool) -> Wrap:
 
 def _swap_tensors(recorder: Recorder, original: Any) -> Any:
     def swap_tensors(first: Any, second: Any) -> Any:
-        entries = recorder.identity.step_aside(first, second)
+        entries = recorder.tensor_ids.step_aside(first, second)
         for entry in entries:
             if entry is not None:
                 recorder.leaves.pop(entry[1], None)
@@ -204,10 +204,10 @@ def _swap_tensors(recorder: Recorder, original: Any) -> Any:
                 result = original(first, second)
         finally:
             with torch._C.DisableTorchFunction():
-                recorder.identity.resume((first, second), entries)
+                recorder.tensor_ids.resume((first, second), entries)
         with torch._C.DisableTorchFunction():
-            old, new = ((recorder.identity.meet(tensor),) for tensor in (first, second))
-        recorder.rows.append((ASSIGNMENT, recorder.sites.of(caller()), "", old, new, False))
+            old, new = ((recorder.tensor_ids.id_of(tensor),) for tensor in (first, second))
+        recorder.rows.append((ASSIGNMENT, recorder.sites.site_of(caller()), "", old, new, False))
         return result
 
     return swap_tensors

@@ -33,7 +33,7 @@ def switch_site(recorder: Recorder, frame: Any, through: tuple[str, ...] = ("gra
     while frame is not None:
         filename = frame.f_code.co_filename
         if recorder.sites.is_user(filename):
-            return recorder.sites.of(frame), False
+            return recorder.sites.site_of(frame), False
         if filename.endswith("_contextlib.py"):
             function = frame.f_locals.get("func")
             code = getattr(function, "__code__", None)
@@ -95,9 +95,9 @@ def _data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """`.data`: an alias whose version counter is its own."""
     frame = frame_at(2)
     tensor: Any = args[0]
-    identity = recorder.identity
-    known = type(tensor) in PLAIN and not recorder.detours and identity.of(tensor) is not None
-    if not known or identity.entry(tensor)[3] == NONE or not untyped_storage(tensor).data_ptr():
+    tensor_ids = recorder.tensor_ids
+    known = type(tensor) in PLAIN and not recorder.slow_path_reasons and tensor_ids.find(tensor) is not None
+    if not known or tensor_ids.entry(tensor)[3] == NONE or not untyped_storage(tensor).data_ptr():
         result = recorder.call(func, args, kwargs, frame)
     else:
         result = func(*args, **kwargs)

@@ -200,9 +200,9 @@ def _is_handler(frame: FrameType) -> bool:
 def _note(recorder: Recorder, message: Any, frame: FrameType | None) -> None:
     if not recorder.paused:
         recorder.last_warning = str(message.message)
-        site = recorder.sites.of(frame)
+        site = recorder.sites.site_of(frame)
         recorder.rows.append((NOTICE, site, message.category.__name__, recorder.last_warning, None))
-        user = recorder.sites.frame(frame)
+        user = recorder.sites.user_frame(frame)
         if user is not None and site not in recorder.valued:
             recorder.valued.add(site)
             values = values_read(recorder.sites, user, user.f_lasti)

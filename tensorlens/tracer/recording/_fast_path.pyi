@@ -2,6 +2,6 @@ from typing import Any
 
 SOURCE: str
 
-class ShortWay:
+class FastPath:
     def __init__(self, **tables: Any) -> None: ...
     def __call__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any: ...

@@ -16,7 +16,7 @@ import torch
 
 from tensorlens.tracer.recording import ops
 
-ShortWay: Any = None
+FastPath: Any = None
 
 
 def _is_current(built: Any) -> bool:
@@ -30,7 +30,7 @@ if not os.environ.get("TENSORLENS_PURE_PYTHON"):
         from tensorlens.tracer.recording import _fast_path
 
         if _is_current(_fast_path):
-            ShortWay = _fast_path.ShortWay
+            FastPath = _fast_path.FastPath
 
 
 def __torch_function__(func: Any, args: Any, kwargs: Any = MappingProxyType({})) -> Any:
@@ -39,24 +39,24 @@ def __torch_function__(func: Any, args: Any, kwargs: Any = MappingProxyType({}))
     return func(*args, **kwargs)
 
 
-def compiled_fast_path(recorder: Any, otherwise: Any, atoms: set[Any]) -> Any:
+def compiled_fast_path(recorder: Any, fallback: Any, atoms: set[Any]) -> Any:
     """`__torch_function__` of a `FastPathMode`. Other calls go to `otherwise`. `atoms`: types of plain values."""
-    identity = recorder.identity
-    return ShortWay(
+    tensor_ids = recorder.tensor_ids
+    return FastPath(
         recorder=recorder,
-        otherwise=otherwise,
-        calling=__torch_function__,
-        identity=identity,
-        ways=recorder.ways,
-        plans=recorder.plans,
+        fallback=fallback,
+        call_python=__torch_function__,
+        tensor_ids=tensor_ids,
+        call_kinds=recorder.call_kinds,
+        templates=recorder.templates,
         codes=recorder.sites.by_id,
         rows=recorder.rows,
-        detours=recorder.detours,
+        slow_path_reasons=recorder.slow_path_reasons,
         watched=recorder.watched,
         guarded=recorder.guarded,
-        known=identity.known,
-        blocks=identity.blocks,
-        numbers=identity.numbers,
+        known=tensor_ids.known,
+        blocks=tensor_ids.blocks,
+        numbers=tensor_ids.numbers,
         atoms=atoms,
         risks=ops.RISKS,
         note_risk=ops.note_risk,

@@ -5,7 +5,7 @@ PLAN row; a call is then a run of ints in `rows` (`tensorlens.journal.rows` says
 call, so the garbage collector has nothing to walk. Two kinds of calls go this way:
 
 - a *simple* one, or a *view*: a kernel of torch's C++ side that has a derivative of its own and returns one new tensor,
-  always on memory of its own, or always a view of its first argument (`ops.way_of`). Its types of arguments fix its
+  always on memory of its own, or always a view of its first argument (`ops.call_kind`). Its types of arguments fix its
   overload and so its grad_fn, hence little has to be read from the result;
 - an *ordinary* one: any other function that takes plain tensors and returns one new tensor or view, or writes its first
   argument and returns it. What is not known beforehand is read from the result.
@@ -29,18 +29,18 @@ from tensorlens.tracer.isolation.torch_originals import data_ptr, untyped_storag
 from tensorlens.tracer.recording import compiled, ops
 from tensorlens.tracer.recording.fast_path import ATOMS, SlowPathError, fast_path
 from tensorlens.tracer.recording.graph_nodes import UNREAD
-from tensorlens.tracer.recording.ops import LONG, ORDINARY, SIMPLE, VIEW
+from tensorlens.tracer.recording.ops import ORDINARY, SIMPLE, SLOW, VIEW
 from tensorlens.tracer.recording.slow_path import SlowPath
 from tensorlens.tracer.recording.tensor_ids import Entry, text_of
 
-Key = tuple[Any, ...]  # all that a plan stands for
-Plan = tuple[Key, int, bool]  # its id; whether its function is one of `ops.RISKS`
+Key = tuple[Any, ...]  # all that a template stands for
+Template = tuple[Key, int, bool]  # its id; whether its function is one of `ops.RISKS`
 
 _next_sequence = torch._C._autograd._get_sequence_nr
 _grad_enabled = torch.is_grad_enabled
 _ref = weakref.ref
 KERNEL = 9  # items of the key of a kernel; those of other functions have more
-MAX_PLANS = 50_000  # shapes that differ at every turn of a loop are not worth one each
+MAX_TEMPLATES = 50_000  # shapes that differ at every turn of a loop are not worth one each
 
 
 class FastPathMode(SlowPath, TorchFunctionMode):
@@ -48,12 +48,14 @@ class FastPathMode(SlowPath, TorchFunctionMode):
 
     def __init__(self, own_files: tuple[str, ...] = ()) -> None:
         super().__init__(own_files)
-        self.plans: dict[Any, Plan] = {}  # where an instruction lies in memory -> the plan that was right there last
-        self._every_plan: dict[Any, Plan | None] = {}  # None: such calls take the long way
-        self.plan_ids = count(1)
-        self.ways: dict[Any, int] = {}
+        self.templates: dict[
+            Any, Template
+        ] = {}  # where an instruction lies in memory -> the template that was right there last
+        self._all_templates: dict[Any, Template | None] = {}  # None: such calls take the long way
+        self.template_ids = count(1)
+        self.call_kinds: dict[Any, int] = {}
         way: Any = MethodType(fast_path(self), self)
-        if compiled.ShortWay is not None:
+        if compiled.FastPath is not None:
             way = compiled.compiled_fast_path(self, way, ATOMS)
         self.__torch_function__ = way  # type: ignore[method-assign]
 
@@ -65,17 +67,17 @@ class FastPathMode(SlowPath, TorchFunctionMode):
         """Let go of the cycle through the mode's own method, once recording is over."""
         self.__dict__.pop("__torch_function__", None)
 
-    def way_of(self, func: Any) -> int:
+    def call_kind(self, func: Any) -> int:
         """Which way a function met for the first time takes."""
         with ErrorGuard(self, "what a function does"):
-            self.ways[func] = ops.call_kind(func)
-        return self.ways.setdefault(func, LONG)
+            self.call_kinds[func] = ops.call_kind(func)
+        return self.call_kinds.setdefault(func, SLOW)
 
-    def find_plan(self, frame: Any, key: Key, result: Any, written: bool = False) -> Plan:
-        """The plan of a call at the user's innermost line, which is tried first at that line from now on.
+    def find_template(self, frame: Any, key: Key, result: Any, written: bool = False) -> Template:
+        """The template of a call at the user's innermost line, which is tried first at that line from now on.
 
         Raises:
-            LongWayError: no code of the user's made the call, or no plan can stand for such calls.
+            LongWayError: no code of the user's made the call, or no template can stand for such calls.
         """
         by_id = self.sites.by_id
         while True:
@@ -88,19 +90,21 @@ class FastPathMode(SlowPath, TorchFunctionMode):
                 raise SlowPathError
         site = offsets.get(frame.f_lasti)
         if site is None:
-            site = self.sites.of(frame)
-        plan = self._every_plan.get((site, key))
-        if plan is None and (site, key) not in self._every_plan:
-            if len(self._every_plan) >= MAX_PLANS or torch._is_functional_tensor(result):  # see `identity._memory`
+            site = self.sites.site_of(frame)
+        template = self._all_templates.get((site, key))
+        if template is None and (site, key) not in self._all_templates:
+            if len(self._all_templates) >= MAX_TEMPLATES or torch._is_functional_tensor(
+                result
+            ):  # see `tensor_ids._memory`
                 raise SlowPathError
-            plan = self._every_plan[site, key] = self._new_plan(site, key, result, written)
-        if plan is None:
+            template = self._all_templates[site, key] = self._new_template(site, key, result, written)
+        if template is None:
             raise SlowPathError
         if id(code) in by_id:
-            self.plans[id(code) + frame.f_lasti] = plan
-        return plan
+            self.templates[id(code) + frame.f_lasti] = template
+        return template
 
-    def _new_plan(self, site: int, key: Key, result: Any, written: bool) -> Plan | None:
+    def _new_template(self, site: int, key: Key, result: Any, written: bool) -> Template | None:
         func, _, graph, inputs, leaf, drawn = key[:6]
         name, offset = None, 0
         if graph >= 2 and not leaf:
@@ -109,15 +113,15 @@ class FastPathMode(SlowPath, TorchFunctionMode):
             if place is None or place is UNREAD:
                 return None
             name, offset = place
-        way, base = self.ways[func], result._base
+        way, base = self.call_kinds[func], result._base
         strange = graph == 0 and result.requires_grad  # a node that can't be differentiated draws no sequence number
         strange |= way == SIMPLE and bool(base is not None or result._version or self._is_held(result))
         if strange or (way == VIEW and base is None):
-            self.ways[func] = ORDINARY  # torch has changed: believe nothing about this function
+            self.call_kinds[func] = ORDINARY  # torch has changed: believe nothing about this function
             raise SlowPathError
         made = (tuple(result.shape), text_of(result.dtype), text_of(result.device), untyped_storage(result).nbytes())
-        number = next(self.plan_ids)
-        plan = (
+        number = next(self.template_ids)
+        template = (
             PLAN,
             number,
             ops.name_of(func),
@@ -129,15 +133,15 @@ class FastPathMode(SlowPath, TorchFunctionMode):
             drawn,
             graph % 2,
         )
-        self.rows.append((*plan, (inputs - 1) // 2, WRITTEN if written else NEW))
+        self.rows.append((*template, (inputs - 1) // 2, WRITTEN if written else NEW))
         return key, number, func in ops.RISKS
 
     def _is_held(self, result: Any) -> bool:
         """Whether a tensor that is alive was met at the address of this one: they share memory, perhaps."""
-        entry = self.identity.blocks.get(data_ptr(result))
+        entry = self.tensor_ids.blocks.get(data_ptr(result))
         return entry is not None and entry[0]() is not None
 
-    def ordinary(self, called: Any, result: Any, tensors: list[Any], inputs: list[int], first: int) -> None:
+    def record_ordinary(self, called: Any, result: Any, tensors: list[Any], inputs: list[int], first: int) -> None:
         """Write down a call that returned one plain tensor: a new one, or its first argument, written. `called`: the
         function, the kinds of its arguments that are no tensors, the frame that called it.
 
@@ -148,7 +152,7 @@ class FastPathMode(SlowPath, TorchFunctionMode):
         func, kinds, frame = called
         drawn = _next_sequence() - first
         version, base = result._version, result._base
-        entry = self.identity.known.get(id(result))
+        entry = self.tensor_ids.known.get(id(result))
         written = entry is not None and entry[0]() is result
         graph, leaf = 0, False
         if result.requires_grad:
@@ -168,11 +172,13 @@ class FastPathMode(SlowPath, TorchFunctionMode):
             if self._is_held(result):
                 raise SlowPathError
         else:
-            owner = self.identity.entry(base)
+            owner = self.tensor_ids.entry(base)
         shared, given = owner is not None or written, tensors[0].shape if tensors else None
         key = (func, kinds, graph, len(inputs), leaf, drawn, result.shape, result.dtype, result.device, shared, given)
-        plan = self.plans.get(id(frame.f_code) + frame.f_lasti)
-        inputs[0] = (plan if plan and plan[0] == key else self.find_plan(frame, key, result, written))[1]
+        template = self.templates.get(id(frame.f_code) + frame.f_lasti)
+        inputs[0] = (template if template and template[0] == key else self.find_template(frame, key, result, written))[
+            1
+        ]
         if written and entry is not None:
             inputs += (entry[1], NONE, version, first)
         else:
@@ -181,33 +187,33 @@ class FastPathMode(SlowPath, TorchFunctionMode):
 
     def _add(self, result: Any, owner: Entry | None) -> int:
         """Give a new tensor its id; `owner` is its base."""
-        number = next(self.identity.numbers)
+        number = next(self.tensor_ids.numbers)
         counter, storage = (number, number) if owner is None else owner[2:]
-        entry = self.identity.known[id(result)] = (_ref(result), number, counter, storage)
+        entry = self.tensor_ids.known[id(result)] = (_ref(result), number, counter, storage)
         if owner is None:
-            self.identity.blocks[data_ptr(result)] = entry
-        if number >= self.identity.due:
-            self.identity.sweep(number)
+            self.tensor_ids.blocks[data_ptr(result)] = entry
+        if number >= self.tensor_ids.due:
+            self.tensor_ids.sweep(number)
         return number
 
     def is_watched(self, tensors: list[torch.Tensor], first: int, frame: Any) -> bool:
         """Returns whether a call that has ended concerns memory that can be written past a version counter."""
         return self.saved_tensors.is_watched(tensors, first, frame)
 
-    def finish_compiled(self, called: Any, result: Any, tensors: Any, inputs: Any, first: int) -> None:
-        """The long way after a call by `ShortWay`. `called`: the function, its arguments, the frame that called it."""
+    def finish_on_slow_path(self, called: Any, result: Any, tensors: Any, inputs: Any, first: int) -> None:
+        """The long way after a call by `FastPath`. `called`: the function, its arguments, the frame that called it."""
         func, args, kwargs, frame = called
         kwargs = kwargs or {}
         ops.note_risk(self, func, args, kwargs)
         self.finish((func, "", frame, "out" in kwargs, False, (args, kwargs)), result, tensors, inputs, first)
 
-    def refuse(self, error: BaseException, func: Any, inputs: list[int], frame: Any) -> None:
-        """Note the exception of a call by `ShortWay`."""
+    def note_exception(self, error: BaseException, func: Any, inputs: list[int], frame: Any) -> None:
+        """Note the exception of a call by `FastPath`."""
         self.fail(error, func, inputs, frame)
 
 
 def _graph_kind(site: int, key: Key) -> tuple[Any, ...]:
-    """What calls with their node at the same place have in common: all that a plan stands for, but sizes."""
+    """What calls with their node at the same place have in common: all that a template stands for, but sizes."""
     func, kinds, graph, inputs, _, drawn, shape = key[:7]
     if len(key) == KERNEL:  # its overload decides, whatever the line
         return func, kinds, inputs, drawn

@@ -32,8 +32,8 @@ class ExceptionRows(TensorStates):
             if not self._has_noted(error) and self.failures < MAX_FAILURES and not isinstance(error, _STOP):
                 op = called if isinstance(called, str) else ops.name_of(called)
                 self._write_failure(error, op, tuple(inputs), frame, saved)
-        except Exception as trouble:  # ours, never the user's
-            self.trouble("an exception", trouble, frame)
+        except Exception as error:  # ours, never the user's
+            self.internal_error("an exception", error, frame)
 
     def _write_failure(self, error: BaseException, op: str, inputs: Any, frame: Any, saved: tuple[Any, ...]) -> None:
         stack = self.sites.stack(frame)
@@ -58,7 +58,7 @@ class ExceptionRows(TensorStates):
             self.rows.append((FAILURE, type(error).__name__, safe_text(error), op, inputs, (), stack, site))
             self.last_failure = (id(error), token_of(error))
             self.failures += 1
-        arguments = [(name, self.identity.meet(t)) for name, t in named_arguments(self.sites, error.__traceback__)]
+        arguments = [(name, self.tensor_ids.id_of(t)) for name, t in named_arguments(self.sites, error.__traceback__)]
         if arguments:
             self.rows.append((ARGUMENTS, self.failures - 1, tuple(arguments)))
         values = plain_values(self.sites, error.__traceback__)

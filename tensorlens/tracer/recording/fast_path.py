@@ -15,7 +15,7 @@ from tensorlens.tracer.frames.call_sites import frame_at
 from tensorlens.tracer.isolation.guard import reraise_user_error
 from tensorlens.tracer.isolation.torch_originals import data_ptr
 from tensorlens.tracer.recording import ops
-from tensorlens.tracer.recording.ops import LONG, ORDINARY, SIMPLE
+from tensorlens.tracer.recording.ops import ORDINARY, SIMPLE, SLOW
 
 _next_sequence = torch._C._autograd._get_sequence_nr
 _grad_enabled = torch.is_grad_enabled
@@ -35,18 +35,22 @@ class SlowPathError(Exception):
 
 def fast_path(recorder: Any) -> Any:  # noqa: C901 - see below
     """`__torch_function__` of a recorder, with its tables in reach: each op pays for every call and look-up."""
-    identity, plans, ways = recorder.identity, recorder.plans, recorder.ways
-    known, blocks, numbers, emit = identity.known, identity.blocks, identity.numbers, recorder.rows.extend
-    detours, watched, only_cpu = recorder.detours, recorder.watched, not torch.accelerator.is_available()
+    tensor_ids, templates, call_kinds = recorder.tensor_ids, recorder.templates, recorder.call_kinds
+    known, blocks, numbers, emit = tensor_ids.known, tensor_ids.blocks, tensor_ids.numbers, recorder.rows.extend
+    slow_path_reasons, watched, only_cpu = (
+        recorder.slow_path_reasons,
+        recorder.watched,
+        not torch.accelerator.is_available(),
+    )
 
     def __torch_function__(self: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: C901
         if kwargs is None:
             kwargs = _NOTHING
         try:
-            way = ways.get(func) or recorder.way_of(func)
+            way = call_kinds.get(func) or recorder.call_kind(func)
         except Exception as error:  # a callable of the program's that has no hash, or no equal
             way = ops.unknown(recorder, error, frame_at(1))
-        if way <= LONG or recorder.paused:
+        if way <= SLOW or recorder.paused:
             if way == ops.UNKNOWN:
                 return ops.dispatched(func, args, kwargs)
             if recorder.paused or func in ops.QUIET:
@@ -63,7 +67,7 @@ def fast_path(recorder: Any) -> Any:  # noqa: C901 - see below
                 if kind is _Tensor or kind is _Parameter:
                     entry = known.get(id(value))
                     if entry is None or entry[0]() is not value:
-                        entry = recorder.met(value)
+                        entry = recorder.add_input(value)
                     inputs.append(entry[1])
                     inputs.append(value._version)
                 elif kind in ATOMS:
@@ -78,7 +82,7 @@ def fast_path(recorder: Any) -> Any:  # noqa: C901 - see below
             for value in more:
                 entry = known.get(id(value))
                 if entry is None or entry[0]() is not value:
-                    entry = recorder.met(value)
+                    entry = recorder.add_input(value)
                 inputs.append(entry[1])
                 inputs.append(value._version)
         except Exception as error:  # RuntimeError: an inference tensor has no version
@@ -97,13 +101,13 @@ def fast_path(recorder: Any) -> Any:  # noqa: C901 - see below
         frame: Any = None
         try:
             frame = _getframe(1)
-            if type(result) is not _Tensor or detours:
+            if type(result) is not _Tensor or slow_path_reasons:
                 raise SlowPathError
             if watched and recorder.is_watched(_tensors(args, more), first, frame):
                 raise SlowPathError
             if way == ORDINARY or kwargs or more:
                 ops.note_risk(recorder, func, args, kwargs)
-                recorder.ordinary((func, others, frame), result, _tensors(args, more), inputs, first)
+                recorder.record_ordinary((func, others, frame), result, _tensors(args, more), inputs, first)
                 return result
             drawn = _next_sequence() - first
             if drawn:  # its derivative was recorded, hence the result requires grad
@@ -115,12 +119,14 @@ def fast_path(recorder: Any) -> Any:  # noqa: C901 - see below
                 result._version  # noqa: B018 - an inference tensor has none: a RuntimeError
             look = result.shape, result.dtype, None if only_cpu else result.device
             key = (func, others, graph, len(inputs), False, drawn, *look)
-            plan = plans.get(id(frame.f_code) + frame.f_lasti)  # the address of the instruction, so to say: unique
-            if plan is None or plan[0] != key:
+            template = templates.get(
+                id(frame.f_code) + frame.f_lasti
+            )  # the address of the instruction, so to say: unique
+            if template is None or template[0] != key:
                 if graph == 2 and drawn != 1:
                     raise SlowPathError
-                plan = recorder.find_plan(frame, key, result)
-            if plan[2] and graph == 2 and not recorder.risky:
+                template = recorder.find_template(frame, key, result)
+            if template[2] and graph == 2 and not recorder.risky:
                 recorder.risky = ops.RISKS[func](args, kwargs)
             if way == SIMPLE:
                 address = data_ptr(result)
@@ -137,14 +143,14 @@ def fast_path(recorder: Any) -> Any:  # noqa: C901 - see below
                 number = next(numbers)
                 known[id(result)] = (_ref(result), number, owner[2], owner[3])
                 inputs += (number, owner[1], inputs[2], first)  # a view has the version of what it is a view of
-            inputs[0] = plan[1]
+            inputs[0] = template[1]
             emit(inputs)
-            if number >= identity.due:
-                identity.sweep(number)
+            if number >= tensor_ids.due:
+                tensor_ids.sweep(number)
             return result
         except Exception as error:  # RuntimeError: no version or no memory; ValueError: no frame
             reraise_user_error(error)  # no more in the handler: a Ctrl-C has no exception of ours as its context
-        recorder.finish_compiled((func, args, kwargs, frame), result, _tensors(args, more), inputs[1:], first)
+        recorder.finish_on_slow_path((func, args, kwargs, frame), result, _tensors(args, more), inputs[1:], first)
         return result
 
     return __torch_function__

@@ -126,8 +126,8 @@ def _packed(rows: list[Any]) -> bytes:
         pass
     try:
         return pack([_plain(item) for item in rows])
-    except Exception as trouble:  # ours: that these are missing is said
-        return pack([(GAP, f"some of the run could not be written down ({type(trouble).__name__})", NONE)])
+    except Exception as error:  # ours: that these are missing is said
+        return pack([(GAP, f"some of the run could not be written down ({type(error).__name__})", NONE)])
 
 
 def _plain(item: Any) -> Any:

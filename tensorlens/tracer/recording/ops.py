@@ -102,8 +102,8 @@ _REFUSING = {
 }
 """Functions whose results may require grad by a node that only raises, and that draws no sequence number."""
 
-UNKNOWN, LONG, ORDINARY, SIMPLE, VIEW = range(5)
-"""The ways through the recorder (see `hot`)."""
+UNKNOWN, SLOW, ORDINARY, SIMPLE, VIEW = range(5)
+"""The call_kinds through the recorder (see `hot`)."""
 
 
 _METHODS = {name: getattr(torch.Tensor, name) for name in dir(torch.Tensor)}  # as torch made them
@@ -138,11 +138,11 @@ def call_kind(func: Any) -> int:
     if replaced(func) is not None:
         SPECIAL[func] = _run_original
     if func in QUIET or func in SPECIAL or func in STATEFUL or func in SHARES_COUNTER or func in ELSEWHERE:
-        return LONG
+        return SLOW
     if isinstance(func, FunctionType):
         return ORDINARY
     if not isinstance(func, BuiltinFunctionType | MethodDescriptorType | WrapperDescriptorType):
-        return LONG
+        return SLOW
     if func.__name__.strip("_") in _REFUSING:
         return ORDINARY
     if _every_kernel(func, _returns_new):
@@ -183,7 +183,7 @@ def _returns_view(schema: Any) -> bool:
 
 def unknown(recorder: Any, error: Exception, frame: Any) -> int:
     """The way of what can't be looked up."""
-    recorder.trouble("a call", error, frame)
+    recorder.internal_error("a call", error, frame)
     return UNKNOWN
 
 

@@ -32,21 +32,21 @@ class ReachedNames:
     def look(self, frame: FrameType | None) -> None:
         """Look at the functions that are running, from `frame` outwards, once for each place."""
         sites = self._recorder.sites
-        frame = sites.frame(frame)
+        frame = sites.user_frame(frame)
         if frame is None or len(self._looked) >= MAX_LOOKS or (frame.f_code, frame.f_lasti) in self._looked:
             return
         self._looked.add((frame.f_code, frame.f_lasti))
         with ErrorGuard(self._recorder, "the names of parameters", frame), torch._C.DisableTorchFunction():
             while frame is not None:
                 self._note(frame)
-                frame = sites.frame(frame.f_back)
+                frame = sites.user_frame(frame.f_back)
 
     def _note(self, frame: FrameType) -> None:
         scope, found = frame.f_code.co_qualname, []
         for name, value in names_of(frame):
             if not name.startswith("__") and len(self._named) < MAX_NAMED:
                 for path, tensor in _of_modules(self._recorder, name, value, _DEPTH):
-                    number = self._recorder.identity.of(tensor)
+                    number = self._recorder.tensor_ids.find(tensor)
                     if number is not None and (scope, number) not in self._named:
                         self._named.add((scope, number))
                         found.append((path, number))

@@ -51,8 +51,8 @@ class SlowPath(ExceptionRows):
                 collect_tensors(kwargs, tensors)
             inputs = self.accesses(tensors)
             ops.note_risk(self, func, args, kwargs)
-        except Exception as trouble:  # ours, never the user's
-            self.trouble("a call", trouble, frame)
+        except Exception as error:  # ours, never the user's
+            self.internal_error("a call", error, frame)
         if inputs is None:
             return func(*args, **kwargs)
         odd = len(tensors) > plain
@@ -74,7 +74,7 @@ class SlowPath(ExceptionRows):
             try:
                 self.saved_tensors.after_call(called, tensors, inputs, before)
             except Exception as error:  # ours, never the user's
-                self.trouble("what memory held", error, called[2])
+                self.internal_error("what memory held", error, called[2])
         after = _next_sequence()
         try:
             if type(result) in PLAIN and not called[4]:
@@ -82,19 +82,19 @@ class SlowPath(ExceptionRows):
             else:  # a subclass's own `__torch_function__` would run for every fact that is asked
                 with torch._C.DisableTorchFunctionSubclass():
                     self._record(called, result, tensors, inputs, (before, after))
-        except Exception as trouble:  # ours, never the user's: say that the call was not seen
-            self.trouble("a call", trouble, called[2])
+        except Exception as error:  # ours, never the user's: say that the call was not seen
+            self.internal_error("a call", error, called[2])
 
     def _record(self, called: Called, result: Any, tensors: Any, inputs: Any, nodes: Any) -> None:
         func, name, frame, out, _, given = called
         writes: tuple[int, ...] = ()
         if func in ops.MOVING and tensors:
-            self.identity.moved(tensors[0])
+            self.tensor_ids.note_moved(tensors[0])
         for tensor, version in zip(tensors, inputs[1::2], strict=True):
             if version != NONE and tensor._version != version:
                 writes = self._writes(tensors, inputs, out)
                 break
-        site = self.sites.known(frame)
+        site = self.sites.site_or_outside(frame)
         kind = (name or func, site, kinds_of(given) if nodes[0] < nodes[1] else ())
         outputs, states = self._outputs(func, kind, result, tensors, nodes)
         if writes:
@@ -104,18 +104,20 @@ class SlowPath(ExceptionRows):
         if self.unwritten:
             states = self.unwritten + states
             self.unwritten.clear()
-            self.detours.discard(UNWRITTEN)
+            self.slow_path_reasons.discard(UNWRITTEN)
         op = name or ops.name_of(func)
         self.rows.append((CALL, op, site, tuple(inputs), outputs, writes, tuple(states), *nodes, current_mode()))
 
     def note_alias(self, op: str, source: torch.Tensor, result: torch.Tensor, frame: Any) -> None:
         """Write the CALL row of a read of `.data`: `result` lies where `source` lies, with a version of its own."""
-        _, number, _, storage = self.identity.entry(source)
-        access = self.identity.add_alias(result, storage)[1], version_of(result)
+        _, number, _, storage = self.tensor_ids.entry(source)
+        access = self.tensor_ids.add_alias(result, storage)[1], version_of(result)
         nodes = (_next_sequence(),) * 2
         state = (*access, False, True, None, NONE, False, storage)
         inputs = (number, version_of(source))
-        self.rows.append((CALL, op, self.sites.known(frame), inputs, access, (), (state,), *nodes, current_mode()))
+        self.rows.append(
+            (CALL, op, self.sites.site_or_outside(frame), inputs, access, (), (state,), *nodes, current_mode())
+        )
 
     def _writes(self, tensors: list[torch.Tensor], inputs: list[int], out: bool) -> tuple[int, ...]:
         """(tensor id, version before, version after), flat, of each argument whose version moved.
@@ -130,7 +132,7 @@ class SlowPath(ExceptionRows):
                 continue
             after = version_of(tensor)
             if after > before:
-                counter = self.identity.entry(tensor)[2]
+                counter = self.tensor_ids.entry(tensor)[2]
                 if out or counter not in moved:
                     moved[counter] = (number, before, after)
         return tuple(value for write in moved.values() for value in write)
@@ -144,11 +146,11 @@ class SlowPath(ExceptionRows):
         flat: list[int] = []
         states: list[Any] = []
         for tensor, node in zip(found, self._nodes_of((*kind, "output"), found, nodes), strict=True):
-            entry = self.identity.known.get(id(tensor))
+            entry = self.tensor_ids.known.get(id(tensor))
             is_new = entry is None or entry[0]() is not tensor
             if entry is None or is_new:
                 shares = func in ops.SHARES_COUNTER and tensors
-                entry = self.identity.add(tensor, self.identity.entry(tensors[0]) if shares else None)
+                entry = self.tensor_ids.add(tensor, self.tensor_ids.entry(tensors[0]) if shares else None)
             state = self.state(tensor, entry, None if is_new and node is UNCHANGED else node)
             flat += (entry[1], state[1])
             states.append(state)
@@ -161,13 +163,13 @@ class SlowPath(ExceptionRows):
         done, written = set(outputs[::2]), set(writes[::3])
         changed: list[tuple[torch.Tensor, Entry]] = []
         for tensor in tensors:
-            entry = self.identity.entry(tensor)
+            entry = self.tensor_ids.entry(tensor)
             if entry[1] not in done and entry[1] in written:
                 done.add(entry[1])
                 changed.append((tensor, entry))
         for tensor in tensors:
             base = tensor._base
-            if base is not None and (entry := self.identity.entry(base))[1] not in done and tensor is not base:
+            if base is not None and (entry := self.tensor_ids.entry(base))[1] not in done and tensor is not base:
                 done.add(entry[1])
                 changed.append((base, entry))
         found = self._nodes_of((*kind, "written"), [tensor for tensor, _ in changed], nodes)

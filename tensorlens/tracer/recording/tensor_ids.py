@@ -38,14 +38,14 @@ class TensorIds:
         self.due = SWEEP  # the id at which to sweep next
         self._count_due = CENSUS
 
-    def of(self, tensor: torch.Tensor) -> int | None:
+    def find(self, tensor: torch.Tensor) -> int | None:
         """The id of a known tensor, or None."""
         entry = self.known.get(id(tensor))
         return entry[1] if entry is not None and entry[0]() is tensor else None
 
-    def meet(self, tensor: torch.Tensor, source: Entry | None = None) -> int:
+    def id_of(self, tensor: torch.Tensor, source: Entry | None = None) -> int:
         """The id of `tensor`, given on first sight. `source`: see `add`."""
-        found = self.of(tensor)
+        found = self.find(tensor)
         return self.add(tensor, source)[1] if found is None else found
 
     def add_alias(self, tensor: torch.Tensor, storage: int) -> Entry:
@@ -87,7 +87,7 @@ class TensorIds:
         entry = self.known.get(id(tensor))
         return entry if entry is not None and entry[0]() is tensor else self.add(tensor)
 
-    def moved(self, tensor: torch.Tensor) -> None:
+    def note_moved(self, tensor: torch.Tensor) -> None:
         """Note where a tensor lies after `.data = ...`, `set_` or the like moved it."""
         entry, base = self.entry(tensor), tensor._base
         address, block, nbytes = _memory(tensor)

@@ -43,38 +43,38 @@ class TensorStates:
         super().__init__()
         self.rows: list[Any] = []
         self.sites = Sites(self.rows, own_files)
-        self.identity = TensorIds(self.rows)
+        self.tensor_ids = TensorIds(self.rows)
         self.graph_nodes = GraphNodes()
         self.paused = False
         self.leaves: dict[int, Any] = {}  # tensor id -> weakref, of all that a backward pass may give a gradient
         self.unwritten: list[Any] = []  # states of tensors first met as inputs, for the next CALL row
-        self.detours: set[str] = set()  # why every call takes the long way just now
-        self.sites.sightings.number_of = self.identity.of
+        self.slow_path_reasons: set[str] = set()  # why every call takes the long way just now
+        self.sites.local_tensors.number_of = self.tensor_ids.find
 
     def accesses(self, tensors: list[torch.Tensor]) -> list[int]:
         """(tensor id, version) of each tensor, flat; a tensor first met here is given its id."""
-        known = self.identity.known
+        known = self.tensor_ids.known
         flat: list[int] = []
         for tensor in tensors:
             entry = known.get(id(tensor))
             if entry is None or entry[0]() is not tensor:
-                entry = self.met(tensor)
+                entry = self.add_input(tensor)
             flat += (entry[1], version_of(tensor))
         return flat
 
-    def met(self, tensor: torch.Tensor) -> Entry:
+    def add_input(self, tensor: torch.Tensor) -> Entry:
         """What is known from now on of a tensor first met as an input; its state goes into the next CALL row."""
         with torch._C.DisableTorchFunctionSubclass():
-            entry = self.identity.add(tensor)
+            entry = self.tensor_ids.add(tensor)
             self.unwritten.append(self.state(tensor, entry))
-        self.detours.add(UNWRITTEN)
+        self.slow_path_reasons.add(UNWRITTEN)
         return entry
 
     def state(self, tensor: torch.Tensor, entry: Entry | None = None, node: Node | None = None) -> tuple[Any, ...]:
         """(id, version, requires_grad, is_leaf, grad_fn, node, retains_grad, storage) of a tensor now. `node` is
         read from `grad_fn` where it is not given."""
         if entry is None:
-            entry = self.identity.entry(tensor)
+            entry = self.tensor_ids.entry(tensor)
         number, storage = entry[1], entry[3]
         if not tensor.requires_grad:
             return number, version_of(tensor), False, True, None, NONE, False, storage
@@ -90,7 +90,7 @@ class TensorStates:
         """The state of a tensor when the run ends."""
         return self.state(tensor, node=read_node(tensor))
 
-    def trouble(self, what: str, error: Exception, frame: Any = None) -> None:
+    def internal_error(self, what: str, error: Exception, frame: Any = None) -> None:
         """Say that an error of ours kept us from recording something. What a signal handler raises is none of ours."""
         reraise_user_error(error)
         with suppress(Exception):
@@ -98,4 +98,4 @@ class TensorStates:
 
     def gap(self, reason: str, frame: Any = None) -> None:
         """Say that something can't be seen."""
-        self.rows.append((GAP, reason, self.sites.of(frame or _getframe(1))))
+        self.rows.append((GAP, reason, self.sites.site_of(frame or _getframe(1))))

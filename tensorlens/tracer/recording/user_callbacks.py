@@ -34,7 +34,7 @@ class UserCallbacks:
         self._recorder = recorder
         self._rows: list[Any] = recorder.rows
         self.sites: Sites = recorder.sites
-        self._identity: TensorIds = recorder.identity
+        self._tensor_ids: TensorIds = recorder.tensor_ids
         self.functions = UserFunctions(self._rows, self.sites)
         self._registrations: dict[tuple[int, str, int, int], int] = {}
         self._latest: dict[int, int] = {}  # function -> its latest registration
@@ -71,17 +71,17 @@ class UserCallbacks:
 
     def add(self, kind: str, called: Any, frame: FrameType | None, target: int = NONE) -> tuple[int, Function] | None:
         """Register a callable that was given to torch by the code of `frame`; None for torch's own business."""
-        function = self.functions.of(called)
+        function = self.functions.find(called)
         direct = frame is not None and self.sites.is_user(frame.f_code.co_filename)
         if function is None:
             if not direct:
                 return None
-            function = self.functions.foreign(called)
+            function = self.functions.of_library(called)
         elif not direct and function.number in self._latest:  # torch passes on what it was given before
             known = self._latest[function.number]
-            self.register("passed on", function.number, self.sites.of(frame), target)
+            self.register("passed on", function.number, self.sites.site_of(frame), target)
             return known, function
-        site = self.sites.of(frame)
+        site = self.sites.site_of(frame)
         return None if site == NONE else (self.register(kind, function.number, site, target), function)
 
     def watch(self, kind: str, called: Any, frame: FrameType | None, target: int = NONE) -> Any:
@@ -98,7 +98,7 @@ class UserCallbacks:
 
     def made(self, module: Any, frame: FrameType | None) -> None:
         """A module was made by the code of `frame`."""
-        self._made[id(module)] = (weakref.ref(module), self.sites.of(frame))
+        self._made[id(module)] = (weakref.ref(module), self.sites.site_of(frame))
 
     def made_at(self, module: Any) -> int:
         """The site where a module was made, or NONE."""
@@ -107,7 +107,7 @@ class UserCallbacks:
 
     def applied(self, kind: type, frame: FrameType | None) -> None:
         """A custom Function is called by the code of `frame`."""
-        site = self.sites.of(frame)
+        site = self.sites.site_of(frame)
         known = self._applied.setdefault(kind, set())
         if site == NONE or site in known:
             return
@@ -117,13 +117,13 @@ class UserCallbacks:
             return
         self.register("class", number, site)
         for name in METHODS:
-            function = self.functions.of(getattr(kind, name, None))
+            function = self.functions.find(getattr(kind, name, None))
             if function is not None:
                 self.register(name, function.number, site)
 
     def of_method(self, kind: type, name: str) -> tuple[int, Function] | None:
         """A method of a custom Function, and its registration."""
-        function = self.functions.of(getattr(kind, name, None))
+        function = self.functions.find(getattr(kind, name, None))
         number = None if function is None else self._latest.get(function.number)
         return None if function is None or number is None else (number, function)
 
@@ -153,16 +153,16 @@ class UserCallbacks:
         try:
             with torch._C.DisableTorchFunction():
                 values = () if result is None else self._values(result[0])
-                given = tuple(self._identity.meet(tensor) for tensor, _ in before)
+                given = tuple(self._tensor_ids.id_of(tensor) for tensor, _ in before)
             self._rows.append((CALLBACK, "runs", registration, place, values, given, self.node, ended))
-        except Exception as trouble:  # ours, never the user's
-            self._recorder.trouble("a callback", trouble)
+        except Exception as error:  # ours, never the user's
+            self._recorder.internal_error("a callback", error)
 
     def _values(self, result: Any) -> tuple[Any, ...]:
         """(tensor or NONE, name of its type), flat, of each value that was handed back."""
         flat: list[Any] = []
         for value in result if isinstance(result, tuple | list) else (result,):
-            number = self._identity.meet(value) if isinstance(value, torch.Tensor) else NONE
+            number = self._tensor_ids.id_of(value) if isinstance(value, torch.Tensor) else NONE
             flat += (number, type(value).__name__)
         return tuple(flat)
 

@@ -41,14 +41,14 @@ class UserFunctions:
         self._foreign: dict[str, Function] = {}
         self._count = 0
 
-    def of(self, called: Any) -> Function | None:
+    def find(self, called: Any) -> Function | None:
         """The user function behind a callable; None where no code of the user's is in it."""
         layers = tuple(code for code in _layers(called) if self._sites.is_user(code.co_filename))
         if not layers:
             return None
         return self._known.get(layers) or self._new(called, layers)
 
-    def foreign(self, called: Any) -> Function:
+    def of_library(self, called: Any) -> Function:
         """A callable that is not the user's, but that the user's own line handed to autograd: `torch.sum`."""
         name = getattr(called, "__name__", None) or type(called).__name__
         known = self._foreign.get(name)

@@ -48,7 +48,7 @@ class Comparison:
         self._rows = rows
         self._checks = checks
 
-    def trouble(self, what: str, error: Exception, _frame: Any = None) -> None:
+    def internal_error(self, what: str, error: Exception, _frame: Any = None) -> None:
         why = f"the check itself failed at {what} ({type(error).__name__}: {safe_text(error)})"
         self._rows.append((UNCOMPARED, self._checks, why))
 
@@ -97,7 +97,7 @@ class GradientSamples:
         if isinstance(result, tuple):  # of `autograd.grad`; places below zero are its own
             for position, (tensor, gradient) in enumerate(zip(asked, result, strict=False), start=1):
                 if isinstance(gradient, torch.Tensor):
-                    number = self._recorder.identity.meet(tensor)
+                    number = self._recorder.tensor_ids.id_of(tensor)
                     found.append((-position, number, leaves.get(number), self._sample(gradient, WHOLE)))
         return tuple(found)
 

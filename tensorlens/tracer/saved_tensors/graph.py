@@ -60,9 +60,9 @@ def failed_backward_nodes(
         if (not_a_number := _NOT_A_NUMBER.search(message)) is not None:
             return _of_nan(recorder, roots, not_a_number, message)
         _collect(recorder, in_order_of_execution(roots, asked), found, older if _FREED in message else 0)
-    except Exception as trouble:  # ours: the user's own exception is on its way and must not be replaced
-        reraise_user_error(trouble)
-        recorder.gap(f"the failed graph could not be read to its end ({type(trouble).__name__}: {trouble})")
+    except Exception as error:  # ours: the user's own exception is on its way and must not be replaced
+        reraise_user_error(error)
+        recorder.gap(f"the failed graph could not be read to its end ({type(error).__name__}: {error})")
     found.sort(key=lambda row: row[-1] not in (message, ""))
     if not any(row[-1] == message for row in found):
         found[:0] = _from_message(message)
@@ -292,10 +292,10 @@ def _row(node: Any, sequence: int, slot: str, data: Any, text: str, recorder: An
     problem = "version" if versions else "freed" if _FREED in text else "other"
     if data is None:
         return (node.name(), sequence, slot, None, None, (), None, None, problem, text)
-    storage = recorder.identity.saved_storage(data)
+    storage = recorder.tensor_ids.saved_storage(data)
     found, expected = (int(n) for n in versions.groups()) if versions else (None, None)
     if slot.startswith("saved_tensors[") and versions and data._version != found:
         return None  # another of the same node's saved tensors is the one that fails
-    known = recorder.identity.of(data)
+    known = recorder.tensor_ids.find(data)
     where = None if storage == NONE else storage
     return (node.name(), sequence, slot, known, where, tuple(data.shape), expected, found, problem, text)

@@ -45,8 +45,8 @@ def nonfinite_nodes(recorder: Recorder, roots: list[torch.Tensor], frame: Any) -
         with torch.no_grad():
             if all(root.device.type == "cpu" and bool(every(isfinite(root))) for root in roots):
                 return list(_examine(roots))
-    except Exception as trouble:  # ours: the user's backward goes on
-        recorder.trouble("where derivatives are not finite", trouble, frame)
+    except Exception as error:  # ours: the user's backward goes on
+        recorder.internal_error("where derivatives are not finite", error, frame)
     return []
 
 
@@ -59,7 +59,7 @@ def note_nonfinite(recorder: Recorder, found: list[Found], result: Any) -> None:
             gradients.append((number, leaf.grad))
     returned: list[torch.Tensor] = []
     collect_tensors(result, returned)
-    gradients += [(recorder.identity.meet(gradient), gradient) for gradient in returned]
+    gradients += [(recorder.tensor_ids.id_of(gradient), gradient) for gradient in returned]
     spoiled = [(number, _text(detach(gradient))) for number, gradient in gradients if _is_spoiled(gradient)]
     if spoiled:
         recorder.rows.extend((NOTICED, "singular", *node, *spoiled[0]) for node in found)

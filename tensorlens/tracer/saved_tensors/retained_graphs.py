@@ -38,10 +38,10 @@ class RetainedGraphs:
         if self._rounds == self._due:
             self._due *= 2
             self._look()
-        self._before = next(self._recorder.identity.numbers)
+        self._before = next(self._recorder.tensor_ids.numbers)
 
     def _look(self) -> None:
-        held = [entry[1] for entry in list(self._recorder.identity.known.values()) if self._is_held(entry)]
+        held = [entry[1] for entry in list(self._recorder.tensor_ids.known.values()) if self._is_held(entry)]
         if len(held) >= FEWEST:
             self._recorder.rows.append((NOTICED, "held", tuple(sorted(held)[-MAX_TOLD:])))
 
