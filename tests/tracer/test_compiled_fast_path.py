@@ -1,4 +1,4 @@
-"""The compiled short way writes the rows that the one in Python writes, call by call
+"""The compiled fast path writes the same rows as the one in Python, call by call
 (`tensorlens/tracer/recording/_fast_path.c`)."""
 
 from __future__ import annotations

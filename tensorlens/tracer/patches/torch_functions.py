@@ -1,6 +1,6 @@
 """Torch functions that the mode sees and that need more than being recorded: switches, sharing, hand-overs.
 
-Importing this module fills `ops.SPECIAL`.
+`HANDLERS` is registered with `ops` when a recorder is made.
 """
 
 from __future__ import annotations
@@ -202,22 +202,20 @@ def _user_reads(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     return recorder.call(func, args, kwargs, frame) if read_by_user else func(*args, **kwargs)
 
 
-ops.SPECIAL.update(
-    {
-        torch._C._set_grad_enabled: _set_grad_enabled,
-        torch.Tensor.backward: _backward,
-        torch.Tensor.numpy: _sharing,
-        torch.Tensor.__array__: _sharing,
-        torch.Tensor.__dlpack__: _sharing,
-        torch.as_tensor: _from_array,
-        torch.asarray: _from_array,
-        torch.Tensor.untyped_storage: _storage,
-        torch.Tensor.storage: _storage,
-        ops.getter("data"): _data,
-        ops.setter("data"): _assign_data,
-        torch.nn.functional.batch_norm: _normalise,
-        ops.getter("grad"): _user_reads,
-        ops.getter("grad_fn"): _user_reads,
-        **{getattr(torch, name): _fused for name in dir(torch) if name.startswith("_fused_") and name.endswith("_")},
-    }
-)
+HANDLERS: dict[ops.Function, ops.Handler] = {
+    torch._C._set_grad_enabled: _set_grad_enabled,
+    torch.Tensor.backward: _backward,
+    torch.Tensor.numpy: _sharing,
+    torch.Tensor.__array__: _sharing,
+    torch.Tensor.__dlpack__: _sharing,
+    torch.as_tensor: _from_array,
+    torch.asarray: _from_array,
+    torch.Tensor.untyped_storage: _storage,
+    torch.Tensor.storage: _storage,
+    ops.getter("data"): _data,
+    ops.setter("data"): _assign_data,
+    torch.nn.functional.batch_norm: _normalise,
+    ops.getter("grad"): _user_reads,
+    ops.getter("grad_fn"): _user_reads,
+    **{getattr(torch, name): _fused for name in dir(torch) if name.startswith("_fused_") and name.endswith("_")},
+}

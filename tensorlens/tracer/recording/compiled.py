@@ -1,46 +1,55 @@
-"""The short way of `hot.py`, compiled (`_fast_path.c`), where there was a compiler when the lens was installed.
+"""Loads the compiled fast path (`_fast_path.c`), if a compiler was there when TensorLens was installed.
 
-`TENSORLENS_PURE_PYTHON=1` does without it.
+`TENSORLENS_PURE_PYTHON=1` disables it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from tensorlens.tracer.recording import ops
+from tensorlens.tracer.recording.ops import Args, Function
 
-FastPath: Any = None
+if TYPE_CHECKING:
+    from tensorlens.tracer.recording import _fast_path
+    from tensorlens.tracer.recording.dispatch_mode import FastPathMode
+
+FastPath: type[_fast_path.FastPath] | None = None  # None: not compiled
 
 
-def _is_current(built: Any) -> bool:
-    """Whether it was built from the source that lies beside it: a checkout may have moved on since."""
+def _is_current(built_from: str) -> bool:
+    """Returns whether it was built from the source beside it, which may have changed since. Takes a SHA-256."""
     source = Path(__file__).with_name("_fast_path.c")
-    return not source.exists() or hashlib.sha256(source.read_bytes()).hexdigest() == built.SOURCE
+    return not source.exists() or hashlib.sha256(source.read_bytes()).hexdigest() == built_from
 
 
 if not os.environ.get("TENSORLENS_PURE_PYTHON"):
     with suppress(ImportError):
         from tensorlens.tracer.recording import _fast_path
 
-        if _is_current(_fast_path):
+        if _is_current(_fast_path.SOURCE):
             FastPath = _fast_path.FastPath
 
 
-def __torch_function__(func: Any, args: Any, kwargs: Any = MappingProxyType({})) -> Any:
-    """Makes a call of a function written in Python: with a frame of ours, and of this name, around it, as `invisible`
-    expects."""
+def __torch_function__(func: Function, args: Args, kwargs: Mapping[str, object] = MappingProxyType({})) -> Any:
+    """Calls a Python function from a frame with this name, by which `warnings_and_tracebacks` recognises our frames."""
     return func(*args, **kwargs)
 
 
-def compiled_fast_path(recorder: Any, fallback: Any, atoms: set[Any]) -> Any:
-    """`__torch_function__` of a `FastPathMode`. Other calls go to `otherwise`. `atoms`: types of plain values."""
+def compiled_fast_path(recorder: FastPathMode, fallback: Callable[..., Any], atoms: set[type]) -> _fast_path.FastPath:
+    """Returns the compiled `__torch_function__` of a recorder.
+
+    `fallback` is the one in Python, for calls that do not fit. `atoms` are the types of plain values.
+    """
+    assert FastPath is not None
     tensor_ids = recorder.tensor_ids
     return FastPath(
         recorder=recorder,

@@ -161,7 +161,10 @@ def _functions(names: str, *owners: Any) -> set[Any]:
 _POWERS = _functions("pow __pow__ float_power", torch, torch.Tensor)
 _DIVISIONS = _functions("div true_divide divide __truediv__ __div__", torch, torch.Tensor)
 _OTHERS = _functions("__rtruediv__ __rdiv__ atan2 xlogy norm", torch, torch.Tensor)
-_ANY = _functions(_UNARY, torch, torch.Tensor) | _functions(_LINALG, torch.linalg) | _OTHERS
-ops.RISKS.update(
-    {**dict.fromkeys(_ANY, _always), **dict.fromkeys(_POWERS, _power), **dict.fromkeys(_DIVISIONS, _division)}
-)
+_ALWAYS = _functions(_UNARY, torch, torch.Tensor) | _functions(_LINALG, torch.linalg) | _OTHERS
+RISKS: dict[ops.Function, ops.Risk] = {
+    **dict.fromkeys(_ALWAYS, _always),
+    **dict.fromkeys(_POWERS, _power),
+    **dict.fromkeys(_DIVISIONS, _division),
+}
+"""Functions whose derivative may be infinite or NaN, each with a check of its arguments."""
