@@ -20,12 +20,12 @@ from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.isolation.stack_room import StackRoom
 from tensorlens.tracer.recording.recorder import Recorder, collect_tensors, version_of
 from tensorlens.tracer.recording.tensor_text import short_values
-from tensorlens.tracer.saved_tensors.graph import (
-    LEAF_SEQUENCE,
+from tensorlens.tracer.saved_tensors.failed_backward import (
     failed_backward_nodes,
     last_executed_node,
     nondifferentiable_nodes,
 )
+from tensorlens.tracer.saved_tensors.graph import LEAF_SEQUENCE
 from tensorlens.tracer.saved_tensors.nonfinite_derivatives import nonfinite_nodes, note_nonfinite
 
 _Gradients = dict[int, tuple[Any, int, int]]  # leaf -> values, id and version of its gradient
