@@ -52,7 +52,7 @@ MAX_KEPT = 20_000  # code objects: a program may compile one in every round of a
 
 
 class Sites:
-    """The sites of a run. `rows` receives a SITE row for each new one, and a SOURCE row for each new file."""
+    """Numbers the sites of a run. `rows` receives a SITE row for each new one, and a SOURCE row for each new file."""
 
     def __init__(self, rows: list[Any], own_files: tuple[str, ...] = ()) -> None:
         self._rows = rows

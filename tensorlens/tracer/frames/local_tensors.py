@@ -30,7 +30,7 @@ _MISSING = object()
 
 
 class LocalTensors:
-    """The names that received a value and were not read yet. `number_of` is `TensorIds.find`."""
+    """Reads names some time after they received their value. `number_of` is `TensorIds.find`."""
 
     def __init__(self, rows: list[Any]) -> None:
         self._rows = rows

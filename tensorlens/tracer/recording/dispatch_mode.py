@@ -35,6 +35,7 @@ from tensorlens.tracer.recording.slow_path import SlowPath
 from tensorlens.tracer.recording.tensor_ids import Entry, text_of
 
 Key = tuple[Any, ...]  # everything that the calls of a template have in common
+Ordinary = tuple[Function, Kinds, FrameType]  # a function, its arguments without tensors, the frame that called it
 Template = tuple[Key, int, bool]  # key, id, whether its function is one of `ops.RISKS`
 
 _next_sequence = torch._C._autograd._get_sequence_nr
@@ -141,21 +142,11 @@ class FastPathMode(SlowPath, TorchFunctionMode):
         return entry is not None and entry[0]() is not None
 
     def record_ordinary(
-        self,
-        called: tuple[Function, Kinds, FrameType],
-        result: torch.Tensor,
-        tensors: list[torch.Tensor],
-        inputs: list[int],
-        first: int,
+        self, called: Ordinary, result: torch.Tensor, tensors: list[torch.Tensor], inputs: list[int], first: int
     ) -> None:
         """Records a call that returned one plain tensor: a new one, or its first argument after a write.
 
-        Args:
-            called: the function, the kinds of its arguments other than tensors, the frame that called it.
-            result: what it returned.
-            tensors: its tensor arguments.
-            inputs: a place for the template's id, then (tensor id, version before) of each argument.
-            first: the sequence number before the call.
+        `inputs` are a place for the template's id, and (id, version before) of each of the `tensors`.
 
         Raises:
             SlowPathError: it returned something else.

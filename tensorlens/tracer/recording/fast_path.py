@@ -3,6 +3,8 @@
 `dispatch_mode` says which calls take the fast path, and holds its tables.
 """
 
+# ruff: noqa: C901 - one function is faster than several
+
 from __future__ import annotations
 
 import sys
@@ -41,19 +43,14 @@ class SlowPathError(Exception):
     """The call does not fit the fast path."""
 
 
-def fast_path(recorder: FastPathMode) -> Callable[..., Any]:  # noqa: C901 - see below
+def fast_path(recorder: FastPathMode) -> Callable[..., Any]:
     """Returns the `__torch_function__` of a recorder. It is long: every operation pays for each call and look-up."""
     tensor_ids, templates, call_kinds = recorder.tensor_ids, recorder.templates, recorder.call_kinds
     known, blocks, numbers, emit = tensor_ids.known, tensor_ids.blocks, tensor_ids.numbers, recorder.rows.extend
-    slow_path_reasons, watched, only_cpu = (
-        recorder.slow_path_reasons,
-        recorder.watched,
-        not torch.accelerator.is_available(),
-    )
+    slow_path_reasons, watched = recorder.slow_path_reasons, recorder.watched
+    only_cpu = not torch.accelerator.is_available()
 
-    def __torch_function__(  # noqa: C901
-        self: object, func: Function, types: object, args: Args = (), kwargs: Kwargs | None = None
-    ) -> Any:
+    def __torch_function__(self: Any, func: Function, types: Any, args: Args = (), kwargs: Kwargs | None = None) -> Any:
         if kwargs is None:
             kwargs = _NO_KWARGS
         try:
@@ -96,8 +93,7 @@ def fast_path(recorder: FastPathMode) -> Callable[..., Any]:  # noqa: C901 - see
                 inputs.append(entry[1])
                 inputs.append(value._version)
         except Exception as error:  # RuntimeError: an inference tensor has no version
-            reraise_user_error(error)
-            inputs = []
+            inputs = reraise_user_error(error) or []
         if not inputs:  # outside the `except` block, so the user's exception gets no internal `__context__`
             return recorder.call(func, args, kwargs, frame_at(1))
         first = _next_sequence()

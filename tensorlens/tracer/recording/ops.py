@@ -21,7 +21,7 @@ Kwargs = dict[str, Any]
 
 
 class CallRecorder(Protocol):
-    """What the functions here ask of the recorder."""
+    """Says what this module asks of the recorder."""
 
     risky: bool
 

@@ -1,4 +1,4 @@
-"""The recorder: a `TorchFunctionMode` that turns every torch call of a program into a row.
+"""Records a program: a `TorchFunctionMode` turns every torch call into a row.
 
 It is built in layers, each of which uses only those before it: `TensorStates`, `ExceptionRows`, `SlowPath`,
 `FastPathMode`. What the mode does not see is reported by the patches.

@@ -1,4 +1,4 @@
-"""The slow path of a torch call: measures what the call did and writes a whole CALL row.
+"""Records a torch call on the slow path: measures what the call did and writes a whole CALL row.
 
 Rows are plain tuples of ints and strings (`tensorlens.journal.rows`); nothing in them keeps a tensor, a gradient or a
 node alive.

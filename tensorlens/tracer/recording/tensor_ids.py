@@ -100,13 +100,15 @@ class TensorIds:
             self._settle(address, moved)
 
     def saved_storage(self, tensor: torch.Tensor) -> int:
-        """The id of the storage of what a graph saved. The graph has held that storage, so the tensor met last at its
-        address was met on it, whether that tensor is still alive or not."""
+        """Returns the id of a saved tensor's storage, or NONE.
+
+        The graph has kept that storage alive, so the last tensor seen at its address was on it, even if it is dead now.
+        """
         entry = self.blocks.get(_memory(tensor)[0])
         return NONE if entry is None else entry[3]
 
     def _storage(self, address: int, block: int, nbytes: int, number: int) -> int:
-        """The storage at an address, or NONE for a tensor without one. A new one bears `number`, if given."""
+        """Returns the id of the storage at an address, or NONE without a storage. A new one gets `number`, unless NONE."""
         if not block:
             return NONE
         entry = self.blocks.get(address) if address else None
@@ -173,6 +175,7 @@ class TensorIds:
         return [entry and (None, *entry[1:]) for entry in entries]  # type: ignore[misc]
 
     def resume(self, tensors: tuple[torch.Tensor, ...], entries: list[Entry | None]) -> None:
+        """Restores the weak references that `step_aside` dropped. `entries` is what that returned."""
         for tensor, entry in zip(tensors, entries, strict=True):
             if entry is not None:
                 again = self.known[id(tensor)] = (weakref.ref(tensor), *entry[1:])

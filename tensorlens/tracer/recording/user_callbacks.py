@@ -31,7 +31,7 @@ QUIET_KINDS = ("pack hook", "unpack hook")  # called for every saved tensor: wri
 
 
 class UserCallbacks:
-    """The functions registered with autograd, and their calls: the CALLBACK rows."""
+    """Writes the CALLBACK rows: the functions registered with autograd, and their calls."""
 
     def __init__(self, recorder: TensorStates) -> None:
         self._recorder = recorder
@@ -50,7 +50,7 @@ class UserCallbacks:
 
     @property
     def asleep(self) -> bool:
-        """Whether nothing is recorded now, or ever again."""
+        """True if nothing is recorded now, or ever again."""
         return self._over or self._recorder.paused
 
     def end(self) -> None:

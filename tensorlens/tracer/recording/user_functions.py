@@ -32,7 +32,7 @@ class Function:
 
 
 class UserFunctions:
-    """The table of user functions. `rows` receives a CALLBACK row for each new one."""
+    """Numbers the user functions. `rows` receives a CALLBACK row for each new one."""
 
     def __init__(self, rows: list[Any], sites: Sites) -> None:
         self._rows = rows

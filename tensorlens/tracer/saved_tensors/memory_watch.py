@@ -42,7 +42,7 @@ _next_sequence = torch._C._autograd._get_sequence_nr
 
 
 class MemoryWatcher:
-    """The watched storages of one run.
+    """Watches storages and compares their contents.
 
     `counts_are_complete` returns whether PyTorch's use counts show everything that is saved.
     """

@@ -33,7 +33,7 @@ class Overwrite:
 
 
 class Overwrites:
-    """The changes that a backward pass may still meet, the oldest first."""
+    """Keeps the changes that a backward pass may still meet, the oldest first."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder

@@ -24,7 +24,7 @@ from tensorlens.tracer.saved_tensors.stale import stale_saved_tensors
 
 
 class SavedTensors:
-    """What may change the tensors that the nodes of one run have saved."""
+    """Watches everything that may change the saved tensors of one run."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
