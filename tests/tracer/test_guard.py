@@ -43,7 +43,7 @@ setattr(owner, name, broken)
 """What a program starts with in which something of ours doesn't work; without the lens it is in nobody's way."""
 
 INNER = """
-    saved_tensors.graph.nodes_of
+    saved_tensors.failed_backward.nodes_of
     patches.backward._changes patches.backward._gradients patches.backward.failed_backward_nodes
     saved_tensors.service.stale_saved_tensors
     patches.backward.nonfinite_nodes

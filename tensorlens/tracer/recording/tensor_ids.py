@@ -108,7 +108,7 @@ class TensorIds:
         return NONE if entry is None else entry[3]
 
     def _storage(self, address: int, block: int, nbytes: int, number: int) -> int:
-        """Returns the id of the storage at an address, or NONE without a storage. A new one gets `number`, unless NONE."""
+        """Returns the id of the storage at an address; NONE without a storage. A new one gets `number` or its own."""
         if not block:
             return NONE
         entry = self.blocks.get(address) if address else None
