@@ -21,7 +21,7 @@ from setuptools.errors import BaseError, CCompilerError
 SOURCE = "tensorlens/tracer/recording/_fast_path.c"
 
 
-class CompiledShortWay(BuildHookInterface[Any]):
+class CompiledFastPath(BuildHookInterface[Any]):
     """The build hook that pyproject.toml names."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002

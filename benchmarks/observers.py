@@ -46,12 +46,12 @@ def lens() -> Iterator[None]:
 @contextmanager
 def lens_in_python() -> Iterator[None]:
     """The same, as where the lens was installed without a compiler."""
-    built, compiled.ShortWay = compiled.ShortWay, None
+    built, compiled.FastPath = compiled.FastPath, None
     try:
         with lens():
             yield
     finally:
-        compiled.ShortWay = built
+        compiled.FastPath = built
 
 
 @contextmanager

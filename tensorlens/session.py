@@ -54,7 +54,7 @@ class Session:
         recorder.rows.append((VERSIONS, __version__, str(torch.__version__), platform.python_version()))
         self._reader = Reader(self._script)
         self._reading = threading.Lock()
-        recorder.identity.after_census = functools.partial(self._read, recorder.rows)
+        recorder.tensor_ids.after_census = functools.partial(self._read, recorder.rows)
         self._installation = Installation(recorder)
 
     def __exit__(

@@ -435,7 +435,7 @@ def test_watching_ends_when_one_counter_sees_every_write_again() -> None:
         assert not recorder.watched
 
 
-def test_calls_keep_to_the_short_way_while_memory_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_stay_on_the_fast_path_while_memory_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     long: list[str] = []
     finish = Recorder.finish
 

@@ -1,4 +1,4 @@
-"""The compiled short way writes the rows that the one in Python writes, call by call
+"""The compiled fast path writes the same rows as the one in Python, call by call
 (`tensorlens/tracer/recording/_fast_path.c`)."""
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from tensorlens.tracer.entry.new_recorder import new_recorder
 from tensorlens.tracer.recording import compiled
 from tensorlens.tracer.recording.recorder import Recorder
 
-ShortWay = compiled.ShortWay
-pytestmark = pytest.mark.skipif(ShortWay is None, reason="not built from this source: python hatch_build.py")
+FastPath = compiled.FastPath
+pytestmark = pytest.mark.skipif(FastPath is None, reason="not built from this source: python hatch_build.py")
 
 EVERYDAY = 60  # one operation of so many is tried every day, the others by `make unchanged`
 
 
-def rows_of(program: Callable[[], object], short_way: Any, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def rows_of(program: Callable[[], object], fast_path: Any, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What is recorded of a program, in a thread of its own: there the sequence numbers start anew."""
     rows: list[Any] = []
     raised: list[BaseException] = []
-    monkeypatch.setattr(compiled, "ShortWay", short_way)
+    monkeypatch.setattr(compiled, "FastPath", fast_path)
 
     def run() -> None:
         torch.manual_seed(0)
@@ -59,7 +59,7 @@ def rows_of(program: Callable[[], object], short_way: Any, monkeypatch: pytest.M
 def assert_same_rows(program: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
     expected = rows_of(program, None, monkeypatch)
     assert expected
-    assert rows_of(program, ShortWay, monkeypatch) == expected
+    assert rows_of(program, FastPath, monkeypatch) == expected
 
 
 # --- programs -------------------------------------------------------------------------------------------------------
@@ -214,12 +214,12 @@ def test_operations_leave_the_same_rows(op: Any, monkeypatch: pytest.MonkeyPatch
         pytest.skip("no dtype of those that are tried")
     functions = [f for f in (op.op, op.method_variant, op.inplace_variant) if f is not None]
 
-    def program(short_way: Any) -> list[Any]:
+    def program(fast_path: Any) -> list[Any]:
         made = samples(op, dtype, 3)
-        return rows_of(lambda: attempt(functions, made), short_way, monkeypatch)
+        return rows_of(lambda: attempt(functions, made), fast_path, monkeypatch)
 
     program(None)  # some functions do more the first time
-    assert program(ShortWay) == program(None)
+    assert program(FastPath) == program(None)
 
 
 def attempt(functions: list[Any], made: list[Any]) -> None:
@@ -236,7 +236,7 @@ def attempt(functions: list[Any], made: list[Any]) -> None:
 def test_one_that_was_built_from_another_source_is_not_used() -> None:
     code = (
         "from tensorlens.tracer.recording import _fast_path; _fast_path.SOURCE = 'another'\n"
-        "from tensorlens.tracer.recording import compiled; print(compiled.ShortWay)"
+        "from tensorlens.tracer.recording import compiled; print(compiled.FastPath)"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     assert ended.stdout == "None\n"
@@ -287,7 +287,7 @@ def test_an_exception_of_ours_in_noting_a_refusal_is_not_lost(monkeypatch: pytes
     def interrupted(self: Any, *args: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Recorder, "refuse", interrupted)
+    monkeypatch.setattr(Recorder, "note_exception", interrupted)
     recorder = new_recorder()
     x = torch.ones(1, requires_grad=True)
     with recorder:
@@ -369,7 +369,7 @@ def test_the_lens_does_without_it() -> None:
     code = (
         "from tensorlens.tracer.recording import compiled\n"
         "from tensorlens.tracer.entry.new_recorder import new_recorder\n"
-        "print(compiled.ShortWay, type(new_recorder().__torch_function__))"
+        "print(compiled.FastPath, type(new_recorder().__torch_function__))"
     )
     environment = os.environ | {"TENSORLENS_PURE_PYTHON": "1"}
     run = [sys.executable, "-c", code]

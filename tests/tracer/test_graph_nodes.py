@@ -82,9 +82,9 @@ def wrapped_by(steps: int) -> int:
     return wrapped_nodes() - before
 
 
-@pytest.mark.parametrize("short_way", [None, compiled.ShortWay], ids=["in Python", "compiled"])
-def test_wrappers_do_not_grow_with_the_run(short_way: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "ShortWay", short_way)
+@pytest.mark.parametrize("fast_path", [None, compiled.FastPath], ids=["in Python", "compiled"])
+def test_wrappers_do_not_grow_with_the_run(fast_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "FastPath", fast_path)
     assert 0 < wrapped_by(steps=3) == wrapped_by(steps=60)
 
 

@@ -44,7 +44,7 @@ setattr(owner, name, broken)
 """What a program starts with in which something of ours doesn't work; without the lens it is in nobody's way."""
 
 INNER = """
-    saved_tensors.graph.nodes_of
+    saved_tensors.failed_backward.nodes_of
     patches.backward._changes patches.backward._gradients patches.backward.failed_backward_nodes
     saved_tensors.service.stale_saved_tensors
     patches.backward.nonfinite_nodes
@@ -52,15 +52,15 @@ INNER = """
     recording.user_callbacks.UserCallbacks.module recording.user_callbacks.UserCallbacks.of_method
     recording.user_callbacks.UserCallbacks.register recording.user_callbacks.UserCallbacks.run
     recording.user_callbacks.UserCallbacks.watch recording.user_callbacks._versions recording.user_callbacks.Run
-    recording.user_callbacks.Watch
-    frames.call_sites.Sites.known frames.call_sites.Sites.stack
-    recording.user_functions.UserFunctions.of
+    recording.user_callbacks.ReturnWatch
+    frames.call_sites.Sites.site_or_outside frames.call_sites.Sites.stack
+    recording.user_functions.UserFunctions.find
     saved_tensors.array_guards.ArrayGuards.add saved_tensors.array_guards.ArrayGuards.is_any_changed
     patches.torch_functions._array patches.torch_functions._differ patches.torch_functions._note_statistics
     patches.torch_functions._note_switch patches.torch_functions.note_mode
-    recording.dispatch_mode.FastPathMode.find_plan recording.dispatch_mode.FastPathMode.met
-    recording.dispatch_mode.FastPathMode.ordinary
-    recording.tensor_ids.TensorIds.add recording.tensor_ids.TensorIds.meet recording.tensor_ids.TensorIds.moved
+    recording.dispatch_mode.FastPathMode.find_template recording.dispatch_mode.FastPathMode.add_input
+    recording.dispatch_mode.FastPathMode.record_ordinary
+    recording.tensor_ids.TensorIds.add recording.tensor_ids.TensorIds.id_of recording.tensor_ids.TensorIds.note_moved
     patches.warnings_and_tracebacks._note patches.warnings_and_tracebacks._put_filter_first
     saved_tensors.context_attributes.ContextAttributes.note
     patches.module_hooks._note_hooked patches.module_hooks._watched_list
@@ -85,8 +85,8 @@ INNER = """
     patches.record_call.collect_tensors
 """.split()
 SLOW_PATH_LEFT = (
-    "recording.dispatch_mode.FastPathMode.find_plan",
-    "recording.dispatch_mode.FastPathMode.ordinary",
+    "recording.dispatch_mode.FastPathMode.find_template",
+    "recording.dispatch_mode.FastPathMode.record_ordinary",
 )  # what fails there is recorded all the same
 IN_SIGHT = (
     "patches.warnings_and_tracebacks._calling_frame",

@@ -22,7 +22,7 @@ def write_end(recorder: Recorder, namespace: dict[str, Any], traceback: Tracebac
     with torch._C.DisableTorchFunction():
         bindings = _bindings(recorder, namespace, traceback)
         named = {tensor for _, tensor, _ in bindings}
-        live = recorder.identity.live()
+        live = recorder.tensor_ids.live()
         live.sort(key=lambda pair: (pair[0] not in named, pair[0]))
         states = tuple((*recorder.state_at_end(t), _grad_text(t)) for _, t in live[:MAX_STATES])
         recorder.rows.append((END, states, tuple(bindings)))
@@ -51,9 +51,9 @@ def _bindings(
         for name, value in list(names.items()):
             if not name.startswith("__"):
                 for path, tensor in _tensors(recorder, name, value, _DEPTH):
-                    number = recorder.identity.of(tensor)
+                    number = recorder.tensor_ids.find(tensor)
                     if number is None:
-                        number = recorder.identity.meet(tensor)
+                        number = recorder.tensor_ids.id_of(tensor)
                     found.setdefault((path, scope), number)
     return [(path, number, scope) for (path, scope), number in found.items()]
 

@@ -40,7 +40,7 @@ def sites_of_writes(sites: Sites, before: Place, now: Place, frame: FrameType | 
     """
     spans = list(_spans(before, now))
     writes = [(code, instruction) for span in spans for code, instruction in _writes(span)]
-    user_frame = sites.frame(frame)
+    user_frame = sites.user_frame(frame)
     names = {} if user_frame is None else user_frame.f_globals
     for span in spans:
         for function in _functions_named(span, names):

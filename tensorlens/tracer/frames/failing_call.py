@@ -1,12 +1,13 @@
-"""Which call refused, where Python code of a library raised and not a torch function: the frame that the user's line
-called says its name, and its arguments are the tensors that it was given."""
+"""Finds the call that failed when Python code of a library raised, not a torch function: its name and its tensors.
+
+Both are read from the frame that the user's line called.
+"""
 
 from __future__ import annotations
 
 import inspect
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any
 
 import torch
 
@@ -20,8 +21,10 @@ MAX_TENSORS = 500
 
 
 def failing_call(sites: Sites, traceback: TracebackType | None) -> tuple[str, list[torch.Tensor]]:
-    """(name of the library function that the user's innermost line called, its tensors); ("", []) where the user's own
-    code raised. Only functions of torch have a name here."""
+    """Returns (name, tensors) of the library function that the user's innermost line called.
+
+    Only functions of PyTorch have a name. If the user's own code raised, returns ("", []).
+    """
     frames = _library_frames(sites, traceback)
     for frame in frames:
         tensors = arguments_of(frame)
@@ -32,7 +35,7 @@ def failing_call(sites: Sites, traceback: TracebackType | None) -> tuple[str, li
 
 
 def named_arguments(sites: Sites, traceback: TracebackType | None) -> list[tuple[str, torch.Tensor]]:
-    """(parameter, tensor) of the tensors that the user's innermost line gave to a Python function of torch."""
+    """Returns (parameter, tensor) of what the user's innermost line passed to a Python function of PyTorch."""
     for frame in _library_frames(sites, traceback):
         if _name(frame):
             shown = inspect.getargvalues(frame)
@@ -42,7 +45,7 @@ def named_arguments(sites: Sites, traceback: TracebackType | None) -> list[tuple
 
 
 def _library_frames(sites: Sites, traceback: TracebackType | None) -> list[FrameType]:
-    """The frames of a traceback below the user's innermost line, the outermost first."""
+    """Returns the frames of a traceback below the user's innermost line, the outermost first."""
     frames: list[FrameType] = []
     while traceback is not None:
         frame = traceback.tb_frame
@@ -55,7 +58,7 @@ def _library_frames(sites: Sites, traceback: TracebackType | None) -> list[Frame
 
 
 def _name(frame: FrameType) -> str:
-    """`GradScaler.step`, `Module.__setattr__`, `clip_grad_norm_`; "" for inner functions and what is not torch's."""
+    """Returns `GradScaler.step`, `Module.__setattr__` or `clip_grad_norm_`; "" for private and other functions."""
     code = frame.f_code
     if not code.co_filename.startswith(_TORCH):
         return ""
@@ -68,8 +71,8 @@ def _name(frame: FrameType) -> str:
     return f"autograd.{code.co_qualname}" if module == torch.autograd.__name__ else code.co_qualname
 
 
-def _values(frame: FrameType) -> list[Any]:
-    """The arguments of a running function, as its parameters hold them now."""
+def _values(frame: FrameType) -> list[object]:
+    """Returns the arguments of a running function, as its parameters are now."""
     shown = inspect.getargvalues(frame)
     values = [shown.locals[name] for name in shown.args if name in shown.locals]
     values += shown.locals.get(shown.varargs, ()) if shown.varargs else ()

@@ -22,12 +22,12 @@ from tensorlens.tracer.isolation.patch import Patch, observe
 from tensorlens.tracer.isolation.stack_room import StackRoom
 from tensorlens.tracer.recording.recorder import Recorder, collect_tensors, version_of
 from tensorlens.tracer.recording.tensor_text import short_values
-from tensorlens.tracer.saved_tensors.graph import (
-    LEAF_SEQUENCE,
+from tensorlens.tracer.saved_tensors.failed_backward import (
     failed_backward_nodes,
     last_executed_node,
     nondifferentiable_nodes,
 )
+from tensorlens.tracer.saved_tensors.graph import LEAF_SEQUENCE
 from tensorlens.tracer.saved_tensors.nonfinite_derivatives import nonfinite_nodes, note_nonfinite
 
 _Gradients = dict[int, tuple[object, int, int]]  # leaf -> values, id and version of its gradient
@@ -110,10 +110,10 @@ def _note_pass(recorder: Recorder, begun: _Pass, failed: bool) -> list[torch.Ten
         changes = _changes(begun.before, _gradients(recorder, begun.before), recorder.leaves)
         requested: list[torch.Tensor] = []
         collect_tensors(inputs, requested)
-        numbers = tuple(recorder.identity.meet(tensor) for tensor in requested)
+        numbers = tuple(recorder.tensor_ids.id_of(tensor) for tensor in requested)
         if not retain and not numbers:
             recorder.training.held.round_ends(by_step=False)
-    site = recorder.sites.known(begun.frame)
+    site = recorder.sites.site_or_outside(begun.frame)
     row = (BACKWARD, begun.token, _op(begun.frame), site, tuple(begun.accesses), changes, numbers)
     recorder.rows.append((*row, bool(retain), bool(create), failed))
     return requested
@@ -168,7 +168,7 @@ def _gradients(recorder: Recorder, before: _Gradients) -> _Gradients:
             del recorder.leaves[number]
         elif (tensor.is_leaf or tensor.retains_grad) and (gradient := tensor.grad) is not None:
             known = before.get(number)
-            mark = recorder.identity.meet(gradient), version_of(gradient)
+            mark = recorder.tensor_ids.id_of(gradient), version_of(gradient)
             gradients[number] = known if known is not None and known[1:] == mark else (short_values(gradient), *mark)
     return gradients
 

@@ -30,7 +30,7 @@ def _train(recorder: Recorder, original: Function) -> Function:
 
     def train(frame: FrameType, self: torch.nn.Module, mode: bool = True) -> object:
         if getattr(self, "training", mode) != mode:
-            _mode_set[id(self)] = (weakref.ref(self), recorder.sites.of(frame))
+            _mode_set[id(self)] = (weakref.ref(self), recorder.sites.site_of(frame))
         return original(self, mode)
 
     return train
@@ -76,8 +76,8 @@ class _CheckpointedFunction:
         self._function = function
         self.number = next(_checkpoint_numbers)
         self.captured: CapturedState | None = None  # before the first run
-        self.site = recorder.sites.known(frame)
-        caller = recorder.sites.frame(frame)
+        self.site = recorder.sites.site_or_outside(frame)
+        caller = recorder.sites.user_frame(frame)
         self._called_at = None if caller is None else (caller.f_code, caller.f_lasti)
 
     def __call__(self, *args: object, **kwargs: object) -> object:
@@ -97,7 +97,7 @@ class _CheckpointedFunction:
         for name, old, new in captured.differences(self.captured):
             site = self._changed_at(frame, old)
             self.recorder.rows.append((CHANGE, site, name, old.text, new.text, self.number))
-        site = self.recorder.sites.known(frame)
+        site = self.recorder.sites.site_or_outside(frame)
         entered.enter_context(self.region("recomputation", site, NONE, self.number))
 
     @contextmanager
@@ -128,10 +128,10 @@ class _CheckpointedFunction:
         """Returns where to look for the write, the likeliest place first: (code, after offset, before offset)."""
         end = sys.maxsize
         running = []
-        outer = self.recorder.sites.frame(frame)
+        outer = self.recorder.sites.user_frame(frame)
         while outer is not None:
             running.append((outer.f_code, outer.f_lasti, outer.f_globals))
-            outer = self.recorder.sites.frame(outer.f_back)
+            outer = self.recorder.sites.user_frame(outer.f_back)
         for code, reached, _ in running:
             if self._called_at is not None and code is self._called_at[0]:
                 yield code, self._called_at[1], reached if reached > self._called_at[1] else end

@@ -116,7 +116,7 @@ def _note(recorder: Recorder, frame: Frame, gid: int, position: int, tensor: tor
     version = version_of(tensor)
     if kept is None or version == NONE or has_torch_dispatch(tensor):
         return
-    number, sequence = recorder.identity.meet(tensor), torch._C._autograd._get_sequence_nr() - 1
+    number, sequence = recorder.tensor_ids.id_of(tensor), torch._C._autograd._get_sequence_nr() - 1
     saved = _Saved(weakref.ref(kept), number, version, sequence, _sample(tensor), _hash(tensor))
     getattr(frame, _SAVED, {})[id(kept)] = saved
 

@@ -100,7 +100,7 @@ def _transform_called(recorder: Recorder, start: FrameType, fallback: str) -> tu
         if not name and head in torch.func.__all__:
             name = head
         frame = frame.f_back
-    return recorder.sites.of(frame), f"func.{name or fallback}"
+    return recorder.sites.site_of(frame), f"func.{name or fallback}"
 
 
 _HOOKS = torch.autograd.graph.saved_tensors_hooks

@@ -21,7 +21,7 @@ def _transform(name: str) -> Observing[Recorder]:
     @observe
     def wrap(recorder: Recorder, original: Function) -> Function:
         def call(frame: FrameType, /, function: Function, *args: object, **kwargs: object) -> object:
-            user = recorder.sites.frame(frame)
+            user = recorder.sites.user_frame(frame)
             recorder.callbacks.add(GIVEN + name, function, user)
             return record_patched_call(recorder, PatchedCall(original, name, user), (function, *args), kwargs)
 

@@ -32,13 +32,13 @@ def _hook_dictionary(recorder: Recorder, _: type) -> type:
     callbacks = recorder.callbacks
 
     class Hooks(OrderedDict[object, object]):
-        def __setitem__(self, key: object, hook: object) -> None:
+        def __setitem__(self, key: object, hook: Any) -> None:
             frame = sys._getframe(1)
             kind = _KINDS.get(frame.f_code, "node hook")
             if not callbacks.asleep and isinstance(key, int):
                 with ErrorGuard(recorder, f"a {kind}", frame):
                     tensor = frame.f_locals.get("self")
-                    target = recorder.identity.of(tensor) if isinstance(tensor, torch.Tensor) else None
+                    target = recorder.tensor_ids.find(tensor) if isinstance(tensor, torch.Tensor) else None
                     hook = callbacks.watch(kind, hook, _caller(frame), NONE if target is None else target)
             super().__setitem__(key, hook)
 
@@ -105,7 +105,7 @@ def _saved_tensor_hooks(recorder: Recorder, original: Function) -> Function:
     """Watches the pack and unpack hooks that become active."""
 
     def push(frame: FrameType, pack: Hook, unpack: Hook) -> None:
-        user = recorder.sites.frame(frame)
+        user = recorder.sites.user_frame(frame)
         keeps = keeps_tensors(pack)
         pack = _recorded(recorder, recorder.callbacks.watch("pack hook", pack, user))
         unpack = recorder.callbacks.watch("unpack hook", unpack, user)

@@ -62,7 +62,7 @@ class Assignments:
         recorder = self._recorder
         with torch._C.DisableTorchFunction():
             old, new = (self._tensor_ids(kept) for kept in (before, value))
-        recorder.rows.append((ASSIGNMENT, recorder.sites.of(frame), name, old, new, shared))
+        recorder.rows.append((ASSIGNMENT, recorder.sites.site_of(frame), name, old, new, shared))
 
     def _is_elsewhere(self, value: torch.Tensor | torch.nn.Module, place: tuple[int, str]) -> bool:
         """Returns whether `value` was assigned to another module, or under another name, before.
@@ -72,7 +72,7 @@ class Assignments:
         known = self._places.get(id(value))
         mark: object
         if isinstance(value, torch.Tensor):
-            mark = self._recorder.identity.of(value)
+            mark = self._recorder.tensor_ids.find(value)
             is_same = mark is not None and known is not None and known[0] == mark
         else:
             mark = weakref.ref(value)

@@ -89,14 +89,14 @@ def _backward_hook(recorder: Recorder, original: Function) -> Function:
 def _note_hooked(recorder: Recorder, module: torch.nn.Module, frame: FrameType) -> None:
     """Notes that a module with backward hooks is called."""
     callbacks = recorder.callbacks
-    forward = callbacks.functions.of(type(module).forward) or callbacks.functions.foreign(type(module))
-    site = recorder.sites.of(frame)
+    forward = callbacks.functions.find(type(module).forward) or callbacks.functions.of_library(type(module))
+    site = recorder.sites.site_of(frame)
     if site != NONE:
         number = callbacks.module(module)
         callbacks.register("hooked forward", forward.number, site, number)
         made = callbacks.made_at(module)
         if made != NONE:
-            callbacks.register("module", callbacks.functions.foreign(type(module)).number, made, number)
+            callbacks.register("module", callbacks.functions.of_library(type(module)).number, made, number)
 
 
 def _watched_list(recorder: Recorder, module: torch.nn.Module, table: str, hooks: Sequence[Function]) -> list[Function]:
@@ -111,7 +111,7 @@ def _watched_list(recorder: Recorder, module: torch.nn.Module, table: str, hooks
     watched: list[Function] = []
     for hook in hooks:
         number = next((n for known, n in numbers if known is hook), None)
-        function = None if number is None else callbacks.functions.of(hook) or callbacks.functions.foreign(hook)
+        function = None if number is None else callbacks.functions.find(hook) or callbacks.functions.of_library(hook)
         if function is not None and number is not None:
             hook = Watched(hook, callbacks, "module hook", (number, function))  # noqa: PLW2901
         watched.append(hook)

@@ -57,11 +57,11 @@ class OptimizerState:
         """Notes that a line reads `tensor.backward`. The next call of it, on the same line most often, undoes that."""
         if self._recorder.sites.is_user(frame.f_code.co_filename):
             with torch._C.DisableTorchFunction():
-                self._named[self._recorder.identity.meet(tensor)] = self._recorder.sites.of(frame)
+                self._named[self._recorder.tensor_ids.id_of(tensor)] = self._recorder.sites.site_of(frame)
 
     def call_backward(self, tensor: torch.Tensor) -> None:
         """Notes that `backward` of a tensor is called."""
-        number = self._recorder.identity.of(tensor)
+        number = self._recorder.tensor_ids.find(tensor)
         if number is not None:
             self._named.pop(number, None)
 
@@ -101,7 +101,7 @@ class OptimizerState:
                     self._note_step(optimizer, sys._getframe(1))
 
     def _note_step(self, optimizer: torch.optim.Optimizer, frame: FrameType) -> list[SteppedParameter]:
-        entry_of = self._recorder.identity.entry
+        entry_of = self._recorder.tensor_ids.entry
         parameters: list[SteppedParameter] = []
         with torch._C.DisableTorchFunction():
             for group in optimizer.param_groups:
@@ -126,7 +126,7 @@ class OptimizerState:
         self._had_gradient |= with_gradient
         self._left -= len(parameters)
         tensors, numbers, _, _, gradients, versions = zip(*parameters, strict=True) if parameters else ((),) * 6
-        name, site = f"{type(optimizer).__name__}.step", self._recorder.sites.known(frame)
+        name, site = f"{type(optimizer).__name__}.step", self._recorder.sites.site_or_outside(frame)
         row = (NOTICED, "steps", site, name, numbers, gradients, versions, _moved_anyway(optimizer, parameters))
         self._recorder.rows.append(row)
         if optimizer not in self._searched:
@@ -146,7 +146,7 @@ class OptimizerState:
 
         For a tensor that is no weak reference: `swap_tensors` refuses tensors that have any.
         """
-        return self._recorder.identity.of(value) if isinstance(value, torch.Tensor) else weakref.ref(value)
+        return self._recorder.tensor_ids.find(value) if isinstance(value, torch.Tensor) else weakref.ref(value)
 
     def _note_unregistered(self, parameters: Sequence[torch.Tensor]) -> None:
         """Writes a NOTICED row for each tensor that the modules of `parameters` keep in plain attributes."""
@@ -158,7 +158,7 @@ class OptimizerState:
         seen: set[int] = set()
         for module in outermost.values():
             for path, tensor, owner in unregistered(module, seen):
-                number = self._recorder.identity.meet(tensor)
+                number = self._recorder.tensor_ids.id_of(tensor)
                 self._recorder.rows.append((NOTICED, "unregistered", type(owner).__name__, path, number))
 
     def _outermost_module(self, parameter: torch.Tensor) -> torch.nn.Module | None:

@@ -63,7 +63,7 @@ class OptimizerSteps:
                 else:
                     return
         name = f"{type(optimizer).__name__}.step"
-        self._running[_thread.get_ident()] = (name, self._recorder.sites.frame(frame), before)
+        self._running[_thread.get_ident()] = (name, self._recorder.sites.user_frame(frame), before)
         torch._C._pop_torch_function_stack()
 
     def end(self, error: BaseException | None) -> None:
@@ -82,7 +82,7 @@ class OptimizerSteps:
         self, op: str, frame: FrameType | None, parameters: list[_Before], error: BaseException | None
     ) -> None:
         recorder = self._recorder
-        plan_of = self._plans_of((op, recorder.sites.known(frame), NO_GRAD), WRITTEN)
+        plan_of = self._plans_of((op, recorder.sites.site_or_outside(frame), NO_GRAD), WRITTEN)
         recorded: set[int] = set()  # version counters
         sequence = _next_sequence()
         for parameter, counter, inputs in parameters:
@@ -98,10 +98,10 @@ class OptimizerSteps:
     def dropped(self, leaves: list[torch.Tensor], frame: FrameType) -> None:
         """Records which of the leaves that had gradients have none any more."""
         recorder = self._recorder
-        plan_of = self._plans_of((_CLEAR, recorder.sites.known(frame), current_mode()), NOTHING)
+        plan_of = self._plans_of((_CLEAR, recorder.sites.site_or_outside(frame), current_mode()), NOTHING)
         for leaf in leaves:
             if leaf.grad is None:
-                number, version = recorder.identity.meet(leaf), version_of(leaf)
+                number, version = recorder.tensor_ids.id_of(leaf), version_of(leaf)
                 plan = plan_of(1, leaf.requires_grad)
                 recorder.rows.extend((plan, number, version, number, NONE, version, _next_sequence()))
 
@@ -115,7 +115,7 @@ class OptimizerSteps:
         def plan_of(inputs: int, requires_grad: bool) -> int:
             number = plans.get((inputs, requires_grad))
             if number is None:
-                number = next(self._recorder.plan_ids)
+                number = next(self._recorder.template_ids)
                 op, site, mode = called
                 plan = (op, site, (), "", "", 0, requires_grad, None, 0, 0, mode, inputs, result)
                 self._recorder.rows.append((PLAN, number, *plan))
@@ -127,7 +127,7 @@ class OptimizerSteps:
 
 def _is_observing(recorder: Recorder) -> bool:
     """Returns whether the recorder sees the next call and records it on its fast path."""
-    return not recorder.paused and not recorder.detours and recorder.is_on_top()
+    return not recorder.paused and not recorder.slow_path_reasons and recorder.is_on_top()
 
 
 def _is_plain(optimizer: torch.optim.Optimizer) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import FrameType
 from typing import NamedTuple
 
@@ -50,9 +50,9 @@ def record_patched_call(
     return result
 
 
-def record_use(recorder: Recorder, called: PatchedCall, tensors: Sequence[torch.Tensor]) -> None:
+def record_use(recorder: Recorder, called: PatchedCall, tensors: list[torch.Tensor]) -> None:
     """Records a call that has returned nothing, with the tensors that it is about as its inputs."""
     sequence = _next_sequence()
     with torch._C.DisableTorchFunction():
         done = (*called, False, True, ())
-        recorder.finish(done, None, tensors, recorder.accesses(list(tensors)), sequence)
+        recorder.finish(done, None, tensors, recorder.accesses(tensors), sequence)

@@ -25,7 +25,6 @@ from tensorlens.tracer.patches import (
     storage_writes,
     tensors,
     threads_and_exit,
-    torch_functions,
 )
 from tensorlens.tracer.recording import ops
 from tensorlens.tracer.recording.recorder import Recorder
@@ -50,7 +49,6 @@ PATCHES: tuple[Patch[Recorder], ...] = (
     *compile.PATCHES,
     *child_processes.PATCHES,
 )
-ops.SPECIAL.update(torch_functions.HANDLERS)
 
 
 @contextmanager

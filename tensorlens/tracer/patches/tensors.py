@@ -69,7 +69,7 @@ def _parameter(recorder: Recorder, construct: Function) -> Function:
             recorder.fail(error, "nn.Parameter", inputs, frame)
             raise
         with torch._C.DisableTorchFunction():
-            recorder.identity.meet(result, recorder.identity.entry(data))
+            recorder.tensor_ids.id_of(result, recorder.tensor_ids.entry(data))
             recorder.finish((construct, "nn.Parameter", frame, False, True, ()), result, [data], inputs, before)
         return result
 
@@ -94,7 +94,7 @@ def _swap_tensors(recorder: Recorder, original: Function) -> Function:
     """Records `torch.utils.swap_tensors`. The ids follow the objects even while the recorder is paused."""
 
     def swap_tensors(frame: FrameType, first: torch.Tensor, second: torch.Tensor) -> object:
-        entries = recorder.identity.step_aside(first, second)
+        entries = recorder.tensor_ids.step_aside(first, second)
         for entry in entries:
             if entry is not None:
                 recorder.leaves.pop(entry[1], None)
@@ -103,10 +103,10 @@ def _swap_tensors(recorder: Recorder, original: Function) -> Function:
                 result: object = original(first, second)
         finally:
             with torch._C.DisableTorchFunction():
-                recorder.identity.resume((first, second), entries)
+                recorder.tensor_ids.resume((first, second), entries)
         with torch._C.DisableTorchFunction():
-            old, new = ((recorder.identity.meet(tensor),) for tensor in (first, second))
-        recorder.rows.append((ASSIGNMENT, recorder.sites.of(frame), "", old, new, False))
+            old, new = ((recorder.tensor_ids.id_of(tensor),) for tensor in (first, second))
+        recorder.rows.append((ASSIGNMENT, recorder.sites.site_of(frame), "", old, new, False))
         return result
 
     return swap_tensors

@@ -1,11 +1,10 @@
 """Handles the torch functions that the mode sees and that need more than a CALL row: grad mode, shared memory, `.data`.
 
-`HANDLERS` says which functions: `handler(recorder, func, args, kwargs)` calls `func` and returns its result.
+`HANDLERS` says which functions. It is registered with `ops` when a recorder is made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any
 
@@ -14,15 +13,13 @@ from torch.nn.parameter import is_lazy
 
 from tensorlens.journal.rows import MODE, NONE
 from tensorlens.tracer.frames.call_sites import frame_at
-from tensorlens.tracer.isolation.guard import ErrorGuard, Function
+from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch, has_torch_dispatch
 from tensorlens.tracer.isolation.torch_originals import data_ptr, detach, equal, untyped_storage
 from tensorlens.tracer.recording import ops
+from tensorlens.tracer.recording.ops import Args, Function, Kwargs
 from tensorlens.tracer.recording.recorder import Recorder, collect_tensors, current_mode
 from tensorlens.tracer.recording.tensor_ids import PLAIN
-
-Args = tuple[Any, ...]  # of a torch function: tensors, numbers, containers, anything
-Kwargs = Mapping[str, Any]
 
 
 def note_mode(recorder: Recorder, frame: FrameType, cause: str, entering: bool) -> None:
@@ -42,7 +39,7 @@ def switch_site(
     while frame is not None:
         filename = frame.f_code.co_filename
         if recorder.sites.is_user(filename):
-            return recorder.sites.of(frame), False
+            return recorder.sites.site_of(frame), False
         if filename.endswith("_contextlib.py"):
             function = frame.f_locals.get("func")
             code = getattr(function, "__code__", None)
@@ -106,9 +103,9 @@ def _data(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> obj
     """Records a read of `.data`, an alias with a version counter of its own."""
     frame = frame_at(2)
     tensor: Any = args[0]
-    identity = recorder.identity
-    known = type(tensor) in PLAIN and not recorder.detours and identity.of(tensor) is not None
-    if not known or identity.entry(tensor)[3] == NONE or not untyped_storage(tensor).data_ptr():
+    tensor_ids = recorder.tensor_ids
+    known = type(tensor) in PLAIN and not recorder.slow_path_reasons and tensor_ids.find(tensor) is not None
+    if not known or tensor_ids.entry(tensor)[3] == NONE or not untyped_storage(tensor).data_ptr():
         result = recorder.call(func, args, kwargs, frame)
     else:
         result = func(*args, **kwargs)
@@ -216,7 +213,7 @@ def _user_reads(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) 
     return recorder.call(func, args, kwargs, frame) if read_by_user else func(*args, **kwargs)
 
 
-HANDLERS: dict[Function, Callable[[Recorder, Function, Args, Kwargs], object]] = {
+HANDLERS: dict[ops.Function, ops.Handler] = {
     torch._C._set_grad_enabled: _set_grad_enabled,
     torch.Tensor.backward: _backward,
     torch.Tensor.numpy: _sharing,

@@ -181,9 +181,9 @@ def _note(recorder: Recorder, message: warnings.WarningMessage, frame: FrameType
     """Writes the NOTICE row of a warning and, once per site, the plain values that the user's line read."""
     if not recorder.paused:
         recorder.last_warning = str(message.message)
-        site = recorder.sites.of(frame)
+        site = recorder.sites.site_of(frame)
         recorder.rows.append((NOTICE, site, message.category.__name__, recorder.last_warning, None))
-        user = recorder.sites.frame(frame)
+        user = recorder.sites.user_frame(frame)
         if user is not None and site not in recorder.valued:
             recorder.valued.add(site)
             values = values_read(recorder.sites, user, user.f_lasti)

@@ -1,4 +1,4 @@
-"""The recorder: a `TorchFunctionMode` that turns every torch call of a program into a row.
+"""Records a program: a `TorchFunctionMode` turns every torch call into a row.
 
 It is built in layers, each of which uses only those before it: `TensorStates`, `ExceptionRows`, `SlowPath`,
 `FastPathMode`. What the mode does not see is reported by the patches.
@@ -29,9 +29,9 @@ class Recorder(FastPathMode):
         self._within = ""
         self.samples: GradientSamples | None = None  # in a run with `--reference`
         self.last_warning = ""
-        self.valued: set[int] = set()  # sites whose plain values a warning has told
+        self.valued: set[int] = set()  # sites whose plain values a warning has reported
         self.callbacks = UserCallbacks(self)
-        self.leaving: Callable[[int], None] = lambda status: None  # called when the process leaves by `os._exit`
+        self.leaving: Callable[[int], None] = lambda status: None  # called before `os._exit`
         made = services(self)
         self.saved_tensors = made.saved_tensors
         self.training = made.optimizer_state
@@ -55,7 +55,7 @@ class Recorder(FastPathMode):
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """Record nothing while this lasts."""
+        """Records nothing inside."""
         before, self.paused = self.paused, True
         try:
             yield
@@ -64,7 +64,7 @@ class Recorder(FastPathMode):
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Take the mode off the stack while this lasts, if it is on top, and record nothing."""
+        """Takes the mode off the stack if it is on top, and records nothing inside."""
         on_top = self.is_on_top()
         with self.quiet():
             if not on_top:

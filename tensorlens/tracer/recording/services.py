@@ -51,7 +51,7 @@ class Rounds(Protocol):
 
 
 class OptimizerState(Protocol):
-    """What optimizers and modules hold: `tracer/patches/optimizer_state.py`."""
+    """Knows what optimizers and modules hold: `tracer/patches/optimizer_state.py`."""
 
     @property
     def held(self) -> Rounds: ...
@@ -62,7 +62,7 @@ class OptimizerState(Protocol):
 
 
 class OptimizerSteps(Protocol):
-    """The optimizer steps that are running: `tracer/patches/optimizer_step.py`."""
+    """Follows the optimizer steps that are running: `tracer/patches/optimizer_step.py`."""
 
     def begin(self, optimizer: Any, found: list[Any], frame: Any) -> None: ...
     def end(self, error: BaseException | None) -> None: ...
@@ -70,7 +70,7 @@ class OptimizerSteps(Protocol):
 
 
 class GradientSamples(Protocol):
-    """The values that `--reference` compares: `tracer/reference/gradient_samples.py`."""
+    """Samples the values that `--reference` compares: `tracer/reference/gradient_samples.py`."""
 
     def start(self, roots: list[torch.Tensor]) -> Callable[[Any, list[torch.Tensor], bool], None]: ...
 

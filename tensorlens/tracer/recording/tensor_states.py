@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from contextlib import suppress
+from types import FrameType
 from typing import Any
 
 import torch
@@ -17,7 +19,8 @@ from tensorlens.tracer.recording.tensor_ids import PLAIN, Entry, TensorIds
 _grad_enabled = torch.is_grad_enabled
 _inference = torch.is_inference_mode_enabled
 _getframe = sys._getframe
-UNWRITTEN = "a tensor first met is not written down yet"
+State = tuple[int, int, bool, bool, str | None, int, bool, int]  # see `TensorStates.state`
+UNWRITTEN = "the state of a new input is not written yet"
 
 
 def current_mode() -> int:
@@ -26,11 +29,11 @@ def current_mode() -> int:
 
 
 def version_of(tensor: torch.Tensor) -> int:
-    """The tensor's version; `NONE` for an inference tensor, which has none."""
+    """Returns the version of a tensor; `NONE` for an inference tensor, which has none."""
     try:
         if type(tensor) in PLAIN:
             return tensor._version
-        with torch._C.DisableTorchFunctionSubclass():  # a subclass may watch what is asked of it
+        with torch._C.DisableTorchFunctionSubclass():  # a subclass may see the read
             return tensor._version
     except RuntimeError:
         return NONE
@@ -43,38 +46,42 @@ class TensorStates:
         super().__init__()
         self.rows: list[Any] = []
         self.sites = Sites(self.rows, own_files)
-        self.identity = TensorIds(self.rows)
+        self.tensor_ids = TensorIds(self.rows)
         self.graph_nodes = GraphNodes()
         self.paused = False
-        self.leaves: dict[int, Any] = {}  # tensor id -> weakref, of all that a backward pass may give a gradient
-        self.unwritten: list[Any] = []  # states of tensors first met as inputs, for the next CALL row
-        self.detours: set[str] = set()  # why every call takes the long way just now
-        self.sites.sightings.number_of = self.identity.of
+        self.leaves: dict[
+            int, weakref.ref[torch.Tensor]
+        ] = {}  # by tensor id: those that a backward pass may give a gradient
+        self.unwritten: list[State] = []  # states of new inputs, for the next CALL row
+        self.slow_path_reasons: set[str] = set()  # why every call takes the slow path now
+        self.sites.local_tensors.number_of = self.tensor_ids.find
 
     def accesses(self, tensors: list[torch.Tensor]) -> list[int]:
-        """(tensor id, version) of each tensor, flat; a tensor first met here is given its id."""
-        known = self.identity.known
+        """Returns (tensor id, version) of each tensor, flat. New tensors get their id."""
+        known = self.tensor_ids.known
         flat: list[int] = []
         for tensor in tensors:
             entry = known.get(id(tensor))
             if entry is None or entry[0]() is not tensor:
-                entry = self.met(tensor)
+                entry = self.add_input(tensor)
             flat += (entry[1], version_of(tensor))
         return flat
 
-    def met(self, tensor: torch.Tensor) -> Entry:
-        """What is known from now on of a tensor first met as an input; its state goes into the next CALL row."""
+    def add_input(self, tensor: torch.Tensor) -> Entry:
+        """Adds a tensor that is first seen as an input; its state goes into the next CALL row."""
         with torch._C.DisableTorchFunctionSubclass():
-            entry = self.identity.add(tensor)
+            entry = self.tensor_ids.add(tensor)
             self.unwritten.append(self.state(tensor, entry))
-        self.detours.add(UNWRITTEN)
+        self.slow_path_reasons.add(UNWRITTEN)
         return entry
 
-    def state(self, tensor: torch.Tensor, entry: Entry | None = None, node: Node | None = None) -> tuple[Any, ...]:
-        """(id, version, requires_grad, is_leaf, grad_fn, node, retains_grad, storage) of a tensor now. `node` is
-        read from `grad_fn` where it is not given."""
+    def state(self, tensor: torch.Tensor, entry: Entry | None = None, node: Node | None = None) -> State:
+        """Returns (id, version, requires_grad, is_leaf, grad_fn, node, retains_grad, storage) of a tensor now.
+
+        Without a `node`, reads `grad_fn`.
+        """
         if entry is None:
-            entry = self.identity.entry(tensor)
+            entry = self.tensor_ids.entry(tensor)
         number, storage = entry[1], entry[3]
         if not tensor.requires_grad:
             return number, version_of(tensor), False, True, None, NONE, False, storage
@@ -86,16 +93,16 @@ class TensorStates:
         name, sequence = self.graph_nodes.read(tensor) if node is None else node
         return number, version_of(tensor), True, False, name, sequence, retains_grad, storage
 
-    def state_at_end(self, tensor: torch.Tensor) -> tuple[Any, ...]:
-        """The state of a tensor when the run ends."""
+    def state_at_end(self, tensor: torch.Tensor) -> State:
+        """Returns the state of a tensor at the end of a run."""
         return self.state(tensor, node=read_node(tensor))
 
-    def internal_error(self, what: str, error: Exception, frame: Any = None) -> None:
-        """Say that an error of ours kept us from recording something. What a signal handler raises is none of ours."""
+    def internal_error(self, what: str, error: Exception, frame: FrameType | None = None) -> None:
+        """Reports that an internal error kept something from being recorded. Re-raises what a signal handler raised."""
         reraise_user_error(error)
         with suppress(Exception):
             self.gap(f"{what} could not be recorded ({type(error).__name__}: {safe_text(error)})", frame)
 
-    def gap(self, reason: str, frame: Any = None) -> None:
-        """Say that something can't be seen."""
-        self.rows.append((GAP, reason, self.sites.of(frame or _getframe(1))))
+    def gap(self, reason: str, frame: FrameType | None = None) -> None:
+        """Reports that something can't be seen."""
+        self.rows.append((GAP, reason, self.sites.site_of(frame or _getframe(1))))

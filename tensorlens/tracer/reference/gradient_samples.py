@@ -97,7 +97,7 @@ class GradientSamples:
         if isinstance(result, tuple):  # of `autograd.grad`; places below zero are its own
             for position, (tensor, gradient) in enumerate(zip(asked, result, strict=False), start=1):
                 if isinstance(gradient, torch.Tensor):
-                    number = self._recorder.identity.meet(tensor)
+                    number = self._recorder.tensor_ids.id_of(tensor)
                     found.append((-position, number, leaves.get(number), self._sample(gradient, WHOLE)))
         return tuple(found)
 

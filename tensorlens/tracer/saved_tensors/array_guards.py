@@ -17,7 +17,7 @@ MAX_UNCHANGED = 1_000  # calls in a row without a change; then the array is comp
 
 
 class ArrayGuards:
-    """The arrays that are compared.
+    """Compares a few arrays after every call.
 
     `pairs` holds (number, watched storage) of each; the fast path reads it too. `place` is the place in the program of
     the last comparison.

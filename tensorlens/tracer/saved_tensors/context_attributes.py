@@ -17,7 +17,7 @@ Attribute = tuple[str, torch.Tensor, int]  # its name on `ctx`, the tensor, the 
 
 
 class ContextAttributes:
-    """The attributes of the custom Functions' nodes that are still alive. Keeps no tensor and no node alive."""
+    """Knows the attributes of custom Functions' nodes that are alive. Keeps no tensor and no node alive itself."""
 
     def __init__(self) -> None:
         self._by_sequence: dict[int, tuple[weakref.ref[Node], dict[str, tuple[weakref.ref[torch.Tensor], int]]]] = {}

@@ -42,7 +42,7 @@ _next_sequence = torch._C._autograd._get_sequence_nr
 
 
 class MemoryWatcher:
-    """The watched storages of one run.
+    """Watches storages and compares their contents.
 
     `counts_are_complete` returns whether PyTorch's use counts show everything that is saved.
     """
@@ -67,8 +67,8 @@ class MemoryWatcher:
             external: whether others than PyTorch can write there.
             source: the array that shares the memory, or the tensor whose alias `tensor` is.
         """
-        entry = self._recorder.identity.entry(tensor)
-        number, known, site = entry[3], self._storages.get(entry[3]), self._recorder.sites.of(frame)
+        entry = self._recorder.tensor_ids.entry(tensor)
+        number, known, site = entry[3], self._storages.get(entry[3]), self._recorder.sites.site_of(frame)
         first = source if op.endswith(".data.__get__") and isinstance(source, torch.Tensor) else tensor
         if known is not None and not external:
             if not known.external:  # memory that others can write stays watched for that
@@ -84,7 +84,7 @@ class MemoryWatcher:
             storage.may_be_saved, storage.contents, storage.place = True, known.contents, known.place
         else:
             self._keep_contents(storage, first, frame)
-        self._storages.sweep_if_due(self._recorder.identity.counters_at)
+        self._storages.sweep_if_due(self._recorder.tensor_ids.counters_at)
         self._storages.put(number, storage)
         self._drop_guards(of_unsaved=True)
         self._guards.add(number, storage)
@@ -113,7 +113,7 @@ class MemoryWatcher:
         It does if the call used memory that a node may have saved, or if such memory has changed since the last call.
         `first` is the sequence number that the call's first node has, if it recorded any.
         """
-        known, watched = self._recorder.identity.known, self._recorder.watched
+        known, watched = self._recorder.tensor_ids.known, self._recorder.watched
         for tensor in tensors:
             entry = known.get(id(tensor))
             if entry is not None and entry[3] in watched:
@@ -182,7 +182,7 @@ class MemoryWatcher:
         """
         storage = self._storages.get(number)
         if storage is not None:
-            if storage.external or len(self._recorder.identity.counters_at(storage.memory.start)) > 1:
+            if storage.external or len(self._recorder.tensor_ids.counters_at(storage.memory.start)) > 1:
                 return False
         self._storages.drop(number)
         return True
@@ -210,8 +210,8 @@ class MemoryWatcher:
 
     def _is_saved_no_more(self, storage: WatchedStorage) -> bool:
         """Returns whether no node has the memory saved, though one may have had it before."""
-        identity, live = self._recorder.identity, storage.memory.storage()
-        entry = identity.blocks.get(storage.memory.start)
+        tensor_ids, live = self._recorder.tensor_ids, storage.memory.storage()
+        entry = tensor_ids.blocks.get(storage.memory.start)
         tensor = None if entry is None else entry[0]()
         if tensor is not None:
             return untyped_storage(tensor) is live and self._is_unsaved(storage, tensor)
@@ -220,7 +220,7 @@ class MemoryWatcher:
         return (
             self._counts_are_complete()
             and is_used_by_array_alone(live)
-            and not identity.counters_at(storage.memory.start)
+            and not tensor_ids.counters_at(storage.memory.start)
         )
 
     def _is_unsaved(self, storage: WatchedStorage, tensor: torch.Tensor) -> bool:
@@ -232,7 +232,7 @@ class MemoryWatcher:
         """Compares all watched memory with its copies."""
         if not len(self._storages):
             return
-        self._storages.sweep_if_due(self._recorder.identity.counters_at, credit=SWEEP_CREDIT)
+        self._storages.sweep_if_due(self._recorder.tensor_ids.counters_at, credit=SWEEP_CREDIT)
         place = place_of(self._recorder.sites, frame)
         for number, storage in self._storages:
             if not storage.may_be_saved:
@@ -262,7 +262,7 @@ class MemoryWatcher:
             start, size = data_ptr(writer), extent_of(writer)
         else:
             return
-        site = self._recorder.sites.of(frame)
+        site = self._recorder.sites.site_of(frame)
         is_here = writer is not None or not place
         sites = (site,) if is_here else sites_of_writes(self._recorder.sites, since, place, frame)
         sequence = _next_sequence() if before is None or writer is not None else before

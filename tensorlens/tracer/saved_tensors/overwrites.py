@@ -33,7 +33,7 @@ class Overwrite:
 
 
 class Overwrites:
-    """The changes that a backward pass may still meet, the oldest first."""
+    """Keeps the changes that a backward pass may still meet, the oldest first."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -71,15 +71,15 @@ class Overwrites:
 
     def add_moved_tensor(self, before: torch.Tensor, tensor: torch.Tensor, op: str, frame: FrameType | None) -> None:
         """Notes that `tensor` has other memory than `before`, with other values, while nodes have saved the tensor."""
-        number = self._recorder.identity.meet(tensor)
-        site = self._recorder.sites.of(frame)
+        number = self._recorder.tensor_ids.id_of(tensor)
+        site = self._recorder.sites.site_of(frame)
         change = Overwrite(_next_sequence(), _storage_of(before), 0, 0, moved_tensor=number)
         self.add(change, op, site, (site,), number)
 
     def add_kernel_write(self, tensor: torch.Tensor, op: str, frame: FrameType | None) -> None:
         """Notes that a kernel wrote `tensor` and moved no version. The bytes from before are not known."""
         storage = untyped_storage(tensor)
-        site, number = self._recorder.sites.of(frame), self._recorder.identity.meet(tensor)
+        site, number = self._recorder.sites.site_of(frame), self._recorder.tensor_ids.id_of(tensor)
         change = Overwrite(_next_sequence(), weakref.ref(storage), data_ptr(tensor), extent_of(tensor))
         self.add(change, op, site, (site,), number)
 

@@ -49,7 +49,7 @@ def with_version_check(
         known = (NONE, NONE, NONE, NONE)
         when_packed()
         with ErrorGuard(recorder, "what a hook packs"), torch._C.DisableTorchFunction():
-            _, number, _, storage = recorder.identity.entry(tensor)
+            _, number, _, storage = recorder.tensor_ids.entry(tensor)
             known = number, storage, version_of(tensor), torch._C._autograd._get_sequence_nr() - 1
         return PackedTensor(pack(tensor), *known)
 
@@ -67,7 +67,7 @@ def _check_version(recorder: Recorder, packed: PackedTensor, result: torch.Tenso
     version = version_of(result)
     if NONE in (packed.storage, packed.version, version) or version <= packed.version:
         return
-    if recorder.identity.entry(result)[3] == packed.storage:
+    if recorder.tensor_ids.entry(result)[3] == packed.storage:
         versions = (packed.version, version)
         values = ("", short_text(result))
         recorder.rows.append((NOTICED, "stale", None, "", packed.sequence, "", packed.tensor, versions, *values, None))

@@ -24,7 +24,7 @@ from tensorlens.tracer.saved_tensors.stale import stale_saved_tensors
 
 
 class SavedTensors:
-    """What may change the tensors that the nodes of one run have saved."""
+    """Watches everything that may change the saved tensors of one run."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -76,12 +76,12 @@ class SavedTensors:
     def note_statistics_used(self, result: torch.Tensor, *running: torch.Tensor) -> None:
         """Notes that a layer normalised with its running statistics: if `result` has a history, a node saved them."""
         if result.requires_grad:
-            self._statistics.update(map(self._recorder.identity.meet, running))
+            self._statistics.update(map(self._recorder.tensor_ids.id_of, running))
 
     def note_statistics_updated(self, op: str, frame: FrameType | None, *running: torch.Tensor) -> None:
         """Notes that a layer updated its running statistics."""
         for tensor in running if self._statistics else ():
-            number = self._recorder.identity.meet(tensor)
+            number = self._recorder.tensor_ids.id_of(tensor)
             if number in self._statistics:
                 self._statistics.discard(number)
                 self.note_kernel_write(tensor, op, frame)
@@ -92,7 +92,7 @@ class SavedTensors:
         tensors: list[torch.Tensor] = []
         collect_tensors([value for value in args if isinstance(value, list | tuple | dict)], tensors)
         if tensors:
-            numbers = tuple(self._recorder.identity.meet(tensor) for tensor in tensors)
+            numbers = tuple(self._recorder.tensor_ids.id_of(tensor) for tensor in tensors)
             self._recorder.rows.append((NOTICED, "nested", numbers))
 
     def with_version_check(self, pack: Pack, unpack: Unpack) -> tuple[Pack, Unpack]:

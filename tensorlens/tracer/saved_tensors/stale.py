@@ -59,7 +59,7 @@ def stale_saved_tensors(
 def _changed_attributes(recorder: Recorder, node: Node, changed: Sequence[Attribute]) -> Iterator[StaleRow]:
     for name, tensor, version in changed:
         versions = (version, version_of(tensor))
-        number = recorder.identity.meet(tensor)
+        number = recorder.tensor_ids.id_of(tensor)
         site = stored_at(recorder.sites, node, name)
         yield None, node.name(), node._sequence_nr(), f"ctx.{name}", number, versions, "", short_text(tensor), site
 
@@ -91,9 +91,9 @@ def _first_overwrite(
     recorder: Recorder, overwrites: list[Overwrite], data: torch.Tensor
 ) -> tuple[int, int | None, str, str] | None:
     """Returns (change, tensor, values before, values now) of the first change after the tensor was saved."""
-    number = recorder.identity.of(data)
+    number = recorder.tensor_ids.find(data)
     if number is None and data._base is not None:
-        number = recorder.identity.of(data._base)
+        number = recorder.tensor_ids.find(data._base)
     start, size = address_of(data), extent_of(data)
     is_where_it_was = False
     for change in overwrites:
