@@ -558,3 +558,66 @@ def test_nothing_is_kept_alive(wrap: Callable[[Any, Any], Any], fails: bool) -> 
         assert used()() is None
     finally:
         gc.enable()
+
+
+class Owner:
+    def method(self, value: Any) -> Any:
+        return value
+
+    @classmethod
+    def of_class(cls, value: Any) -> Any:
+        return cls, value
+
+    @staticmethod
+    def plain(value: Any) -> Any:
+        return value
+
+
+class Inheriting(Owner):
+    pass
+
+
+NAMES = ("method", "of_class", "plain")
+
+
+def test_a_wrapper_receives_the_frame_that_calls_the_patched_function() -> None:
+    frames = []
+
+    @patch.observe
+    def wrap(recorder: Any, original: Any) -> Any:
+        def recording(frame: Any, *args: Any) -> Any:
+            frames.append(frame)
+            return original(*args)
+
+        return recording
+
+    before = dict(vars(Owner))
+    recorder = Recorder()
+    with patch.patched([patch.Patch(Owner, name, wrap) for name in NAMES], recorder):
+        assert (Owner().method(1), Owner.of_class(2), Owner.plain(3)) == (1, (Owner, 2), 3)
+        here = sys._getframe()
+        assert [frame is here for frame in frames] == [True, True, True]
+        assert Owner.of_class.__name__ == "of_class"
+        recorder.paused = True
+        assert Inheriting.of_class(4) == (Inheriting, 4)
+        assert len(frames) == 3
+    assert dict(vars(Owner)) == before
+    assert recorder.told == []
+
+
+def test_patches_are_undone_in_the_opposite_order_and_a_missing_name_is_an_internal_error() -> None:
+    def wrap(recorder: Any, original: Any) -> Any:
+        return [*original, len(original)]
+
+    recorder = Recorder()
+    table = {"names": ["first"]}
+    holder = type("Holder", (), table)
+    patches = [patch.Patch(holder, name, wrap) for name in ("names", "gone", "names")]
+    with patch.patched(patches, recorder):
+        assert holder.names == ["first", 1, 2]  # type: ignore[attr-defined]
+    assert holder.names is table["names"]  # type: ignore[attr-defined]
+    assert [text.partition(":")[0] for text in recorder.told] == ["`gone`"]
+    inheriting = type("InheritingHolder", (holder,), {})
+    with patch.patched(patches[:1], recorder), patch.patched([patch.Patch(inheriting, "names", wrap)], recorder):
+        assert vars(inheriting)["names"] == ["first", 1, 2]
+    assert "names" not in vars(inheriting)

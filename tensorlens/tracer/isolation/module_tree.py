@@ -79,7 +79,7 @@ def collect_tensors(value: object, found: list[torch.Tensor], depth: int = 3) ->
 
 
 def named_parts(module: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Module]]:
-    """(path, module) of a module and of those in it, each once."""
+    """Returns (path, module) of a module and of those registered in it, each once."""
     seen: set[int] = set()
     waiting = [("", module)]
     while waiting:
@@ -97,7 +97,7 @@ def named_parts(module: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Module]
 
 
 def parameters_of(module: torch.nn.Module) -> Iterator[torch.nn.Parameter]:
-    """The registered parameters of a module and of those in it, each once."""
+    """Returns the registered parameters of a module and of those in it, each once."""
     seen: set[int] = set()
     for _, part in named_parts(module):
         for parameter in (vars(part).get("_parameters") or {}).values():
@@ -106,15 +106,15 @@ def parameters_of(module: torch.nn.Module) -> Iterator[torch.nn.Parameter]:
                 yield parameter
 
 
-def own_attributes(is_user: Callable[[str], bool], value: Any) -> list[tuple[str, Any]]:
-    """The attributes of an object; of one of a library's class those that are not private to it."""
+def own_attributes(is_user: Callable[[str], bool], value: object) -> list[tuple[str, object]]:
+    """Returns the attributes of an object, without the private ones if its class is a library's."""
     kind = type(value)
     if isinstance(value, type) or _is_basic(kind) or "__dict__" not in dir(kind):
         return []
-    held = list(vars(value).items())[:MAX_ITEMS]
+    attributes = list(vars(value).items())[:MAX_ITEMS]
     if _is_users(is_user, kind):
-        return held
-    return [(name, item) for name, item in held if not name.startswith("_")]
+        return attributes
+    return [(name, item) for name, item in attributes if not name.startswith("_")]
 
 
 def _is_basic(kind: type) -> bool:
@@ -122,13 +122,13 @@ def _is_basic(kind: type) -> bool:
 
 
 def _is_users(is_user: Callable[[str], bool], kind: type) -> bool:
-    """Whether a class is defined in the program's own files."""
+    """Returns whether a class is defined in the program's own files."""
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     return not isinstance(file, str) or is_user(file)
 
 
-def module_tensors(path: str, module: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[str, torch.Tensor]]:
-    """The parameters, buffers and other tensors of a module and of the modules in it, by their paths."""
+def module_tensors(path: str, module: object, above: tuple[object, ...] = ()) -> Iterator[tuple[str, torch.Tensor]]:
+    """Returns the parameters, buffers and other tensors of a module and of the modules in it, with their paths."""
     state = vars(module)
     for table in (state.get("_parameters") or {}, state.get("_buffers") or {}):
         for name, tensor in table.items():
