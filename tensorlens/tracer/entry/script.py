@@ -69,7 +69,7 @@ def main(
         stack.enter_context(installed(recorder))
         if config.reference is not None:
             _prepare_comparison(recorder, config.reference, stack)
-        with ErrorGuard(recorder, "what lies beside the program"):
+        with ErrorGuard(recorder, "what is beside the program"):
             for name, where in () if first is None else unload_shadowed_modules(first):
                 recorder.gap(SHADOWED.format(f"`{name}`", where))
         stack.enter_context(recorder)

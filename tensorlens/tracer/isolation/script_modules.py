@@ -15,7 +15,7 @@ from importlib.machinery import FrozenImporter
 from pathlib import Path
 
 _KEPT = {"torch", "torchgen", "functorch", "numpy", "tensorlens"}  # cannot be loaded twice, or is needed here
-SHADOWED = "a module {} lies {}: where PyTorch imports one of that name, it has python's own"
+SHADOWED = "a module {} is {}: where PyTorch imports one of that name, it gets Python's own"
 BESIDE = "beside the program"
 
 

@@ -52,7 +52,7 @@ def _set_anomaly_enabled(recorder: Recorder, original: Function) -> Function:
 def _context(kind: str, entering: bool) -> Observing[Recorder]:
     """Notes a function that enters or leaves a context, and the exception that it raises.
 
-    A `kind` of "" stands for the name of the context manager's class.
+    A `kind` of "" means the name of the context manager's class.
     """
 
     @observe

@@ -142,7 +142,7 @@ class OptimizerState:
                 self._owners[id(value)] = (self._mark(value), weakref.ref(module))
 
     def _mark(self, value: torch.Tensor | torch.nn.Module) -> object:
-        """Returns what tells an object from a later one at the same address.
+        """Returns a mark that a later object at the same address does not have.
 
         For a tensor that is no weak reference: `swap_tensors` refuses tensors that have any.
         """

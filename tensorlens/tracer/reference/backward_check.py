@@ -97,8 +97,7 @@ class BackwardCheck:
                 if names.count(kind.__name__) == 1:
                     row: Wrong | None = next(filter(None, map(_examined, applications)), None)
                     if row is not None:
-                        place, gradients, differences, weights = row
-                        values = gradients, differences, weights
+                        place, *values = row
                         self._recorder.rows.append((NOTICED, "formulas", kind.__name__, _name(kind, place), *values))
 
 
@@ -107,7 +106,9 @@ def _is_ordinary(value: object) -> bool:
     if isinstance(value, torch.Tensor):
         plain = type(value) in PLAIN and not torch._C._functorch.is_functorch_wrapped_tensor(value)
         return plain and value.layout is torch.strided and not value.is_complex() and value.numel() <= MAX_VALUES
-    return type(value) in ATOMS or (type(value) in (tuple, list) and all(type(item) in ATOMS for item in value))
+    if isinstance(value, tuple | list) and type(value) in (tuple, list):
+        return all(type(item) in ATOMS for item in value)
+    return type(value) in ATOMS
 
 
 def _name(kind: type[torch.autograd.Function], place: int) -> str:
