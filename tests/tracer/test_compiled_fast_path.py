@@ -225,7 +225,7 @@ def test_operations_leave_the_same_rows(op: Any, monkeypatch: pytest.MonkeyPatch
 def attempt(functions: list[Any], made: list[Any]) -> None:
     for sample in made:
         for function in functions:
-            for _ in range(3):  # from the second time on there is a plan
+            for _ in range(3):  # from the second time on there is a template
                 with suppress(Exception):
                     function(sample.input, *sample.args, **sample.kwargs)
 
@@ -313,7 +313,7 @@ class Answering(TorchFunctionMode):
 
 
 def computed_under(mode: Answering) -> list[Any]:
-    """What calls of every kind come to when `mode` answers, the plans being there already and not yet."""
+    """Returns the results of calls of every kind when `mode` answers, with and without their templates."""
     recorder, results = new_recorder((__file__,)), []
     with mode, recorder:
         x, y = torch.ones(2, requires_grad=True), torch.zeros(2)

@@ -48,13 +48,13 @@ class _TargetReader:
         return self._place()
 
     def _unpacked(self, before: int, after: int, starred: bool) -> list[str] | None:
-        found: list[str] = []
+        targets: list[str] = []
         for position in range(before + starred + after):
             part = self.target()
             if part is None:
                 return None
-            found += [STARRED + part[0]] if starred and position == before and len(part) == 1 else part
-        return found
+            targets += [STARRED + part[0]] if starred and position == before and len(part) == 1 else part
+        return targets
 
     def _place(self) -> list[str] | None:
         """Reads `self.a` or `xs[0]`: a name is loaded, then an attribute or item of it is set."""
@@ -83,24 +83,24 @@ class _TargetReader:
             self._advance()
             return [self._local(argument >> 4), self._local(argument & 15)]
         if name == "LOAD_GLOBAL":
-            found: str | None = None if argument & 1 else self._code.co_names[argument >> 1]
+            name_loaded: str | None = None if argument & 1 else self._code.co_names[argument >> 1]
         else:
-            found = self._variable(name, argument) if name.startswith("LOAD_") else None
-        if found is None:
+            name_loaded = self._variable(name, argument) if name.startswith("LOAD_") else None
+        if name_loaded is None:
             return None
         self._advance()
-        return [found]
+        return [name_loaded]
 
     def _index(self) -> str | None:
         if self._name == "LOAD_CONST":
-            found: str | None = repr(self._code.co_consts[self._argument])
+            index: str | None = repr(self._code.co_consts[self._argument])
         elif self._name == "LOAD_SMALL_INT":
-            found = str(self._argument)
+            index = str(self._argument)
         else:
             loaded = self._loaded()
             return loaded[0] if loaded and len(loaded) == 1 else None
         self._advance()
-        return found
+        return index
 
     def _variable(self, name: str, argument: int) -> str | None:
         kind = name.removesuffix("_BORROW").removesuffix("_CHECK").partition("_")[2]

@@ -125,16 +125,16 @@ class Sites:
 
     def traceback_stack(self, traceback: TracebackType | None) -> tuple[int, ...]:
         """Returns the sites of the user's frames in a traceback, the outermost first."""
-        found: list[int] = []
+        sites: list[int] = []
         while traceback is not None:
             code = traceback.tb_frame.f_code
             offsets = self.offsets(code)
             if offsets is not None:
                 site = offsets.get(traceback.tb_lasti)
                 caller = traceback.tb_frame.f_back
-                found.append(self._new(code, traceback.tb_lasti, caller) if site is None else site)
+                sites.append(self._new(code, traceback.tb_lasti, caller) if site is None else site)
             traceback = traceback.tb_next
-        return tuple(found)
+        return tuple(sites)
 
     def decorator(self, code: CodeType, caller: FrameType | None) -> int:
         """Returns the site of the decorator line above a user function."""

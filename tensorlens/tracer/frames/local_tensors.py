@@ -54,15 +54,15 @@ class LocalTensors:
         wanted = {name: site for name, (site, owner) in awaited.items() if owner == id(frame)}
         if not wanted:
             return
-        found: dict[int, list[tuple[str, int]]] = {}
+        by_site: dict[int, list[tuple[str, int]]] = {}
         for name, value in _values(frame, tuple(wanted)):
             number = self.number_of(value) if issubclass(type(value), torch.Tensor) else None
-            found.setdefault(wanted[name.partition("\0")[0]], []).append(
+            by_site.setdefault(wanted[name.partition("\0")[0]], []).append(
                 (name.replace("\0", "").removeprefix(STARRED), NONE if number is None else number)
             )
         for name in wanted:
             del awaited[name]
-        for site, pairs in found.items():
+        for site, pairs in by_site.items():
             names, numbers = zip(*pairs, strict=True)
             self._rows.append((NOTICED, "sighted", site, names, numbers))
 

@@ -176,8 +176,20 @@ class FastPathMode(SlowPath, TorchFunctionMode):
                 raise SlowPathError
         else:
             owner = self.tensor_ids.entry(base)
-        shared, given = owner is not None or written, tensors[0].shape if tensors else None
-        key = (func, kinds, graph, len(inputs), leaf, drawn, result.shape, result.dtype, result.device, shared, given)
+        shared, first_shape = owner is not None or written, tensors[0].shape if tensors else None
+        key = (
+            func,
+            kinds,
+            graph,
+            len(inputs),
+            leaf,
+            drawn,
+            result.shape,
+            result.dtype,
+            result.device,
+            shared,
+            first_shape,
+        )
         template = self.templates.get(id(frame.f_code) + frame.f_lasti)
         inputs[0] = (template if template and template[0] == key else self.find_template(frame, key, result, written))[
             1
@@ -227,6 +239,6 @@ def _graph_kind(site: int, key: Key) -> tuple[Any, ...]:
     func, kinds, graph, inputs, _, drawn, shape = key[:7]
     if len(key) == KERNEL:  # its overload decides, on whatever line
         return func, kinds, inputs, drawn
-    shared, given = key[9:]
-    dimensions = None if given is None else len(given)
-    return site, func, kinds, graph, inputs, drawn, shared, len(shape), dimensions, shape == given
+    shared, first_shape = key[9:]
+    dimensions = None if first_shape is None else len(first_shape)
+    return site, func, kinds, graph, inputs, drawn, shared, len(shape), dimensions, shape == first_shape

@@ -174,13 +174,13 @@ def _more(tensors: list[torch.Tensor], kinds: Kinds, items: Any, kind: type) -> 
     """
     if kind is not list and kind is not tuple:
         raise SlowPathError
-    found, others = [*tensors], [*kinds, kind]
+    more, others = [*tensors], [*kinds, kind]
     for value in items:
         kind = type(value)
         if kind is _Tensor or kind is _Parameter:
-            found.append(value)
+            more.append(value)
         elif kind in ATOMS:
-            others += (len(found), value if kind in DECISIVE else kind)
+            others += (len(more), value if kind in DECISIVE else kind)
         else:
             raise SlowPathError
-    return found, tuple(others)
+    return more, tuple(others)

@@ -80,7 +80,7 @@ class SlowPath(ExceptionRows):
             try:
                 self.saved_tensors.after_call(called, tensors, inputs, before)
             except Exception as error:  # ours, never the user's
-                self.internal_error("what memory held", error, called[2])
+                self.internal_error("watched memory", error, called[2])
         after = _next_sequence()
         try:
             if type(result) in PLAIN and not called[4]:
@@ -99,7 +99,7 @@ class SlowPath(ExceptionRows):
         inputs: list[int],
         nodes: tuple[int, int],
     ) -> None:
-        func, name, frame, out, _, given = called
+        func, name, frame, out, _, arguments = called
         writes: tuple[int, ...] = ()
         if func in ops.MOVING and tensors:
             self.tensor_ids.note_moved(tensors[0])
@@ -108,7 +108,7 @@ class SlowPath(ExceptionRows):
                 writes = self._writes(tensors, inputs, out)
                 break
         site = self.sites.site_or_outside(frame)
-        kind = (name or func, site, kinds_of(given) if nodes[0] < nodes[1] else ())
+        kind = (name or func, site, kinds_of(arguments) if nodes[0] < nodes[1] else ())
         outputs, states = self._outputs(func, kind, result, tensors, nodes)
         if writes:
             states += self._written_states(kind, tensors, writes, outputs, nodes)
@@ -153,12 +153,12 @@ class SlowPath(ExceptionRows):
     def _outputs(
         self, func: Function, kind: Kind, result: Any, tensors: list[torch.Tensor], nodes: tuple[int, int]
     ) -> tuple[tuple[int, ...], list[State]]:
-        found: list[torch.Tensor] = [result] if type(result) in PLAIN else []
-        if not found:
-            collect_tensors(result, found)
+        results: list[torch.Tensor] = [result] if type(result) in PLAIN else []
+        if not results:
+            collect_tensors(result, results)
         flat: list[int] = []
         states: list[State] = []
-        for tensor, node in zip(found, self._nodes_of((*kind, "output"), found, nodes), strict=True):
+        for tensor, node in zip(results, self._nodes_of((*kind, "output"), results, nodes), strict=True):
             entry = self.tensor_ids.known.get(id(tensor))
             is_new = entry is None or entry[0]() is not tensor
             if entry is None or is_new:
@@ -190,8 +190,8 @@ class SlowPath(ExceptionRows):
             if base is not None and (entry := self.tensor_ids.entry(base))[1] not in done and tensor is not base:
                 done.add(entry[1])
                 changed.append((base, entry))
-        found = self._nodes_of((*kind, "written"), [tensor for tensor, _ in changed], nodes)
-        return [self.state(*pair, node) for pair, node in zip(changed, found, strict=True)]
+        new_nodes = self._nodes_of((*kind, "written"), [tensor for tensor, _ in changed], nodes)
+        return [self.state(*pair, node) for pair, node in zip(changed, new_nodes, strict=True)]
 
     def _nodes_of(self, kind: Kind, tensors: list[torch.Tensor], nodes: tuple[int, int]) -> list[Node]:
         """Returns the node of each tensor that a call returned or changed. That of a leaf does not matter."""
@@ -202,5 +202,5 @@ class SlowPath(ExceptionRows):
             return [self.graph_nodes.read(t) if t.requires_grad and not t.is_leaf else UNCHANGED for t in tensors]
         if len(recorded) == len(tensors):
             return self.graph_nodes.of_results(kind, recorded, nodes)
-        found = iter(self.graph_nodes.of_results(kind, recorded, nodes))
-        return [next(found) if t.requires_grad and not t.is_leaf else UNCHANGED for t in tensors]
+        new_nodes = iter(self.graph_nodes.of_results(kind, recorded, nodes))
+        return [next(new_nodes) if t.requires_grad and not t.is_leaf else UNCHANGED for t in tensors]

@@ -232,13 +232,13 @@ class Watched:
 
 def _versions(arguments: Iterable[object]) -> Versions:
     """Returns the tensors among the arguments of a callback, one level into tuples, each with its version."""
-    found = []
+    versions = []
     with torch._C.DisableTorchFunction():
         for value in arguments:
             for item in value if isinstance(value, tuple) else (value,):
                 if isinstance(item, torch.Tensor):
-                    found.append((item, _version(item)))
-    return found
+                    versions.append((item, _version(item)))
+    return versions
 
 
 def _version(tensor: torch.Tensor) -> int:

@@ -123,10 +123,14 @@ def _of_nan(recorder: Recorder, roots: list[torch.Tensor], nan: re.Match[str], m
     for node in sorted(shown or named, key=lambda node: -node._sequence_nr()):
         slot = f"output {nan.group(2)}"
         head: SavedRow = (node.name(), node._sequence_nr(), slot, None, None, (), None, None, "nan", message)
-        odd = [row for slot, data in _inputs_of(node) if (row := _odd_values(recorder, node, slot, data)) is not None]
-        if odd or not rows:
-            rows = [head, *odd]
-        if odd:
+        suspicious = [
+            row
+            for slot, data in _inputs_of(node)
+            if (row := _suspicious_values(recorder, node, slot, data)) is not None
+        ]
+        if suspicious or not rows:
+            rows = [head, *suspicious]
+        if suspicious:
             break
     return tuple(rows)
 
@@ -149,7 +153,7 @@ def _inputs_of(node: Node) -> Iterator[tuple[str, torch.Tensor]]:
             yield slot, data
 
 
-def _odd_values(recorder: Recorder, node: Node, slot: str, data: torch.Tensor) -> SavedRow | None:
+def _suspicious_values(recorder: Recorder, node: Node, slot: str, data: torch.Tensor) -> SavedRow | None:
     """Returns a row for a tensor with values where a derivative may be NaN: zero, infinite or NaN."""
     if data.layout is not torch.strided or numel(data) > MAX_VALUES or has_torch_dispatch(data):
         return None

@@ -12,7 +12,6 @@ from types import FrameType
 import torch
 
 from tensorlens.journal.rows import NOTICED
-from tensorlens.tracer.isolation.guard import reraise_user_error
 from tensorlens.tracer.isolation.module_tree import collect_tensors
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.recording.services import Called
@@ -109,5 +108,4 @@ class SavedTensors:
             for row in stale_saved_tensors(self._recorder, self._overwrites, self._attributes, roots):
                 self._recorder.rows.append((NOTICED, "stale", *row))
         except Exception as error:  # ours: the user's backward goes on
-            reraise_user_error(error)
-            self._recorder.gap(f"the graph could not be read before backward ({type(error).__name__}: {error})", frame)
+            self._recorder.internal_error("the graph before backward", error, frame)
