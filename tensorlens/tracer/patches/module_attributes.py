@@ -67,7 +67,7 @@ class Assignments:
     def _is_elsewhere(self, value: torch.Tensor | torch.nn.Module, place: tuple[int, str]) -> bool:
         """Returns whether `value` was assigned to another module, or under another name, before.
 
-        A mark distinguishes an object from a later one at the same address: the id of a tensor, a weak reference to a module.
+        A mark distinguishes an object from a later one at the same address: a tensor id, or a weak reference.
         """
         known = self._places.get(id(value))
         mark: object
