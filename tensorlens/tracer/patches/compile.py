@@ -21,7 +21,7 @@ JIT = "traced by `torch.jit`: what runs inside is not seen"
 def _jit_trace(recorder: Recorder, original: Function) -> Function:
     """Lets `torch.jit` trace without the mode: with it, the graph would not name the program's lines and values."""
 
-    def trace(frame: FrameType, *args: object, **kwargs: object) -> object:
+    def trace(frame: FrameType, /, *args: object, **kwargs: object) -> object:
         if not recorder.paused:
             recorder.gap(JIT, frame)
         with recorder.aside():
@@ -34,7 +34,7 @@ def _jit_trace(recorder: Recorder, original: Function) -> Function:
 def _compile(recorder: Recorder, original: Function) -> Function:
     """Lets compiled code run as compiled. The recorder does not see it, and the report says so."""
 
-    def compile_(_: FrameType, model: Function | None = None, *args: object, **kwargs: object) -> object:
+    def compile_(_: FrameType, /, model: Function | None = None, *args: object, **kwargs: object) -> object:
         compiled = original(model, *args, **kwargs)
         if model is None:
             return lambda function: _without_mode(recorder, compiled(function))

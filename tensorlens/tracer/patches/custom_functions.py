@@ -19,7 +19,7 @@ from tensorlens.tracer.recording.user_callbacks import Run
 def _apply(recorder: Recorder, original: guard.Function) -> guard.Function:
     """Records `autograd.Function.apply` under the name of the class."""
 
-    def apply(frame: FrameType, cls: type, *args: object, **kwargs: object) -> object:
+    def apply(frame: FrameType, /, cls: type, *args: object, **kwargs: object) -> object:
         recorder.callbacks.applied(cls, frame)
         called = PatchedCall(functools.partial(original, cls), f"{cls.__name__}.apply", frame)
         result = record_patched_call(recorder, called, args, kwargs)
@@ -70,7 +70,7 @@ def _backward(recorder: Recorder, original: guard.Function) -> guard.Function:
 def _instance(recorder: Recorder, original: guard.Function) -> guard.Function:
     """Notes an instance of a custom Function, which PyTorch needed before `forward` was a static method."""
 
-    def __init__(frame: FrameType, self: Function, *args: object, **kwargs: object) -> None:
+    def __init__(frame: FrameType, /, self: Function, *args: object, **kwargs: object) -> None:
         recorder.callbacks.applied(type(self), frame)
         original(self, *args, **kwargs)
 

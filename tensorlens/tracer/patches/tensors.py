@@ -19,7 +19,7 @@ def _on_memory_of(name: str) -> Observing[Recorder]:
 
     @observe
     def wrap(recorder: Recorder, original: Function) -> Function:
-        def call(frame: FrameType, source: object, *args: object, **kwargs: object) -> object:
+        def call(frame: FrameType, /, source: object, *args: object, **kwargs: object) -> object:
             result = record_patched_call(recorder, PatchedCall(original, name, frame), (source, *args), kwargs)
             recorder.gap(ops.SHARED_WITH_NUMPY, frame)
             if isinstance(result, torch.Tensor):
@@ -40,7 +40,7 @@ def _set(recorder: Recorder, original: Function) -> Function:
     """
     deep_copy = torch.Tensor.__deepcopy__.__code__
 
-    def set_(frame: FrameType, self: torch.Tensor, *args: object, **kwargs: object) -> object:
+    def set_(frame: FrameType, /, self: torch.Tensor, *args: object, **kwargs: object) -> object:
         if frame.f_code is deep_copy:
             result: object = original(self, *args, **kwargs)
         else:
@@ -80,7 +80,7 @@ def _parameter(recorder: Recorder, construct: Function) -> Function:
 def _uninitialized_parameter(recorder: Recorder, construct: Function) -> Function:
     """Records the parameter of a lazy module, which has no shape yet."""
 
-    def __new__(frame: FrameType, cls: type, *args: object, **kwargs: object) -> object:
+    def __new__(frame: FrameType, /, cls: type, *args: object, **kwargs: object) -> object:
         def make() -> object:
             return construct(cls, *args, **kwargs)
 
