@@ -176,24 +176,12 @@ class FastPathMode(SlowPath, TorchFunctionMode):
                 raise SlowPathError
         else:
             owner = self.tensor_ids.entry(base)
-        shared, first_shape = owner is not None or written, tensors[0].shape if tensors else None
-        key = (
-            func,
-            kinds,
-            graph,
-            len(inputs),
-            leaf,
-            drawn,
-            result.shape,
-            result.dtype,
-            result.device,
-            shared,
-            first_shape,
-        )
+        shared, sizes = owner is not None or written, tensors[0].shape if tensors else None
+        key = (func, kinds, graph, len(inputs), leaf, drawn, result.shape, result.dtype, result.device, shared, sizes)
         template = self.templates.get(id(frame.f_code) + frame.f_lasti)
-        inputs[0] = (template if template and template[0] == key else self.find_template(frame, key, result, written))[
-            1
-        ]
+        if template is None or template[0] != key:
+            template = self.find_template(frame, key, result, written)
+        inputs[0] = template[1]
         if written and entry is not None:
             inputs += (entry[1], NONE, version, first)
         else:
