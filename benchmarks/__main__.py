@@ -18,7 +18,7 @@ from benchmarks.workloads import WORKLOADS
 from tensorlens.tracer.recording import compiled
 
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
-COMPILED = "not compiled" if compiled.ShortWay is None else "compiled"
+COMPILED = "not compiled" if compiled.FastPath is None else "compiled"
 QUICK = "--quick" in sys.argv
 ROUNDS = {"tiny ops": 30, "MLP": 10, "mini-GPT": 8, "conv net": 15, "actor-critic": 10, "ODE solver": 10, "lists": 5}
 OPS = 100_000 if QUICK else 1_000_000
@@ -46,7 +46,7 @@ Written by `make bench` on {os.cpu_count()} cores of {processor or "an unnamed p
 {platform.python_version()}, torch {torch.__version__}, tensorlens {tensorlens.__version__}. In each round every
 observer runs the same workload twice in the same process, and the better time is divided by the better plain one of
 that round: the median of the rounds, and the middle half of them. The last column is what the observer adds to the
-plain run, over what an empty `TorchFunctionMode` adds to it. The recorder's short way was {COMPILED}.
+plain run, over what an empty `TorchFunctionMode` adds to it. The recorder's fast path was {COMPILED}.
 """
 
 

@@ -13,11 +13,11 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from tensorlens.tracer.entry.new_recorder import new_recorder
 from tensorlens.tracer.patches.table import installed
 from tensorlens.tracer.patches.warnings_and_tracebacks import warnings_and_tracebacks_cleaned
 from tensorlens.tracer.recording import compiled
 from tensorlens.tracer.recording.journal_writer import JournalWriter
-from tensorlens.tracer.recording.recorder import Recorder
 
 Observer = Callable[[], AbstractContextManager[Any]]
 
@@ -33,7 +33,7 @@ class Empty(TorchFunctionMode):
 def lens() -> Iterator[None]:
     """Records as `tensorlens explain` does in the script's process, including the journal's thread."""
     with tempfile.TemporaryFile() as journal:
-        recorder = Recorder()
+        recorder = new_recorder()
         sink = JournalWriter(recorder.rows, journal.fileno())
         try:
             with warnings_and_tracebacks_cleaned(recorder), installed(recorder), recorder:
@@ -46,12 +46,12 @@ def lens() -> Iterator[None]:
 @contextmanager
 def lens_in_python() -> Iterator[None]:
     """Records without the compiled fast path."""
-    built, compiled.ShortWay = compiled.ShortWay, None
+    built, compiled.FastPath = compiled.FastPath, None
     try:
         with lens():
             yield
     finally:
-        compiled.ShortWay = built
+        compiled.FastPath = built
 
 
 @contextmanager

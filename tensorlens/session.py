@@ -1,4 +1,4 @@
-"""Recording inside a running process: what `tensorlens.trace()` gives."""
+"""Records inside a running process: the object that `tensorlens.trace()` returns."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from tensorlens.records.report import Report
 from tensorlens.records.version import __version__
 from tensorlens.tracer.entry.exit_state import write_end
 from tensorlens.tracer.entry.installation import Installation
+from tensorlens.tracer.entry.new_recorder import new_recorder
 from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.recording.recorder import Recorder
 
@@ -31,7 +32,7 @@ R = TypeVar("R")
 
 
 class Session:
-    """A context manager and a decorator. Each entry records anew; `trace()` and `report()` tell of the last one."""
+    """A context manager and a decorator. Each entry records anew, and `trace()` returns the last recording."""
 
     def __init__(self) -> None:
         self._recorder: Recorder | None = None
@@ -50,11 +51,11 @@ class Session:
             self._script = model.Script(
                 os.path.basename(filename), (), os.path.dirname(os.path.abspath(filename)), "ok", 0, None
             )
-        recorder = self._recorder = Recorder(own_files=(filename,))
+        recorder = self._recorder = new_recorder(own_files=(filename,))
         recorder.rows.write(VersionsRow, __version__, str(torch.__version__), platform.python_version())
         self._reader = Reader(self._script)
         self._reading = threading.Lock()
-        recorder.identity.after_census = functools.partial(self._read, recorder.rows)
+        recorder.tensor_ids.after_census = functools.partial(self._read, recorder.rows)
         self._installation = Installation(recorder)
 
     def __exit__(
@@ -81,8 +82,8 @@ class Session:
         self._active.release()
 
     def _read(self, rows: list[Any], wait: bool = False) -> None:
-        """Read what has been recorded so far, so that a long block keeps no more of it than the reader does."""
-        if self._reading.acquire(blocking=wait):  # another thread may be at it
+        """Reads the rows written so far, so that a long block keeps no more than the reader keeps."""
+        if self._reading.acquire(blocking=wait):  # unless another thread is reading
             try:
                 batch = rows[:]
                 del rows[: len(batch)]
@@ -91,8 +92,10 @@ class Session:
                 self._reading.release()
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """`function`, recorded whenever it is called; a generator or coroutine from its first step to its last. Calls
-        that are made while one is recorded, by itself or by another thread, are not recorded anew."""
+        """Returns `function` with each call recorded. A generator or coroutine is recorded from first step to last.
+
+        A call during a recorded one, by itself or by another thread, is part of that one.
+        """
         wrapped: Any
         if inspect.iscoroutinefunction(function):
 
@@ -130,7 +133,7 @@ class Session:
         self._end({}, None)
 
     def trace(self) -> model.Trace:
-        """What was recorded.
+        """Returns the last recording.
 
         Raises:
             RuntimeError: nothing has been recorded yet, or recording is still going on.
@@ -140,5 +143,5 @@ class Session:
         return self._trace
 
     def report(self) -> Report:
-        """What was recorded, with the diagnostics that it gives rise to."""
+        """Returns the last recording with its diagnostics."""
         return Report(self.trace(), diagnose(self.trace()))

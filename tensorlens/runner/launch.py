@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tensorlens.journal.child_config import ChildConfig, ReferenceRun
 from tensorlens.journal.rows import FULL, LOST
 from tensorlens.paths import is_folder
 from tensorlens.runner.child_signals import signals_sent_to
@@ -93,10 +93,10 @@ def _run_with_reference(target: Target, options: RunOptions, on_start: Callable[
 
 @dataclass(frozen=True, slots=True)
 class _Child:
-    """The settings of one run. `comparison` is the part of its configuration that `--reference` needs."""
+    """The settings of one run. `reference` is set for the two runs of `--reference`."""
 
     options: RunOptions
-    comparison: dict[str, Any] = field(default_factory=dict)
+    reference: ReferenceRun | None = None
     environment: dict[str, str] | None = None
     stdin: int | None = None
 
@@ -106,7 +106,7 @@ def _comparable_children(options: RunOptions) -> tuple[_Child, _Child]:
     sets_hash_seed = "PYTHONHASHSEED" not in os.environ
     seed = int.from_bytes(os.urandom(4), "little")
     environment = {**os.environ, "PYTHONHASHSEED": str(seed)} if sets_hash_seed else None
-    first, second = ({"seed": seed, "hash_seed": sets_hash_seed, "copies": copies} for copies in (False, True))
+    first, second = (ReferenceRun(seed, sets_hash_seed, copies) for copies in (False, True))
     return _Child(options, first, environment), _Child(options, second, environment)
 
 
@@ -156,14 +156,15 @@ def _script_record(target: Target) -> Script:
 
 
 def _start(target: Target, child: _Child, journal: JournalFile) -> subprocess.Popen[Any]:
-    options = child.options
-    config: dict[str, Any] = {"kind": target.kind, "name": target.name, "argv": target.argv, "claims": options.claims}
-    config |= {"live": options.show_progress, "spare": journal.pipe, **child.comparison}
+    options, reference = child.options, child.reference
+    config = ChildConfig(
+        target.kind, target.name, target.argv, options.claims, options.show_progress, journal.pipe, reference
+    )
     sys.stdout.flush()
     streams: dict[str, Any]
     if options.output is not None:
         streams = {"stdin": subprocess.DEVNULL, "stdout": options.output, "stderr": subprocess.DEVNULL}
-    elif child.comparison.get("copies"):  # the second run's output would repeat the first one's
+    elif reference is not None and reference.copy_saved_tensors:  # the second run's output would repeat the first one's
         streams = {"stdin": child.stdin, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     else:
         stdout = sys.stderr.fileno() if options.stdout_to_stderr else None
@@ -171,7 +172,7 @@ def _start(target: Target, child: _Child, journal: JournalFile) -> subprocess.Po
     return python_child(
         _START_SCRIPT,
         str(journal.descriptor),
-        json.dumps(config),
+        config.to_json(),
         pass_fds=(journal.descriptor, *journal.pipe),
         env=child.environment,
         **streams,

@@ -12,6 +12,7 @@ from support.silent import Run, expect, expect_nothing, run  # noqa: F401
 import tensorlens
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.saved_tensors import stale
+from tensorlens.tracer.saved_tensors.service import SavedTensors
 from tensorlens.tracer.saved_tensors.watched_storage import Memory
 
 CODE = "unversioned-write-to-saved-tensor"
@@ -396,7 +397,7 @@ def test_without_a_way_past_the_version_nothing_is_watched_or_walked(monkeypatch
     monkeypatch.setattr(stale, "nodes_of", refuse)
     monkeypatch.setattr("tensorlens.tracer.saved_tensors.memory_watch.place_of", refuse)
     monkeypatch.setattr("tensorlens.tracer.saved_tensors.memory_watch.WatchedStorage", refuse)
-    monkeypatch.setattr("tensorlens.tracer.saved_tensors.memory_watch.MemoryWatcher.concerns", refuse)
+    monkeypatch.setattr("tensorlens.tracer.saved_tensors.memory_watch.MemoryWatcher.is_watched", refuse)
     net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
     optimizer = torch.optim.Adam(net.parameters())
     session = tensorlens.trace()
@@ -434,7 +435,7 @@ def test_watching_ends_when_one_counter_sees_every_write_again() -> None:
         assert not recorder.watched
 
 
-def test_calls_keep_to_the_short_way_while_memory_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_stay_on_the_fast_path_while_memory_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     long: list[str] = []
     finish = Recorder.finish
 
@@ -463,7 +464,8 @@ def test_arrays_that_a_program_keeps_are_not_compared_where_nothing_saved_them()
         for _ in range(300):
             with torch.no_grad():
                 kept.append((torch.ones(1, 2) * 2).squeeze(0).numpy())
-        assert not recorder.untracked._guards
+        assert isinstance(recorder.saved_tensors, SavedTensors)
+        assert not recorder.saved_tensors._memory._guards
         assert len(recorder.watched) < 200
 
 

@@ -211,5 +211,5 @@ def test_a_module_of_the_programs_own_may_have_the_name_of_one_of_pythons(
     assert capfd.readouterr() == ("its own\ntensor([1.])\n", "")
     assert trace.script.outcome == "ok"
     reasons = [event.reason for event in trace.events if isinstance(event, Gap)]
-    told = "a module `{}` lies beside the program: where PyTorch imports one of that name, it has python's own"
-    assert reasons == [told.format("unicodedata")]  # we import no termios in this process
+    told = "a module `{}` is beside the program: where PyTorch imports one of that name, it gets Python's own"
+    assert reasons == [told.format("unicodedata")]  # this process imports no termios

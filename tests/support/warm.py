@@ -7,11 +7,12 @@ import re
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 
 from tensorlens.journal.batches import unpack
+from tensorlens.journal.child_config import ReferenceRun
 from tensorlens.journal.reader import Reader
 from tensorlens.records.model import Script, Trace
 from tensorlens.records.reference import attach
@@ -59,8 +60,8 @@ class Warm:
         return self._ask(script, None)
 
     def traced(self, script: Path) -> tuple[Ran, Trace]:
-        """Runs a script under the tracer and checks its claims."""
-        ran, reader = self.read(script, {})
+        """The script under the tracer, its claims checked."""
+        ran, reader = self.read(script, None)
         return ran, reader.trace()
 
     def compared(self, script: Path) -> tuple[Ran, Trace]:
@@ -70,9 +71,9 @@ class Warm:
         return ran, first.trace()
 
     def twice(self, script: Path) -> tuple[tuple[Ran, Reader], tuple[Ran, Reader]]:
-        """Returns the two runs of `--reference`."""
-        config: dict[str, object] = {"seed": 7, "hash_seed": False}
-        return self.read(script, config | {"copies": False}), self.read(script, config | {"copies": True})
+        """The two runs of `--reference`."""
+        first, second = (ReferenceRun(7, remove_hash_seed=False, copy_saved_tensors=copies) for copies in (False, True))
+        return self.read(script, first), self.read(script, second)
 
     def journal(self, script: Path) -> bytes:
         """Returns the journal of a script."""
@@ -80,15 +81,15 @@ class Warm:
             self._ask(script, journal.name)
             return journal.read()
 
-    def read(self, script: Path, comparison: dict[str, object]) -> tuple[Ran, Reader]:
-        """Runs a script under the tracer with a configuration of `--reference`."""
+    def read(self, script: Path, reference: ReferenceRun | None) -> tuple[Ran, Reader]:
+        """Runs the script under the tracer, as one of the runs of `--reference` if one is given."""
         with tempfile.NamedTemporaryFile(prefix="journal-") as journal:
-            ran = self._ask(script, journal.name, comparison)
+            ran = self._ask(script, journal.name, reference)
             reader = Reader(Script(str(script), (), str(script.parent), "killed", None, None))
             reader.read(unpack(journal))
         return ran, reader
 
-    def _ask(self, script: Path, journal: str | None, comparison: dict[str, object] | None = None) -> Ran:
+    def _ask(self, script: Path, journal: str | None, reference: ReferenceRun | None = None) -> Ran:
         request = {
             "script": str(script),
             "argv": [],
@@ -96,7 +97,7 @@ class Warm:
             "lens": journal is not None,
             "claims": journal is not None,
             "journal": journal,
-            "comparison": comparison or {},
+            "reference": None if reference is None else asdict(reference),
         }
         assert self._process.stdin is not None
         assert self._process.stdout is not None

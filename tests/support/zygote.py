@@ -69,8 +69,8 @@ def _become(request: dict[str, Any], out: int, err: int, journal: int | None) ->
     os.chdir(request["cwd"])
     sys.stdin = os.fdopen(0, closefd=False)
     code = "plain(request)" if journal is None else "main()"
-    config = {"kind": "file", "name": request["script"], "argv": request["argv"], "claims": request["claims"]}
-    config |= request["comparison"]
+    config = {"kind": "file", "name": request["script"], "argv": request["argv"], "check_claims": request["claims"]}
+    config["reference"] = request["reference"]
     sys.argv = ["-c", str(journal), json.dumps(config)]
     from tensorlens.tracer.entry.script import main
 

@@ -1,4 +1,4 @@
-"""The compiled short way writes the rows that the one in Python writes, call by call
+"""The compiled fast path writes the same rows as the one in Python, call by call
 (`tensorlens/tracer/recording/_fast_path.c`)."""
 
 from __future__ import annotations
@@ -21,24 +21,25 @@ from torch.overrides import TorchFunctionMode
 from torch.testing._internal.common_methods_invocations import op_db
 from unchanged.operations import samples
 
+from tensorlens.tracer.entry.new_recorder import new_recorder
 from tensorlens.tracer.recording import compiled
 from tensorlens.tracer.recording.recorder import Recorder
 
-ShortWay = compiled.ShortWay
-pytestmark = pytest.mark.skipif(ShortWay is None, reason="not built from this source: python hatch_build.py")
+FastPath = compiled.FastPath
+pytestmark = pytest.mark.skipif(FastPath is None, reason="not built from this source: python hatch_build.py")
 
 EVERYDAY = 60  # one operation of so many is tried every day, the others by `make unchanged`
 
 
-def rows_of(program: Callable[[], object], short_way: Any, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def rows_of(program: Callable[[], object], fast_path: Any, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What is recorded of a program, in a thread of its own: there the sequence numbers start anew."""
     rows: list[Any] = []
     raised: list[BaseException] = []
-    monkeypatch.setattr(compiled, "ShortWay", short_way)
+    monkeypatch.setattr(compiled, "FastPath", fast_path)
 
     def run() -> None:
         torch.manual_seed(0)
-        recorder = Recorder((__file__,))
+        recorder = new_recorder((__file__,))
         try:
             with recorder:
                 program()
@@ -58,7 +59,7 @@ def rows_of(program: Callable[[], object], short_way: Any, monkeypatch: pytest.M
 def assert_same_rows(program: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
     expected = rows_of(program, None, monkeypatch)
     assert expected
-    assert rows_of(program, ShortWay, monkeypatch) == expected
+    assert rows_of(program, FastPath, monkeypatch) == expected
 
 
 # --- programs -------------------------------------------------------------------------------------------------------
@@ -213,18 +214,18 @@ def test_operations_leave_the_same_rows(op: Any, monkeypatch: pytest.MonkeyPatch
         pytest.skip("no dtype of those that are tried")
     functions = [f for f in (op.op, op.method_variant, op.inplace_variant) if f is not None]
 
-    def program(short_way: Any) -> list[Any]:
+    def program(fast_path: Any) -> list[Any]:
         made = samples(op, dtype, 3)
-        return rows_of(lambda: attempt(functions, made), short_way, monkeypatch)
+        return rows_of(lambda: attempt(functions, made), fast_path, monkeypatch)
 
     program(None)  # some functions do more the first time
-    assert program(ShortWay) == program(None)
+    assert program(FastPath) == program(None)
 
 
 def attempt(functions: list[Any], made: list[Any]) -> None:
     for sample in made:
         for function in functions:
-            for _ in range(3):  # from the second time on there is a plan
+            for _ in range(3):  # from the second time on there is a template
                 with suppress(Exception):
                     function(sample.input, *sample.args, **sample.kwargs)
 
@@ -235,14 +236,14 @@ def attempt(functions: list[Any], made: list[Any]) -> None:
 def test_one_that_was_built_from_another_source_is_not_used() -> None:
     code = (
         "from tensorlens.tracer.recording import _fast_path; _fast_path.SOURCE = 'another'\n"
-        "from tensorlens.tracer.recording import compiled; print(compiled.ShortWay)"
+        "from tensorlens.tracer.recording import compiled; print(compiled.FastPath)"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     assert ended.stdout == "None\n"
 
 
 def test_it_leaves_no_cycle_and_no_recorder_behind() -> None:
-    recorder = Recorder()
+    recorder = new_recorder()
     with recorder:
         torch.ones(2).exp()
     recorder.close()
@@ -253,7 +254,7 @@ def test_it_leaves_no_cycle_and_no_recorder_behind() -> None:
 
 
 def test_no_reference_is_lost_or_kept() -> None:
-    recorder = Recorder((__file__,))
+    recorder = new_recorder((__file__,))
     x, y = torch.ones(3, requires_grad=True), torch.ones(3)
     several = [x, y]
     watched = (x, y, several, torch.Tensor.mul, torch.Tensor, None, True)
@@ -286,8 +287,8 @@ def test_an_exception_of_ours_in_noting_a_refusal_is_not_lost(monkeypatch: pytes
     def interrupted(self: Any, *args: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Recorder, "refuse", interrupted)
-    recorder = Recorder()
+    monkeypatch.setattr(Recorder, "note_exception", interrupted)
+    recorder = new_recorder()
     x = torch.ones(1, requires_grad=True)
     with recorder:
         (x * 2).add_(1)  # from now on `add_` is known
@@ -312,8 +313,8 @@ class Answering(TorchFunctionMode):
 
 
 def computed_under(mode: Answering) -> list[Any]:
-    """What calls of every kind come to when `mode` answers, the plans being there already and not yet."""
-    recorder, results = Recorder((__file__,)), []
+    """Returns the results of calls of every kind when `mode` answers, with and without their templates."""
+    recorder, results = new_recorder((__file__,)), []
     with mode, recorder:
         x, y = torch.ones(2, requires_grad=True), torch.zeros(2)
         for mode.active in (False, True, False, True):
@@ -353,7 +354,7 @@ def test_a_list_may_be_emptied_while_it_is_read() -> None:
         items.clear()
         return 0
 
-    mode, recorder = Answering("_version", empty), Recorder((__file__,))
+    mode, recorder = Answering("_version", empty), new_recorder((__file__,))
     with mode, recorder:
         for mode.active in (False, True) * 50:
             items[:] = [torch.ones(1000) * n for n in range(3)]  # nothing else holds them
@@ -366,8 +367,9 @@ def test_a_list_may_be_emptied_while_it_is_read() -> None:
 
 def test_the_lens_does_without_it() -> None:
     code = (
-        "from tensorlens.tracer.recording import compiled, recorder\n"
-        "print(compiled.ShortWay, type(recorder.Recorder().__torch_function__))"
+        "from tensorlens.tracer.recording import compiled\n"
+        "from tensorlens.tracer.entry.new_recorder import new_recorder\n"
+        "print(compiled.FastPath, type(new_recorder().__torch_function__))"
     )
     environment = os.environ | {"TENSORLENS_PURE_PYTHON": "1"}
     run = [sys.executable, "-c", code]

@@ -226,11 +226,11 @@ def test_names_read_and_bound() -> None:
     calls = [i for i in bytecode.instructions(code) if i.opname == "CALL" and i.positions]
     last = calls[-1]
     assert bytecode.names_read_by(code, last.offset).keys() == {"a", "b"}
-    bound = bytecode.binding(code, "b", last.offset)
+    bound = bytecode.last_binding(code, "b", last.offset)
     lines = {i.offset: i.positions.lineno for i in bytecode.instructions(code) if i.positions}
     assert bound is not None
     assert lines[bound] == 2
-    assert bytecode.binding(code, "unknown", last.offset) is None
+    assert bytecode.last_binding(code, "unknown", last.offset) is None
     assert {lines[offset] for offset in bytecode.writes_to(code, "a")} == {1}
     assert {lines[offset] for offset in bytecode.writes_to(code, "b")} == {2}
 

@@ -1,4 +1,4 @@
-"""What the short way takes for granted of functions (`ops.way_of`), checked with PyTorch's own sample inputs."""
+"""Checks what the fast path assumes of functions (`ops.call_kind`) with PyTorch's own sample inputs."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ def _requiring_grad(value: Any) -> Any:
     return value.detach().requires_grad_() if type(value) is torch.Tensor else value
 
 
-SHORT = [op for op in op_db if functions(op)]
+FAST = [op for op in op_db if functions(op)]
 EVERYDAY = 8  # one of so many is checked every day, the others by `make unchanged`
-CASES = one_in(EVERYDAY, SHORT)
+CASES = one_in(EVERYDAY, FAST)
 
 
-def test_many_functions_go_the_short_way() -> None:
-    ways = [call_kind(function) for op in SHORT for function in functions(op)]
-    assert ways.count(SIMPLE) > 200
-    assert ways.count(VIEW) > 10
+def test_many_functions_take_the_fast_path() -> None:
+    kinds = [call_kind(function) for op in FAST for function in functions(op)]
+    assert kinds.count(SIMPLE) > 200
+    assert kinds.count(VIEW) > 10
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("op", CASES, ids=lambda op: f"{op.name}-{op.variant_test_name}")
-def test_what_the_short_way_does_not_ask_is_so(op: Any) -> None:
+def test_what_the_fast_path_does_not_read_is_so(op: Any) -> None:
     for function in functions(op):
         for tensor, args, kwargs in samples(op):
             first = torch._C._autograd._get_sequence_nr()

@@ -17,8 +17,8 @@ from support.recording import traced
 from torch.testing._internal.common_methods_invocations import op_db
 
 from tensorlens.records.model import Call, State, Trace
+from tensorlens.tracer.entry.new_recorder import new_recorder
 from tensorlens.tracer.recording import compiled, graph_nodes
-from tensorlens.tracer.recording.recorder import Recorder
 
 STACK = 128 * 1024  # bytes: freeing a chain of 4,000 wrapped nodes overflows it
 CHAINS = {
@@ -69,7 +69,7 @@ def wrapped_nodes() -> int:
 def wrapped_by(steps: int) -> int:
     """How many nodes have a Python wrapper after so many steps of a training-like program."""
     kept: list[torch.Tensor] = []
-    before, recorder = wrapped_nodes(), Recorder((__file__,))
+    before, recorder = wrapped_nodes(), new_recorder((__file__,))
     with recorder:
         x = torch.ones(4, requires_grad=True)
         for _ in range(steps):
@@ -82,9 +82,9 @@ def wrapped_by(steps: int) -> int:
     return wrapped_nodes() - before
 
 
-@pytest.mark.parametrize("short_way", [None, compiled.ShortWay], ids=["in Python", "compiled"])
-def test_wrappers_do_not_grow_with_the_run(short_way: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "ShortWay", short_way)
+@pytest.mark.parametrize("fast_path", [None, compiled.FastPath], ids=["in Python", "compiled"])
+def test_wrappers_do_not_grow_with_the_run(fast_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "FastPath", fast_path)
     assert 0 < wrapped_by(steps=3) == wrapped_by(steps=60)
 
 

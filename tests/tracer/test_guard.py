@@ -18,11 +18,12 @@ from support.folders import DATA
 from support.warm import Warm
 
 import tensorlens
+from tensorlens.journal.child_config import ReferenceRun
 from tensorlens.records.invariants import validate
 from tensorlens.records.model import Gap
 from tensorlens.records.reference import Reference, attach
 from tensorlens.runner.launch import RunOptions, Target, run_script
-from tensorlens.tracer.isolation import guard
+from tensorlens.tracer.isolation import guard, patch
 from tensorlens.tracer.patches import table
 
 PROGRAM, COMPARED, CLAIMED = DATA / "entrances.py", DATA / "compared.py", DATA / "claimed.py"
@@ -43,54 +44,54 @@ setattr(owner, name, broken)
 """What a program starts with in which something of ours doesn't work; without the lens it is in nobody's way."""
 
 INNER = """
-    saved_tensors.graph.nodes_of
-    patches.backward._changes patches.backward._gradients patches.backward.autopsy patches.backward.note_leftovers
-    patches.backward.singular_nodes
+    saved_tensors.failed_backward.nodes_of
+    patches.backward._changes patches.backward._gradients patches.backward.failed_backward_nodes
+    saved_tensors.service.stale_saved_tensors
+    patches.backward.nonfinite_nodes
     recording.user_callbacks.UserCallbacks.add recording.user_callbacks.UserCallbacks.applied
     recording.user_callbacks.UserCallbacks.module recording.user_callbacks.UserCallbacks.of_method
     recording.user_callbacks.UserCallbacks.register recording.user_callbacks.UserCallbacks.run
     recording.user_callbacks.UserCallbacks.watch recording.user_callbacks._versions recording.user_callbacks.Run
-    recording.user_callbacks.Watch
-    frames.call_sites.Sites.known frames.call_sites.Sites.stack
-    recording.user_functions.UserFunctions.of
+    recording.user_callbacks.ReturnWatch
+    frames.call_sites.Sites.site_or_outside frames.call_sites.Sites.stack
+    recording.user_functions.UserFunctions.find
     saved_tensors.array_guards.ArrayGuards.add saved_tensors.array_guards.ArrayGuards.is_any_changed
     patches.torch_functions._array patches.torch_functions._differ patches.torch_functions._note_statistics
     patches.torch_functions._note_switch patches.torch_functions.note_mode
-    recording.dispatch_mode.FastPathMode.find_plan recording.dispatch_mode.FastPathMode.met
-    recording.dispatch_mode.FastPathMode.ordinary
-    recording.tensor_ids.TensorIds.add recording.tensor_ids.TensorIds.meet recording.tensor_ids.TensorIds.moved
+    recording.dispatch_mode.FastPathMode.find_template recording.dispatch_mode.FastPathMode.add_input
+    recording.dispatch_mode.FastPathMode.record_ordinary
+    recording.tensor_ids.TensorIds.add recording.tensor_ids.TensorIds.id_of recording.tensor_ids.TensorIds.note_moved
     patches.warnings_and_tracebacks._note patches.warnings_and_tracebacks._put_filter_first
-    saved_tensors.stale.ContextAttributes.note
+    saved_tensors.context_attributes.ContextAttributes.note
     patches.module_hooks._note_hooked patches.module_hooks._watched_list
     recording.ops.call_kind
     frames.captured_state.CapturedState._add_function frames.captured_state.CapturedState.differences
     patches.module_attributes.Assignments.note
     saved_tensors.packed.version_of
-    patches.table.note_mode
+    patches.contexts.note_mode
     patches.checkpoint_recompute._sample
     recording.recorder.Recorder._record recording.recorder.Recorder._write_failure
     recording.recorder.Recorder.accesses recording.recorder.Recorder.note_alias
-    recording.recorder.Recorder.note_ending recording.recorder.Recorder.state recording.recorder.collect_tensors
-    patches.contexts._Repeated.noted patches.contexts._note patches.contexts._transform_called
+    recording.recorder.Recorder.note_ending recording.recorder.Recorder.state recording.slow_path.collect_tensors
+    patches.checkpoint._CheckpointedFunction.region patches.contexts._note patches.contexts._transform_called
     entry.script.write_end
     patches.optimizer_step.OptimizerSteps.begin patches.optimizer_step.OptimizerSteps.dropped
     patches.optimizer_step.OptimizerSteps.end
-    patches.storage_writes.caller
     patches.optimizer_state.OptimizerState._note_step patches.optimizer_state.OptimizerState._write_step
     patches.optimizer_state.OptimizerState.call_backward patches.optimizer_state.OptimizerState.name_backward
     patches.optimizer_state.OptimizerState._mark
-    patches.functorch.caller
-    saved_tensors.memory_watch.MemoryWatcher.look saved_tensors.memory_watch.MemoryWatcher.open
-    patches.record_call.gather
+    patches.functorch.record_patched_call
+    saved_tensors.memory_watch.MemoryWatcher.compare_all saved_tensors.memory_watch.MemoryWatcher.watch
+    patches.record_call.collect_tensors
 """.split()
 SLOW_PATH_LEFT = (
-    "recording.dispatch_mode.FastPathMode.find_plan",
-    "recording.dispatch_mode.FastPathMode.ordinary",
+    "recording.dispatch_mode.FastPathMode.find_template",
+    "recording.dispatch_mode.FastPathMode.record_ordinary",
 )  # what fails there is recorded all the same
 IN_SIGHT = (
     "patches.warnings_and_tracebacks._calling_frame",
     "patches.warnings_and_tracebacks._level",
-    "patches.warnings_and_tracebacks._without_ours",
+    "patches.warnings_and_tracebacks.visible_frames",
 )
 """Without these our own frames are seen."""
 REFERENCE = """
@@ -98,7 +99,7 @@ REFERENCE = """
     reference.saved_copies._own
     reference.backward_check.BackwardCheck._is_users reference.backward_check.BackwardCheck.check
     reference.backward_check.BackwardCheck.keep reference.backward_check._is_ordinary
-    reference.backward_check._Application.take
+    reference.backward_check.Application.take
     reference.gradient_samples.GradientSamples._gradients reference.gradient_samples.GradientSamples._leaves
     reference.gradient_samples.GradientSamples._sample reference.gradient_samples._values
 """.split()
@@ -163,7 +164,8 @@ def test_both_runs_of_a_comparison_are_as_they_are_where_something_of_ours_fails
 def test_a_program_is_as_it_is_where_a_comparison_cannot_begin(copies: bool, warm: Warm, tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     script.write_text("print(1)")
-    ran, reader = warm.read(script, {"seed": "no number", "hash_seed": False, "copies": copies})
+    seed: Any = "no number"
+    ran, reader = warm.read(script, ReferenceRun(seed, remove_hash_seed=False, copy_saved_tensors=copies))
     assert ran == warm.plain(script)
     attach(reader, reader)
     assert str(reader.reference.reason if reader.reference else "").startswith(
@@ -424,28 +426,30 @@ def test_every_patch_has_a_net() -> None:
     own_nets = {"backward", "OrderedDict"}  # a descriptor, a class
     bare = []
     with tensorlens.trace():
-        for owner, name, _ in table._PATCHES:
+        for owner, name, _ in table.PATCHES:
             installed = vars(owner)[name]
             function = getattr(installed, "__func__", installed)
-            if getattr(function, "__code__", None) is not guard.guarded_patch(None, _same, len).__code__:
+            if getattr(function, "__code__", None) is not patch.observe(_same)(Recorder(), len).__code__:
                 bare.append(name)
     assert {name for name in bare if not name.startswith("_global_")} == own_nets
 
 
 def _same(recorder: Any, original: Any) -> Any:
-    def recording(*args: Any, **kwargs: Any) -> Any:
+    def recording(_: Any, *args: Any, **kwargs: Any) -> Any:
         return original(*args, **kwargs)
 
     return recording
 
 
 class Recorder:
-    """What a net asks of one."""
+    """What a patch asks of one."""
+
+    paused = False
 
     def __init__(self) -> None:
         self.told: list[str] = []
 
-    def trouble(self, what: str, error: Exception, frame: Any = None) -> None:
+    def internal_error(self, what: str, error: Exception, frame: Any = None) -> None:
         self.told.append(f"{what}: {error}")
 
 
@@ -454,14 +458,14 @@ class Program(Exception):
 
 
 def fails_before(recorder: Any, original: Any) -> Any:
-    def recording(*args: Any) -> Any:
+    def recording(_: Any, *args: Any) -> Any:
         raise LookupError("ours")
 
     return recording
 
 
 def fails_after(recorder: Any, original: Any) -> Any:
-    def recording(*args: Any) -> Any:
+    def recording(_: Any, *args: Any) -> Any:
         original(*args)
         raise LookupError("ours")
 
@@ -469,7 +473,7 @@ def fails_after(recorder: Any, original: Any) -> Any:
 
 
 def fails_at_its_failure(recorder: Any, original: Any) -> Any:
-    def recording(*args: Any) -> Any:
+    def recording(_: Any, *args: Any) -> Any:
         try:
             return original(*args)
         except BaseException:
@@ -479,7 +483,7 @@ def fails_at_its_failure(recorder: Any, original: Any) -> Any:
 
 
 def fails_in_the_end(recorder: Any, original: Any) -> Any:
-    def recording(*args: Any) -> Any:
+    def recording(_: Any, *args: Any) -> Any:
         try:
             return original(*args)
         finally:
@@ -502,7 +506,7 @@ def test_the_original_runs_once_and_has_its_own_outcome(wrap: Callable[[Any, Any
         return [value]
 
     recorder = Recorder()
-    patched = guard.guarded_patch(recorder, wrap, original)
+    patched = patch.observe(wrap)(recorder, original)
     assert patched(1) == [1]
     for error in (Program(), KeyboardInterrupt(), SystemExit(3)):
         context = ValueError()
@@ -518,14 +522,14 @@ def test_the_original_runs_once_and_has_its_own_outcome(wrap: Callable[[Any, Any
 
 def test_ctrl_c_in_what_is_ours_is_not_caught() -> None:
     def wrap(recorder: Any, original: Any) -> Any:
-        def recording() -> None:
+        def recording(_: Any) -> None:
             raise KeyboardInterrupt
 
         return recording
 
     recorder = Recorder()
     with pytest.raises(KeyboardInterrupt):
-        guard.guarded_patch(recorder, wrap, list)()
+        patch.observe(wrap)(recorder, list)()
     with pytest.raises(KeyboardInterrupt), guard.ErrorGuard(recorder, "a call"):
         raise KeyboardInterrupt
     assert recorder.told == []
@@ -539,7 +543,7 @@ def test_nothing_is_kept_alive(wrap: Callable[[Any, Any], Any], fails: bool) -> 
             raise Program
         return tensor
 
-    patched = guard.guarded_patch(Recorder(), wrap, original)
+    patched = patch.observe(wrap)(Recorder(), original)
 
     def used() -> weakref.ref[torch.Tensor]:
         tensor = torch.ones(1)
@@ -554,3 +558,66 @@ def test_nothing_is_kept_alive(wrap: Callable[[Any, Any], Any], fails: bool) -> 
         assert used()() is None
     finally:
         gc.enable()
+
+
+class Owner:
+    def method(self, value: Any) -> Any:
+        return value
+
+    @classmethod
+    def of_class(cls, value: Any) -> Any:
+        return cls, value
+
+    @staticmethod
+    def plain(value: Any) -> Any:
+        return value
+
+
+class Inheriting(Owner):
+    pass
+
+
+NAMES = ("method", "of_class", "plain")
+
+
+def test_a_wrapper_receives_the_frame_that_calls_the_patched_function() -> None:
+    frames = []
+
+    @patch.observe
+    def wrap(recorder: Any, original: Any) -> Any:
+        def recording(frame: Any, *args: Any) -> Any:
+            frames.append(frame)
+            return original(*args)
+
+        return recording
+
+    before = dict(vars(Owner))
+    recorder = Recorder()
+    with patch.patched([patch.Patch(Owner, name, wrap) for name in NAMES], recorder):
+        assert (Owner().method(1), Owner.of_class(2), Owner.plain(3)) == (1, (Owner, 2), 3)
+        here = sys._getframe()
+        assert [frame is here for frame in frames] == [True, True, True]
+        assert Owner.of_class.__name__ == "of_class"
+        recorder.paused = True
+        assert Inheriting.of_class(4) == (Inheriting, 4)
+        assert len(frames) == 3
+    assert dict(vars(Owner)) == before
+    assert recorder.told == []
+
+
+def test_patches_are_undone_in_the_opposite_order_and_a_missing_name_is_an_internal_error() -> None:
+    def wrap(recorder: Any, original: Any) -> Any:
+        return [*original, len(original)]
+
+    recorder = Recorder()
+    table = {"names": ["first"]}
+    holder = type("Holder", (), table)
+    patches = [patch.Patch(holder, name, wrap) for name in ("names", "gone", "names")]
+    with patch.patched(patches, recorder):
+        assert holder.names == ["first", 1, 2]  # type: ignore[attr-defined]
+    assert holder.names is table["names"]  # type: ignore[attr-defined]
+    assert [text.partition(":")[0] for text in recorder.told] == ["`gone`"]
+    inheriting = type("InheritingHolder", (holder,), {})
+    with patch.patched(patches[:1], recorder), patch.patched([patch.Patch(inheriting, "names", wrap)], recorder):
+        assert vars(inheriting)["names"] == ["first", 1, 2]
+    assert "names" not in vars(inheriting)

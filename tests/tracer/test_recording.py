@@ -326,7 +326,7 @@ def test_calls_that_no_user_code_made_have_a_place_of_their_own() -> None:
     assert render(tensorlens.Report(trace)).count("torch.ones") == 0
 
 
-def test_an_error_on_the_long_way_has_no_error_of_ours_as_its_context() -> None:
+def test_an_error_on_the_slow_path_has_no_error_of_ours_as_its_context() -> None:
     errors: list[BaseException] = []
 
     def program() -> None:

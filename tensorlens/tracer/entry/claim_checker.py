@@ -23,13 +23,13 @@ from tensorlens.tracer.isolation.guard import safe_text
 
 _CALL = "__tensorlens_check_claim__"
 _SHOWN = 120
-_AT = re.compile(r" object at 0x[0-9a-fA-F]+")  # says nothing, and differs in every run
+_AT = re.compile(r" object at 0x[0-9a-fA-F]+")  # differs in every run
 Values = list[tuple[str, str]]
 T = TypeVar("T")
 
 
 class ClaimChecker:
-    """The claims of one script, and what checking them found. `quiet()` switches recording off for a check."""
+    """Checks the claims of one script. `quiet()` pauses the recording during a check."""
 
     def __init__(
         self, specs: tuple[claim_syntax.ClaimSpec, ...], quiet: Callable[[], AbstractContextManager[object]]
@@ -42,15 +42,15 @@ class ClaimChecker:
         self._addresses: dict[int, int] = {}
 
     def instrument(self, source: str | bytes, filename: str) -> types.CodeType:
-        """The script's code with its claims checked on the way. SyntaxError is the script's own."""
-        with unwarned():  # python has told the program what it thinks of its source
+        """Returns the script's code with calls in it that check its claims. SyntaxError is the script's own."""
+        with unwarned():  # Python has already warned about this source
             tree = claim_syntax.instrument(source, filename, self._specs, _CALL)
             code: types.CodeType = compile(tree, filename, "exec", dont_inherit=True)
         setattr(builtins, _CALL, self._check)
         return code
 
     def results(self) -> tuple[Claim, ...]:
-        """The claims in order, once the script has ended; what ended it was seen by the claims at that place."""
+        """Returns the claims in order, after the script has ended."""
         vars(builtins).pop(_CALL, None)
         return tuple(self._result(number, spec) for number, spec in enumerate(self._specs))
 
@@ -62,7 +62,7 @@ class ClaimChecker:
         return found or _claim(spec, "not reached", error=unchecked)
 
     def _check(self, number: int, raised: bool = False) -> None:
-        """Called from the instrumented script. In a loop the first pass that fails is the one that is kept."""
+        """Checks a claim, called by the instrumented script. In a loop, the first round that fails is kept."""
         self._rounds[number] += 1
         known = self._found.get(number)
         if known is not None and not known.as_expected:
@@ -71,8 +71,9 @@ class ClaimChecker:
         try:
             found = self._checked(spec, sys.exception() if raised else None, sys._getframe(1))
             self._found[number] = found if found.as_expected else replace(found, round=self._rounds[number])
-        except Exception as trouble:  # ours: the script goes on
-            self._unchecked[number] = f"{type(trouble).__name__}: {safe_text(trouble)}, in the checker itself"
+        except Exception as internal_error:  # the script goes on
+            text = f"{type(internal_error).__name__}: {safe_text(internal_error)}"
+            self._unchecked[number] = f"{text}, in the checker itself"
 
     def _checked(self, spec: claim_syntax.ClaimSpec, raised: BaseException | None, frame: types.FrameType) -> Claim:
         if spec.raises is not None:
@@ -89,13 +90,13 @@ class ClaimChecker:
         values: Values = []
         try:
             truth = bool(self._value(ast.parse(spec.check, mode="eval").body, names, values))
-        except Exception as error:  # whatever the check does: it shows neither, and is never as recorded
+        except Exception as error:  # whatever the check raises, it shows neither verdict
             verdict = "refuted" if spec.expected == "holds" else "not reached"
             return _claim(spec, verdict, values, one_line(f"{type(error).__name__}: {error}"))
         return _claim(spec, "holds" if truth else "refuted", values)
 
     def _value(self, node: ast.expr, names: dict[str, Any], values: Values) -> Any:
-        """The value of an expression; each operand of comparisons, `and`, `or` and `not` is computed and noted once."""
+        """Evaluates an expression. Computes and notes each operand of comparisons, `and`, `or` and `not` once."""
         if isinstance(node, ast.BoolOp):
             result: Any = None
             for operand in node.values:
@@ -126,7 +127,7 @@ class ClaimChecker:
         return result
 
     def _identity(self, node: ast.Compare, left: torch.Tensor, names: dict[str, Any], values: Values) -> bool:
-        """`y is x`, of tensors: their values say nothing about it, their memory does."""
+        """Evaluates `y is x` of tensors. Not their values are noted, but whether they share memory."""
         right = _run(node.comparators[0], names)
         if isinstance(right, torch.Tensor):
             values.append((f"{ast.unparse(node.left)} and {ast.unparse(node.comparators[0])}", _objects(left, right)))
@@ -141,7 +142,7 @@ class ClaimChecker:
         return value
 
     def _note(self, node: ast.expr, value: Any, values: Values) -> None:
-        """Note a value, unless the text of its expression says as much: `1`, `float`, `torch.float32`."""
+        """Notes a value, unless the text of its expression already shows it: `1`, `float`, `torch.float32`."""
         if _is_literal(node) or (isinstance(value, type) and not isinstance(node, ast.Call)):
             return
         text, shown = ast.unparse(node), self._shown(node, value)
@@ -149,14 +150,14 @@ class ClaimChecker:
             values.append((text, shown))
 
     def _shown(self, node: ast.expr, value: Any) -> str:
-        """A short text of a value; addresses are numbered, since all they say is which of them are the same."""
+        """Returns a short text of a value. Addresses are numbered: only which of them are equal matters."""
         if isinstance(node, ast.Call) and isinstance(value, int) and _is_address(node.func):
             return f"address {self._addresses.setdefault(value, len(self._addresses) + 1)}"
         return one_line(_AT.sub("", repr(value)), _SHOWN)
 
 
 def _looked_at(look: Callable[[], T]) -> T | None:
-    """What a look at the script's objects gives; None where one of them refuses."""
+    """Returns what `look` returns, or None if an object of the script raises."""
     try:
         return look()
     except Exception:
@@ -165,7 +166,7 @@ def _looked_at(look: Callable[[], T]) -> T | None:
 
 @contextmanager
 def _unchanged() -> Iterator[None]:
-    """Puts back what a check may change: the grad mode and the random numbers. Its warnings go nowhere."""
+    """Restores what a check may change: the grad mode and the random state. Its warnings are dropped."""
     grad = torch.is_grad_enabled()
     devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
     try:
@@ -176,7 +177,7 @@ def _unchanged() -> Iterator[None]:
 
 
 def _exception_claim(spec: claim_syntax.ClaimSpec, error: BaseException | None) -> Claim:
-    """What a `raises` claim comes to, given what its statement raised."""
+    """Checks a `raises` claim against the exception of its statement."""
     if error is None:
         return _claim(spec, "refuted", [("raised", "nothing")])
     name, part = spec.raises or ("", "")
@@ -199,7 +200,7 @@ def _is_literal(node: ast.expr) -> bool:
 
 
 def _objects(one: torch.Tensor, other: torch.Tensor) -> str:
-    """What two expressions of tensors name: one object, or two, with one memory or not."""
+    """Says whether two tensors are one object, or two with or without the same memory."""
     if one is other:
         return "one object"
     try:

@@ -1,4 +1,4 @@
-"""Compares a script's names and tensors before and after the check of a claim, which must change none of them."""
+"""Compares a script's names and tensors before and after the check of a claim, which must not change them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHOWN = 4
 
 
 class Snapshot:
-    """The names that a frame sees and the tensors below them, as they are now."""
+    """Copies the names that a frame sees, and the state of the tensors that they reach."""
 
     def __init__(self, frame: types.FrameType) -> None:
         self._names = _names(frame)
@@ -33,7 +33,7 @@ class Snapshot:
                     self._contents[path] = _members(value)
 
     def changes(self, frame: types.FrameType) -> str:
-        """What is another than it was, in words: `sets a.grad, writes w`; "" if nothing is."""
+        """Says in words what has changed since: `sets a.grad, writes w`. "" if nothing has."""
         found = [*self._changed_names(_names(frame))]
         with _unseen():
             for path, (tensor, before) in self._tensors.items():
@@ -57,7 +57,7 @@ def _names(frame: types.FrameType) -> dict[str, Any]:
 
 
 def _below(names: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """(path, value) of the tensors and containers: those with a name, in a named container, or in a named module."""
+    """Returns (path, value) of tensors and containers: those with a name, in a named container or in a named module."""
     for name, value in names.items():
         yield from _inside(name, value)
         if isinstance(value, list | tuple | dict) and len(value) <= _MOST:
@@ -96,7 +96,7 @@ def _state(tensor: torch.Tensor) -> dict[str, Any]:
 
 
 def _values(tensor: torch.Tensor) -> bytes | None:
-    """The bytes of a small tensor."""
+    """Returns the bytes of a small tensor."""
     if tensor.numel() > _COMPARED or tensor.layout is not torch.strided or tensor.device.type == "meta":
         return None
     flat = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous().flatten()
@@ -117,7 +117,7 @@ def _differences(path: str, before: Mapping[str, Any], after: Mapping[str, Any])
 
 @contextmanager
 def _unseen() -> Iterator[None]:
-    """Keeps what is read here from the modes that the script has entered."""
+    """Hides what is read here from the modes that the script has entered."""
     with ExitStack() as stack:
         stack.enter_context(torch._C.DisableTorchFunction())
         stack.enter_context(_disable_current_modes())

@@ -1,4 +1,4 @@
-"""The child process of `claims`: runs lessons one after the other, untraced, and answers with what their claims saw.
+"""Runs lessons one after the other, untraced, and answers with their claims: the child process of `claims`.
 
 One process for all of them: torch takes longer to import than the lessons take to run.
 """
@@ -11,7 +11,6 @@ import json
 import sys
 import types
 from dataclasses import astuple
-from typing import Any
 
 import torch
 
@@ -28,17 +27,17 @@ def main() -> None:
 
 
 def check(path: str) -> tuple[Claim, ...]:
-    """Run a lesson to its end, whatever that is, and return its claims. What it prints is dropped."""
+    """Runs a lesson to its end and returns its claims. Its output is dropped."""
     with open(path, encoding="utf-8") as file:
         source = file.read()
     checker = ClaimChecker(claim_syntax.parse(source), contextlib.nullcontext)
-    module: Any = types.ModuleType("__main__")
+    module = types.ModuleType("__main__")
     module.__file__ = path
     code = checker.instrument(source, path)
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         try:
             exec(code, module.__dict__)
         except (Exception, SystemExit):
-            pass  # a lesson may end in an error; whether it is the one announced, its claims say
+            pass  # a lesson may end in an error, which its claims check
     torch.set_grad_enabled(True)
     return checker.results()

@@ -1,4 +1,6 @@
-"""A recorder put in place in a process where others may be, and may leave in any order: threads, tasks, generators."""
+"""Activates recorders inside a running process. Several may be active, and may end in any order: in threads, tasks
+and generators.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,11 @@ from tensorlens.tracer.patches.warnings_and_tracebacks import warnings_and_trace
 from tensorlens.tracer.recording.recorder import Recorder
 
 _lock = threading.RLock()
-_installations: list[Installation] = []  # in the order in which their patches lie on each other
+_installations: list[Installation] = []  # in the order in which they were installed
 
 
 class Installation:
-    """The patches of a recorder, and its mode on the stack of this thread."""
+    """Installs the patches of a recorder, and pushes its mode on the stack of this thread."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -29,7 +31,7 @@ class Installation:
         torch._C._push_on_torch_function_stack(recorder)
 
     def take_out(self) -> None:
-        """Record no more. Patches that others lie on stay, idle, until those are taken out."""
+        """Ends the recording. Patches under those of another recorder stay, idle, until that one ends."""
         _take_off_stack(self._recorder)
         with _lock:
             self._over = True
@@ -37,11 +39,11 @@ class Installation:
                 self._recorder.callbacks.end()
             while _installations and _installations[-1]._over:
                 _installations.pop()._patches.close()
-        self._recorder.paused = True  # threads that it was on go on without it
+        self._recorder.paused = True  # its mode may be on the stacks of other threads
 
 
 def _take_off_stack(recorder: Recorder) -> None:
-    """Take the recorder's mode off, from below others that were pushed since and are still there."""
+    """Removes the recorder's mode from the stack of this thread. Modes above it stay."""
     above = []
     while torch._C._len_torch_function_stack():
         mode = torch._C._pop_torch_function_stack()

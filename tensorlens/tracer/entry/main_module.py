@@ -1,4 +1,4 @@
-"""The program to run: its `__main__` module, its code, and the `sys.path` and `sys.argv` that plain python gives it."""
+"""Prepares the program to run: its `__main__` module, its code, and the `sys.path` and `sys.argv` of plain Python."""
 
 from __future__ import annotations
 
@@ -13,31 +13,38 @@ import sys
 import tokenize
 import types
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tensorlens.journal.child_config import ChildConfig
 from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.recording.recorder import Recorder
 
+if TYPE_CHECKING:  # imported only if the script has claims to check
+    from tensorlens.tracer.entry.claim_checker import ClaimChecker
+
 
 class Program:
-    """A script, a directory or zip file with a `__main__`, a module, or standard input. `path` is the rest of
-    `sys.path`, less the entry that python puts before it."""
+    """A script, a directory or zip file with a `__main__`, a module, or standard input.
 
-    def __init__(self, config: dict[str, Any], path: Sequence[str]) -> None:
-        self.kind, self.name = config["kind"], config["name"]
-        self.wants_claims = config["claims"]
-        self.checker: Any = None
+    `path`: the rest of `sys.path`, after the entry that Python puts first.
+    """
+
+    def __init__(self, config: ChildConfig, path: Sequence[str]) -> None:
+        self.kind: str = config.kind
+        self.name = config.name
+        self.wants_claims = config.check_claims
+        self.checker: ClaimChecker | None = None
         self.module = types.ModuleType("__main__")
         self.module.__dict__.update(__builtins__=builtins, __annotations__={})
         sys.modules["__main__"] = self.module
-        sys.argv[:] = [self.name, *config["argv"]]
+        sys.argv[:] = [self.name, *config.argv]
         self.filename = {"module": self.name, "stdin": "<stdin>"}.get(self.kind) or os.path.abspath(self.name)
         if self.kind == "file" and pkgutil.get_importer(self.filename) is not None:
             self.kind = "container"
         sys.path[:] = [*self._first(), *path]
 
     def _first(self) -> list[str]:
-        """What python puts first on `sys.path`; with -P or PYTHONSAFEPATH only what is run itself."""
+        """Returns what Python puts first on `sys.path`. With -P or PYTHONSAFEPATH only a container counts."""
         if self.kind == "container":
             return [self.filename]
         if sys.flags.safe_path:
@@ -47,7 +54,11 @@ class Program:
         return [os.getcwd() if self.kind == "module" else ""]
 
     def load(self, recorder: Recorder) -> types.CodeType:
-        """The code to run; SyntaxError and ImportError are the program's own."""
+        """Returns the code to run.
+
+        Raises:
+            SyntaxError, ImportError: the program's own.
+        """
         details: Any = runpy
         if self.kind == "container":
             return self._load_module(*details._get_main_module_details())
@@ -81,7 +92,7 @@ class Program:
         return code
 
     def _checked(self, source: bytes, text: str, recorder: Recorder) -> types.CodeType:
-        """The code with its claims checked on the way."""
+        """Returns the code with calls in it that check its claims."""
         from tensorlens.records import claim_syntax
         from tensorlens.tracer.entry.claim_checker import ClaimChecker
 
@@ -90,8 +101,9 @@ class Program:
         self.checker = checker
         return code
 
-    def _load_module(self, _: str, spec: Any, code: types.CodeType) -> types.CodeType:
-        """The code of a module that runpy has found, whose names `__main__` takes."""
+    def _load_module(self, _: str, spec: importlib.machinery.ModuleSpec, code: types.CodeType) -> types.CodeType:
+        """Returns the code of a module that runpy has found. `__main__` takes its names."""
+        assert spec.origin is not None
         self.filename = spec.origin
         self.module.__dict__.update(
             __spec__=spec, __package__=spec.parent, __file__=spec.origin, __cached__=spec.cached

@@ -1,48 +1,57 @@
-"""The child process: runs a script, a module or standard input as `__main__`, traced, as plain python would.
+"""Runs a script, a module or standard input as `__main__`, traced: the child process of `explain` and `run`.
 
-How the program ends is left to the interpreter: an exception is raised on from here with our frames taken out, so the
-traceback, the exit status and the order of `atexit` and threads are python's own.
+The interpreter ends the program as usual. An exception leaves `main()` without this package's frames, so the traceback,
+the exit status and the order of `atexit` and threads are Python's own.
 """
 
 from __future__ import annotations
 
 import atexit
 import gc
-import json
 import os
 import random
 import signal
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack, suppress
-from typing import Any
+from types import FrameType, TracebackType
 
 import torch
 
+from tensorlens.journal.child_config import ChildConfig, ReferenceRun
 from tensorlens.journal.rows import ClaimRow, OutcomeRow, VersionsRow
 from tensorlens.records.version import __version__
 from tensorlens.tracer.entry.exit_state import write_end
 from tensorlens.tracer.entry.main_module import Program
+from tensorlens.tracer.entry.new_recorder import new_recorder
 from tensorlens.tracer.isolation.guard import ErrorGuard
+from tensorlens.tracer.isolation.hidden_frames import hide, strip
 from tensorlens.tracer.isolation.script_modules import SHADOWED, unload_shadowed_modules
 from tensorlens.tracer.patches.table import installed
-from tensorlens.tracer.patches.warnings_and_tracebacks import hide, strip, warnings_and_tracebacks_cleaned
+from tensorlens.tracer.patches.warnings_and_tracebacks import warnings_and_tracebacks_cleaned
 from tensorlens.tracer.recording.journal_writer import JournalWriter
 from tensorlens.tracer.recording.recorder import Recorder
 
+SignalHandler = Callable[[int, FrameType | None], object] | int | None
 FORKED = "a process was forked: what runs in it is not traced"
 
 
-def main(interrupts: Any = None, first: Collection[str] | None = None, path: Sequence[str] | None = None) -> None:
-    """`python -c ... FD CONFIG`: FD takes the journal, CONFIG is JSON with kind, name, argv and claims. `interrupts`
-    handles Ctrl-C from here on; `first` are the modules that python itself has imported, `path` is the program's
-    `sys.path` less the entry that python puts before it."""
+def main(
+    interrupts: SignalHandler = None, first: Collection[str] | None = None, path: Sequence[str] | None = None
+) -> None:
+    """Runs `python -c ... FD CONFIG`: FD takes the journal, CONFIG is a `ChildConfig` as JSON.
+
+    Args:
+        interrupts: handles Ctrl-C while the program runs.
+        first: the modules that Python itself has imported.
+        path: the program's `sys.path` without the entry that Python puts before it.
+    """
     hide(sys._getframe(1).f_code)
-    gc.freeze()  # torch's own objects are no garbage: looking through them is most of what a process's end takes
-    descriptor, config = int(sys.argv[1]), json.loads(sys.argv[2])
+    gc.freeze()  # the last collection would spend most of its time on torch's own objects
+    descriptor, config = int(sys.argv[1]), ChildConfig.from_json(sys.argv[2])
     program = Program(config, sys.path[1:] if path is None else path)
-    recorder = Recorder(own_files=(program.filename,))
-    sink = JournalWriter(recorder.rows, descriptor, config.get("live", False), config.get("spare"))
+    recorder = new_recorder(own_files=(program.filename,))
+    sink = JournalWriter(recorder.rows, descriptor, config.live, config.overflow_pipe)
     recorder.rows.write(VersionsRow, __version__, str(torch.__version__), sys.version.split()[0])
     stack = ExitStack()
     atexit.register(_close, stack, sink)
@@ -58,16 +67,16 @@ def main(interrupts: Any = None, first: Collection[str] | None = None, path: Seq
         code = program.load(recorder)
         stack.enter_context(warnings_and_tracebacks_cleaned(recorder))
         stack.enter_context(installed(recorder))
-        if config.get("seed") is not None:
-            _prepare_comparison(recorder, config, stack)
-        with ErrorGuard(recorder, "what lies beside the program"):
+        if config.reference is not None:
+            _prepare_comparison(recorder, config.reference, stack)
+        with ErrorGuard(recorder, "what is beside the program"):
             for name, where in () if first is None else unload_shadowed_modules(first):
                 recorder.gap(SHADOWED.format(f"`{name}`", where))
         stack.enter_context(recorder)
         exec(code, program.module.__dict__)
     except BaseException as raised:
         error = raised
-    with suppress(Exception):  # of a program that has spoilt what we need: the command is told no outcome
+    with suppress(Exception):  # the program broke what is needed here: the command infers the outcome
         _write_outcome(recorder, program, error)
         sink.flush()
     if error is not None:
@@ -75,28 +84,28 @@ def main(interrupts: Any = None, first: Collection[str] | None = None, path: Seq
         raise error
 
 
-def _prepare_comparison(recorder: Recorder, config: dict[str, Any], stack: ExitStack) -> None:
-    """Of `--reference`: both runs start from the same random state, which a plain run would draw for itself."""
+def _prepare_comparison(recorder: Recorder, run: ReferenceRun, stack: ExitStack) -> None:
+    """Prepares one of the two runs of `--reference`. Both start from the same random state."""
     from tensorlens.tracer.reference.gradient_samples import Comparison, GradientSamples
 
     with ErrorGuard(Comparison(recorder.rows), "its beginning"):
         recorder.samples = GradientSamples(recorder)
-        _seed(config)
-        if config["copies"]:
+        _seed(run)
+        if run.copy_saved_tensors:
             from tensorlens.tracer.reference.saved_copies import saved_tensors_copied
 
             stack.enter_context(saved_tensors_copied(recorder))
 
 
-def _seed(config: dict[str, Any]) -> None:
-    if config["hash_seed"]:  # ours; the program's own environment has none
+def _seed(run: ReferenceRun) -> None:
+    if run.remove_hash_seed:
         os.environ.pop("PYTHONHASHSEED", None)
-    random.seed(config["seed"])
-    torch.default_generator.manual_seed(config["seed"])
+    random.seed(run.seed)
+    torch.default_generator.manual_seed(run.seed)
     with suppress(ImportError):
         import numpy
 
-        numpy.random.seed(config["seed"])
+        numpy.random.seed(run.seed)
 
 
 def _write_outcome(recorder: Recorder, program: Program, error: BaseException | None) -> None:
@@ -126,14 +135,14 @@ def _exit_code(error: SystemExit) -> int:
 
 
 def _let_python_show(error: BaseException) -> None:
-    """The interpreter is about to show `error`; what it shows starts at the program's first frame."""
+    """Patches `sys.excepthook`: the traceback that it shows starts at the program's first frame."""
     show = getattr(sys, "excepthook", None)
 
-    def shown(kind: Any, value: Any, traceback: Any) -> None:
-        with suppress(Exception):  # it is shown with our frames, then
+    def excepthook(kind: type[BaseException], value: BaseException, traceback: TracebackType | None) -> None:
+        with suppress(Exception):  # then it is shown with this package's frames
             strip(value)
         sys.last_traceback = value.__traceback__
-        if show is None:  # as python does where there is none
+        if show is None:  # as Python does
             del sys.excepthook
             print("sys.excepthook is missing", file=sys.stderr)
             sys.__excepthook__(kind, value, value.__traceback__)
@@ -146,11 +155,11 @@ def _let_python_show(error: BaseException) -> None:
         except BaseException as failed:
             _show_failed_hook(failed, value)
 
-    sys.excepthook = shown
+    sys.excepthook = excepthook
 
 
 def _show_failed_hook(failed: BaseException, value: BaseException) -> None:
-    """What python shows when the program's `sys.excepthook` raises."""
+    """Prints what Python prints when the program's `sys.excepthook` raises."""
     first = failed.__traceback__
     failed.__traceback__ = None if first is None else first.tb_next
     for title, error in (("Error in sys.excepthook:\n", failed), ("\nOriginal exception was:\n", value)):
@@ -168,7 +177,7 @@ def _leave(recorder: Recorder, sink: JournalWriter, status: int) -> None:
 
 
 def _after_fork(recorder: Recorder, sink: JournalWriter) -> None:
-    """A forked child runs untraced: the journal belongs to its parent."""
+    """Stops tracing in a forked child: the journal belongs to its parent."""
     recorder.paused = True
     sink.abandon()
 
@@ -180,7 +189,7 @@ def _note_fork(recorder: Recorder) -> None:
 
 
 def _close(stack: ExitStack, sink: JournalWriter) -> None:
-    """The last `atexit` callback: the program's own threads and callbacks have run."""
+    """Undoes the patches. This is the last `atexit` callback: the program's own threads and callbacks have ended."""
     with suppress(Exception):  # the process is at its end
         stack.close()
     sink.close()

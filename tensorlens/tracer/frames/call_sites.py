@@ -1,7 +1,7 @@
-"""From the running frame to a site: the innermost line of the user's own code.
+"""Finds the site of a running frame: the innermost line of the user's own code.
 
-On the hot path a site is two dictionary look-ups (`code object -> offset -> id`). Text, columns and the names that
-the value goes to are read from the bytecode once, when a site is first met.
+On the fast path a site is two dictionary look-ups (`code object -> offset -> id`). Text, columns and the names that
+receive the value are read from the bytecode once, when a site is new.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from contextlib import suppress
 from importlib.util import decode_source
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
-from typing import Any
 from zipimport import zipimporter
 
 from tensorlens.journal.row_buffer import RowBuffer
@@ -27,9 +26,9 @@ from tensorlens.tracer.isolation.hidden_frames import is_ours
 
 NOWHERE = NONE
 OUTSIDE = "<outside the script>"
-DECORATOR = -2  # in place of an offset: the decorator's line of a function, not an instruction in it
-DEFINITION = -3  # likewise: the line of its `def`
-CLASS = -4  # likewise: the line of the class around it
+DECORATOR = -2  # instead of an offset: the line of a function's decorator
+DEFINITION = -3  # instead of an offset: the line of its `def`
+CLASS = -4  # instead of an offset: the line of the class around it
 
 
 def _library_folders() -> tuple[str, ...]:
@@ -40,7 +39,7 @@ def _library_folders() -> tuple[str, ...]:
 
 
 def frame_at(depth: int) -> FrameType | None:
-    """The frame so many calls out from here; None where no Python code called: at exit, in a thread of torch's own."""
+    """Returns the frame so many calls out from here; None if no Python code called: at exit, in a thread of PyTorch."""
     try:
         return sys._getframe(depth + 1)
     except ValueError:
@@ -48,28 +47,29 @@ def frame_at(depth: int) -> FrameType | None:
 
 
 Offsets = dict[int, int] | None
-MAX_KEPT = 20_000  # code objects: a program that compiles one at every turn of a loop is not held in memory for it
+Position = tuple[int, int, int, int]
+MAX_KEPT = 20_000  # code objects: a program may compile one in every round of a loop
 
 
 class Sites:
-    """The table of sites. `rows` receives a SITE row for each new one, and a SOURCE row for each new file."""
+    """Numbers the sites of a run. `rows` receives a SITE row for each new one, and a SOURCE row for each new file."""
 
     def __init__(self, rows: RowBuffer, own_files: tuple[str, ...] = ()) -> None:
         self._rows = rows
         self._own = set(own_files)
         self._libraries = _library_folders()
         self._codes: dict[CodeType, Offsets] = {}
-        self.by_id: dict[int, Offsets] = {}  # by the code's `id`: its hash is slow
-        self._kept: list[CodeType] = []  # so that no other code object is given such an id
-        self.sightings = LocalTensors(rows)
+        self.by_id: dict[int, Offsets] = {}  # by the code's `id`, since its hash is slow
+        self._kept: list[CodeType] = []  # so that no other code object gets one of these ids
+        self.local_tensors = LocalTensors(rows)
         self._is_user: dict[str, bool] = {}  # by file name
         self._sources: dict[str, str] = {}
         self._count = 0
         self._stored_to: tuple[str, ...] = ()  # the targets of the newest site
         self._outside = NOWHERE
 
-    def of(self, frame: FrameType | None) -> int:
-        """The site of the innermost user frame from `frame` outwards, or `NOWHERE`."""
+    def site_of(self, frame: FrameType | None) -> int:
+        """Returns the site of the innermost user frame from `frame` outwards, or `NOWHERE`."""
         codes = self.by_id
         while frame is not None:
             code = frame.f_code
@@ -82,14 +82,13 @@ class Sites:
                 if site is None:
                     inner = _called(frame)
                     site = self._new(code, frame.f_lasti, frame.f_back, self._through(inner))
-                    self.sightings.come_to(frame, inner, site, self._stored_to)
+                    self.local_tensors.reach(frame, inner, site, self._stored_to)
                 return site
             frame = frame.f_back
         return NOWHERE
 
     def offsets(self, code: CodeType) -> Offsets:
-        """Where in a code object of the user's the sites lie, `{offset: site}`; None for a library's. From then on in
-        `by_id` as well, but for so many code objects that it might run into memory."""
+        """Returns the sites in the user's code object, `{offset: site}`; None for a library's. Adds it to `by_id`."""
         try:
             return self.by_id[id(code)]
         except KeyError:
@@ -101,54 +100,54 @@ class Sites:
             self.by_id[id(code)] = self._codes[code]
         return self._codes[code]
 
-    def known(self, frame: FrameType | None) -> int:
-        """`of`, with one site that stands for all calls that no user code made: those of a library's own threads."""
-        site = self.of(frame)
+    def site_or_outside(self, frame: FrameType | None) -> int:
+        """Returns the site of a frame, or one site for all calls that no user code made, as in a library's threads."""
+        site = self.site_of(frame)
         if site == NOWHERE:
             if self._outside == NOWHERE:
                 self._outside = self._write(OUTSIDE, "<module>", (1, 1, 0, 0))
             return self._outside
         return site
 
-    def frame(self, frame: FrameType | None) -> FrameType | None:
-        """The innermost user frame from `frame` outwards."""
+    def user_frame(self, frame: FrameType | None) -> FrameType | None:
+        """Returns the innermost user frame from `frame` outwards."""
         while frame is not None and not self.is_user(frame.f_code.co_filename):
             frame = frame.f_back
         return frame
 
     def stack(self, frame: FrameType | None) -> tuple[int, ...]:
-        """The sites of all user frames, the outermost first."""
-        found = []
-        while (frame := self.frame(frame)) is not None:
-            found.append(self.of(frame))
+        """Returns the sites of all user frames, the outermost first."""
+        sites = []
+        while (frame := self.user_frame(frame)) is not None:
+            sites.append(self.site_of(frame))
             frame = frame.f_back
-        return tuple(reversed(found))
+        return tuple(reversed(sites))
 
     def traceback_stack(self, traceback: TracebackType | None) -> tuple[int, ...]:
-        """The sites of the user's frames in a traceback, the outermost first."""
-        found: list[int] = []
+        """Returns the sites of the user's frames in a traceback, the outermost first."""
+        sites: list[int] = []
         while traceback is not None:
             code = traceback.tb_frame.f_code
             offsets = self.offsets(code)
             if offsets is not None:
                 site = offsets.get(traceback.tb_lasti)
                 caller = traceback.tb_frame.f_back
-                found.append(self._new(code, traceback.tb_lasti, caller) if site is None else site)
+                sites.append(self._new(code, traceback.tb_lasti, caller) if site is None else site)
             traceback = traceback.tb_next
-        return tuple(found)
+        return tuple(sites)
 
     def decorator(self, code: CodeType, caller: FrameType | None) -> int:
-        """The site of the decorator line above a user function."""
+        """Returns the site of the decorator line above a user function."""
         site = (self.offsets(code) or {}).get(DECORATOR)
         return self._new(code, DECORATOR, caller) if site is None else site
 
     def at(self, code: CodeType, offset: int, caller: FrameType | None) -> int:
-        """The site of one instruction of a user's code object, whether it has called torch or not."""
+        """Returns the site of any instruction of a user's code object."""
         site = (self.offsets(code) or {}).get(offset)
         return self._new(code, offset, caller) if site is None else site
 
     def definition(self, code: CodeType) -> int:
-        """The site of the `def` line of a user function, or of the body of a lambda."""
+        """Returns the site of the `def` line of a user function, or of the body of a lambda."""
         if code.co_name == "<lambda>":
             return self._placed(code, DEFINITION, _extent(code))
         lines = self._lines(code)
@@ -158,7 +157,7 @@ class Sites:
         return self._placed(code, DEFINITION, _line(lines, number))
 
     def class_above(self, method: CodeType, name: str) -> int:
-        """The site of the `class` line of the class that a method is defined in."""
+        """Returns the site of the `class` line of the class that defines a method."""
         lines = self._lines(method)
         for number in range(min(method.co_firstlineno, len(lines)), 0, -1):
             if _CLASS.match(lines[number - 1]) and _CLASS.match(lines[number - 1])[1] == name:  # type: ignore[index]
@@ -166,12 +165,12 @@ class Sites:
         return self.definition(method)
 
     def returning(self, code: CodeType, offset: int) -> int:
-        """The site of an instruction that returns."""
+        """Returns the site of an instruction that returns a value."""
         position = _position(code, offset)
         return self._placed(code, offset, position if position[3] else _extent(code))
 
-    def _placed(self, code: CodeType, key: int, position: tuple[int, int, int, int]) -> int:
-        """The site of `position` in a user function, known by `key` from now on."""
+    def _placed(self, code: CodeType, key: int, position: Position) -> int:
+        """Returns the site of `position` in a user function, and remembers it by `key`."""
         offsets = self._writable(code)
         if key not in offsets:
             self.remember(code.co_filename)
@@ -180,7 +179,7 @@ class Sites:
 
     def _writable(self, code: CodeType) -> dict[int, int]:
         offsets = self.offsets(code)
-        if offsets is None:  # asked for by name, though a library's
+        if offsets is None:  # a library's
             offsets = self._codes[code] = self.by_id[id(code)] = {}
             self._kept.append(code)
         return offsets
@@ -190,14 +189,14 @@ class Sites:
         return lines_of(self._sources[code.co_filename])
 
     def of_syntax_error(self, error: SyntaxError) -> int:
-        """A site for what the parser pointed at."""
+        """Returns a site for the text that the parser rejected."""
         line, column = error.lineno or 1, max((error.offset or 1) - 1, 0)
         end_line, end_column = error.end_lineno or line, max((error.end_offset or 0) - 1, column + 1)
         self.remember(str(error.filename))
         return self._write(str(error.filename), "<module>", (line, end_line, column, end_column))
 
     def is_user(self, filename: str) -> bool:
-        """Whether a file is the user's: not of the interpreter, of an installed package, or ours."""
+        """Returns whether a file is the user's, not of Python, of an installed package, or ours."""
         known = self._is_user.get(filename)
         if known is None:
             known = self._is_user[filename] = self._is_of_user(filename)
@@ -211,8 +210,10 @@ class Sites:
         return not (is_ours(filename) or filename.startswith(self._libraries))
 
     def _through(self, inner: CodeType | None) -> str:
-        """The function that a line called, where it is no function of torch's that a mode sees: a method of a module,
-        of another object or of a library, which may bear the name of one of torch's."""
+        """Returns the name of the function that a line called, unless a mode sees it as a function of PyTorch.
+
+        It is a method of a module or another object, or a function of a library, perhaps with the name of a tensor's.
+        """
         name = "" if inner is None else inner.co_qualname
         if inner is None or name.startswith("Tensor.") or name == "Module._wrapped_call_impl":
             return ""
@@ -220,7 +221,7 @@ class Sites:
         return "" if torchs and "." not in name.replace(".<locals>.", "") else name
 
     def _new(self, code: CodeType, offset: int, caller: FrameType | None, through: str = "") -> int:
-        parent = self.of(caller)
+        parent = self.site_of(caller)
         self.remember(code.co_filename)
         position, targets = (
             (self._first_line(code), ()) if offset == DECORATOR else (_position(code, offset), targets_of(code, offset))
@@ -230,8 +231,10 @@ class Sites:
         self._stored_to = targets
         return site
 
-    def _write(self, file: str, function: str, position: Any, more: Any = ((), NOWHERE, "")) -> int:
-        """A new site. Its row comes before anything can name it, wherever a Ctrl-C falls."""
+    def _write(
+        self, file: str, function: str, position: Position, more: tuple[tuple[str, ...], int, str] = ((), NOWHERE, "")
+    ) -> int:
+        """Adds a site. Its row is written before any other row can name it, even if Ctrl-C interrupts."""
         site = self._count
         targets, caller, through = more
         self._rows.write(SiteRow, site, file, function, position, targets, optional(caller), through)
@@ -239,7 +242,7 @@ class Sites:
         return site
 
     def remember(self, filename: str, text: str | None = None) -> None:
-        """Keep the source text of a file as it is now: it may change or vanish while the program runs."""
+        """Keeps the source text of a file as it is now: it may change while the program runs."""
         if filename not in self._sources:
             if text is None:
                 try:
@@ -250,12 +253,12 @@ class Sites:
             self._rows.write(SourceRow, filename, text)
             self._sources[filename] = text
 
-    def _first_line(self, code: CodeType) -> tuple[int, int, int, int]:
+    def _first_line(self, code: CodeType) -> Position:
         return _line(self._lines(code), code.co_firstlineno)
 
 
 def _called(frame: FrameType) -> CodeType | None:
-    """The code of the user's or a library's that a running frame called; None where it called torch itself."""
+    """Returns the user's or a library's code that a running frame called; None if it called PyTorch's C++ code."""
     inner: FrameType | None = sys._getframe(1)
     while inner is not None and inner.f_back is not frame:
         inner = inner.f_back
@@ -263,7 +266,7 @@ def _called(frame: FrameType) -> CodeType | None:
 
 
 def _archived(filename: str) -> str:
-    """The source text of a module in a zip file that the program imports from; "" where there is none."""
+    """Returns the source text of a module in a zip file that the program imports from; "" if there is none."""
     for folder, importer in list(sys.path_importer_cache.items()):
         if filename.startswith(f"{folder}{os.sep}") and isinstance(importer, zipimporter):
             with suppress(OSError, SyntaxError, UnicodeDecodeError):
@@ -277,15 +280,15 @@ _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _CLASS = re.compile(r"\s*class\s+(\w+)")
 
 
-def _line(lines: tuple[str, ...], number: int) -> tuple[int, int, int, int]:
-    """All of a line but its indentation and a comment after it."""
+def _line(lines: tuple[str, ...], number: int) -> Position:
+    """Returns the position of a line without its indentation and the comment after it."""
     text = lines[number - 1].partition("  #")[0].rstrip() if number <= len(lines) else ""
     indent = len(text) - len(text.lstrip())
     return number, number, indent, len(text.encode())
 
 
-def _extent(code: CodeType) -> tuple[int, int, int, int]:
-    """What a lambda's instructions cover together: its body."""
+def _extent(code: CodeType) -> Position:
+    """Returns the position of a lambda's body: what its instructions cover together."""
     known = [p for p in code.co_positions() if None not in p and p[3]]
     if not known:
         return code.co_firstlineno, code.co_firstlineno, 0, 0
@@ -294,8 +297,8 @@ def _extent(code: CodeType) -> tuple[int, int, int, int]:
     return first[0], last[0], first[1], last[1]  # type: ignore[return-value]
 
 
-def _position(code: CodeType, offset: int) -> tuple[int, int, int, int]:
-    """(first line, last line, first column, last column) of the instruction, columns in UTF-8 bytes."""
+def _position(code: CodeType, offset: int) -> Position:
+    """Returns (first line, last line, first column, last column) of an instruction, columns in UTF-8 bytes."""
     for index, (line, end_line, column, end_column) in enumerate(code.co_positions()):
         if index == offset // 2:
             first = line or code.co_firstlineno

@@ -1,17 +1,16 @@
-"""What a function reads from outside its arguments, so that a second run can be compared with the first.
+"""Captures the values that a function reads besides its arguments, so that two runs of it can be compared.
 
-A checkpointed function must do the same when it is run again in backward. What it can see besides its arguments is
-known from its code: globals, closures, the object of a bound method, the flags of modules. Each is kept as short text.
+A checkpointed function must do the same when backward runs it again. Its code shows what else it can read: globals,
+closures, the object of a bound method, the flags of modules. Each value is kept as short text.
 """
 
 from __future__ import annotations
 
 import functools
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from types import CodeType, FunctionType, MethodType
-from typing import Any
 
 import torch
 
@@ -28,7 +27,7 @@ _DEPTH = 3
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One value as it was: `root` is the name in the code by which it is reached, `attribute` the last on the way."""
+    """One value at one time: `root` is the name in the code that leads to it, `attribute` the last one on the way."""
 
     text: str
     root: str
@@ -39,24 +38,24 @@ class Reading:
 class CapturedState:
     """The plain values that a function can read from outside, and the code objects that it consists of."""
 
-    def __init__(self, function: Any, is_user: Callable[[str], bool]) -> None:
+    def __init__(self, function: object, is_user: Callable[[str], bool]) -> None:
         self.read: dict[str, Reading] = {}
         self.codes: list[CodeType] = []
         self._is_user = is_user
         self._add_function(function, _DEPTH)
 
     def differences(self, before: CapturedState) -> Iterator[tuple[str, Reading, Reading]]:
-        """(name, before, now) of all that is not as it was."""
+        """Finds (name, before, now) of the values that have changed."""
         for name, reading in self.read.items():
             old = before.read.get(name)
             if old is not None and old.text != reading.text:
                 yield name, old, reading
 
-    def _add_function(self, function: Any, depth: int) -> None:
+    def _add_function(self, function: object, depth: int) -> None:
         while isinstance(function, functools.partial):
             function = function.func
         if not isinstance(function, FunctionType | MethodType | torch.nn.Module) and callable(function):
-            function = function.__call__  # an object of a class of the program's
+            function = function.__call__  # an object of a class of the user's
         if isinstance(function, torch.nn.Module):
             self._add_module(type(function).__name__, function)
             function = type(function).forward
@@ -67,14 +66,14 @@ class CapturedState:
         if not isinstance(function, FunctionType) or not depth:
             return
         if not self._is_user(function.__code__.co_filename):
-            for name, value in _closure(function):  # a library's wrapper round the user's modules
+            for name, value in _closure(function):  # a library's wrapper around the user's modules
                 self._add_value(name, Reading("", name), value, depth - 1)
         elif function.__code__ not in self.codes:
             self.codes.append(function.__code__)
             for name, value in _outer_values(function):
                 self._add_value(name, Reading("", name), value, depth - 1)
 
-    def _add_value(self, name: str, place: Reading, value: Any, depth: int) -> None:
+    def _add_value(self, name: str, place: Reading, value: object, depth: int) -> None:
         if len(self.read) >= _MAX_READ:
             return
         if isinstance(value, _KEPT):
@@ -88,7 +87,7 @@ class CapturedState:
         elif depth == _DEPTH - 1 and hasattr(value, "__dict__") and not isinstance(value, type):
             self._add_object(name, value)
 
-    def _add_items(self, name: str, place: Reading, value: Any) -> None:
+    def _add_items(self, name: str, place: Reading, value: Collection[object]) -> None:
         self.read[f"len({name})"] = Reading(str(len(value)), place.root, place.attribute)
         items = value.items() if isinstance(value, dict) else enumerate(value)
         for key, item in list(items)[:_MAX_ITEMS]:
@@ -97,7 +96,7 @@ class CapturedState:
             elif isinstance(item, _ATOMS) and not isinstance(value, set | frozenset):
                 self.read[f"{name}[{key!r}]"] = Reading(_text(item), place.root, place.attribute)
 
-    def _add_object(self, name: str, value: Any) -> None:
+    def _add_object(self, name: str, value: object) -> None:
         if isinstance(value, torch.nn.Module):
             self._add_module(name, value)
             return
@@ -121,31 +120,31 @@ class CapturedState:
                     self._add_object(full, item)
 
     def _add_methods(self, kind: type) -> None:
-        """The code of a class of the user's, where what its objects hold may be changed."""
+        """Adds the code of a user's class, which may change the attributes of its objects."""
         self.codes += [code for code in self._methods(kind) if code not in self.codes]
 
     def _methods(self, kind: type) -> list[CodeType]:
-        """The methods that the user wrote for a class and that may run between the two runs; none for a library's."""
+        """Returns the methods of a user's class that may run between the two runs; none for a library's class."""
         methods = {name: value for name, value in vars(kind).items() if isinstance(value, FunctionType)}
         codes = [value.__code__ for name, value in methods.items() if name != "__init__"]
         return [code for code in codes if self._is_user(code.co_filename)]
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, torch.Tensor):
         return f"a tensor of shape {list(value.shape)}, {value.dtype}"
     return repr(value)[:_MAX_TEXT]
 
 
-def _outer_values(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """The globals and outer variables that a function's code names."""
+def _outer_values(function: FunctionType) -> Iterator[tuple[str, object]]:
+    """Finds the globals and outer variables that a function's code names."""
     for name in function.__code__.co_names:
         if name in function.__globals__:
             yield name, function.__globals__[name]
     yield from _closure(function)
 
 
-def _closure(function: FunctionType) -> Iterator[tuple[str, Any]]:
+def _closure(function: FunctionType) -> Iterator[tuple[str, object]]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             yield name, cell.cell_contents

@@ -1,18 +1,19 @@
-"""Which call refused, where Python code of a library raised and not a torch function: the frame that the user's line
-called says its name, and its arguments are the tensors that it was given."""
+"""Finds the call that failed when Python code of a library raised, not a torch function: its name and its tensors.
+
+Both are read from the frame that the user's line called.
+"""
 
 from __future__ import annotations
 
 import inspect
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any
 
 import torch
 
 from tensorlens.tracer.frames.call_sites import Sites
 from tensorlens.tracer.isolation.hidden_frames import folder_names, is_ours
-from tensorlens.tracer.isolation.module_tree import parameters_of
+from tensorlens.tracer.isolation.module_tree import Parts, parameters_of, reachable_tensors
 
 _TORCH = folder_names(Path(torch.__file__).parent)
 _CALLS = ("_wrapped_call_impl", "_call_impl")
@@ -20,8 +21,10 @@ MAX_TENSORS = 500
 
 
 def failing_call(sites: Sites, traceback: TracebackType | None) -> tuple[str, list[torch.Tensor]]:
-    """(name of the library function that the user's innermost line called, its tensors); ("", []) where the user's own
-    code raised. Only functions of torch have a name here."""
+    """Returns (name, tensors) of the library function that the user's innermost line called.
+
+    Only functions of PyTorch have a name. If the user's own code raised, returns ("", []).
+    """
     frames = _library_frames(sites, traceback)
     for frame in frames:
         tensors = arguments_of(frame)
@@ -32,7 +35,7 @@ def failing_call(sites: Sites, traceback: TracebackType | None) -> tuple[str, li
 
 
 def named_arguments(sites: Sites, traceback: TracebackType | None) -> list[tuple[str, torch.Tensor]]:
-    """(parameter, tensor) of the tensors that the user's innermost line gave to a Python function of torch."""
+    """Returns (parameter, tensor) of what the user's innermost line passed to a Python function of PyTorch."""
     for frame in _library_frames(sites, traceback):
         if _name(frame):
             shown = inspect.getargvalues(frame)
@@ -42,7 +45,7 @@ def named_arguments(sites: Sites, traceback: TracebackType | None) -> list[tuple
 
 
 def _library_frames(sites: Sites, traceback: TracebackType | None) -> list[FrameType]:
-    """The frames of a traceback below the user's innermost line, the outermost first."""
+    """Returns the frames of a traceback below the user's innermost line, the outermost first."""
     frames: list[FrameType] = []
     while traceback is not None:
         frame = traceback.tb_frame
@@ -55,7 +58,7 @@ def _library_frames(sites: Sites, traceback: TracebackType | None) -> list[Frame
 
 
 def _name(frame: FrameType) -> str:
-    """`GradScaler.step`, `Module.__setattr__`, `clip_grad_norm_`; "" for inner functions and what is not torch's."""
+    """Returns `GradScaler.step`, `Module.__setattr__` or `clip_grad_norm_`; "" for private and other functions."""
     code = frame.f_code
     if not code.co_filename.startswith(_TORCH):
         return ""
@@ -68,8 +71,8 @@ def _name(frame: FrameType) -> str:
     return f"autograd.{code.co_qualname}" if module == torch.autograd.__name__ else code.co_qualname
 
 
-def _values(frame: FrameType) -> list[Any]:
-    """The arguments of a running function, as its parameters hold them now."""
+def _values(frame: FrameType) -> list[object]:
+    """Returns the arguments of a running function, as its parameters are now."""
     shown = inspect.getargvalues(frame)
     values = [shown.locals[name] for name in shown.args if name in shown.locals]
     values += shown.locals.get(shown.varargs, ()) if shown.varargs else ()
@@ -77,24 +80,19 @@ def _values(frame: FrameType) -> list[Any]:
 
 
 def arguments_of(frame: FrameType) -> list[torch.Tensor]:
-    """The tensors that a function was given: themselves, in containers, as a module's or an optimizer's parameters."""
-    found: list[torch.Tensor] = []
-    for value in _values(frame):
-        tensors_in(value, found)
-    return found[:MAX_TENSORS]
+    """Returns the tensors that a function received: as arguments, in containers, in a module or an optimizer."""
+    return [tensor for value in _values(frame) for tensor in tensors_in(value)][:MAX_TENSORS]
 
 
-def tensors_in(value: Any, found: list[torch.Tensor], depth: int = 3) -> None:
-    """Append the tensors of `value` to `found`, without running a line of the user's code."""
-    if isinstance(value, torch.Tensor):
-        found.append(value)
-    elif isinstance(value, torch.nn.Module):
-        found.extend(parameters_of(value))
-    elif isinstance(value, torch.optim.Optimizer):
-        tensors_in([group["params"] for group in vars(value).get("param_groups", ())], found, depth)
-    elif depth and isinstance(value, (list, tuple)):
-        for item in value:
-            tensors_in(item, found, depth - 1)
-    elif depth and isinstance(value, dict):
-        for item in value.values():
-            tensors_in(item, found, depth - 1)
+def tensors_in(value: object) -> list[torch.Tensor]:
+    """Returns the tensors of a value and the parameters of modules and optimizers in it, running no user code."""
+    return [tensor for _, tensor in reachable_tensors(value, 3, None, _parameters, _parameter_groups)]
+
+
+def _parameters(path: str, module: torch.nn.Module) -> Parts:
+    return ((path, parameter) for parameter in parameters_of(module))
+
+
+def _parameter_groups(value: object) -> Parts:
+    groups = vars(value).get("param_groups", ()) if isinstance(value, torch.optim.Optimizer) else ()
+    return [("", group["params"]) for group in groups]

@@ -1,12 +1,11 @@
-"""Where plain Python and NumPy values in a failing expression came from.
+"""Finds where the plain Python and NumPy values of a failing expression come from.
 
-Read once, when an exception ends the run: its frames are still there, with the values of their names.
+This is read once, when an exception ends the run: its frames still exist, with the values of their names.
 """
 
 from __future__ import annotations
 
 from types import CodeType, FrameType, ModuleType, TracebackType
-from typing import Any
 
 import torch
 from torch.utils._contextlib import _DecoratorContextManager
@@ -17,11 +16,11 @@ from tensorlens.tracer.frames.call_sites import Sites
 
 _MAX_OUTWARDS = 20
 _HOMES = ("builtins", "numpy", "collections", "itertools")
-Row = tuple[str, str, int | None, int | None]  # name, type, site of the binding, site of the last reading before
+Row = tuple[str, str, int | None, int | None]  # name, type, site of its binding, site where it was last read before
 
 
 def plain_values(sites: Sites, traceback: TracebackType | None) -> tuple[Row, ...]:
-    """The named plain values that the failing expression of the user's innermost frame reads."""
+    """Returns the named plain values that the failing expression of the user's innermost frame reads."""
     innermost = None
     while traceback is not None:
         if sites.is_user(traceback.tb_frame.f_code.co_filename):
@@ -31,8 +30,8 @@ def plain_values(sites: Sites, traceback: TracebackType | None) -> tuple[Row, ..
 
 
 def values_read(sites: Sites, frame: FrameType, offset: int) -> tuple[Row, ...]:
-    """The named plain values that the expression at `offset` in a user's frame reads."""
-    found: list[Row] = []
+    """Returns the named plain values that the expression at `offset` in a user's frame reads."""
+    rows: list[Row] = []
     manager = _class_entered(frame, offset)
     if manager:
         return ((manager, "type", None, None),)
@@ -40,13 +39,15 @@ def values_read(sites: Sites, frame: FrameType, offset: int) -> tuple[Row, ...]:
         value = _value(frame, name)
         if is_plain(value):
             site, used = _origin(sites, frame, (name, value, read))
-            found.append((name, type(value).__name__, site, used))
-    return tuple(found)
+            rows.append((name, type(value).__name__, site, used))
+    return tuple(rows)
 
 
 def tensors_read(sites: Sites, traceback: TracebackType | None) -> list[torch.Tensor]:
-    """The named tensors of the failing expression, where a function of torch's that was not seen raised in the user's
-    own line: `torch.jit` runs the program out of sight."""
+    """Returns the named tensors of the failing expression if a function that no mode sees raised in the user's line.
+
+    `torch.jit` runs such functions.
+    """
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
     if traceback is None or not sites.is_user(traceback.tb_frame.f_code.co_filename):
@@ -57,32 +58,32 @@ def tensors_read(sites: Sites, traceback: TracebackType | None) -> list[torch.Te
 
 
 def _class_entered(frame: FrameType, offset: int) -> str:
-    """The context manager of torch whose class, and not an instance of it, a `with` statement was given; "" else."""
-    value = bytecode.entered(frame, offset)
+    """Returns the name of PyTorch's context manager if a `with` statement got its class, not an instance; else ""."""
+    value = bytecode.object_entered(frame, offset)
     if isinstance(value, type) and issubclass(value, _DecoratorContextManager):
         return value.__name__
     return ""
 
 
 def is_plain(value: object) -> bool:
-    """Data that torch did not make: numbers, strings, containers, iterators, arrays."""
+    """Returns whether a value is data that PyTorch did not make: a number, string, container, iterator or array."""
     home = type(value).__module__.partition(".")[0]
     return (home in _HOMES or isinstance(value, tuple)) and not callable(value) and not isinstance(value, ModuleType)
 
 
-def _value(frame: FrameType, name: str) -> Any:
-    """What a name means in a frame; a callable, which is never plain, where it means nothing."""
+def _value(frame: FrameType, name: str) -> object:
+    """Returns the value of a name in a frame; if it has none, a function, which is never plain."""
     for names in (frame.f_locals, frame.f_globals):
         if name in names:
             return names[name]
     return _value
 
 
-def _origin(sites: Sites, frame: FrameType, reading: tuple[str, Any, int]) -> tuple[int | None, int | None]:
-    """The sites at which the value was bound to its name, and at which the name was read last before `reading`.
+def _origin(sites: Sites, frame: FrameType, reading: tuple[str, object, int]) -> tuple[int | None, int | None]:
+    """Returns the sites where a value was bound to its name, and where the name was last read before `reading`.
 
-    A parameter got its value from the call in the frame outside; a global or an outer variable from that frame's own
-    code. Which name it is there, the object itself says.
+    A parameter got its value from the call in the outer frame; a global or an outer variable from the code of that
+    frame. Its name there is found by comparing the objects.
     """
     name, value, before = reading
     current: FrameType | None = frame
@@ -93,18 +94,18 @@ def _origin(sites: Sites, frame: FrameType, reading: tuple[str, Any, int]) -> tu
         if site is not None:
             used = bytecode.last_read(current.f_code, name, before)
             return site, None if used is None else sites.at(current.f_code, used, current.f_back)
-        outer = sites.frame(current.f_back)
+        outer = sites.user_frame(current.f_back)
         if outer is None:
             break
         name, before = _same_outside(outer, name, value, _is_parameter(current.f_code, name))
         if not name:
-            return optional(sites.of(outer)), None  # it has no name there: the call wrote it out
+            return optional(sites.site_of(outer)), None  # it has no name there: the call contains an expression
         current = outer
     return None, None
 
 
 def _bound_in(sites: Sites, frame: FrameType, name: str, before: int) -> int | None:
-    offset = bytecode.binding(frame.f_code, name, before)
+    offset = bytecode.last_binding(frame.f_code, name, before)
     return None if offset is None else sites.at(frame.f_code, offset, frame.f_back)
 
 
@@ -113,8 +114,8 @@ def _is_parameter(code: CodeType, name: str) -> bool:
     return name in code.co_varnames[: count + bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)]
 
 
-def _same_outside(outer: FrameType, name: str, value: Any, parameter: bool) -> tuple[str, int]:
-    """The name of `value` in the frame outside and where its reading stands; "" where a parameter has none."""
+def _same_outside(outer: FrameType, name: str, value: object, parameter: bool) -> tuple[str, int]:
+    """Returns the name of a value in the outer frame and the offset where it is read; "" for a nameless argument."""
     if not parameter:
         return name, outer.f_lasti
     for other, offset in bytecode.names_read_by(outer.f_code, outer.f_lasti).items():

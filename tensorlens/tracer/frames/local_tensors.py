@@ -1,13 +1,12 @@
-"""Looks up which tensors the names of a running function hold, so that no name has to be guessed.
+"""Reads which tensors the names of a running function refer to, so that no name has to be guessed.
 
-The value of a line that calls a module, a loader or other library code is made by torch calls far below it. Which of
-them made what `x, y = ...` stores can't be told from the calls; the frame knows it, once the names are stored. Each
-line is looked at once: when control first comes to another line of the same function.
+The value of a line that calls a module, a loader or other library code is made by torch calls far below it. The calls
+do not show which of them made what `x, y = ...` stores, but the frame does, once the names are stored. Each line is
+read once: when the same function first reaches another line.
 """
 
 from __future__ import annotations
 
-import dis
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,57 +19,60 @@ import torch
 from tensorlens.journal.row_buffer import RowBuffer
 from tensorlens.records.observations import Sighted
 from tensorlens.tracer.frames.assignment_targets import STARRED
+from tensorlens.tracer.frames.bytecode import loads_any_of
 
 MAX_ITEMS = 16
 MAX_AWAITED = 200  # names of one function
-_OPTIMIZED = 1  # the flag of code whose names are not a dictionary
-_HOLDERS = 4  # references to a dictionary of names that only its frame and `names_in` and its caller hold
+_OPTIMIZED = 1  # flag of code whose names are not in a dictionary
+_HOLDERS = 4  # references to a dictionary of names if only its frame, `names_in` and its caller have it
 _READERS = frozenset("locals vars dir eval exec".split())
 _ATTRIBUTES = frozenset("f_locals currentframe _getframe getargvalues".split())
 _MISSING = object()
 
 
 class LocalTensors:
-    """The names that values went to and that were not looked up yet. `number_of` is `Identity.of`."""
+    """Reads names some time after they received their value. `number_of` is `TensorIds.find`."""
 
     def __init__(self, rows: RowBuffer) -> None:
         self._rows = rows
         self._awaited: dict[CodeType, dict[str, tuple[int, int]]] = {}  # name -> site, frame
-        self.number_of: Callable[[Any], int | None] = lambda tensor: None
+        self.number_of: Callable[[torch.Tensor], int | None] = lambda tensor: None
 
-    def come_to(self, frame: FrameType, inner: CodeType | None, site: int, targets: tuple[str, ...]) -> None:
-        """Control came to a site for the first time. `inner`: what the frame called, where that is Python code."""
+    def reach(self, frame: FrameType, inner: CodeType | None, site: int, targets: tuple[str, ...]) -> None:
+        """Notes that the program reached a site for the first time. `inner` is the Python code that the line called."""
         awaited = self._awaited.get(frame.f_code)
         if awaited:
-            self._look(frame, awaited)
+            self._read(frame, awaited)
         if inner is None or not targets:
             return
-        if inner.co_name == "__init__":  # an object is being made: what it holds is not the value
+        if inner.co_name == "__init__":  # an object is made: its attributes are not the value
             self._rows.write_fact(Sighted, site, targets, (None,) * len(targets))
         elif len(targets) < MAX_AWAITED:
-            mine = self._awaited.setdefault(frame.f_code, {})
-            mine.update(dict.fromkeys(targets, (site, id(frame))))
+            names = self._awaited.setdefault(frame.f_code, {})
+            names.update(dict.fromkeys(targets, (site, id(frame))))
 
-    def _look(self, frame: FrameType, awaited: dict[str, tuple[int, int]]) -> None:
+    def _read(self, frame: FrameType, awaited: dict[str, tuple[int, int]]) -> None:
         wanted = {name: site for name, (site, owner) in awaited.items() if owner == id(frame)}
         if not wanted:
             return
-        found: dict[int, list[tuple[str, int | None]]] = {}
+        by_site: dict[int, list[tuple[str, int | None]]] = {}
         for name, value in _values(frame, tuple(wanted)):
             number = self.number_of(value) if issubclass(type(value), torch.Tensor) else None
-            found.setdefault(wanted[name.partition("\0")[0]], []).append(
+            by_site.setdefault(wanted[name.partition("\0")[0]], []).append(
                 (name.replace("\0", "").removeprefix(STARRED), number)
             )
         for name in wanted:
             del awaited[name]
-        for site, pairs in found.items():
+        for site, pairs in by_site.items():
             names, numbers = zip(*pairs, strict=True)
             self._rows.write_fact(Sighted, site, names, numbers)
 
 
 def _values(frame: FrameType, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-    """What the names hold in a frame that runs; the items of a list one by one, as `*rest`, NUL, `[0]`.
-    Names of no value are left out."""
+    """Finds (name, value) in a running frame, and the items of lists and dicts: the name, NUL, `[0]`.
+
+    Names without a value are left out.
+    """
     with names_in(frame) as space:
         for name in names if space is not None else ():
             value = _value(space, frame.f_globals, name.removeprefix(STARRED))
@@ -84,17 +86,17 @@ def _values(frame: FrameType, names: tuple[str, ...]) -> Iterator[tuple[str, Any
 
 
 def names_of(frame: FrameType) -> list[tuple[str, Any]]:
-    """The names of a frame that runs, with what they hold."""
+    """Returns the names of a running frame with their values."""
     with names_in(frame) as space:
         return [] if space is None else list(space.items())
 
 
 @contextmanager
 def names_in(frame: FrameType) -> Iterator[Any]:
-    """The names of a frame that runs, as a mapping; None where to ask for them would change what the program sees.
+    """Gives the names of a running frame as a mapping; None if reading them would change what the program sees.
 
     Before Python 3.13 the names of a function are copied to a dictionary that the frame keeps. It is emptied again, or
-    it would keep alive what the names hold now; where the program asks for its own names itself, it is left alone.
+    it would keep the values alive. If the program reads its own names itself, the dictionary is left alone.
     """
     code = frame.f_code
     snapshot = bool(code.co_flags & _OPTIMIZED) and sys.version_info < (3, 13)
@@ -111,17 +113,14 @@ def names_in(frame: FrameType) -> Iterator[Any]:
 
 @lru_cache(maxsize=256)
 def _reads_own_names(code: CodeType) -> bool:
-    """Whether a function asks for its names by itself: `model.eval()` is not `eval()`."""
+    """Returns whether a function reads its own names: `model.eval()` is not `eval()`."""
     if not _ATTRIBUTES.isdisjoint(code.co_names):
         return True
-    return not _READERS.isdisjoint(code.co_names) and any(
-        instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME") and instruction.argval in _READERS
-        for instruction in dis.get_instructions(code)
-    )
+    return not _READERS.isdisjoint(code.co_names) and loads_any_of(code, _READERS)
 
 
 def _value(space: Any, outer: dict[str, Any], name: str) -> Any:
-    """What `x`, `self.x` or `xs[0]` holds, without running a line of the program's code."""
+    """Returns the value of `x`, `self.x` or `xs[0]`, without running user code."""
     root, _, attribute = name.partition(".")
     container, _, index = root.partition("[")
     value = space.get(container, outer.get(container, _MISSING))
@@ -130,10 +129,10 @@ def _value(space: Any, outer: dict[str, Any], name: str) -> Any:
     if not attribute or index:
         return _MISSING if attribute else value
     try:
-        held = object.__getattribute__(value, "__dict__")
+        state = object.__getattribute__(value, "__dict__")
     except AttributeError:
         return _MISSING
-    tables = [held, held.get("_buffers"), held.get("_parameters")] if type(held) is dict else []
+    tables = [state, state.get("_buffers"), state.get("_parameters")] if type(state) is dict else []
     return next((table[attribute] for table in tables if type(table) is dict and attribute in table), _MISSING)
 
 

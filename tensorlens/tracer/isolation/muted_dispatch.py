@@ -1,32 +1,29 @@
-"""The lens computes with tensors now and then, to tell what changed; the program's own classes and modes that dispatch
-operations, and its profiler, must hear nothing of it."""
+"""Hides the lens's own tensor operations from the program's `__torch_dispatch__` classes and modes and its profiler."""
 
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 import torch
 from torch._C._autograd import _enable_record_function, _profiler_enabled
-from torch.utils._python_dispatch import _pop_mode, _push_mode
+from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
 
 _SILENT = torch.Tensor.__torch_dispatch__
-_muted = threading.local()  # set: the profiler of this thread has been told to record nothing
+_muted = threading.local()  # `now` is set while the profiler of this thread records nothing
 
 
 def has_torch_dispatch(tensor: torch.Tensor) -> bool:
-    """Whether the class of a tensor sees every operation on it, by a `__torch_dispatch__` of its own."""
+    """Returns whether the class of a tensor sees every operation on it, by a `__torch_dispatch__` of its own."""
     return type(tensor).__torch_dispatch__ is not _SILENT
 
 
 class MutedDispatch:
-    """A context manager: meanwhile the program's dispatch modes and profiler see no operation. It takes one frame of
-    the stack, and may stand in another."""
+    """Takes the program's dispatch modes off the stack and pauses its profiler, in a `with` block. Blocks may nest."""
 
     __slots__ = ("_modes", "_mutes")
 
     def __enter__(self) -> None:
-        self._modes: list[Any] = []
+        self._modes: list[TorchDispatchMode] = []
         for _ in range(torch._C._len_torch_dispatch_stack()):
             self._modes.append(_pop_mode())
         self._mutes = _profiler_enabled() and not hasattr(_muted, "now")

@@ -1,5 +1,6 @@
-"""Room on Python's stack for backward passes that run inside each other: each has frames of ours between those of the
-program, which must not bring a RecursionError nearer.
+"""Makes room on Python's stack for backward passes that run inside each other.
+
+The lens has frames between those of the program in each pass. They must not bring a RecursionError nearer.
 """
 
 from __future__ import annotations
@@ -9,21 +10,21 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-FRAMES = 12  # of ours and of torch's mode, in each pass
+FRAMES = 12  # of the lens and of the mode, in each pass
 
 
 class StackRoom:
-    """Raises the recursion limit while passes are nested, as far as the frames in between need it."""
+    """Raises the recursion limit while passes are nested, by the frames that the lens needs."""
 
     def __init__(self) -> None:
         self._thread = _Depth()
         self._running = 0
-        self._limit = 0  # the limit as we set it
+        self._limit = 0  # the limit that was set here
         self._added = 0
 
     @contextmanager
     def for_pass(self) -> Iterator[None]:
-        """Keep room while one more pass runs."""
+        """Makes room while one more pass runs."""
         nested = self._thread.passes
         self._thread.passes += 1
         self._running += 1
@@ -41,19 +42,19 @@ class StackRoom:
                     self._added = 0
 
     def _set(self, limit: int, added: int) -> None:
-        with suppress(RecursionError):  # lower than where the stack is now: the next pass that ends tries again
+        with suppress(RecursionError):  # below the current depth: the end of the next pass tries again
             sys.setrecursionlimit(limit + added)
             self._limit, self._added = limit + added, added
 
 
 class _Depth(threading.local):
-    """How many passes run inside each other in a thread; the engine goes on in another one now and then."""
+    """Counts the passes that run inside each other in a thread. The engine continues in another thread at times."""
 
     passes = 0
 
 
 def is_short() -> bool:
-    """Whether little is left of the stack."""
+    """Returns whether little of the stack is left."""
     try:
         sys._getframe(sys.getrecursionlimit() * 2 // 3)
     except ValueError:

@@ -1,6 +1,6 @@
-"""What can be done with tensors, as PyTorch made it.
+"""Names the tensor functions of PyTorch that the lens calls itself.
 
-The program may have put functions of its own on `torch.Tensor` and in `torch`, which are not for the lens to call.
+The program may have replaced some of them on `torch.Tensor` or in `torch`. The lens must not call the replacements.
 """
 
 from __future__ import annotations

@@ -1,60 +1,87 @@
-"""Backward passes: both `backward` and `autograd.grad` go through one function of torch's, which is wrapped here.
+"""Records backward passes. `backward` and `autograd.grad` both call one function of PyTorch, which is patched here.
 
-Around each pass the gradients of the leaves are noted as short text; while it runs the mode is on again, so that hooks,
-custom backward functions and recomputed checkpoints are seen; when it fails, the graph is read
+Before and after each pass the gradients of the leaves are noted as short text. While it runs, the mode is active, so
+that hooks, custom backward functions and recomputed checkpoints are seen. If it fails, the graph is read
 (`failed_backward_nodes`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from itertools import count
 from threading import get_ident
-from typing import Any
+from types import FrameType
+from typing import NamedTuple
 
 import torch
 
 from tensorlens.journal.rows import NONE, BackwardRow, BackwardStartRow, DeadEndsRow
-from tensorlens.tracer.isolation.guard import caller
+from tensorlens.tracer.isolation.guard import Function
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
+from tensorlens.tracer.isolation.patch import Patch, observe
 from tensorlens.tracer.isolation.stack_room import StackRoom
 from tensorlens.tracer.recording.recorder import Recorder, collect_tensors, version_of
 from tensorlens.tracer.recording.tensor_text import short_values
-from tensorlens.tracer.saved_tensors.graph import (
-    LEAF_SEQUENCE,
+from tensorlens.tracer.saved_tensors.failed_backward import (
     failed_backward_nodes,
     last_executed_node,
     nondifferentiable_nodes,
 )
+from tensorlens.tracer.saved_tensors.graph import LEAF_SEQUENCE
 from tensorlens.tracer.saved_tensors.nonfinite_derivatives import nonfinite_nodes, note_nonfinite
-from tensorlens.tracer.saved_tensors.stale import note_stale_saved_tensors
 
-_Gradients = dict[int, tuple[Any, int, int]]  # leaf -> values, id and version of its gradient
+_Gradients = dict[int, tuple[object, int, int]]  # leaf -> values, id and version of its gradient
+_Change = tuple[int, object, object, tuple[int, int, int] | None, int | None]
+"""(leaf, values before, values after, (grad, version, version) or None, id of `.grad`)"""
 _tokens = count()
 _next_sequence = torch._C._autograd._get_sequence_nr
 
 
-def wrap_engine(recorder: Recorder, engine: Any) -> Any:
-    """torch.autograd's `_engine_run_backward`, recording."""
-    ended, room = _Ended(), StackRoom()
+class _EngineArguments(NamedTuple):
+    """The arguments of the engine after the roots."""
 
-    def _engine_run_backward(t_outputs: Any, *args: Any, **kwargs: Any) -> Any:
-        if recorder.paused:
-            return engine(t_outputs, *args, **kwargs)
-        frame, token, reached = caller(), next(_tokens), _next_sequence()
+    gradients: object = None
+    retain_graph: bool | None = False
+    create_graph: bool = False
+    inputs: Sequence[object] = ()
+
+    @classmethod
+    def of(cls, args: tuple[object, ...]) -> _EngineArguments:
+        return cls(*args[:4]) if len(args) >= 4 else cls()  # type: ignore[arg-type]
+
+
+class _Pass(NamedTuple):
+    """A backward pass that has begun."""
+
+    token: int
+    frame: FrameType
+    roots: list[torch.Tensor]
+    accesses: list[int]  # (id, version) of each root, flat
+    before: _Gradients
+    args: _EngineArguments
+
+
+@observe
+def _engine(recorder: Recorder, engine: Function) -> Function:
+    """Records `torch.autograd._engine_run_backward`."""
+    ended, room = _EndedPasses(), StackRoom()
+
+    def _engine_run_backward(frame: FrameType, /, t_outputs: object, *args: object, **kwargs: object) -> object:
+        token, reached = next(_tokens), _next_sequence()
         roots: list[torch.Tensor] = []
         collect_tensors(t_outputs, roots)
         with torch._C.DisableTorchFunction(), MutedDispatch():
-            flat = recorder.accesses(roots)
+            accesses = recorder.accesses(roots)
             before = _gradients(recorder, {})
             for root in roots:
                 recorder.training.call_backward(root)
             recorder.training.reached.look(frame)
             with recorder.quiet():
-                note_stale_saved_tensors(recorder, roots, frame)
+                recorder.saved_tensors.note_stale(roots, frame)
                 singular = nonfinite_nodes(recorder, roots, frame)
-            sampled = None if recorder.samples is None else recorder.samples.start(roots)
+            end_sample = None if recorder.samples is None else recorder.samples.start(roots)
         recorder.rows.write(BackwardStartRow, token)
+        begun = _Pass(token, frame, roots, accesses, before, _EngineArguments.of(args))
         failed, result = True, None
         try:
             with room.for_pass(), recorder:
@@ -66,69 +93,67 @@ def wrap_engine(recorder: Recorder, engine: Any) -> Any:
             return result
         except BaseException as error:
             with torch._C.DisableTorchFunction(), MutedDispatch():
-                _note_failure(recorder, error, (roots, flat), frame, args, ended.older())
+                _note_failure(recorder, error, begun, ended.older())
             raise
         finally:
-            asked = _note_pass(recorder, (token, frame, flat, before), args, failed)
-            ended.note(reached, args[1] if len(args) >= 4 else False)
-            if sampled is not None:
+            requested = _note_pass(recorder, begun, failed)
+            ended.note(reached, bool(begun.args.retain_graph))
+            if end_sample is not None:
                 with torch._C.DisableTorchFunction(), MutedDispatch():
-                    sampled(result, asked, failed)
+                    end_sample(result, requested, failed)
 
     return _engine_run_backward
 
 
-def _note_pass(recorder: Recorder, begun: tuple[Any, ...], args: Any, failed: bool) -> list[torch.Tensor]:
-    """Write the BACKWARD row of a pass that has ended; the tensors whose gradients were asked for. `begun`: its token,
-    the frame that called it, its roots as accesses, the gradients before it; `args`: the engine's."""
-    token, frame, flat, before = begun
+def _note_pass(recorder: Recorder, begun: _Pass, failed: bool) -> list[torch.Tensor]:
+    """Writes the BACKWARD row of a pass that has ended. Returns the tensors whose gradients were requested."""
+    _, retain, create, inputs = begun.args
     with torch._C.DisableTorchFunction(), MutedDispatch():
-        changes = _changes(before, _gradients(recorder, before), recorder.leaves)
-        _, retain, create, inputs = args[:4] if len(args) >= 4 else (None, False, False, ())
-        asked: list[torch.Tensor] = []
-        collect_tensors(inputs, asked)
-        wanted = tuple(recorder.identity.meet(t) for t in asked)
-        if not retain and not wanted:
+        changes = _changes(begun.before, _gradients(recorder, begun.before), recorder.leaves)
+        requested: list[torch.Tensor] = []
+        collect_tensors(inputs, requested)
+        numbers = tuple(recorder.tensor_ids.id_of(tensor) for tensor in requested)
+        if not retain and not numbers:
             recorder.training.held.round_ends(by_step=False)
-    called = _op(frame), recorder.sites.known(frame)
-    recorder.rows.write(BackwardRow, token, *called, tuple(flat), changes, wanted, bool(retain), bool(create), failed)
-    return asked
+    site = recorder.sites.site_or_outside(begun.frame)
+    called = begun.token, _op(begun.frame), site, tuple(begun.accesses)
+    recorder.rows.write(BackwardRow, *called, changes, numbers, bool(retain), bool(create), failed)
+    return requested
 
 
-class _Ended:
-    """Which nodes the passes that have ended can have freed: those made before the last of them began."""
+class _EndedPasses:
+    """Knows which nodes ended passes can have freed: those made before the last of these passes began."""
 
     def __init__(self) -> None:
         self._thread = get_ident()
         self._older = _next_sequence()  # there may have been passes before the recording
 
     def older(self) -> int:
-        """A node that an earlier pass can have freed has a sequence number below this one."""
+        """Returns a sequence number above those of the nodes that an earlier pass can have freed."""
         return self._older if self._thread == get_ident() else LEAF_SEQUENCE  # each thread counts for itself
 
-    def note(self, reached: int, retain: Any) -> None:
-        """A pass has ended that began when the next node was to have this sequence number."""
+    def note(self, reached: int, retain: bool) -> None:
+        """Notes the end of a pass. When it began, the next node would have had the sequence number `reached`."""
         self._older = self.older() if retain else max(self.older(), reached)
 
 
-def _note_failure(recorder: Recorder, error: Any, given: Any, frame: Any, args: Any, older: int) -> None:
-    """Write the FAILURE row of a failed pass. `given`: its roots, as tensors and as accesses; `args`: the engine's."""
-    roots, flat = given
-    retains, inputs = (args[1], args[3]) if len(args) >= 4 else (False, ())
-    asked: list[torch.Tensor] = []
-    collect_tensors(inputs, asked)
-    if len(asked) < len(inputs):
-        asked = []  # edges of the graph were asked for: which of its nodes lead there is not known
-    saved = failed_backward_nodes(recorder, roots, str(error), asked, older)
-    noted = recorder.failures
-    recorder.fail(error, _op(frame), flat, frame, saved)
-    if recorder.failures > noted:
-        stopped_at = () if retains else last_executed_node(roots)
-        recorder.rows.write(DeadEndsRow, noted, nondifferentiable_nodes(roots), stopped_at)
+def _note_failure(recorder: Recorder, error: BaseException, begun: _Pass, older: int) -> None:
+    """Writes the FAILURE row of a failed pass."""
+    _, retain, _, inputs = begun.args
+    requested: list[torch.Tensor] = []
+    collect_tensors(inputs, requested)
+    if len(requested) < len(inputs):
+        requested = []  # some are edges of the graph: which nodes lead to these is not known
+    saved = failed_backward_nodes(recorder, begun.roots, str(error), requested, older)
+    number = recorder.failures
+    recorder.fail(error, _op(begun.frame), begun.accesses, begun.frame, saved)
+    if recorder.failures > number:
+        last = () if retain else last_executed_node(begun.roots)
+        recorder.rows.write(DeadEndsRow, number, nondifferentiable_nodes(begun.roots), last)
 
 
-def _op(frame: Any) -> str:
-    """The public function that was called: `autograd.grad`, `autograd.backward` or `Tensor.backward`."""
+def _op(frame: FrameType) -> str:
+    """Returns the public function that was called: `autograd.grad`, `autograd.backward` or `Tensor.backward`."""
     if frame.f_code.co_name == "grad":
         return "autograd.grad"
     caller = frame.f_back
@@ -137,25 +162,26 @@ def _op(frame: Any) -> str:
 
 
 def _gradients(recorder: Recorder, before: _Gradients) -> _Gradients:
-    """What is known of the gradient of every leaf that is alive and has one. The values of one that is as it
-    was in `before` are taken from there."""
-    found: _Gradients = {}
+    """Reads the gradient of every leaf that is alive and has one. Values come from `before` if they are still valid."""
+    gradients: _Gradients = {}
     for number, ref in list(recorder.leaves.items()):
         tensor = ref()
         if tensor is None:
             del recorder.leaves[number]
         elif (tensor.is_leaf or tensor.retains_grad) and (gradient := tensor.grad) is not None:
             known = before.get(number)
-            mark = recorder.identity.meet(gradient), version_of(gradient)
-            found[number] = known if known is not None and known[1:] == mark else (short_values(gradient), *mark)
-    return found
+            mark = recorder.tensor_ids.id_of(gradient), version_of(gradient)
+            gradients[number] = known if known is not None and known[1:] == mark else (short_values(gradient), *mark)
+    return gradients
 
 
-def _changes(before: _Gradients, after: _Gradients, leaves: Container[int]) -> tuple[Any, ...]:
-    """The gradients that a pass gave or changed: (leaf, values before, values after, (grad, version, version) or None,
-    what `.grad` holds)."""
+def _changes(before: _Gradients, after: _Gradients, leaves: Container[int]) -> tuple[_Change, ...]:
+    """Returns the gradients that a pass made or changed.
+
+    Each is (leaf, values before, values after, (grad, version, version) or None, id of `.grad`).
+    """
     gone = [number for number in before if number not in after and number in leaves]
-    changes: list[Any] = [(number, before[number][0], None, None, None) for number in gone]
+    changes: list[_Change] = [(number, before[number][0], None, None, None) for number in gone]
     for number, (values, grad, version) in after.items():
         old_values, old_grad, old_version = before.get(number, (None, NONE, NONE))
         if (grad, version) == (old_grad, old_version):
@@ -163,3 +189,6 @@ def _changes(before: _Gradients, after: _Gradients, leaves: Container[int]) -> t
         write = (grad, old_version, version) if grad == old_grad and version > old_version else None
         changes.append((number, old_values, values, write, grad))
     return tuple(changes)
+
+
+PATCHES = (Patch(torch.autograd, "_engine_run_backward", _engine),)

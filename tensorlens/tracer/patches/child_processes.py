@@ -1,4 +1,4 @@
-"""The processes that a program starts, which are not traced: the report says which."""
+"""Notes the processes that a program starts. They are not traced, and the report says which they are."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
+from types import FrameType
 from typing import Any
 
-from tensorlens.tracer.isolation.guard import ErrorGuard, caller
+from tensorlens.tracer.isolation.guard import ErrorGuard, Function
+from tensorlens.tracer.isolation.patch import Patch, observe
 from tensorlens.tracer.recording.recorder import Recorder
 
 STARTED = "a process was started to run {}: what runs in it is not traced"
@@ -21,48 +24,52 @@ RANK = (
 )
 _PYTHON = re.compile(r"python(\d+(\.\d+)*)?w?(\.exe)?")
 _LONGEST = 100  # characters of a command
+Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+Command = Path | Sequence[Path]
 
 
-def _process_start(recorder: Recorder, original: Any) -> Any:
-    """A process that `multiprocessing` starts anew; one that it forks is noted where it forks."""
+@observe
+def _process_start(recorder: Recorder, original: Function) -> Function:
+    """Notes a process that `multiprocessing` starts anew. A fork is noted by `os.register_at_fork`."""
 
-    def start(self: Any) -> None:
+    def start(frame: FrameType, self: multiprocessing.process.BaseProcess) -> None:
         name = ""
         with ErrorGuard(recorder, "a process that is started"):
             name = _name_of_target(self)
         original(self)
-        if not recorder.paused and self._popen.method != "fork":
-            recorder.gap(STARTED.format(f"`{name}`"), caller())
+        if self._popen.method != "fork":  # type: ignore[attr-defined]
+            recorder.gap(STARTED.format(f"`{name}`"), frame)
 
     return start
 
 
-def _name_of_target(process: Any) -> str:
-    """What a process is to call; that of `torch.multiprocessing.spawn` is given to a function of torch's own."""
+def _name_of_target(process: multiprocessing.process.BaseProcess) -> str:
+    """Returns the name of the function that a process calls, also if `torch.multiprocessing.spawn` starts it."""
     target, arguments = getattr(process, "_target", None), getattr(process, "_args", ())
     if str(getattr(target, "__module__", "")).startswith("torch.multiprocessing") and arguments:
         target = arguments[0]
     return str(getattr(target, "__qualname__", type(process).__qualname__))
 
 
-def _popen(recorder: Recorder, original: Any) -> Any:
-    """A process that `subprocess` starts, if Python runs in it: what it does with torch goes unseen."""
+@observe
+def _popen(recorder: Recorder, original: Function) -> Function:
+    """Notes a process that `subprocess` starts, if Python runs in it."""
 
-    def __init__(self: Any, args: Any, *rest: Any, **options: Any) -> None:
+    def __init__(
+        frame: FrameType, /, self: subprocess.Popen[bytes], args: Command, *rest: object, **options: Any
+    ) -> None:
         original(self, args, *rest, **options)
-        if recorder.paused:
-            return
         with ErrorGuard(recorder, "a process that was started"):
             words = _words(args)
             if _runs_python(words):
                 environment = options.get("env") or os.environ
                 is_rank = "RANK" in environment and "WORLD_SIZE" in environment
-                recorder.gap((RANK if is_rank else STARTED).format(f"`{_shown(words)}`"), caller())
+                recorder.gap((RANK if is_rank else STARTED).format(f"`{_shown(words)}`"), frame)
 
     return __init__
 
 
-def _words(args: Any) -> list[str]:
+def _words(args: Command) -> list[str]:
     if isinstance(args, str | bytes | os.PathLike):
         text = os.fsdecode(args)
         try:
@@ -73,10 +80,9 @@ def _words(args: Any) -> list[str]:
 
 
 def _runs_python(words: list[str]) -> bool:
-    """Whether a command is python's, or of a script that names python in its first line, or has either in it, as that
-    of a shell or of `mpirun` has."""
+    """Returns whether a command runs Python: by its name, by a script's first line, or through a shell or `mpirun`."""
     if len(words) == 3 and words[1] == "-c" and not _PYTHON.fullmatch(os.path.basename(words[0])):
-        words = [words[0], *_words(words[2])]  # what a shell is to run
+        words = [words[0], *_words(words[2])]  # the command of a shell
     for word in words:
         if word == sys.executable or _PYTHON.fullmatch(os.path.basename(word)) or word.endswith(".py"):
             return True
@@ -93,13 +99,13 @@ def _is_python_script(word: str) -> bool:
 
 
 def _shown(words: list[str]) -> str:
-    """A command as it would be typed, in one line."""
+    """Returns a command as one would type it, in one line."""
     names = ["python" if word == sys.executable else word for word in words]
     text = " ".join(shlex.join(names).split())
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
-PATCHES: tuple[tuple[Any, str, Any], ...] = (
-    (multiprocessing.process.BaseProcess, "start", _process_start),
-    (subprocess.Popen, "__init__", _popen),
+PATCHES = (
+    Patch(multiprocessing.process.BaseProcess, "start", _process_start),
+    Patch(subprocess.Popen, "__init__", _popen),
 )

@@ -1,38 +1,41 @@
-"""The functions that a program gives to what checks or differentiates them: `gradcheck`, `autograd.functional`."""
+"""Notes the functions that a program passes to `gradcheck` and to `autograd.functional`."""
 
 from __future__ import annotations
 
-import functools
 import sys
-from typing import Any
+from types import FrameType
 
 import torch
 import torch.autograd.functional
 
-from tensorlens.tracer.isolation.guard import caller
+from tensorlens.tracer.isolation.guard import Function
+from tensorlens.tracer.isolation.patch import Patch, observe
 from tensorlens.tracer.recording.recorder import Recorder
 
 GIVEN = "given to "
 
 
-def takes_function(recorder: Recorder, original: Any) -> Any:
-    """A function of torch's whose first argument is a function of the user's."""
+@observe
+def _takes_function(recorder: Recorder, original: Function) -> Function:
+    """Notes the first argument, a function of the user's."""
 
-    @functools.wraps(original)
-    def taking(func: Any, *args: Any, **kwargs: Any) -> Any:
-        if not recorder.paused:
-            recorder.callbacks.add(GIVEN + original.__name__, func, caller())
+    def take(frame: FrameType, /, func: Function, *args: object, **kwargs: object) -> object:
+        recorder.callbacks.add(GIVEN + original.__name__, func, frame)
         return original(func, *args, **kwargs)
 
-    return taking
+    return take
 
 
 _CHECKS = sys.modules["torch.autograd.gradcheck"]
 
 PATCHES = (
-    *((owner, name, takes_function) for owner in (torch.autograd, _CHECKS) for name in ("gradcheck", "gradgradcheck")),
     *(
-        (torch.autograd.functional, name, takes_function)
+        Patch(owner, name, _takes_function)
+        for owner in (torch.autograd, _CHECKS)
+        for name in ("gradcheck", "gradgradcheck")
+    ),
+    *(
+        Patch(torch.autograd.functional, name, _takes_function)
         for name in ("jacobian", "hessian", "vjp", "jvp", "vhp", "hvp")
     ),
 )

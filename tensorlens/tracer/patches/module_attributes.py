@@ -1,36 +1,40 @@
-"""What holds tensors in torch's Python code and is not seen by the mode: modules and gradient scalers."""
+"""Records assignments of parameters and modules in modules, and calls of `GradScaler` on an optimizer."""
 
 from __future__ import annotations
 
-import functools
 import weakref
-from typing import Any
+from types import FrameType
 
 import torch
 
 from tensorlens.journal.rows import AssignmentRow, optional
 from tensorlens.tracer.frames.failing_call import tensors_in
-from tensorlens.tracer.isolation.guard import caller
+from tensorlens.tracer.isolation.guard import Function
+from tensorlens.tracer.isolation.patch import Observing, Patch, observe
+from tensorlens.tracer.patches.record_call import PatchedCall, record_use
 from tensorlens.tracer.recording.recorder import Recorder
 
 MAX_ASSIGNMENTS = 5_000
-_HELD = (torch.Tensor, torch.nn.Module)
+_KEPT = (torch.Tensor, torch.nn.Module)
 
 
-def scaler_method(name: str) -> Any:
-    """A method of `GradScaler` that is given an optimizer: recorded as a call on the optimizer's parameters."""
+def _scaler_method(name: str) -> Observing[Recorder]:
+    """Records a method of `GradScaler` that takes an optimizer, as a call on the optimizer's parameters."""
 
-    def wrap(recorder: Recorder, original: Any) -> Any:
-        @functools.wraps(original)
-        def method(self: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-            result = original(self, optimizer, *args, **kwargs)
-            if not recorder.paused:
-                held: list[torch.Tensor] = []
-                called = (original, f"GradScaler.{name}", caller(), False, True, ())
-                sequence = torch._C._autograd._get_sequence_nr()
-                with torch._C.DisableTorchFunction():  # the program's own modes are active
-                    tensors_in(optimizer, held)
-                    recorder.finish(called, None, held, recorder.accesses(held), sequence)
+    @observe
+    def wrap(recorder: Recorder, original: Function) -> Function:
+        def method(
+            frame: FrameType,
+            /,
+            self: torch.amp.GradScaler,
+            optimizer: torch.optim.Optimizer,
+            *args: object,
+            **kwargs: object,
+        ) -> object:
+            result: object = original(self, optimizer, *args, **kwargs)
+            with torch._C.DisableTorchFunction():  # the program's own modes are active
+                tensors = tensors_in(optimizer)
+            record_use(recorder, PatchedCall(original, f"GradScaler.{name}", frame), tensors)
             return result
 
         return method
@@ -39,62 +43,72 @@ def scaler_method(name: str) -> Any:
 
 
 class Assignments:
-    """Notes parameters and modules that take the place of others in a module, or that stand in two places."""
+    """Notes a parameter or module that replaces another in a module, or that two modules share."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._homes: dict[int, tuple[Any, tuple[int, str]]] = {}  # id -> (what says that it is alive, where it stands)
+        self._places: dict[int, tuple[object, tuple[int, str]]] = {}  # id -> (its mark, id of the module and the name)
         self._count = 0
 
-    def note(self, module: Any, name: str, value: Any, frame: Any) -> None:
-        """`value` is about to become `module.name`."""
-        before = self._held(module, name)
-        if not isinstance(value, _HELD) or before is value or self._count >= MAX_ASSIGNMENTS:
+    def note(self, module: torch.nn.Module, name: str, value: torch.Tensor | torch.nn.Module, frame: FrameType) -> None:
+        """Writes an ASSIGNMENT row when `value` is about to become `module.name`."""
+        before = _attribute(module, name)
+        if before is value or self._count >= MAX_ASSIGNMENTS:
             return
-        shared = self._stands_elsewhere(value, (id(module), name))
-        if not shared and not isinstance(before, _HELD):
+        shared = self._is_elsewhere(value, (id(module), name))
+        if not shared and not isinstance(before, _KEPT):
             return
         self._count += 1
         recorder = self._recorder
         with torch._C.DisableTorchFunction():
-            old, new = (self._numbers(held) for held in (before, value))
-        recorder.rows.write(AssignmentRow, optional(recorder.sites.of(frame)), name, old, new, shared)
+            old, new = (self._tensor_ids(kept) for kept in (before, value))
+        recorder.rows.write(AssignmentRow, optional(recorder.sites.site_of(frame)), name, old, new, shared)
 
-    def _held(self, module: Any, name: str) -> Any:
-        state = vars(module)
-        for table in ("_parameters", "_buffers", "_modules"):
-            if name in (state.get(table) or ()):
-                return state[table][name]
-        return state.get(name)
+    def _is_elsewhere(self, value: torch.Tensor | torch.nn.Module, place: tuple[int, str]) -> bool:
+        """Returns whether `value` was assigned to another module, or under another name, before.
 
-    def _stands_elsewhere(self, value: Any, place: tuple[int, str]) -> bool:
-        """Whether `value` was given to another module, or under another name, before."""
+        A mark distinguishes an object from a later one at the same address: a tensor id, or a weak reference.
+        """
+        known = self._places.get(id(value))
+        mark: object
         if isinstance(value, torch.Tensor):
-            mark: Any = self._recorder.identity.of(value)
-            alive = mark is not None and self._homes.get(id(value), (None,))[0] == mark
+            mark = self._recorder.tensor_ids.find(value)
+            is_same = mark is not None and known is not None and known[0] == mark
         else:
-            known = self._homes.get(id(value))
-            alive = known is not None and known[0]() is value
             mark = weakref.ref(value)
-        former = self._homes[id(value)][1] if alive else place
-        if not alive:
-            self._homes[id(value)] = (mark, place)
-        return former != place
+            is_same = known is not None and isinstance(known[0], weakref.ref) and known[0]() is value
+        if known is None or not is_same:
+            self._places[id(value)] = (mark, place)
+            return False
+        return known[1] != place
 
-    def _numbers(self, value: Any) -> tuple[int, ...]:
-        found: list[torch.Tensor] = []
-        tensors_in(value, found)
-        return tuple(self._recorder.accesses(found)[::2])
+    def _tensor_ids(self, value: object) -> tuple[int, ...]:
+        return tuple(self._recorder.accesses(tensors_in(value))[::2])
 
 
-def module_setter(recorder: Recorder, original: Any) -> Any:
-    """`Module.__setattr__` and `Module.add_module`."""
+def _attribute(module: torch.nn.Module, name: str) -> object:
+    state = vars(module)
+    for table in ("_parameters", "_buffers", "_modules"):
+        if name in (state.get(table) or ()):
+            return state[table][name]
+    return state.get(name)
+
+
+@observe
+def _setattr(recorder: Recorder, original: Function) -> Function:
+    """Notes `Module.__setattr__` of a tensor or a module."""
     assignments = Assignments(recorder)
 
-    @functools.wraps(original)
-    def set_(self: Any, name: Any, value: Any) -> Any:
-        if isinstance(value, _HELD) and type(name) is str and not recorder.paused:
-            assignments.note(self, name, value, caller())
+    def set_(frame: FrameType, self: torch.nn.Module, name: object, value: object) -> object:
+        if isinstance(value, _KEPT) and type(name) is str:
+            assignments.note(self, name, value, frame)
         return original(self, name, value)
 
     return set_
+
+
+PATCHES = (
+    Patch(torch.nn.Module, "__setattr__", _setattr),
+    Patch(torch.amp.GradScaler, "unscale_", _scaler_method("unscale_")),
+    Patch(torch.amp.GradScaler, "step", _scaler_method("step")),
+)

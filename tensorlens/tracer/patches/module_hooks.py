@@ -1,100 +1,106 @@
-"""The hooks of modules: where they are registered, on what, and how the node runs that stands for a module's own."""
+"""Watches the hooks of modules: where they are registered, on which module, and how their node runs them."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Sequence
+from types import FrameType
 
 import torch
 from torch.nn.modules import module as modules
-from torch.utils.hooks import BackwardHook
+from torch.utils.hooks import BackwardHook, RemovableHandle
 
 from tensorlens.journal.rows import NONE
-from tensorlens.tracer.isolation.guard import caller
+from tensorlens.tracer.isolation.guard import Function
+from tensorlens.tracer.isolation.patch import Observing, Patch, observe
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.recording.user_callbacks import UserCallbacks, Watched
 
-Wrap = Callable[[Recorder, Any], Any]
 
+def _module_hook(kind: str) -> Observing[Recorder]:
+    """Notes a hook that is registered on one module."""
 
-def _module_hook(kind: str) -> Wrap:
-    def wrap(recorder: Recorder, original: Any) -> Any:
-        @functools.wraps(original)
-        def register(self: Any, hook: Any, *args: Any, **kwargs: Any) -> Any:
-            if recorder.callbacks.asleep:
-                return original(self, hook, *args, **kwargs)
-            added = recorder.callbacks.add(kind, hook, caller(), recorder.callbacks.module(self))
-            return _remembered(recorder.callbacks, original(self, hook, *args, **kwargs), added)
-
-        return register
-
-    return wrap
-
-
-def _global_hook(kind: str) -> Wrap:
-    def wrap(recorder: Recorder, original: Any) -> Any:
-        @functools.wraps(original)
-        def register(hook: Any, *args: Any, **kwargs: Any) -> Any:
-            if recorder.callbacks.asleep:
-                return original(hook, *args, **kwargs)
-            added = recorder.callbacks.add(kind, hook, caller())
-            return _remembered(recorder.callbacks, original(hook, *args, **kwargs), added)
+    @observe
+    def wrap(recorder: Recorder, original: Function) -> Function:
+        def register(
+            frame: FrameType, /, self: torch.nn.Module, hook: Function, *args: object, **kwargs: object
+        ) -> object:
+            added = recorder.callbacks.add(kind, hook, frame, recorder.callbacks.module(self))
+            return _remember(recorder.callbacks, original(self, hook, *args, **kwargs), added)
 
         return register
 
     return wrap
 
 
-def _remembered(callbacks: UserCallbacks, handle: Any, added: Any) -> Any:
+def _global_hook(kind: str) -> Observing[Recorder]:
+    """Notes a hook that is registered on all modules."""
+
+    @observe
+    def wrap(recorder: Recorder, original: Function) -> Function:
+        def register(frame: FrameType, /, hook: Function, *args: object, **kwargs: object) -> object:
+            added = recorder.callbacks.add(kind, hook, frame)
+            return _remember(recorder.callbacks, original(hook, *args, **kwargs), added)
+
+        return register
+
+    return wrap
+
+
+def _remember(callbacks: UserCallbacks, handle: RemovableHandle, added: tuple[int, object] | None) -> RemovableHandle:
     if added is not None:
         callbacks.by_handle[handle.id] = added[0]
     return handle
 
 
-def _module_made(recorder: Recorder, original: Any) -> Any:
-    """Where each module is made is kept beside it, and told once it has hooks."""
+@observe
+def _module_init(recorder: Recorder, original: Function) -> Function:
+    """Notes the line that makes a module. It is reported if the module has hooks later."""
 
-    @functools.wraps(original)
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+    def __init__(caller: FrameType, /, self: torch.nn.Module, *args: object, **kwargs: object) -> None:
         original(self, *args, **kwargs)
-        if not recorder.callbacks.asleep:
-            inits = {getattr(vars(kind).get("__init__"), "__code__", None) for kind in type(self).__mro__}
-            frame: Any = caller()
-            while frame is not None and frame.f_code in inits:  # those of its own classes
-                frame = frame.f_back
-            recorder.callbacks.made(self, frame)
+        own_inits = {getattr(vars(base).get("__init__"), "__code__", None) for base in type(self).__mro__}
+        frame: FrameType | None = caller
+        while frame is not None and frame.f_code in own_inits:
+            frame = frame.f_back
+        recorder.callbacks.made(self, frame)
 
     return __init__
 
 
-def _backward_hook(recorder: Recorder, original: Any) -> Any:
-    """The node that runs a module's full backward hooks: it is given lists of them, which nothing else reads."""
+@observe
+def _backward_hook(recorder: Recorder, original: Function) -> Function:
+    """Watches the full backward hooks that the node of a module runs. Only the node reads the lists that it gets."""
 
-    def __init__(self: Any, module: Any, user_hooks: Any, user_pre_hooks: Any) -> None:
-        if not recorder.callbacks.asleep:
-            user_hooks = _watched_list(recorder, module, "_backward_hooks", user_hooks)
-            user_pre_hooks = _watched_list(recorder, module, "_backward_pre_hooks", user_pre_hooks)
-            _note_hooked(recorder, module, caller())
+    def __init__(
+        frame: FrameType,
+        self: BackwardHook,
+        module: torch.nn.Module,
+        user_hooks: Sequence[Function],
+        user_pre_hooks: Sequence[Function],
+    ) -> None:
+        user_hooks = _watched_list(recorder, module, "_backward_hooks", user_hooks)
+        user_pre_hooks = _watched_list(recorder, module, "_backward_pre_hooks", user_pre_hooks)
+        _note_hooked(recorder, module, frame)
         original(self, module, user_hooks, user_pre_hooks)
 
     return __init__
 
 
-def _note_hooked(recorder: Recorder, module: Any, frame: Any) -> None:
-    """A module with backward hooks is called."""
+def _note_hooked(recorder: Recorder, module: torch.nn.Module, frame: FrameType) -> None:
+    """Notes that a module with backward hooks is called."""
     callbacks = recorder.callbacks
-    forward = callbacks.functions.of(type(module).forward) or callbacks.functions.foreign(type(module))
-    site = recorder.sites.of(frame)
+    forward = callbacks.functions.find(type(module).forward) or callbacks.functions.of_library(type(module))
+    site = recorder.sites.site_of(frame)
     if site != NONE:
         number = callbacks.module(module)
         callbacks.register("hooked forward", forward.number, site, number)
         made = callbacks.made_at(module)
         if made != NONE:
-            callbacks.register("module", callbacks.functions.foreign(type(module)).number, made, number)
+            callbacks.register("module", callbacks.functions.of_library(type(module)).number, made, number)
 
 
-def _watched_list(recorder: Recorder, module: Any, table: str, hooks: Any) -> list[Any]:
+def _watched_list(recorder: Recorder, module: torch.nn.Module, table: str, hooks: Sequence[Function]) -> list[Function]:
+    """Replaces each hook that was registered while recording by one that is `Watched`."""
     callbacks = recorder.callbacks
     everywhere = getattr(modules, f"_global{table}")
     numbers = [
@@ -102,14 +108,14 @@ def _watched_list(recorder: Recorder, module: Any, table: str, hooks: Any) -> li
         for registered in (everywhere, vars(module)[table])
         for key, hook in registered.items()
     ]
-    found = []
+    watched: list[Function] = []
     for hook in hooks:
         number = next((n for known, n in numbers if known is hook), None)
-        function = None if number is None else callbacks.functions.of(hook) or callbacks.functions.foreign(hook)
-        found.append(
-            hook if function is None or number is None else Watched(hook, callbacks, "module hook", (number, function))
-        )
-    return found
+        function = None if number is None else callbacks.functions.find(hook) or callbacks.functions.of_library(hook)
+        if function is not None and number is not None:
+            hook = Watched(hook, callbacks, "module hook", (number, function))  # noqa: PLW2901
+        watched.append(hook)
+    return watched
 
 
 _MODULE_HOOKS = {
@@ -120,12 +126,12 @@ _MODULE_HOOKS = {
     "register_forward_pre_hook": "forward pre-hook",
 }
 
-PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
-    (BackwardHook, "__init__", _backward_hook),
-    (torch.nn.Module, "__init__", _module_made),
-    *((torch.nn.Module, name, _module_hook(kind)) for name, kind in _MODULE_HOOKS.items()),
+PATCHES = (
+    Patch(BackwardHook, "__init__", _backward_hook),
+    Patch(torch.nn.Module, "__init__", _module_init),
+    *(Patch(torch.nn.Module, name, _module_hook(kind)) for name, kind in _MODULE_HOOKS.items()),
     *(
-        (modules, name.replace("register_", "register_module_"), _global_hook(kind))
+        Patch(modules, name.replace("register_", "register_module_"), _global_hook(kind))
         for name, kind in _MODULE_HOOKS.items()
     ),
 )

@@ -1,117 +1,121 @@
-"""What torch's own optimizers do to parameters, told from before and after.
+"""Records what a step of PyTorch's own optimizers, and `zero_grad`, does: one call for each parameter that changes.
 
-A step or `zero_grad` makes some ten torch calls a parameter, of which nothing is left but parameters at a new version
-and gradients that are gone. The mode is off the stack while they run, so that training costs less than under an empty
-mode, and each parameter that changed is told by one call, named `SGD.step`. Whatever may do more than that is recorded
-call by call: an optimizer of the program's own, hooks and closures, fused kernels, steps that are differentiated.
+A step makes some ten torch calls per parameter. All that is left of them are parameters at a new version and gradients
+that are gone. The mode is off the stack while they run, so that training costs less than under an empty mode. Each
+parameter that changed is recorded as one call, named `SGD.step`.
+
+Whatever may do more than that is recorded call by call: an optimizer of the program's own, hooks and closures, fused
+kernels, differentiable steps.
 """
 
 from __future__ import annotations
 
 import _thread
-import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import FrameType, TracebackType
 
 import torch
 from torch.autograd.profiler import record_function
 
 from tensorlens.journal.rows import NONE, NOTHING, WRITTEN, CallTemplateRow
 from tensorlens.tracer.frames.failing_call import failing_call
-from tensorlens.tracer.isolation.guard import caller
-from tensorlens.tracer.patches.optimizer_state import Found
+from tensorlens.tracer.isolation.guard import Function
+from tensorlens.tracer.isolation.patch import Observing, Patch, observe, observe_always
+from tensorlens.tracer.patches.optimizer_state import SteppedParameter
 from tensorlens.tracer.recording import ops
-from tensorlens.tracer.recording.recorder import Recorder, version_of
+from tensorlens.tracer.recording.recorder import Recorder, current_mode, version_of
 from tensorlens.tracer.recording.tensor_ids import PLAIN
 
-Wrap = Callable[[Recorder, Any], Any]
 _next_sequence = torch._C._autograd._get_sequence_nr
 _STEP = "Optimizer.step#"
 _CLEAR = ops.name_of(ops.setter("grad"))
 NO_GRAD = 1
-_optim: Any = sys.modules[torch.optim.Optimizer.__module__]
+_OPTIM = sys.modules[torch.optim.Optimizer.__module__]
 
-
-_Held = tuple[torch.Tensor, int, tuple[int, ...]]
-"""A parameter before a step, its counter, and (id, version) of it and of its gradient, flat."""
+_Before = tuple[torch.Tensor, int, tuple[int, ...]]
+"""A parameter before a step, its version counter, and (id, version) of it and of its gradient, flat."""
 
 
 class OptimizerSteps:
-    """The steps that run just now, one a thread at the most."""
+    """The optimizer steps that are running, at most one per thread."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._plans: dict[Any, dict[tuple[int, bool], int]] = {}
-        self._running: dict[int, tuple[str, Any, list[_Held]]] = {}
+        self._plans: dict[tuple[tuple[str, int, int], int], dict[tuple[int, bool], int]] = {}
+        self._running: dict[int, tuple[str, FrameType | None, list[_Before]]] = {}  # by thread
 
-    def begin(self, optimizer: Any, found: list[Found], frame: Any) -> None:
-        """Take the mode off the stack until the step is over, if nothing can be missed by it."""
-        if not _on_top(self._recorder) or not _is_plain(optimizer):
+    def begin(self, optimizer: torch.optim.Optimizer, parameters: list[SteppedParameter], frame: FrameType) -> None:
+        """Takes the mode off the stack until the step ends, unless that could miss something."""
+        if not _is_observing(self._recorder) or not _is_plain(optimizer):
             return
-        held: list[_Held] = []
+        before: list[_Before] = []
         with torch._C.DisableTorchFunction():
-            for parameter, number, counter, gradient, known, version in found:
+            for parameter, number, counter, gradient, gradient_number, gradient_version in parameters:
                 if type(parameter) not in PLAIN or not parameter.is_leaf or parameter.is_inference():
                     return
-                if gradient is None or known is None:
-                    held.append((parameter, counter, (number, parameter._version)))
+                access = (number, parameter._version)
+                if gradient is None or gradient_number is None:
+                    before.append((parameter, counter, access))
                 elif type(gradient) in PLAIN:
-                    held.append((parameter, counter, (number, parameter._version, known, version)))
+                    before.append((parameter, counter, (*access, gradient_number, gradient_version)))
                 else:
                     return
         name = f"{type(optimizer).__name__}.step"
-        self._running[_thread.get_ident()] = (name, self._recorder.sites.frame(frame), held)
+        self._running[_thread.get_ident()] = (name, self._recorder.sites.user_frame(frame), before)
         torch._C._pop_torch_function_stack()
 
     def end(self, error: BaseException | None) -> None:
-        """A step of this thread's is over: the mode comes back, and what changed is written down."""
+        """Puts the mode back when a step of this thread ends, and records what the step changed."""
         running = self._running.pop(_thread.get_ident(), None)
         if running is None:
             return
         try:
             with torch._C.DisableTorchFunction():
-                self._tell_step(*running, error)
+                self._record_step(*running, error)
         finally:
-            if not _on_top(self._recorder):  # Ctrl-C may have come before it was taken off
+            if not _is_observing(self._recorder):  # after Ctrl-C the mode may be on the stack still
                 torch._C._push_on_torch_function_stack(self._recorder)
 
-    def _tell_step(self, op: str, frame: Any, held: list[_Held], error: BaseException | None) -> None:
+    def _record_step(
+        self, op: str, frame: FrameType | None, parameters: list[_Before], error: BaseException | None
+    ) -> None:
         recorder = self._recorder
-        plan_of = self._plans_of((op, recorder.sites.known(frame), NO_GRAD), WRITTEN)
-        told: set[int] = set()
+        plan_of = self._plans_of((op, recorder.sites.site_or_outside(frame), NO_GRAD), WRITTEN)
+        recorded: set[int] = set()  # version counters
         sequence = _next_sequence()
-        for parameter, counter, inputs in held:
+        for parameter, counter, inputs in parameters:
             version = parameter._version
-            if version != inputs[1] and counter not in told:
-                told.add(counter)
+            if version != inputs[1] and counter not in recorded:
+                recorded.add(counter)
                 plan = plan_of(len(inputs) // 2, parameter.requires_grad)
                 recorder.rows.extend((plan, *inputs, inputs[0], NONE, version, sequence))
         if error is not None:
             name, tensors = failing_call(recorder.sites, error.__traceback__)
             recorder.fail(error, name or op, recorder.accesses(tensors), frame)
 
-    def dropped(self, held: list[torch.Tensor], frame: Any) -> None:
-        """Write down which of the leaves `held`, which had gradients, have none any more."""
+    def dropped(self, leaves: list[torch.Tensor], frame: FrameType) -> None:
+        """Records which of the leaves that had gradients have none any more."""
         recorder = self._recorder
-        mode = 2 if torch.is_inference_mode_enabled() else (0 if torch.is_grad_enabled() else NO_GRAD)
-        plan_of = self._plans_of((_CLEAR, recorder.sites.known(frame), mode), NOTHING)
-        for leaf in held:
+        plan_of = self._plans_of((_CLEAR, recorder.sites.site_or_outside(frame), current_mode()), NOTHING)
+        for leaf in leaves:
             if leaf.grad is None:
-                number, version = recorder.identity.meet(leaf), version_of(leaf)
+                number, version = recorder.tensor_ids.id_of(leaf), version_of(leaf)
                 plan = plan_of(1, leaf.requires_grad)
                 recorder.rows.extend((plan, number, version, number, NONE, version, _next_sequence()))
 
     def _plans_of(self, called: tuple[str, int, int], result: int) -> Callable[[int, bool], int]:
-        """The plans of calls of one op at one site in one mode, by the number of inputs and whether the leaf requires
-        grad; `result` is WRITTEN or NOTHING."""
+        """Returns a function that finds the plan of a call, by the number of inputs and whether the leaf requires grad.
+
+        `called`: the op, the site and the mode. `result`: WRITTEN or NOTHING.
+        """
         plans = self._plans.setdefault((called, result), {})
 
         def plan_of(inputs: int, requires_grad: bool) -> int:
             number = plans.get((inputs, requires_grad))
             if number is None:
-                number = next(self._recorder.plan_ids)
+                number = next(self._recorder.template_ids)
                 op, site, mode = called
                 call = ((), "", "", 0, requires_grad, None, 0, 0, mode, inputs, result)
                 self._recorder.rows.write(CallTemplateRow, number, op, site, *call)
@@ -121,31 +125,26 @@ class OptimizerSteps:
         return plan_of
 
 
-def _on_top(recorder: Recorder) -> bool:
-    depth = torch._C._len_torch_function_stack()
-    return (
-        depth > 0
-        and not recorder.paused
-        and not recorder.detours
-        and torch._C._get_function_stack_at(depth - 1) is recorder
-    )
+def _is_observing(recorder: Recorder) -> bool:
+    """Returns whether the recorder sees the next call and records it on its fast path."""
+    return not recorder.paused and not recorder.slow_path_reasons and recorder.is_on_top()
 
 
-def _is_plain(optimizer: Any) -> bool:
-    """Whether a step of this optimizer changes parameters and its own state, and runs no code of the program's."""
+def _is_plain(optimizer: torch.optim.Optimizer) -> bool:
+    """Returns whether a step changes only parameters and the optimizer's own state, and runs no code of the program."""
     return (
         f"{type(optimizer).__module__}.".startswith("torch.optim.")
         and not optimizer._optimizer_step_pre_hooks
         and not optimizer._optimizer_step_post_hooks
-        and len(_optim._global_optimizer_pre_hooks) == len(_optim._global_optimizer_post_hooks) == 1  # ours
+        and len(_OPTIM._global_optimizer_pre_hooks) == len(_OPTIM._global_optimizer_post_hooks) == 1  # the lens's own
         and not any(group.get("fused") or group.get("differentiable") for group in optimizer.param_groups)
     )
 
 
 @contextmanager
-def _off(recorder: Recorder) -> Iterator[None]:
-    """The mode off the stack, where it is on top."""
-    if not _on_top(recorder):
+def _mode_off(recorder: Recorder) -> Iterator[None]:
+    """Takes the mode off the stack if it records now. Unlike `Recorder.aside`, patches go on recording."""
+    if not _is_observing(recorder):
         yield
         return
     torch._C._pop_torch_function_stack()
@@ -155,61 +154,71 @@ def _off(recorder: Recorder) -> Iterator[None]:
         torch._C._push_on_torch_function_stack(recorder)
 
 
-def _enter(recorder: Recorder, original: Any) -> Any:
-    """Optimizers announce `step()` to the profiler: "Optimizer.step#SGD.step"."""
+@observe
+def _enter(recorder: Recorder, original: Function) -> Function:
+    """Reads from the profiler which optimizer steps: it announces "Optimizer.step#SGD.step"."""
 
-    def __enter__(self: Any) -> Any:
-        with _off(recorder):
-            result = original(self)
-        if type(self.name) is str and self.name.startswith(_STEP) and not recorder.paused:
+    def __enter__(_: FrameType, self: record_function) -> object:
+        with _mode_off(recorder):
+            result: object = original(self)
+        if type(self.name) is str and self.name.startswith(_STEP):
             recorder.within = self.name.removeprefix(_STEP)
         return result
 
     return __enter__
 
 
-def _leave(recorder: Recorder, original: Any) -> Any:
-    def __exit__(self: Any, kind: Any, error: Any, traceback: Any) -> None:
+@observe_always
+def _exit(recorder: Recorder, original: Function) -> Function:
+    """Ends a step that was begun, even if the recorder has been paused since: the mode must come back."""
+
+    def __exit__(
+        _: FrameType,
+        self: record_function,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         if type(self.name) is str and self.name.startswith(_STEP):
             try:
                 recorder.steps.end(error)
             finally:
                 recorder.within = ""
-        with _off(recorder):
+        with _mode_off(recorder):
             original(self, kind, error, traceback)
 
     return __exit__
 
 
-def _zero_grad(parameters_of: Callable[[Any], Iterable[torch.Tensor]]) -> Wrap:
-    """`zero_grad` of optimizers and modules: one call for each gradient that is dropped."""
+def _zero_grad(parameters_of: Callable[..., Iterable[torch.Tensor]]) -> Observing[Recorder]:
+    """Records `zero_grad` of an optimizer or module as one call for each gradient that is dropped."""
 
-    def wrap(recorder: Recorder, original: Any) -> Any:
-        @functools.wraps(original)
-        def zero_grad(self: Any, *args: Any, **kwargs: Any) -> None:
+    @observe
+    def wrap(recorder: Recorder, original: Function) -> Function:
+        def zero_grad(frame: FrameType, /, self: object, *args: object, **kwargs: object) -> None:
             dropping = args[0] if args else kwargs.get("set_to_none", True)
-            if not dropping or not _on_top(recorder):
+            if not dropping or not _is_observing(recorder):
                 original(self, *args, **kwargs)
                 return
-            with _off(recorder):
+            with _mode_off(recorder):
                 with torch._C.DisableTorchFunction():
-                    held = [p for p in parameters_of(self) if p.is_leaf and p.grad is not None]
+                    leaves = [p for p in parameters_of(self) if p.is_leaf and p.grad is not None]
                 original(self, *args, **kwargs)
                 with torch._C.DisableTorchFunction():
-                    recorder.steps.dropped(held, caller())
+                    recorder.steps.dropped(leaves, frame)
 
         return zero_grad
 
     return wrap
 
 
-def _of_optimizer(optimizer: Any) -> Iterable[torch.Tensor]:
+def _parameters_of_optimizer(optimizer: torch.optim.Optimizer) -> Iterable[torch.Tensor]:
     return (parameter for group in optimizer.param_groups for parameter in group["params"])
 
 
-PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
-    (record_function, "__enter__", _enter),
-    (record_function, "__exit__", _leave),
-    (torch.optim.Optimizer, "zero_grad", _zero_grad(_of_optimizer)),
-    (torch.nn.Module, "zero_grad", _zero_grad(torch.nn.Module.parameters)),
+PATCHES = (
+    Patch(record_function, "__enter__", _enter),
+    Patch(record_function, "__exit__", _exit),
+    Patch(torch.optim.Optimizer, "zero_grad", _zero_grad(_parameters_of_optimizer)),
+    Patch(torch.nn.Module, "zero_grad", _zero_grad(torch.nn.Module.parameters)),
 )

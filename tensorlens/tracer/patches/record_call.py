@@ -1,33 +1,58 @@
-"""Functions that the mode passes over, recorded like any other torch call."""
+"""Records one call that the mode does not see, like any other call of PyTorch."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from types import FrameType
+from typing import NamedTuple
 
 import torch
 
+from tensorlens.tracer.isolation.guard import Function
 from tensorlens.tracer.recording.recorder import Recorder, collect_tensors
 
+_next_sequence = torch._C._autograd._get_sequence_nr
 
-def record_patched_call(recorder: Recorder, called: tuple[Any, str, Any], args: Any, kwargs: Any) -> Any:
-    """Run a function that the mode passes over, recorded like any other torch call: (function, name, frame). The
-    program's own modes are active here, other than in a mode's handler; they are not to see what we read."""
-    func, name, frame = called
+
+class PatchedCall(NamedTuple):
+    """A call of a patched function: what to run, the name to record it under, and the frame that made it."""
+
+    function: Function
+    name: str
+    frame: FrameType | None
+
+
+def record_patched_call(
+    recorder: Recorder, called: PatchedCall, args: tuple[object, ...], kwargs: Mapping[str, object]
+) -> object:
+    """Runs a function that the mode does not see, and records the call.
+
+    The program's own modes are active here, as they are not inside a mode. They must not see what the recorder reads.
+    """
+    function, name, frame = called
     tensors: list[torch.Tensor] = []
     try:
         with torch._C.DisableTorchFunction():
             collect_tensors((args, kwargs), tensors, 4)
             inputs = recorder.accesses(tensors)
-    except Exception as trouble:  # ours, never the user's
-        recorder.trouble("a call", trouble, frame)
-        return func(*args, **kwargs)
-    before = torch._C._autograd._get_sequence_nr()
+    except Exception as internal_error:
+        recorder.internal_error("a call", internal_error, frame)
+        return function(*args, **kwargs)
+    before = _next_sequence()
     try:
-        result = func(*args, **kwargs)
+        result = function(*args, **kwargs)
     except BaseException as error:
         recorder.fail(error, name, inputs, frame)
         raise
     with torch._C.DisableTorchFunction():
-        done = getattr(func, "__wrapped__", func), name, frame, False, True, (args, kwargs)
+        done = getattr(function, "__wrapped__", function), name, frame, False, True, (args, kwargs)
         recorder.finish(done, result, tensors, inputs, before)
     return result
+
+
+def record_use(recorder: Recorder, called: PatchedCall, tensors: list[torch.Tensor]) -> None:
+    """Records a call that has returned nothing, with the tensors that it is about as its inputs."""
+    sequence = _next_sequence()
+    with torch._C.DisableTorchFunction():
+        done = (*called, False, True, ())
+        recorder.finish(done, None, tensors, recorder.accesses(tensors), sequence)

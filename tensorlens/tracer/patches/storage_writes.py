@@ -1,57 +1,49 @@
-"""Writes to storages and exports of memory, which move no version and are no call of torch's.
-
-`PATCHES` goes with the table in `patches.py`.
-"""
+"""Notes writes to storages and exports of memory, which move no version counter and are no torch function."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import Any
+from types import FrameType
 
 import torch
 import torch.utils.dlpack
 
-from tensorlens.tracer.isolation.guard import caller
+from tensorlens.tracer.isolation.guard import Function
+from tensorlens.tracer.isolation.patch import Patch, observe
 from tensorlens.tracer.recording import ops
 from tensorlens.tracer.recording.recorder import Recorder
 
-Wrap = Callable[[Recorder, Any], Any]
 
+@observe
+def _write(recorder: Recorder, original: Function) -> Function:
+    """Notes a method of a storage that writes to it. What changed before the call is another line's write."""
 
-def _writes(recorder: Recorder, original: Any) -> Any:
-    """A method of a storage that writes to it: what has changed before is another line's."""
-
-    @functools.wraps(original)
-    def write(self: Any, *args: Any, **kwargs: Any) -> Any:
-        frame = caller()
-        if recorder.paused or not recorder.sites.is_user(frame.f_code.co_filename):
+    def write(frame: FrameType, /, self: torch.UntypedStorage, *args: object, **kwargs: object) -> object:
+        if not recorder.sites.is_user(frame.f_code.co_filename):
             return original(self, *args, **kwargs)
-        recorder.untracked.look(frame)
-        result = original(self, *args, **kwargs)
-        recorder.untracked.stored(frame)
+        recorder.saved_tensors.compare_all(frame)
+        result: object = original(self, *args, **kwargs)
+        recorder.saved_tensors.note_storage_write(frame)
         return result
 
     return write
 
 
-def _exports(recorder: Recorder, original: Any) -> Any:
-    """`to_dlpack(tensor)`: a capsule on the memory, through which anything can write."""
+@observe
+def _export(recorder: Recorder, original: Function) -> Function:
+    """Notes `to_dlpack(tensor)`: through the capsule that it returns, any code can write to the tensor's memory."""
 
-    @functools.wraps(original)
-    def to_dlpack(tensor: Any) -> Any:
-        capsule = original(tensor)
-        if not recorder.paused and isinstance(tensor, torch.Tensor):
-            frame = caller()
+    def to_dlpack(frame: FrameType, tensor: object) -> object:
+        capsule: object = original(tensor)
+        if isinstance(tensor, torch.Tensor):
             recorder.gap(ops.SHARED_WITH_NUMPY, frame)
-            recorder.untracked.open(tensor, "torch.to_dlpack", frame, True)
+            recorder.saved_tensors.watch(tensor, "torch.to_dlpack", frame, True)
         return capsule
 
     return to_dlpack
 
 
-PATCHES: tuple[tuple[Any, str, Wrap], ...] = (
-    *((torch.UntypedStorage, name, _writes) for name in ("fill_", "copy_", "__setitem__")),
-    (torch, "to_dlpack", _exports),
-    (torch.utils.dlpack, "to_dlpack", _exports),
+PATCHES = (
+    *(Patch(torch.UntypedStorage, name, _write) for name in ("fill_", "copy_", "__setitem__")),
+    Patch(torch, "to_dlpack", _export),
+    Patch(torch.utils.dlpack, "to_dlpack", _export),
 )

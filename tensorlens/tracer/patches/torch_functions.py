@@ -1,10 +1,11 @@
-"""Torch functions that the mode sees and that need more than being recorded: switches, sharing, hand-overs.
+"""Handles the torch functions that the mode sees and that need more than a CALL row: grad mode, shared memory, `.data`.
 
-Importing this module fills `ops.SPECIAL`.
+`HANDLERS` says which functions. It is registered with `ops` when a recorder is made.
 """
 
 from __future__ import annotations
 
+from types import FrameType
 from typing import Any
 
 import torch
@@ -16,25 +17,29 @@ from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch, has_torch_dispatch
 from tensorlens.tracer.isolation.torch_originals import data_ptr, detach, equal, untyped_storage
 from tensorlens.tracer.recording import ops
-from tensorlens.tracer.recording.recorder import Recorder, collect_tensors
+from tensorlens.tracer.recording.ops import Args, Function, Kwargs
+from tensorlens.tracer.recording.recorder import Recorder, collect_tensors, current_mode
 from tensorlens.tracer.recording.tensor_ids import PLAIN
 
 
-def note_mode(recorder: Recorder, frame: Any, cause: str, entering: bool) -> None:
-    """Write a GRAD_MODE row for a switch of gradient recording that the user's own code made, not torch's inside."""
+def note_mode(recorder: Recorder, frame: FrameType, cause: str, entering: bool) -> None:
+    """Writes a MODE row for a change of the grad mode by the user's own code, not by PyTorch's inside."""
     site, decorator = switch_site(recorder, frame)
     if site != NONE:
-        mode = 2 if torch.is_inference_mode_enabled() else (0 if torch.is_grad_enabled() else 1)
-        recorder.rows.write(GradModeRow, site, mode, cause, entering, decorator)
+        recorder.rows.write(GradModeRow, site, current_mode(), cause, entering, decorator)
 
 
-def switch_site(recorder: Recorder, frame: Any, through: tuple[str, ...] = ("grad_mode.py",)) -> tuple[int, bool]:
-    """Where the user's code switched: its own line, or the decorator above the function that torch is wrapping.
-    `through`: the files of torch's that such a switch goes through."""
+def switch_site(
+    recorder: Recorder, frame: FrameType | None, through: tuple[str, ...] = ("grad_mode.py",)
+) -> tuple[int, bool]:
+    """Finds the user's line that entered or left a context; True if that is the decorator of a function.
+
+    `through`: the files of PyTorch between that line and `frame`.
+    """
     while frame is not None:
         filename = frame.f_code.co_filename
         if recorder.sites.is_user(filename):
-            return recorder.sites.of(frame), False
+            return recorder.sites.site_of(frame), False
         if filename.endswith("_contextlib.py"):
             function = frame.f_locals.get("func")
             code = getattr(function, "__code__", None)
@@ -46,15 +51,17 @@ def switch_site(recorder: Recorder, frame: Any, through: tuple[str, ...] = ("gra
     return NONE, False
 
 
-def _set_grad_enabled(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """`no_grad`, `enable_grad` and `set_grad_enabled` all arrive here; which one, the frame that called says."""
-    result = func(*args, **kwargs)
+def _set_grad_enabled(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
+    """Notes `no_grad`, `enable_grad` and `set_grad_enabled`. The calling frame says which of them it is."""
+    result: object = func(*args, **kwargs)
     with ErrorGuard(recorder, "a switch of gradient recording", frame_at(2)):
         _note_switch(recorder, frame_at(2))
     return result
 
 
-def _note_switch(recorder: Recorder, frame: Any) -> None:
+def _note_switch(recorder: Recorder, frame: FrameType | None) -> None:
+    if frame is None:
+        return
     cause, _, method = frame.f_code.co_qualname.rpartition(".")
     if method == "__init__" and cause == "set_grad_enabled" and frame.f_back is not None:
         inner, _, inner_method = frame.f_back.f_code.co_qualname.rpartition(".")
@@ -63,24 +70,24 @@ def _note_switch(recorder: Recorder, frame: Any) -> None:
     note_mode(recorder, frame, cause or "set_grad_enabled", method != "__exit__")
 
 
-def _sharing(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """An array or capsule on the tensor's memory leaves torch's sight: writes through it are not seen."""
+def _sharing(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
+    """Records `numpy()` and its like. PyTorch does not see writes through the array or capsule that they return."""
     frame = frame_at(2)
     result = recorder.call(func, args, kwargs, frame)
     recorder.gap(ops.SHARED_WITH_NUMPY, frame)
     with ErrorGuard(recorder, "shared memory", frame):
         if args and isinstance(args[0], torch.Tensor):
-            recorder.untracked.open(args[0], ops.name_of(func), frame, True, _array(result))
+            recorder.saved_tensors.watch(args[0], ops.name_of(func), frame, True, _array(result))
     return result
 
 
-def _array(value: Any) -> Any:
-    """`value` if it is an array; a capsule says nothing of the arrays that will be made from it."""
+def _array(value: object) -> object:
+    """Returns a value if it is an array. A capsule does not lead to the arrays that are made from it."""
     return value if type(value).__name__ == "ndarray" else None
 
 
-def _from_array(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """`as_tensor` and `asarray` put a tensor on an array's memory where they can."""
+def _from_array(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
+    """Records `as_tensor` and `asarray`, which put a tensor on an array's memory if they can."""
     frame = frame_at(2)
     result = recorder.call(func, args, kwargs, frame)
     source: Any = args[0] if args else None
@@ -88,45 +95,45 @@ def _from_array(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
         shares = type(source).__name__ == "ndarray" and result.device.type == "cpu"
         if shares and source.__array_interface__["data"][0] == data_ptr(result):
             recorder.gap(ops.SHARED_WITH_NUMPY, frame)
-            recorder.untracked.open(result, ops.name_of(func), frame, True, source)
+            recorder.saved_tensors.watch(result, ops.name_of(func), frame, True, source)
     return result
 
 
-def _data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """`.data`: an alias whose version counter is its own."""
+def _data(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
+    """Records a read of `.data`, an alias with a version counter of its own."""
     frame = frame_at(2)
     tensor: Any = args[0]
-    identity = recorder.identity
-    known = type(tensor) in PLAIN and not recorder.detours and identity.of(tensor) is not None
-    if not known or identity.entry(tensor)[3] == NONE or not untyped_storage(tensor).data_ptr():
+    tensor_ids = recorder.tensor_ids
+    known = type(tensor) in PLAIN and not recorder.slow_path_reasons and tensor_ids.find(tensor) is not None
+    if not known or tensor_ids.entry(tensor)[3] == NONE or not untyped_storage(tensor).data_ptr():
         result = recorder.call(func, args, kwargs, frame)
     else:
         result = func(*args, **kwargs)
         with ErrorGuard(recorder, "an alias", frame):
             recorder.note_alias(ops.name_of(func), tensor, result, frame)
     with ErrorGuard(recorder, "shared memory", frame):
-        recorder.untracked.open(result, ops.name_of(func), frame, False, tensor)
+        recorder.saved_tensors.watch(result, ops.name_of(func), frame, False, tensor)
     return result
 
 
-def _assign_data(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """`.data = ...`: other memory under the nodes that saved the tensor, no version moves."""
+def _assign_data(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
+    """Records `.data = ...`: the nodes that saved the tensor get other memory, and no version moves."""
     frame = frame_at(2)
     before = None
     with ErrorGuard(recorder, "what was there", frame), torch._C.DisableTorchFunctionSubclass(), MutedDispatch():
-        if not (is_lazy(args[0]) or has_torch_dispatch(args[0])):  # a lazy one refuses every question
+        if not (is_lazy(args[0]) or has_torch_dispatch(args[0])):  # a lazy parameter raises on every question
             before = detach(args[0])
     result = recorder.call(func, args, kwargs, frame)
     if before is None:
         return result
     with ErrorGuard(recorder, "other memory", frame), torch._C.DisableTorchFunctionSubclass(), MutedDispatch():
         if torch._C._autograd._get_sequence_nr() and _differ(before, args[0]):
-            recorder.untracked.moved(before, args[0], ops.name_of(func), frame)
+            recorder.saved_tensors.note_moved_tensor(before, args[0], ops.name_of(func), frame)
     return result
 
 
 def _differ(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors have other values; those too large or too far away to be compared count as different."""
+    """Returns whether two tensors have different values. Tensors on other devices count as different."""
     if one.shape != other.shape or one.dtype != other.dtype or one.device.type != "cpu":
         return True
     try:
@@ -135,29 +142,30 @@ def _differ(one: torch.Tensor, other: torch.Tensor) -> bool:
         return True
 
 
-def _storage(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """A storage that the user's own line asks for can be written past every version counter."""
+def _storage(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
+    """Watches a storage that the user's own line asks for: it can be written past every version counter."""
     frame = frame_at(2)
     result = func(*args, **kwargs)
     with ErrorGuard(recorder, "shared memory", frame):
         if frame is not None and recorder.sites.is_user(frame.f_code.co_filename):
-            recorder.untracked.open(args[0], ops.name_of(func), frame, True)
+            recorder.saved_tensors.watch(args[0], ops.name_of(func), frame, True)
     return result
 
 
-def _fused(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """The kernels of fused optimizers write their arguments and move no version: seen as a call, told as a gap."""
+def _fused(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
+    """Records the kernels of fused optimizers, which write their arguments and move no version: a call and a gap."""
     frame = frame_at(2)
     result = recorder.call(func, args, kwargs, frame)
     recorder.gap(ops.FUSED, frame)
     with ErrorGuard(recorder, "a fused step", frame):
         for parameter in args[0] if args else kwargs.get("params", ()):
-            recorder.untracked.written(parameter, ops.name_of(func), frame)
+            recorder.saved_tensors.note_kernel_write(parameter, ops.name_of(func), frame)
     return result
 
 
-def _normalise(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """Running statistics are saved as they are in `eval()` mode, and moved in `train()` mode without their version."""
+def _normalise(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
+    """Records batch norm. It saves the running statistics in `eval()` mode, and updates them without a version in
+    `train()` mode."""
     frame = frame_at(2)
     result = recorder.call(func, args, kwargs, frame)
     with ErrorGuard(recorder, "running statistics", frame):
@@ -165,7 +173,9 @@ def _normalise(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     return result
 
 
-def _note_statistics(recorder: Recorder, func: Any, args: Any, kwargs: Any, frame: Any, result: Any) -> None:
+def _note_statistics(
+    recorder: Recorder, func: Function, args: Args, kwargs: Kwargs, frame: FrameType | None, result: torch.Tensor
+) -> None:
     mean, variance, training, momentum = (
         args[position] if position < len(args) else kwargs.get(name, default)
         for position, name, default in (
@@ -174,13 +184,13 @@ def _note_statistics(recorder: Recorder, func: Any, args: Any, kwargs: Any, fram
     )  # fmt: skip
     if isinstance(mean, torch.Tensor) and isinstance(variance, torch.Tensor):
         if not training:
-            recorder.untracked.keep_statistics(result, mean, variance)
+            recorder.saved_tensors.note_statistics_used(result, mean, variance)
         elif momentum:
-            recorder.untracked.move_statistics(ops.name_of(func), frame, mean, variance)
+            recorder.saved_tensors.note_statistics_updated(ops.name_of(func), frame, mean, variance)
 
 
-def _backward(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """`Tensor.backward` is recorded where it reaches the engine; here only what is refused before that."""
+def _backward(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
+    """Records an exception of `Tensor.backward` before the engine call, which a patch records."""
     frame = frame_at(2)
     try:
         return func(*args, **kwargs)
@@ -194,8 +204,8 @@ def _backward(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
         raise
 
 
-def _user_reads(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """`.grad` and `.grad_fn` read by the user's own line are part of the story; read by an optimizer they are not."""
+def _user_reads(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
+    """Records a read of `.grad` or `.grad_fn` by the user's own line. Reads by PyTorch's code are not recorded."""
     frame = frame_at(2)
     read_by_user = False
     with ErrorGuard(recorder, "a read", frame):
@@ -203,22 +213,20 @@ def _user_reads(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     return recorder.call(func, args, kwargs, frame) if read_by_user else func(*args, **kwargs)
 
 
-ops.SPECIAL.update(
-    {
-        torch._C._set_grad_enabled: _set_grad_enabled,
-        torch.Tensor.backward: _backward,
-        torch.Tensor.numpy: _sharing,
-        torch.Tensor.__array__: _sharing,
-        torch.Tensor.__dlpack__: _sharing,
-        torch.as_tensor: _from_array,
-        torch.asarray: _from_array,
-        torch.Tensor.untyped_storage: _storage,
-        torch.Tensor.storage: _storage,
-        ops.getter("data"): _data,
-        ops.setter("data"): _assign_data,
-        torch.nn.functional.batch_norm: _normalise,
-        ops.getter("grad"): _user_reads,
-        ops.getter("grad_fn"): _user_reads,
-        **{getattr(torch, name): _fused for name in dir(torch) if name.startswith("_fused_") and name.endswith("_")},
-    }
-)
+HANDLERS: dict[ops.Function, ops.Handler] = {
+    torch._C._set_grad_enabled: _set_grad_enabled,
+    torch.Tensor.backward: _backward,
+    torch.Tensor.numpy: _sharing,
+    torch.Tensor.__array__: _sharing,
+    torch.Tensor.__dlpack__: _sharing,
+    torch.as_tensor: _from_array,
+    torch.asarray: _from_array,
+    torch.Tensor.untyped_storage: _storage,
+    torch.Tensor.storage: _storage,
+    ops.getter("data"): _data,
+    ops.setter("data"): _assign_data,
+    torch.nn.functional.batch_norm: _normalise,
+    ops.getter("grad"): _user_reads,
+    ops.getter("grad_fn"): _user_reads,
+    **{getattr(torch, name): _fused for name in dir(torch) if name.startswith("_fused_") and name.endswith("_")},
+}

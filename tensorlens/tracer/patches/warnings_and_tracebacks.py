@@ -1,7 +1,9 @@
-"""Staying out of what the program itself can see: its warnings and its tracebacks.
+"""Makes warnings name the user's line, and makes the `traceback` module skip this package's frames.
 
-With a mode active, a frame of ours stands between the user's line and torch. Warnings would be attributed to that frame
-(and filtered by its line, not the user's), and tracebacks would show it. Both are put right here.
+While the recorder is active, its frames are between the user's line and PyTorch. Python would attribute a warning of
+PyTorch to such a frame and filter it by that frame's line. A traceback would show the frame.
+
+The patches of this module are no `observe` patches: a frame more would change what they count. They guard themselves.
 """
 
 from __future__ import annotations
@@ -12,103 +14,88 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import CodeType, FrameType, TracebackType
-from typing import Any
-
-import torch.overrides
+from types import FrameType
+from typing import cast
 
 from tensorlens.journal.rows import NoticeRow, ValuesRow, optional
 from tensorlens.tracer.frames.frame_values import values_read
-from tensorlens.tracer.isolation.guard import ErrorGuard
-from tensorlens.tracer.isolation.hidden_frames import is_ours
+from tensorlens.tracer.isolation.guard import ErrorGuard, Function
+from tensorlens.tracer.isolation.hidden_frames import OVERRIDES, is_ours, visible_frames
+from tensorlens.tracer.isolation.patch import Patch, existing, patched
 from tensorlens.tracer.recording.recorder import Recorder
 
-_OVERRIDES = torch.overrides.__file__
-_REACH = 4  # frames between a torch function and the handler that it leads to, at the most
-_started_by: list[CodeType] = []  # what the process runs that we start: `python -c`, without a file of ours
 _FILTER = ("always", None, Warning, re.compile(r"tensorlens\.(tracer\.|session)"), 0)
-
-
-def hide(code: CodeType) -> None:
-    """Count frames that run `code` as ours, too."""
-    _started_by.append(code)
 
 
 @contextmanager
 def warnings_and_tracebacks_cleaned(recorder: Recorder) -> Iterator[None]:
-    """While this lasts, warnings name the user's line and tracebacks leave our frames out."""
-    with _warnings_reattributed(recorder), _frames_hidden(recorder):
+    """While this lasts, warnings name the user's line and tracebacks leave this package's frames out."""
+    warn = warnings.warn
+    with patched(PATCHES, recorder), _known_to_torchscript(warnings.warn, warn):
+        _put_filter_first()
+        try:
+            yield
+        finally:
+            _remove_filter()
+            warnings._filters_mutated()  # type: ignore[attr-defined]
+
+
+@contextmanager
+def _known_to_torchscript(replacement: Function, original: Function) -> Iterator[None]:
+    """Makes TorchScript compile a replacement as the operator of the original. It recognizes functions by identity."""
+    from torch.jit import _builtins
+
+    op = next((op for function, op in _builtins._builtin_ops if function is original), None)
+    if op is None:
         yield
+        return
+    pair = (replacement, op)
+    _builtins._builtin_ops.append(pair)  # the table is built from these when it is first used
+    if _builtins._builtin_table is not None:
+        _builtins._builtin_table[id(replacement)] = op
+    try:
+        yield
+    finally:
+        _builtins._builtin_ops[:] = [known for known in _builtins._builtin_ops if known is not pair]
+        if _builtins._builtin_table is not None:
+            _builtins._builtin_table.pop(id(replacement), None)
 
 
 # --- warnings -------------------------------------------------------------------------------------------------------
 
 
-def _known_to_torchscript(replacement: Any, original: Any) -> Callable[[], None]:
-    """Makes TorchScript take a replacement for the operator that the original function stands for: it goes by identity
-    and would compile ours instead. Returns what undoes it."""
-    from torch.jit import _builtins
+def _keep_filter_first(recorder: Recorder, change: Function) -> Function:
+    """Patches a function that changes `warnings.filters`."""
 
-    op = next((op for function, op in _builtins._builtin_ops if function is original), None)
-    if op is None:
-        return lambda: None
-    pair = (replacement, op)
-    _builtins._builtin_ops.append(pair)  # of these the table is built when it is first asked for
-    if _builtins._builtin_table is not None:
-        _builtins._builtin_table[id(replacement)] = op
+    def changed(*args: object, **kwargs: object) -> object:
+        result = change(*args, **kwargs)
+        with ErrorGuard(recorder, "a change of `warnings.filters`"):
+            _put_filter_first()
+        return result
 
-    def undo() -> None:
-        _builtins._builtin_ops[:] = [known for known in _builtins._builtin_ops if known is not pair]
-        if _builtins._builtin_table is not None:
-            _builtins._builtin_table.pop(id(replacement), None)
-
-    return undo
+    return changed
 
 
-@contextmanager
-def _warnings_reattributed(recorder: Recorder) -> Iterator[None]:
-    show = warnings._showwarnmsg  # type: ignore[attr-defined]
-    changers = {name: getattr(warnings, name) for name in ("filterwarnings", "simplefilter", "resetwarnings")}
-    enter = warnings.catch_warnings.__enter__
-    leave = warnings.catch_warnings.__exit__
-
-    def keeping_ours_first(change: Any) -> Any:
-        def changed(*args: Any, **kwargs: Any) -> Any:
-            result = change(*args, **kwargs)
-            with ErrorGuard(recorder, "a change of `warnings.filters`"):
-                _put_filter_first()
-            return result
-
-        return changed
-
-    warn = warnings.warn
-    warnings.warn = _counting_visible_frames(recorder, warn)
-    scripted = _known_to_torchscript(warnings.warn, warn)
-    warnings._showwarnmsg = _reattributing(recorder, show)  # type: ignore[attr-defined]
-    for name, change in changers.items():
-        setattr(warnings, name, keeping_ours_first(change))
-    warnings.catch_warnings.__enter__ = keeping_ours_first(enter)  # type: ignore[method-assign]
-    _put_filter_first()
-    try:
-        yield
-    finally:
-        warnings.warn = warn
-        scripted()
-        warnings._showwarnmsg = show  # type: ignore[attr-defined]
-        for name, change in changers.items():
-            setattr(warnings, name, change)
-        warnings.catch_warnings.__enter__ = enter  # type: ignore[method-assign]
-        warnings.catch_warnings.__exit__ = leave  # type: ignore[method-assign]
-        while _FILTER in warnings.filters:
-            warnings.filters.remove(_FILTER)  # type: ignore[attr-defined]
+def _put_filter_first() -> None:
+    """Lets every warning at a line of this package reach `reattribute`, whatever filters the program sets."""
+    filters = cast("list[object]", warnings.filters)
+    if not filters or filters[0] is not _FILTER:
+        _remove_filter()
+        filters.insert(0, _FILTER)
         warnings._filters_mutated()  # type: ignore[attr-defined]
 
 
-def _reattributing(recorder: Recorder, show: Any) -> Any:
-    """`warnings._showwarnmsg` that gives what was warned of at our own line again, at the line that called torch."""
-    reissued: list[Any] = []  # the warning being given again, which is noted already
+def _remove_filter() -> None:
+    filters = cast("list[object]", warnings.filters)
+    while _FILTER in filters:
+        filters.remove(_FILTER)
 
-    def reattribute(message: Any) -> None:
+
+def _reattribute(recorder: Recorder, show: Callable[[warnings.WarningMessage], None]) -> Function:
+    """Patches `warnings._showwarnmsg`: a warning at a line of this package is issued again at the user's line."""
+    reissued: list[warnings.WarningMessage] = []  # the warning that is being issued again and is noted already
+
+    def reattribute(message: warnings.WarningMessage) -> None:
         here = sys._getframe(1)
         frame: FrameType | None = here
         ours = is_ours(message.filename)
@@ -129,10 +116,12 @@ def _reattributing(recorder: Recorder, show: Any) -> Any:
     return reattribute
 
 
-def _counting_visible_frames(recorder: Recorder, warn: Any) -> Any:
-    """`warnings.warn` whose `stacklevel` counts as it would without our frames."""
+def _count_visible_frames(recorder: Recorder, warn: Function) -> Function:
+    """Patches `warnings.warn`: `stacklevel` counts as it would without this package's frames."""
 
-    def warn_(message: Any, category: Any = None, stacklevel: int = 1, source: Any = None, **more: Any) -> None:
+    def warn_(
+        message: object, category: object = None, stacklevel: int = 1, source: object = None, **more: object
+    ) -> None:
         level = stacklevel
         with ErrorGuard(recorder, "where a warning points"):
             level = _level(sys._getframe(1), stacklevel)
@@ -142,12 +131,12 @@ def _counting_visible_frames(recorder: Recorder, warn: Any) -> Any:
 
 
 def _level(frame: FrameType | None, stacklevel: int) -> int:
-    """How many frames, ours included, lead from `frame` to the one that is meant without ours."""
+    """Returns how many frames, hidden ones included, lead from `frame` to the one that `stacklevel` means."""
     frames: list[tuple[FrameType, None]] = []
     while frame is not None:
         frames.append((frame, None))
         frame = frame.f_back
-    visible = {id(entry[0]) for entry in _without_ours(frames, reverse=True)}
+    visible = {id(shown) for shown, _ in visible_frames(frames[::-1])}
     level = wanted = 0
     for entry, _ in frames:
         level += 1
@@ -157,18 +146,8 @@ def _level(frame: FrameType | None, stacklevel: int) -> int:
     return level
 
 
-def _put_filter_first() -> None:
-    """Warnings at our own frame must all reach `reattribute`, whatever filters the program sets."""
-    filters: Any = warnings.filters
-    if not filters or filters[0] is not _FILTER:
-        while _FILTER in filters:
-            filters.remove(_FILTER)
-        filters.insert(0, _FILTER)
-        warnings._filters_mutated()  # type: ignore[attr-defined]
-
-
-def _reissue(message: Any, frame: FrameType) -> None:
-    """Give the warning again, as if from the line that called torch; the program's own filters decide on it."""
+def _reissue(message: warnings.WarningMessage, frame: FrameType) -> None:
+    """Issues a warning again at the line that called PyTorch. The program's own filters apply."""
     warnings.warn_explicit(
         message.message,
         message.category,
@@ -182,27 +161,29 @@ def _reissue(message: Any, frame: FrameType) -> None:
 
 
 def _calling_frame(frame: FrameType | None) -> FrameType | None:
-    """The frame that called torch: past ours, past `handle_torch_function` and the function that it stands for."""
+    """Returns the frame that called PyTorch: past the recorder's, past `handle_torch_function` and its function."""
     while frame is not None and not _is_handler(frame):
         frame = frame.f_back
     while frame is not None and is_ours(frame.f_code.co_filename):
         frame = frame.f_back
-    if frame is not None and frame.f_code.co_filename == _OVERRIDES:
+    if frame is not None and frame.f_code.co_filename == OVERRIDES:
         frame = frame.f_back
         frame = frame.f_back if frame is not None else None
     return frame
 
 
 def _is_handler(frame: FrameType) -> bool:
+    """Returns whether a frame is this package's and not `warn_` or `reattribute`, which are in this file."""
     return is_ours(frame.f_code.co_filename) and frame.f_code.co_filename != __file__
 
 
-def _note(recorder: Recorder, message: Any, frame: FrameType | None) -> None:
+def _note(recorder: Recorder, message: warnings.WarningMessage, frame: FrameType | None) -> None:
+    """Writes the NOTICE row of a warning and, once per site, the plain values that the user's line read."""
     if not recorder.paused:
         recorder.last_warning = str(message.message)
-        site = recorder.sites.of(frame)
+        site = recorder.sites.site_of(frame)
         recorder.rows.write(NoticeRow, optional(site), message.category.__name__, recorder.last_warning, None)
-        user = recorder.sites.frame(frame)
+        user = recorder.sites.user_frame(frame)
         if user is not None and site not in recorder.valued:
             recorder.valued.add(site)
             values = values_read(recorder.sites, user, user.f_lasti)
@@ -212,87 +193,45 @@ def _note(recorder: Recorder, message: Any, frame: FrameType | None) -> None:
 
 # --- tracebacks -----------------------------------------------------------------------------------------------------
 
-
-@contextmanager
-def _frames_hidden(recorder: Recorder) -> Iterator[None]:
-    """The traceback module walks over our frames without showing them (anomaly mode uses it for its own text)."""
-    names = [name for name in ("walk_tb", "walk_stack", "_walk_tb_with_full_positions") if hasattr(traceback, name)]
-    originals = {name: getattr(traceback, name) for name in names}
-
-    def hiding(walk: Any) -> Any:
-        def walked(*args: Any) -> Iterator[Any]:
-            if args and args[0] is None and walk is originals.get("walk_stack"):
-                args = (sys._getframe(1).f_back.f_back, *args[1:])  # type: ignore[union-attr]
-            entries = list(walk(*args))
-            with ErrorGuard(recorder, "a traceback"):
-                return _without_ours(entries, reverse=walk is originals.get("walk_stack"))
-            return iter(entries)
-
-        return walked
-
-    for name in names:
-        setattr(traceback, name, hiding(originals[name]))
-    try:
-        yield
-    finally:
-        for name, original in originals.items():
-            setattr(traceback, name, original)
+Entry = tuple[FrameType, object]
 
 
-def _without_ours(entries: list[Any], reverse: bool) -> Iterator[Any]:
-    """`entries` of (frame, position), the outermost first, less our frames and what torch adds to reach a mode: the
-    first, interrupted run of the function that then runs again inside the handler."""
-    if reverse:
-        return iter(list(_without_ours(entries[::-1], False))[::-1])
-    kept: list[Any] = []
-    came_through = False
-    for entry in entries:
-        code = entry[0].f_code
-        if code in _started_by:
-            continue
-        if is_ours(code.co_filename):
-            came_through = came_through or code.co_name == "__torch_function__"
-            continue
-        if came_through:
-            _drop_interrupted(kept, code)
-        came_through = False
-        kept.append(entry)
-    if came_through:
-        _drop_interrupted(kept, None)
-    return iter(kept)
+def _hide_frames(recorder: Recorder, walk: Callable[..., Iterator[Entry]]) -> Function:
+    """Patches a function of `traceback` that walks frames, the outermost first."""
+
+    def walked(*args: object) -> Iterator[Entry]:
+        entries = list(walk(*args))
+        with ErrorGuard(recorder, "a traceback"):
+            return iter(visible_frames(entries))
+        return iter(entries)
+
+    return walked
 
 
-def _drop_interrupted(kept: list[Any], code: Any) -> None:
-    """Take the frames that led to our handler off the end of `kept`; `code` is what runs inside it."""
-    through_python = bool(kept) and kept[-1][0].f_code.co_filename == _OVERRIDES
-    for distance in range(1, min(_REACH if through_python else 1, len(kept)) + 1):
-        if kept[-distance][0].f_code is code:
-            del kept[-distance:]
-            return
-    if through_python:
-        del kept[-2:]
+def _hide_stack_frames(recorder: Recorder, walk: Callable[..., Iterator[Entry]]) -> Function:
+    """Patches `traceback.walk_stack`, which walks the innermost frame first and looks for its caller if given None."""
+
+    def walked(*args: object) -> Iterator[Entry]:
+        if args and args[0] is None:
+            args = (sys._getframe(1).f_back.f_back, *args[1:])  # type: ignore[union-attr]
+        entries = list(walk(*args))
+        with ErrorGuard(recorder, "a traceback"):
+            return iter(visible_frames(entries[::-1])[::-1])
+        return iter(entries)
+
+    return walked
 
 
-def strip(error: BaseException, seen: set[int] | None = None) -> None:
-    """Take our frames out of an exception's traceback, and of those of its causes and contexts."""
-    seen = set() if seen is None else seen
-    if id(error) in seen:
-        return
-    seen.add(id(error))
-    error.__traceback__ = strip_traceback(error.__traceback__)
-    for other in (error.__cause__, error.__context__, *getattr(error, "exceptions", ())):
-        if isinstance(other, BaseException):
-            strip(other, seen)
-
-
-def strip_traceback(traceback_: TracebackType | None) -> TracebackType | None:
-    entries = []
-    while traceback_ is not None:
-        entries.append((traceback_.tb_frame, traceback_))
-        traceback_ = traceback_.tb_next
-    kept: list[TracebackType] = [entry[1] for entry in _without_ours(entries, False)]
-    if not kept:
-        return None
-    for entry, following in zip(kept, [*kept[1:], None], strict=True):
-        entry.tb_next = following
-    return kept[0]
+PATCHES: tuple[Patch[Recorder], ...] = existing(
+    (
+        Patch(warnings, "warn", _count_visible_frames),
+        Patch(warnings, "_showwarnmsg", _reattribute),
+        Patch(warnings, "filterwarnings", _keep_filter_first),
+        Patch(warnings, "simplefilter", _keep_filter_first),
+        Patch(warnings, "resetwarnings", _keep_filter_first),
+        Patch(warnings.catch_warnings, "__enter__", _keep_filter_first),
+        Patch(traceback, "walk_tb", _hide_frames),
+        Patch(traceback, "_walk_tb_with_full_positions", _hide_frames),
+        Patch(traceback, "walk_stack", _hide_stack_frames),
+    )
+)

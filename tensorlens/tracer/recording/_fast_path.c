@@ -1,36 +1,37 @@
-/* The short way of `hot.py` once more, compiled: the same tables, the same rows, at a fraction of the cost.
+/* The fast path of `fast_path.py` and `dispatch_mode.py` in C: same tables, same rows, a fraction of the cost.
 
-   `hot.py` says what a short way is and why each fact is asked; this file follows it step by step and knows nothing
-   that is not there. Whatever is not as the short way has it is handed on: before the call to `otherwise` (the short
-   way in Python), after it to `Hot.finish_compiled`.
+   `dispatch_mode.py` says which calls take the fast path and why each fact is read. This file follows it step by step
+   and adds nothing of its own. A call that does not fit goes to Python: before the call to `fallback` (the fast path in
+   Python), after the call to `FastPathMode.finish_on_slow_path`.
 
-   Only Python's C API is used, and torch only through its Python attributes: a build works with any release of torch.
-   A lens that was installed without a compiler does without this file. `tests/tracer/test_compiled_fast_path.py` holds the two side by
-   side. Functions return -1, or NULL, with an exception set. */
+   Only Python's C API is used, and PyTorch only through its Python attributes: a build works with any release of
+   PyTorch. TensorLens works without this file. `tests/tracer/test_compiled_fast_path.py` compares the rows of both.
+   Functions return -1, or NULL, with an exception set. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <structmember.h>
 
 #ifndef SOURCE
-#define SOURCE "" /* which text this was built from: its SHA-256 */
+#define SOURCE "" /* the SHA-256 of this file when it was built */
 #endif
 
-enum { LONG = 1, ORDINARY, SIMPLE, VIEW }; /* the ways, as in ops.py */
-enum { MOST = 16, KINDS = 2 * MOST };      /* tensors, and what tells its other arguments, of a call taken here */
+enum { SLOW = 1, ORDINARY, SIMPLE, VIEW };               /* the kinds of calls, as in ops.py */
+enum { MAX_TENSORS = 16, MAX_KINDS = 2 * MAX_TENSORS }; /* of one call: tensor arguments, items for the others */
 
 static PyObject *s_version, *s_base, *s_requires_grad, *s_is_leaf, *s_retains_grad, *s_shape, *s_dtype, *s_device,
-    *s_paused, *s_due, *s_sweep, *s_find_plan, *s_entry, *s_finish_compiled, *s_refuse, *s_is_watched;
-static PyObject *none, *zero; /* NONE as in journal.py, and 0 */
-static PyObject *data_ptr;    /* of tensors, as PyTorch made it */
+    *s_paused, *s_due, *s_sweep, *s_find_template, *s_entry, *s_finish, *s_note_exception, *s_is_watched;
+static PyObject *none, *zero; /* NONE as in journal/rows.py, and 0 */
+static PyObject *data_ptr;    /* the original `Tensor.data_ptr` */
 
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    PyObject *recorder, *otherwise, *calling, *identity; /* a `Hot`, what it hands calls to, its `Identity` */
-    PyObject *ways, *plans, *codes, *rows, *detours, *watched, *guarded, *known, *blocks, *numbers; /* their tables */
-    PyObject *atoms, *risks, *note_risk, *tensor, *parameter, *next_sequence, *grad_enabled, *only_cpu; /* see hot.py */
-} ShortWay;
+    PyObject *recorder, *fallback, *call_python, *tensor_ids; /* the recorder; see compiled.py */
+    PyObject *call_kinds, *templates, *codes, *rows, *slow_path_reasons, *watched, *guarded; /* its tables */
+    PyObject *known, *blocks, *numbers;                                                      /* those of its tensor ids */
+    PyObject *atoms, *risks, *note_risk, *tensor, *parameter, *next_sequence, *grad_enabled, *only_cpu;
+} FastPath;
 
 typedef struct { /* a tensor among the arguments, as it was before the call */
     PyObject *tensor, *id, *version;
@@ -38,15 +39,15 @@ typedef struct { /* a tensor among the arguments, as it was before the call */
 
 typedef struct {
     PyObject *func, *args, *kwargs; /* borrowed; `kwargs` may be NULL */
-    PyFrameObject *frame;           /* that called torch */
-    Input inputs[MOST];
+    PyFrameObject *frame;           /* that called PyTorch */
+    Input inputs[MAX_TENSORS];
     Py_ssize_t count;
-    int mixed;            /* whether a tensor came in a list, or something was given by name */
-    PyObject *kinds[KINDS]; /* of the arguments that are no tensors: types, or the values of those that may tell more */
+    int mixed;            /* whether a tensor is in a list, or there are keyword arguments */
+    PyObject *kinds[MAX_KINDS]; /* of the other arguments: their types, or the values of bools and strings */
     Py_ssize_t kind_count;
-    PyObject *first, *result; /* the sequence number before; what came back */
-    PyObject *version, *base, *shape, *dtype, *device, *address, *owner, *plan; /* of the result, as far as asked */
-    PyObject *given; /* the shape of the first tensor among the arguments, or None */
+    PyObject *first, *result; /* the sequence number before the call; its result */
+    PyObject *version, *base, *shape, *dtype, *device, *address, *owner, *template; /* of the result, as far as read */
+    PyObject *first_shape; /* of the first tensor argument, or None */
     long long graph, leaf, drawn;
 } Call;
 
@@ -60,28 +61,28 @@ release(Call *call)
     }
     for (Py_ssize_t n = 0; n < call->kind_count; n++)
         Py_DECREF(call->kinds[n]);
-    PyObject *held[] = {(PyObject *)call->frame, call->first,  call->version, call->base,  call->shape, call->dtype,
-                        call->device,            call->given,  call->address, call->owner, call->plan};
-    for (size_t n = 0; n < sizeof held / sizeof *held; n++)
-        Py_XDECREF(held[n]);
+    PyObject *owned[] = {(PyObject *)call->frame, call->first,  call->version, call->base,  call->shape, call->dtype,
+                        call->device,            call->first_shape,  call->address, call->owner, call->template};
+    for (size_t n = 0; n < sizeof owned / sizeof *owned; n++)
+        Py_XDECREF(owned[n]);
 }
 
-/* --- small questions --------------------------------------------------------------------------------------------- */
+/* --- helpers ----------------------------------------------------------------------------------------------------- */
 
 static int
-is_tensor(ShortWay *self, PyObject *value)
+is_tensor(FastPath *self, PyObject *value)
 {
     PyObject *kind = (PyObject *)Py_TYPE(value);
     return kind == self->tensor || kind == self->parameter;
 }
 
 static int
-is_atom(ShortWay *self, PyObject *value)
+is_atom(FastPath *self, PyObject *value)
 {
     return PySet_Contains(self->atoms, (PyObject *)Py_TYPE(value)) == 1;
 }
 
-/* Whether a reference that was just made is to something true; it is given up. */
+/* Returns the truth of an object and drops the reference to it. */
 static int
 truth(PyObject *value)
 {
@@ -90,7 +91,7 @@ truth(PyObject *value)
     return answer;
 }
 
-/* Likewise the number that it is, less `start`. */
+/* Sets `result` to a number less `start`, and drops the reference to the number. */
 static int
 distance(PyObject *value, PyObject *start, long long *result)
 {
@@ -101,7 +102,7 @@ distance(PyObject *value, PyObject *start, long long *result)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* The tensor that an entry is about, to be compared only; NULL when it is dead. */
+/* Returns the tensor of an entry, for comparing only; NULL if it is dead. */
 static PyObject *
 tensor_of(PyObject *entry)
 {
@@ -116,9 +117,9 @@ tensor_of(PyObject *entry)
 #endif
 }
 
-/* What is known of a tensor, borrowed; NULL where it was never met. */
+/* Returns the entry of a tensor, borrowed; NULL if the tensor is new. */
 static PyObject *
-entry_of(ShortWay *self, PyObject *tensor)
+entry_of(FastPath *self, PyObject *tensor)
 {
     PyObject *address = PyLong_FromVoidPtr(tensor);
     PyObject *entry = address == NULL ? NULL : PyDict_GetItemWithError(self->known, address);
@@ -126,15 +127,15 @@ entry_of(ShortWay *self, PyObject *tensor)
     return entry != NULL && tensor_of(entry) == tensor ? entry : NULL;
 }
 
-/* --- before the call; 0 leaves it to the short way in Python ------------------------------------------------------- */
+/* --- before the call: 0 leaves it to the fast path in Python ------------------------------------------------------ */
 
 static int
-note_tensor(ShortWay *self, Call *call, PyObject *tensor)
+note_tensor(FastPath *self, Call *call, PyObject *tensor)
 {
-    PyObject *entry = call->count < MOST ? entry_of(self, tensor) : NULL;
+    PyObject *entry = call->count < MAX_TENSORS ? entry_of(self, tensor) : NULL;
     if (entry == NULL)
         return 0;
-    Input *input = &call->inputs[call->count++]; /* held from here on: a mode of the program's may answer the question */
+    Input *input = &call->inputs[call->count++]; /* owned from here on: reading an attribute may run the program's mode */
     input->tensor = Py_NewRef(tensor);
     input->id = Py_NewRef(PyTuple_GET_ITEM(entry, 1));
     input->version = PyObject_GetAttr(tensor, s_version); /* an inference tensor has none */
@@ -144,35 +145,35 @@ note_tensor(ShortWay *self, Call *call, PyObject *tensor)
 static int
 note_kind(Call *call, PyObject *kind)
 {
-    if (call->kind_count >= KINDS)
+    if (call->kind_count >= MAX_KINDS)
         return 0;
     call->kinds[call->kind_count++] = Py_NewRef(kind);
     return 1;
 }
 
-/* A plain value, by its place among the tensors and its type; a bool or a text by itself, since it may decide what a
-   function computes. */
+/* Notes a plain value: its position among the tensors and its type. A bool or a string is noted itself, since it may
+   decide what the function computes. */
 static int
-note_atom(ShortWay *self, Call *call, PyObject *value, Py_ssize_t before)
+note_atom(FastPath *self, Call *call, PyObject *value, Py_ssize_t before)
 {
-    int tells = PyBool_Check(value) || PyUnicode_CheckExact(value);
-    if (!is_atom(self, value) || call->kind_count + 2 > KINDS)
+    int decides = PyBool_Check(value) || PyUnicode_CheckExact(value);
+    if (!is_atom(self, value) || call->kind_count + 2 > MAX_KINDS)
         return 0;
-    PyObject *place = PyLong_FromSsize_t(before); /* a small number: there is one object for each */
-    int noted = place != NULL && note_kind(call, place) && note_kind(call, tells ? value : (PyObject *)Py_TYPE(value));
+    PyObject *place = PyLong_FromSsize_t(before); /* Python has one object for each small number */
+    int noted = place != NULL && note_kind(call, place) && note_kind(call, decides ? value : (PyObject *)Py_TYPE(value));
     Py_XDECREF(place);
     return noted;
 }
 
-/* A tensor or a plain value; `before` says where it is, as in hot.py. */
+/* Notes a tensor or a plain value; `before` is its position, as in fast_path.py. */
 static int
-note_item(ShortWay *self, Call *call, PyObject *value, Py_ssize_t before)
+note_item(FastPath *self, Call *call, PyObject *value, Py_ssize_t before)
 {
     return is_tensor(self, value) ? note_tensor(self, call, value) : note_atom(self, call, value, before);
 }
 
 static int
-note_arguments(ShortWay *self, Call *call)
+note_arguments(FastPath *self, Call *call)
 {
     Py_ssize_t size = PyTuple_GET_SIZE(call->args), plain, position = 0;
     PyObject *value, *name;
@@ -205,7 +206,7 @@ note_arguments(ShortWay *self, Call *call)
     return 1;
 }
 
-/* --- plans and rows ------------------------------------------------------------------------------------------------ */
+/* --- call templates and rows --------------------------------------------------------------------------------------- */
 
 static PyObject *
 kinds_of(Call *call)
@@ -222,14 +223,14 @@ is_same(PyObject *known, PyObject *asked)
     return known == asked || PyObject_RichCompareBool(known, asked, Py_EQ) == 1;
 }
 
-/* Whether a plan's key is that of this call. `shared` is NULL for a kernel, as in `hot.py`. */
+/* Returns whether a template's key is the key of this call. `shared` is NULL for a kernel, as in dispatch_mode.py. */
 static int
-stands_for(PyObject *plan, Call *call, PyObject *shared)
+fits(PyObject *template, Call *call, PyObject *shared)
 {
-    PyObject *key = PyTuple_GET_ITEM(plan, 0);
+    PyObject *key = PyTuple_GET_ITEM(template, 0);
     if (PyTuple_GET_ITEM(key, 0) != call->func || PyTuple_GET_SIZE(key) != (shared ? 11 : 9))
         return 0;
-    if (shared && (PyTuple_GET_ITEM(key, 9) != shared || !is_same(PyTuple_GET_ITEM(key, 10), call->given)))
+    if (shared && (PyTuple_GET_ITEM(key, 9) != shared || !is_same(PyTuple_GET_ITEM(key, 10), call->first_shape)))
         return 0;
     PyObject *kinds = PyTuple_GET_ITEM(key, 1);
     if (PyTuple_GET_SIZE(kinds) != call->kind_count)
@@ -244,7 +245,7 @@ stands_for(PyObject *plan, Call *call, PyObject *shared)
            && is_same(PyTuple_GET_ITEM(key, 7), call->dtype) && is_same(PyTuple_GET_ITEM(key, 8), call->device);
 }
 
-/* Where an instruction lies in memory. */
+/* Returns the address of an instruction. */
 static PyObject *
 place_of(PyFrameObject *frame)
 {
@@ -253,9 +254,9 @@ place_of(PyFrameObject *frame)
     return PyLong_FromLongLong((long long)(Py_uintptr_t)code + PyFrame_GetLasti(frame));
 }
 
-/* The user's innermost frame, a new reference; NULL, without an error, where `Hot.find_plan` has to look for it. */
+/* Returns the user's innermost frame, a new reference. NULL without an error: `FastPathMode.find_template` looks for it. */
 static PyFrameObject *
-user_frame(ShortWay *self, PyFrameObject *innermost)
+user_frame(FastPath *self, PyFrameObject *innermost)
 {
     PyFrameObject *frame = (PyFrameObject *)Py_NewRef((PyObject *)innermost);
     while (frame != NULL) {
@@ -273,9 +274,9 @@ user_frame(ShortWay *self, PyFrameObject *innermost)
     return NULL;
 }
 
-/* What a call is looked up by when code of a library made it: (the user's instruction, the library's). */
+/* Returns the key of a call that a library made: (the user's instruction, the library's). */
 static PyObject *
-outer_place_of(ShortWay *self, PyFrameObject *frame, PyObject *inner)
+outer_place_of(FastPath *self, PyFrameObject *frame, PyObject *inner)
 {
     PyFrameObject *outermost = user_frame(self, frame);
     PyObject *outer = outermost == NULL || outermost == frame ? NULL : place_of(outermost);
@@ -285,14 +286,15 @@ outer_place_of(ShortWay *self, PyFrameObject *frame, PyObject *inner)
     return both;
 }
 
-/* Take the plan at a place: 1 if it stands for the call. */
+/* Takes the template of a place: 1 if it fits the call. */
 static int
-take_plan(ShortWay *self, Call *call, PyObject *place, PyObject *shared)
+take_template(FastPath *self, Call *call, PyObject *place, PyObject *shared)
 {
-    call->plan = Py_XNewRef(PyDict_GetItemWithError(self->plans, place)); /* comparing may run code that replaces it */
-    if (call->plan != NULL && stands_for(call->plan, call, shared))
+    /* owned, since a comparison may run code that replaces it */
+    call->template = Py_XNewRef(PyDict_GetItemWithError(self->templates, place));
+    if (call->template != NULL && fits(call->template, call, shared))
         return 1;
-    Py_CLEAR(call->plan);
+    Py_CLEAR(call->template);
     return PyErr_Occurred() ? -1 : 0;
 }
 
@@ -304,34 +306,34 @@ key_of(Call *call, PyObject *shared)
         return NULL;
     return Py_BuildValue(shared == NULL ? "(ONLLOLOOO)" : "(ONLLOLOOOOO)", call->func, kinds, call->graph,
                          (long long)(2 * call->count + 1), leaf, call->drawn, call->shape, call->dtype, call->device,
-                         shared, call->given);
+                         shared, call->first_shape);
 }
 
 static int
-find_plan(ShortWay *self, Call *call, PyObject *shared, int written)
+find_template(FastPath *self, Call *call, PyObject *shared, int written)
 {
     PyObject *key = key_of(call, shared);
     if (key == NULL)
         return -1;
     PyObject *arguments[] = {self->recorder, (PyObject *)call->frame, key, call->result, written ? Py_True : Py_False};
-    call->plan = PyObject_VectorcallMethod(s_find_plan, arguments, 5, NULL);
+    call->template = PyObject_VectorcallMethod(s_find_template, arguments, 5, NULL);
     Py_DECREF(key);
-    return call->plan == NULL ? -1 : 1;
+    return call->template == NULL ? -1 : 1;
 }
 
-/* Set the plan of a call: the one that was right at its line last, or what `Hot.find_plan` finds. */
+/* Sets the template of a call: the last one that fitted at its line, or what `FastPathMode.find_template` finds. */
 static int
-set_plan(ShortWay *self, Call *call, PyObject *shared, int written)
+set_template(FastPath *self, Call *call, PyObject *shared, int written)
 {
     PyObject *place = place_of(call->frame), *outer = NULL;
-    int found = place == NULL ? -1 : take_plan(self, call, place, shared);
+    int found = place == NULL ? -1 : take_template(self, call, place, shared);
     if (found == 0) {
         outer = outer_place_of(self, call->frame, place);
-        found = outer != NULL ? take_plan(self, call, outer, shared) : PyErr_Occurred() ? -1 : 0;
+        found = outer != NULL ? take_template(self, call, outer, shared) : PyErr_Occurred() ? -1 : 0;
     }
     if (found == 0) {
-        found = find_plan(self, call, shared, written);
-        if (found == 1 && outer != NULL && PyDict_SetItem(self->plans, outer, call->plan) < 0)
+        found = find_template(self, call, shared, written);
+        if (found == 1 && outer != NULL && PyDict_SetItem(self->templates, outer, call->template) < 0)
             found = -1;
     }
     Py_XDECREF(outer);
@@ -339,9 +341,9 @@ set_plan(ShortWay *self, Call *call, PyObject *shared, int written)
     return found < 0 ? -1 : 0;
 }
 
-/* Give the new tensor its id, a new reference. */
+/* Gives the new tensor its id, a new reference. */
 static PyObject *
-add(ShortWay *self, Call *call)
+add(FastPath *self, Call *call)
 {
     PyObject *entry = NULL, *owner = call->owner, *id = PyIter_Next(self->numbers);
     PyObject *ref = PyWeakref_NewRef(call->result, NULL), *place = PyLong_FromVoidPtr(call->result);
@@ -357,36 +359,36 @@ add(ShortWay *self, Call *call)
     return id;
 }
 
-/* Write the row of a call: 1 when it is written. */
+/* Writes the row of a call: 1 if it is written. */
 static int
-write_row(ShortWay *self, Call *call, PyObject *id, PyObject *version)
+write_row(FastPath *self, Call *call, PyObject *id, PyObject *version)
 {
     PyObject *rows = self->rows, *owner = call->owner == NULL ? none : PyTuple_GET_ITEM(call->owner, 1);
     Py_ssize_t start = PyList_GET_SIZE(rows);
-    int failed = PyList_Append(rows, PyTuple_GET_ITEM(call->plan, 1));
+    int failed = PyList_Append(rows, PyTuple_GET_ITEM(call->template, 1));
     for (Py_ssize_t n = 0; n < call->count; n++)
         failed |= PyList_Append(rows, call->inputs[n].id) | PyList_Append(rows, call->inputs[n].version);
     failed |= PyList_Append(rows, id) | PyList_Append(rows, owner);
     failed |= PyList_Append(rows, version) | PyList_Append(rows, call->first);
-    if (failed) /* out of memory: half a row can't be read */
+    if (failed) /* out of memory: remove the half row */
         PyList_SetSlice(rows, start, PyList_GET_SIZE(rows), NULL);
     return failed ? -1 : 1;
 }
 
-/* Forget the dead now and then. */
+/* Forgets dead tensors now and then. */
 static int
-sweep(ShortWay *self, PyObject *id)
+sweep(FastPath *self, PyObject *id)
 {
-    PyObject *due = PyObject_GetAttr(self->identity, s_due);
+    PyObject *due = PyObject_GetAttr(self->tensor_ids, s_due);
     if (due == NULL)
         return -1;
     int early = PyLong_AsLongLong(id) < PyLong_AsLongLong(due);
     Py_DECREF(due);
-    return early || truth(PyObject_CallMethodOneArg(self->identity, s_sweep, id)) >= 0 ? 0 : -1;
+    return early || truth(PyObject_CallMethodOneArg(self->tensor_ids, s_sweep, id)) >= 0 ? 0 : -1;
 }
 
 static int
-write_new(ShortWay *self, Call *call, PyObject *version)
+write_new(FastPath *self, Call *call, PyObject *version)
 {
     PyObject *id = add(self, call);
     int outcome = id == NULL ? -1 : write_row(self, call, id, version);
@@ -396,10 +398,10 @@ write_new(ShortWay *self, Call *call, PyObject *version)
     return outcome;
 }
 
-/* --- after the call: 1 when its row is written, 0 for the long way ------------------------------------------------- */
+/* --- after the call: 1 if its row is written, 0 for the slow path ---------------------------------------------------- */
 
 static int
-look_at(ShortWay *self, Call *call, int always_device)
+read_metadata(FastPath *self, Call *call, int always_device)
 {
     call->shape = PyObject_GetAttr(call->result, s_shape);
     call->dtype = call->shape == NULL ? NULL : PyObject_GetAttr(call->result, s_dtype);
@@ -410,7 +412,7 @@ look_at(ShortWay *self, Call *call, int always_device)
 }
 
 static int
-note_risk(ShortWay *self, Call *call)
+note_risk(FastPath *self, Call *call)
 {
     PyObject *kwargs = call->kwargs == NULL ? PyDict_New() : Py_NewRef(call->kwargs);
     if (kwargs == NULL)
@@ -420,9 +422,9 @@ note_risk(ShortWay *self, Call *call)
     return noted < 0 ? -1 : 0;
 }
 
-/* A kernel, of way SIMPLE or VIEW: what `__torch_function__` does in hot.py. */
+/* Records a kernel (SIMPLE or VIEW), as `__torch_function__` does in fast_path.py. */
 static int
-record_kernel(ShortWay *self, Call *call, int way)
+record_kernel(FastPath *self, Call *call, int call_kind)
 {
     if (distance(PyObject_CallNoArgs(self->next_sequence), call->first, &call->drawn) < 0)
         return -1;
@@ -437,16 +439,16 @@ record_kernel(ShortWay *self, Call *call, int way)
     }
     else if (call->drawn != 1)
         return 0;
-    if (look_at(self, call, 0) < 0 || set_plan(self, call, NULL, 0) < 0)
+    if (read_metadata(self, call, 0) < 0 || set_template(self, call, NULL, 0) < 0)
         return -1;
-    if (call->graph == 2 && PyTuple_GET_ITEM(call->plan, 2) == Py_True && note_risk(self, call) < 0)
+    if (call->graph == 2 && PyTuple_GET_ITEM(call->template, 2) == Py_True && note_risk(self, call) < 0)
         return -1;
-    if (way == SIMPLE) {
+    if (call_kind == SIMPLE) {
         call->address = PyObject_CallOneArg(data_ptr, call->result);
         if (call->address == NULL)
             return -1;
-        int lies_somewhere = PyObject_IsTrue(call->address);
-        return lies_somewhere == 1 ? write_new(self, call, zero) : lies_somewhere;
+        int has_memory = PyObject_IsTrue(call->address);
+        return has_memory == 1 ? write_new(self, call, zero) : has_memory;
     }
     if (call->count == 0)
         return 0;
@@ -454,11 +456,11 @@ record_kernel(ShortWay *self, Call *call, int way)
     if (call->base == NULL)
         return -1;
     call->owner = Py_XNewRef(entry_of(self, call->base));
-    /* a view has the version of what it is a view of */
+    /* a view has the version of its base */
     return call->owner == NULL ? 0 : write_new(self, call, call->inputs[0].version);
 }
 
-/* Which inputs have moved on: none, the first alone, or (2) others. */
+/* Returns whose versions have moved: 0 for none, 1 for the first input alone, else 2 or 3. */
 static int
 moved(Call *call)
 {
@@ -473,9 +475,9 @@ moved(Call *call)
     return found;
 }
 
-/* The graph's part of what is asked of an ordinary call's result. */
+/* Reads what the graph says of an ordinary call's result. */
 static int
-look_at_node(ShortWay *self, Call *call, int written)
+read_graph(FastPath *self, Call *call, int written)
 {
     int requires_grad = truth(PyObject_GetAttr(call->result, s_requires_grad));
     int enabled = requires_grad < 0 ? -1 : truth(PyObject_CallNoArgs(self->grad_enabled));
@@ -496,9 +498,10 @@ look_at_node(ShortWay *self, Call *call, int written)
     return retains_grad < 0 ? -1 : !retains_grad;
 }
 
-/* A call that returned one plain tensor, new or its first argument, written: `Hot.ordinary`. */
+/* Records a call that returned one plain tensor: a new one, or its first argument after a write. See
+   `FastPathMode.record_ordinary`. */
 static int
-record_ordinary(ShortWay *self, Call *call)
+record_ordinary(FastPath *self, Call *call)
 {
     int risky = PyDict_Contains(self->risks, call->func);
     if (risky < 0 || (risky && note_risk(self, call) < 0))
@@ -514,7 +517,7 @@ record_ordinary(ShortWay *self, Call *call)
         return -1;
     if (changed != written || (written && call->inputs[0].tensor != call->result))
         return 0;
-    int usual = look_at_node(self, call, written);
+    int usual = read_graph(self, call, written);
     if (usual != 1)
         return usual;
     call->base = PyObject_GetAttr(call->result, s_base);
@@ -523,24 +526,24 @@ record_ordinary(ShortWay *self, Call *call)
     if (call->base != Py_None) {
         if (written)
             return 0;
-        call->owner = PyObject_CallMethodOneArg(self->identity, s_entry, call->base);
+        call->owner = PyObject_CallMethodOneArg(self->tensor_ids, s_entry, call->base);
         if (call->owner == NULL)
             return -1;
     }
     else if (!written) {
         call->address = PyObject_CallOneArg(data_ptr, call->result);
-        PyObject *lies_there = call->address == NULL ? NULL : PyDict_GetItemWithError(self->blocks, call->address);
-        if (call->address == NULL || (lies_there != NULL && tensor_of(lies_there) != NULL))
+        PyObject *tensor_there = call->address == NULL ? NULL : PyDict_GetItemWithError(self->blocks, call->address);
+        if (call->address == NULL || (tensor_there != NULL && tensor_of(tensor_there) != NULL))
             return call->address == NULL ? -1 : 0;
     }
     PyObject *shared = written || call->owner != NULL ? Py_True : Py_False;
-    call->given = call->count ? PyObject_GetAttr(call->inputs[0].tensor, s_shape) : Py_NewRef(Py_None);
-    if (call->given == NULL || look_at(self, call, 1) < 0 || set_plan(self, call, shared, written) < 0)
+    call->first_shape = call->count ? PyObject_GetAttr(call->inputs[0].tensor, s_shape) : Py_NewRef(Py_None);
+    if (call->first_shape == NULL || read_metadata(self, call, 1) < 0 || set_template(self, call, shared, written) < 0)
         return -1;
     return written ? write_row(self, call, call->inputs[0].id, call->version) : write_new(self, call, call->version);
 }
 
-/* --- the rest goes the long way ------------------------------------------------------------------------------------- */
+/* --- the slow path --------------------------------------------------------------------------------------------------- */
 
 static PyObject *
 tensors_of(Call *call)
@@ -562,9 +565,9 @@ accesses_of(Call *call)
     return accesses;
 }
 
-/* Whether some input of a call lies in memory that is watched. */
+/* Returns whether an argument is in watched memory. */
 static int
-touches_watched(ShortWay *self, Call *call)
+touches_watched(FastPath *self, Call *call)
 {
     int found = 0;
     for (Py_ssize_t n = 0; n < call->count && found == 0; n++) {
@@ -575,9 +578,9 @@ touches_watched(ShortWay *self, Call *call)
     return found;
 }
 
-/* Whether a call concerns memory that can be written past a version counter. */
+/* Returns whether a call concerns memory that can be written past a version counter. */
 static int
-is_watched(ShortWay *self, Call *call)
+is_watched(FastPath *self, Call *call)
 {
     if (PySet_GET_SIZE(self->watched) == 0)
         return 0;
@@ -596,13 +599,13 @@ is_watched(ShortWay *self, Call *call)
 }
 
 static int
-finish(ShortWay *self, Call *call)
+finish(FastPath *self, Call *call)
 {
     PyObject *tensors = tensors_of(call), *accesses = accesses_of(call), *done = NULL;
     PyObject *called = Py_BuildValue("(OOOO)", call->func, call->args, call->kwargs ? call->kwargs : Py_None, call->frame);
     if (tensors != NULL && accesses != NULL && called != NULL) {
         PyObject *arguments[] = {self->recorder, called, call->result, tensors, accesses, call->first};
-        done = PyObject_VectorcallMethod(s_finish_compiled, arguments, 6, NULL);
+        done = PyObject_VectorcallMethod(s_finish, arguments, 6, NULL);
     }
     Py_XDECREF(tensors);
     Py_XDECREF(accesses);
@@ -610,9 +613,9 @@ finish(ShortWay *self, Call *call)
     return truth(done) < 0 ? -1 : 0;
 }
 
-/* Note the exception that is set, which then goes on its way. */
+/* Records the exception that is set and leaves it set. */
 static void
-refuse(ShortWay *self, Call *call)
+note_exception(FastPath *self, Call *call)
 {
     PyObject *kind, *error, *traceback, *done = NULL;
     PyErr_Fetch(&kind, &error, &traceback);
@@ -622,78 +625,79 @@ refuse(ShortWay *self, Call *call)
     PyObject *accesses = accesses_of(call);
     if (accesses != NULL) {
         PyObject *arguments[] = {self->recorder, error, call->func, accesses, (PyObject *)call->frame};
-        done = PyObject_VectorcallMethod(s_refuse, arguments, 5, NULL);
+        done = PyObject_VectorcallMethod(s_note_exception, arguments, 5, NULL);
     }
     Py_XDECREF(accesses);
-    if (done == NULL && !PyErr_ExceptionMatches(PyExc_Exception)) { /* a Ctrl-C while it was being noted */
+    if (done == NULL && !PyErr_ExceptionMatches(PyExc_Exception)) { /* a Ctrl-C during the recording */
         Py_XDECREF(kind);
         Py_XDECREF(error);
         Py_XDECREF(traceback);
         return;
     }
     Py_XDECREF(done);
-    PyErr_Restore(kind, error, traceback); /* in place of an error of ours: the stack may be full */
+    PyErr_Restore(kind, error, traceback); /* replaces an internal error: the stack may be full */
 }
 
-/* Whether the exception that is set is the program's: Ctrl-C, or what a handler of signals raised in Python code of
-   ours. Only what has a traceback may be. */
+/* Returns whether the exception that is set is the user's: a Ctrl-C, or raised by a signal handler while Python code of
+   the recorder ran. Only one with a traceback can be. */
 static int
-is_programs(void)
+is_user_error(void)
 {
-    PyObject *kind, *error, *traceback, *net, *answer = NULL;
+    PyObject *kind, *error, *traceback, *guard, *answer = NULL;
     if (!PyErr_Occurred() || !PyErr_ExceptionMatches(PyExc_Exception))
         return PyErr_Occurred() != NULL;
     PyErr_Fetch(&kind, &error, &traceback);
     if (traceback != NULL) {
         PyErr_NormalizeException(&kind, &error, &traceback);
         PyException_SetTraceback(error, traceback);
-        net = PyImport_ImportModule("tensorlens.tracer.isolation.guard");
-        answer = net == NULL ? NULL : PyObject_CallMethod(net, "raised_by_handler", "O", error);
-        Py_XDECREF(net);
+        guard = PyImport_ImportModule("tensorlens.tracer.isolation.guard");
+        answer = guard == NULL ? NULL : PyObject_CallMethod(guard, "raised_by_handler", "O", error);
+        Py_XDECREF(guard);
         PyErr_Clear();
     }
-    int programs = answer == Py_True;
+    int is_users = answer == Py_True;
     Py_XDECREF(answer);
     PyErr_Restore(kind, error, traceback);
-    return programs;
+    return is_users;
 }
 
 static int
-record(ShortWay *self, Call *call, int way)
+record(FastPath *self, Call *call, int call_kind)
 {
     int outcome = 0;
-    if ((PyObject *)Py_TYPE(call->result) == self->tensor && PySet_GET_SIZE(self->detours) == 0
+    if ((PyObject *)Py_TYPE(call->result) == self->tensor && PySet_GET_SIZE(self->slow_path_reasons) == 0
         && is_watched(self, call) == 0)
-        outcome = way == ORDINARY || call->mixed ? record_ordinary(self, call) : record_kernel(self, call, way);
-    if (PyErr_Occurred()) { /* it has no version, no memory, or no plan; a Ctrl-C goes on its way */
-        if (is_programs())
+        outcome = call_kind == ORDINARY || call->mixed ? record_ordinary(self, call)
+                                                      : record_kernel(self, call, call_kind);
+    if (PyErr_Occurred()) { /* the result has no version or memory, or the call no template */
+        if (is_user_error())
             return -1;
         PyErr_Clear();
     }
     return outcome == 1 ? 0 : finish(self, call);
 }
 
-/* Make the call: that of a function written in Python has a frame of ours around it, as `invisible.py` expects. */
+/* Makes the call. A Python function gets a frame of the recorder around it, which the patches of warnings expect. */
 static PyObject *
-make_call(ShortWay *self, Call *call)
+make_call(FastPath *self, Call *call)
 {
     if (!PyFunction_Check(call->func))
         return PyObject_Call(call->func, call->args, call->kwargs);
-    return PyObject_CallFunctionObjArgs(self->calling, call->func, call->args, call->kwargs, NULL);
+    return PyObject_CallFunctionObjArgs(self->call_python, call->func, call->args, call->kwargs, NULL);
 }
 
 static PyObject *
-short_way(PyObject *callable, PyObject *const *arguments, size_t flags, PyObject *names)
+fast_path_call(PyObject *callable, PyObject *const *arguments, size_t flags, PyObject *names)
 {
-    ShortWay *self = (ShortWay *)callable;
-    Py_ssize_t given = PyVectorcall_NARGS(flags);
+    FastPath *self = (FastPath *)callable;
+    Py_ssize_t count = PyVectorcall_NARGS(flags);
     PyObject *found = NULL;
-    if (names == NULL && (given == 3 || given == 4) && PyTuple_CheckExact(arguments[2]))
-        found = PyDict_GetItemWithError(self->ways, arguments[0]);
-    long way = found == NULL ? LONG : PyLong_AsLong(found);
-    if (way != LONG && truth(PyObject_GetAttr(self->recorder, s_paused)) == 0) {
+    if (names == NULL && (count == 3 || count == 4) && PyTuple_CheckExact(arguments[2]))
+        found = PyDict_GetItemWithError(self->call_kinds, arguments[0]);
+    long call_kind = found == NULL ? SLOW : PyLong_AsLong(found);
+    if (call_kind != SLOW && truth(PyObject_GetAttr(self->recorder, s_paused)) == 0) {
         Call call = {.func = arguments[0], .args = arguments[2]};
-        if (given == 4 && arguments[3] != Py_None)
+        if (count == 4 && arguments[3] != Py_None)
             call.kwargs = arguments[3];
         call.frame = (PyFrameObject *)Py_XNewRef((PyObject *)PyEval_GetFrame());
         int ready = call.frame != NULL && (call.kwargs == NULL || PyDict_CheckExact(call.kwargs))
@@ -702,24 +706,24 @@ short_way(PyObject *callable, PyObject *const *arguments, size_t flags, PyObject
         if (call.first != NULL) {
             call.result = make_call(self, &call);
             if (call.result == NULL)
-                refuse(self, &call);
-            else if (record(self, &call, (int)way) < 0)
+                note_exception(self, &call);
+            else if (record(self, &call, (int)call_kind) < 0)
                 Py_CLEAR(call.result);
             release(&call);
             return call.result;
         }
         release(&call);
     }
-    if (is_programs())
+    if (is_user_error())
         return NULL;
-    PyErr_Clear(); /* of a question that has no answer: it is asked again there */
-    return PyObject_Vectorcall(self->otherwise, arguments, flags, names);
+    PyErr_Clear(); /* an attribute could not be read: the fallback tries again */
+    return PyObject_Vectorcall(self->fallback, arguments, flags, names);
 }
 
 /* --- the type ------------------------------------------------------------------------------------------------------- */
 
 static PyObject **
-members_of(ShortWay *self, Py_ssize_t *count)
+members_of(FastPath *self, Py_ssize_t *count)
 {
     *count = (PyObject **)(self + 1) - &self->recorder;
     return &self->recorder;
@@ -729,7 +733,7 @@ static int
 traverse(PyObject *self, visitproc visit, void *arg)
 {
     Py_ssize_t count;
-    PyObject **members = members_of((ShortWay *)self, &count);
+    PyObject **members = members_of((FastPath *)self, &count);
     for (Py_ssize_t n = 0; n < count; n++)
         Py_VISIT(members[n]);
     return 0;
@@ -739,7 +743,7 @@ static void
 deallocate(PyObject *self)
 {
     Py_ssize_t count;
-    PyObject **members = members_of((ShortWay *)self, &count);
+    PyObject **members = members_of((FastPath *)self, &count);
     PyObject_GC_UnTrack(self);
     for (Py_ssize_t n = 0; n < count; n++)
         Py_XDECREF(members[n]);
@@ -749,9 +753,10 @@ deallocate(PyObject *self)
 static PyObject *
 create(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"recorder", "otherwise", "calling", "identity", "ways",  "plans",   "codes",  "rows",   "detours",   "watched", "guarded", "known",
-                            "blocks",   "numbers",   "atoms",    "risks", "note_risk", "tensor", "parameter", "next_sequence",
-                            "grad_enabled", "only_cpu", NULL};
+    static char *names[] = {"recorder",  "fallback", "call_python", "tensor_ids",        "call_kinds", "templates",
+                            "codes",     "rows",     "slow_path_reasons", "watched",     "guarded",    "known",
+                            "blocks",    "numbers",  "atoms",       "risks",             "note_risk",  "tensor",
+                            "parameter", "next_sequence", "grad_enabled", "only_cpu", NULL};
     PyObject *m[22];
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$OOOOO!O!O!O!O!O!O!O!O!OO!O!OOOOOO", names, &m[0], &m[1], &m[2], &m[3],
                                      &PyDict_Type, &m[4], &PyDict_Type, &m[5], &PyDict_Type, &m[6], &PyList_Type, &m[7],
@@ -759,27 +764,27 @@ create(PyTypeObject *type, PyObject *args, PyObject *kwargs)
                                      &PyDict_Type, &m[12], &m[13], &PySet_Type, &m[14], &PyDict_Type, &m[15], &m[16],
                                      &m[17], &m[18], &m[19], &m[20], &m[21]))
         return NULL;
-    ShortWay *self = (ShortWay *)type->tp_alloc(type, 0);
+    FastPath *self = (FastPath *)type->tp_alloc(type, 0);
     if (self == NULL)
         return NULL;
     Py_ssize_t count;
     PyObject **members = members_of(self, &count);
     for (Py_ssize_t n = 0; n < count; n++)
         members[n] = Py_NewRef(m[n]);
-    self->vectorcall = short_way;
+    self->vectorcall = fast_path_call;
     return (PyObject *)self;
 }
 
 static PyMemberDef visible[] = {
-    {"__self__", T_OBJECT_EX, offsetof(ShortWay, recorder), READONLY, "torch asks: the mode that this is a method of"},
+    {"__self__", T_OBJECT_EX, offsetof(FastPath, recorder), READONLY, "the mode; PyTorch reads it as of any bound method"},
     {NULL}};
 
-static PyTypeObject ShortWayType = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorlens.tracer.recording._fast_path.ShortWay",
+static PyTypeObject FastPathType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorlens.tracer.recording._fast_path.FastPath",
     .tp_doc = "The `__torch_function__` of a recorder, compiled.",
-    .tp_basicsize = sizeof(ShortWay),
+    .tp_basicsize = sizeof(FastPath),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
-    .tp_vectorcall_offset = offsetof(ShortWay, vectorcall),
+    .tp_vectorcall_offset = offsetof(FastPath, vectorcall),
     .tp_call = PyVectorcall_Call,
     .tp_members = visible,
     .tp_new = create,
@@ -806,26 +811,26 @@ PyInit__fast_path(void)
                  {&s_paused, "paused"},
                  {&s_due, "due"},
                  {&s_sweep, "sweep"},
-                 {&s_find_plan, "find_plan"},
+                 {&s_find_template, "find_template"},
                  {&s_entry, "entry"},
-                 {&s_finish_compiled, "finish_compiled"},
-                 {&s_refuse, "refuse"},
+                 {&s_finish, "finish_on_slow_path"},
+                 {&s_note_exception, "note_exception"},
                  {&s_is_watched, "is_watched"}};
     for (size_t n = 0; n < sizeof texts / sizeof *texts; n++)
         if ((*texts[n].place = PyUnicode_InternFromString(texts[n].text)) == NULL)
             return NULL;
     PyObject *torch = PyImport_ImportModule("torch._C");
     PyObject *base = torch == NULL ? NULL : PyObject_GetAttrString(torch, "TensorBase");
-    data_ptr = base == NULL ? NULL : PyObject_GetAttrString(base, "data_ptr"); /* not one that the program has put there */
+    data_ptr = base == NULL ? NULL : PyObject_GetAttrString(base, "data_ptr"); /* the program may have replaced it */
     Py_XDECREF(base);
     Py_XDECREF(torch);
     if (data_ptr == NULL)
         return NULL;
     none = PyLong_FromLong(-1);
     zero = PyLong_FromLong(0);
-    PyObject *made = none == NULL || zero == NULL || PyType_Ready(&ShortWayType) < 0 ? NULL : PyModule_Create(&module);
+    PyObject *made = none == NULL || zero == NULL || PyType_Ready(&FastPathType) < 0 ? NULL : PyModule_Create(&module);
     if (made != NULL
-        && (PyModule_AddObjectRef(made, "ShortWay", (PyObject *)&ShortWayType) < 0
+        && (PyModule_AddObjectRef(made, "FastPath", (PyObject *)&FastPathType) < 0
             || PyModule_AddStringConstant(made, "SOURCE", SOURCE) < 0))
         Py_CLEAR(made);
     return made;

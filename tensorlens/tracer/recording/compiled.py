@@ -1,62 +1,71 @@
-"""The short way of `hot.py`, compiled (`_fast_path.c`), where there was a compiler when the lens was installed.
+"""Loads the compiled fast path (`_fast_path.c`), if a compiler was there when TensorLens was installed.
 
-`TENSORLENS_PURE_PYTHON=1` does without it.
+`TENSORLENS_PURE_PYTHON=1` disables it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from tensorlens.tracer.recording import ops
+from tensorlens.tracer.recording.ops import Args, Function
 
-ShortWay: Any = None
+if TYPE_CHECKING:
+    from tensorlens.tracer.recording import _fast_path
+    from tensorlens.tracer.recording.dispatch_mode import FastPathMode
+
+FastPath: type[_fast_path.FastPath] | None = None  # None: not compiled
 
 
-def _is_current(built: Any) -> bool:
-    """Whether it was built from the source that lies beside it: a checkout may have moved on since."""
+def _is_current(built_from: str) -> bool:
+    """Returns whether it was built from the source beside it, which may have changed since. Takes a SHA-256."""
     source = Path(__file__).with_name("_fast_path.c")
-    return not source.exists() or hashlib.sha256(source.read_bytes()).hexdigest() == built.SOURCE
+    return not source.exists() or hashlib.sha256(source.read_bytes()).hexdigest() == built_from
 
 
 if not os.environ.get("TENSORLENS_PURE_PYTHON"):
     with suppress(ImportError):
         from tensorlens.tracer.recording import _fast_path
 
-        if _is_current(_fast_path):
-            ShortWay = _fast_path.ShortWay
+        if _is_current(_fast_path.SOURCE):
+            FastPath = _fast_path.FastPath
 
 
-def __torch_function__(func: Any, args: Any, kwargs: Any = MappingProxyType({})) -> Any:
-    """Makes a call of a function written in Python: with a frame of ours, and of this name, around it, as `invisible`
-    expects."""
+def __torch_function__(func: Function, args: Args, kwargs: Mapping[str, object] = MappingProxyType({})) -> Any:
+    """Calls a Python function from a frame with this name, by which `warnings_and_tracebacks` recognises our frames."""
     return func(*args, **kwargs)
 
 
-def compiled_fast_path(recorder: Any, otherwise: Any, atoms: set[Any]) -> Any:
-    """`__torch_function__` of a `FastPathMode`. Other calls go to `otherwise`. `atoms`: types of plain values."""
-    identity = recorder.identity
-    return ShortWay(
+def compiled_fast_path(recorder: FastPathMode, fallback: Callable[..., Any], atoms: set[type]) -> _fast_path.FastPath:
+    """Returns the compiled `__torch_function__` of a recorder.
+
+    `fallback` is the one in Python, for calls that do not fit. `atoms` are the types of plain values.
+    """
+    assert FastPath is not None
+    tensor_ids = recorder.tensor_ids
+    return FastPath(
         recorder=recorder,
-        otherwise=otherwise,
-        calling=__torch_function__,
-        identity=identity,
-        ways=recorder.ways,
-        plans=recorder.plans,
+        fallback=fallback,
+        call_python=__torch_function__,
+        tensor_ids=tensor_ids,
+        call_kinds=recorder.call_kinds,
+        templates=recorder.templates,
         codes=recorder.sites.by_id,
         rows=recorder.rows,
-        detours=recorder.detours,
+        slow_path_reasons=recorder.slow_path_reasons,
         watched=recorder.watched,
         guarded=recorder.guarded,
-        known=identity.known,
-        blocks=identity.blocks,
-        numbers=identity.numbers,
+        known=tensor_ids.known,
+        blocks=tensor_ids.blocks,
+        numbers=tensor_ids.numbers,
         atoms=atoms,
         risks=ops.RISKS,
         note_risk=ops.note_risk,

@@ -1,94 +1,83 @@
-"""The path that every op takes: the mode's `__torch_function__`, and the short way through it.
+"""Gives every torch call to the fast path: the mode's `__torch_function__` and its tables.
 
-What never varies from one run of a line to the next (site, op, shape, dtype, grad_fn's name, ...) is written once, as a
-`CallTemplateRow`; a call is then a run of ints in `rows`. Nothing else is kept of a call, so the garbage collector has
-nothing to walk. Two kinds of calls go this way:
+What is the same each time a line runs (site, operation, shape, dtype, name of the grad_fn, ...) is written once, as a
+call template. The call itself is then a few ints in `rows` (`tensorlens.journal.rows`). Nothing else is kept of a call,
+so the garbage collector has nothing to walk. Two kinds of calls take the fast path:
 
-- a *simple* one, or a *view*: a kernel of torch's C++ side that has a derivative of its own and returns one new tensor,
-  always on memory of its own, or always a view of its first argument (`ops.way_of`). Its types of arguments fix its
-  overload and so its grad_fn, hence little has to be read from the result;
-- an *ordinary* one: any other function that takes plain tensors and returns one new tensor or view, or writes its first
-  argument and returns it. What is not known beforehand is read from the result.
+- SIMPLE and VIEW: a C++ kernel with a derivative of its own that returns one new tensor, always on memory of its own
+  or always a view of its first argument (`ops.call_kind`). The types of its arguments determine its overload and its
+  grad_fn, so little has to be read from the result.
+- ORDINARY: any other function that takes plain tensors and returns one new tensor or view, or writes its first argument
+  and returns it. The rest is read from the result.
 
-Whatever differs takes the long way, `Recorder.call` and `Recorder.finish`, which write whole rows.
+Every other call takes the slow path, `SlowPath.call` and `SlowPath.finish`, which write whole rows.
 """
 
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from itertools import count
-from types import MethodType
+from types import FrameType, MethodType
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 
-from tensorlens.journal.row_buffer import RowBuffer
-from tensorlens.journal.rows import NEW, NONE, WRITTEN, CallTemplateRow, State
-from tensorlens.tracer.frames.call_sites import Sites
+from tensorlens.journal.rows import NEW, NONE, WRITTEN, CallTemplateRow
 from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.isolation.torch_originals import data_ptr, untyped_storage
 from tensorlens.tracer.recording import compiled, ops
-from tensorlens.tracer.recording.fast_path import ATOMS, SlowPathError, fast_path
-from tensorlens.tracer.recording.graph_nodes import UNREAD, GraphNodes
-from tensorlens.tracer.recording.ops import LONG, ORDINARY, SIMPLE, VIEW
-from tensorlens.tracer.recording.tensor_ids import Entry, TensorIds, text_of
+from tensorlens.tracer.recording.fast_path import ATOMS, Kinds, SlowPathError, fast_path
+from tensorlens.tracer.recording.graph_nodes import UNREAD
+from tensorlens.tracer.recording.ops import ORDINARY, SIMPLE, SLOW, VIEW, Args, Function, Kwargs
+from tensorlens.tracer.recording.slow_path import SlowPath
+from tensorlens.tracer.recording.tensor_ids import Entry, text_of
 
-Called = tuple[Any, str, Any, bool, bool, Any]  # see `Recorder.finish`
-Key = tuple[Any, ...]  # all that a plan stands for
-Plan = tuple[Key, int, bool]  # its id; whether its function is one of `ops.RISKS`
+Key = tuple[Any, ...]  # everything that the calls of a template have in common
+Ordinary = tuple[Function, Kinds, FrameType]  # a function, its arguments without tensors, the frame that called it
+Template = tuple[Key, int, bool]  # key, id, whether its function is one of `ops.RISKS`
 
 _next_sequence = torch._C._autograd._get_sequence_nr
 _grad_enabled = torch.is_grad_enabled
 _ref = weakref.ref
-KERNEL = 9  # items of the key of a kernel; those of other functions have more
-MAX_PLANS = 50_000  # shapes that differ at every turn of a loop are not worth one each
-UNWRITTEN = "a tensor first met is not written down yet"
+KERNEL = 9  # length of a kernel's key; the keys of other functions are longer
+MAX_TEMPLATES = 50_000  # a loop with other shapes each time gets none for each
 
 
-class FastPathMode(TorchFunctionMode):
-    """What `Recorder` builds on: the tables of the short way, and the short way itself."""
+class FastPathMode(SlowPath, TorchFunctionMode):
+    """The mode that PyTorch calls, and the tables of the fast path."""
 
     def __init__(self, own_files: tuple[str, ...] = ()) -> None:
-        super().__init__()
-        self.rows = RowBuffer()
-        self.sites = Sites(self.rows, own_files)
-        self.identity = TensorIds(self.rows)
-        self.graph_nodes = GraphNodes()
-        self.paused = False
-        self.risky = False  # whether an operation without a derivative everywhere was recorded since the last backward
-        self.plans: dict[Any, Plan] = {}  # where an instruction lies in memory -> the plan that was right there last
-        self._every_plan: dict[Any, Plan | None] = {}  # None: such calls take the long way
-        self.plan_ids = count(1)
-        self.ways: dict[Any, int] = {}
-        self.unwritten: list[Any] = []  # states of tensors first met as inputs, for the next CALL row
-        self.detours: set[str] = set()  # why every call takes the long way just now
-        self.watched: set[int] = set()  # storages that can be written past a version counter
-        self.guarded: list[Any] = []  # of these, what is compared after every call
-        way: Any = MethodType(fast_path(self), self)
-        if compiled.ShortWay is not None:
-            way = compiled.compiled_fast_path(self, way, ATOMS)
-        self.__torch_function__ = way  # type: ignore[method-assign]
+        super().__init__(own_files)
+        self.templates: dict[Any, Template] = {}  # address of an instruction -> the last template there
+        self._all_templates: dict[Any, Template | None] = {}  # None: such calls take the slow path
+        self.template_ids = count(1)
+        self.call_kinds: dict[Any, int] = {}
+        path: Callable[..., Any] = MethodType(fast_path(self), self)
+        if compiled.FastPath is not None:
+            path = compiled.compiled_fast_path(self, path, ATOMS)
+        self.__torch_function__ = path  # type: ignore[method-assign]
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Each instance has its own; this is for threads that still have the mode when recording is over."""
+    def __torch_function__(self, func: Function, types: object, args: Args = (), kwargs: Kwargs | None = None) -> Any:
+        """Makes the call. Each recorder has its own; this one is for threads that have the mode after recording."""
         return func(*args, **(kwargs or {}))
 
     def close(self) -> None:
-        """Let go of the cycle through the mode's own method, once recording is over."""
+        """Breaks the reference cycle through the mode's own method, after recording."""
         self.__dict__.pop("__torch_function__", None)
 
-    def way_of(self, func: Any) -> int:
-        """Which way a function met for the first time takes."""
+    def call_kind(self, func: Function) -> int:
+        """Finds the kind of a function that is called for the first time."""
         with ErrorGuard(self, "what a function does"):
-            self.ways[func] = ops.call_kind(func)
-        return self.ways.setdefault(func, LONG)
+            self.call_kinds[func] = ops.call_kind(func)
+        return self.call_kinds.setdefault(func, SLOW)
 
-    def find_plan(self, frame: Any, key: Key, result: Any, written: bool = False) -> Plan:
-        """The plan of a call at the user's innermost line, which is tried first at that line from now on.
+    def find_template(self, frame: FrameType, key: Key, result: torch.Tensor, written: bool = False) -> Template:
+        """Finds the template of a call at the user's innermost line, and remembers it for that line.
 
         Raises:
-            LongWayError: no code of the user's made the call, or no plan can stand for such calls.
+            SlowPathError: no user code made the call, or such calls can have no template.
         """
         by_id = self.sites.by_id
         while True:
@@ -96,24 +85,26 @@ class FastPathMode(TorchFunctionMode):
             offsets = by_id[id(code)] if id(code) in by_id else self.sites.offsets(code)
             if offsets is not None:
                 break
-            frame = frame.f_back
-            if frame is None:
+            if frame.f_back is None:
                 raise SlowPathError
+            frame = frame.f_back
         site = offsets.get(frame.f_lasti)
         if site is None:
-            site = self.sites.of(frame)
-        plan = self._every_plan.get((site, key))
-        if plan is None and (site, key) not in self._every_plan:
-            if len(self._every_plan) >= MAX_PLANS or torch._is_functional_tensor(result):  # see `identity._memory`
+            site = self.sites.site_of(frame)
+        template = self._all_templates.get((site, key))
+        if template is None and (site, key) not in self._all_templates:
+            if len(self._all_templates) >= MAX_TEMPLATES or torch._is_functional_tensor(
+                result
+            ):  # see `tensor_ids._memory`
                 raise SlowPathError
-            plan = self._every_plan[site, key] = self._new_plan(site, key, result, written)
-        if plan is None:
+            template = self._all_templates[site, key] = self._new_template(site, key, result, written)
+        if template is None:
             raise SlowPathError
         if id(code) in by_id:
-            self.plans[id(code) + frame.f_lasti] = plan
-        return plan
+            self.templates[id(code) + frame.f_lasti] = template
+        return template
 
-    def _new_plan(self, site: int, key: Key, result: Any, written: bool) -> Plan | None:
+    def _new_template(self, site: int, key: Key, result: torch.Tensor, written: bool) -> Template | None:
         func, _, graph, inputs, leaf, drawn = key[:6]
         name, offset = None, 0
         if graph >= 2 and not leaf:
@@ -122,13 +113,13 @@ class FastPathMode(TorchFunctionMode):
             if place is None or place is UNREAD:
                 return None
             name, offset = place
-        way, base = self.ways[func], result._base
-        strange = graph == 0 and result.requires_grad  # a node that can't be differentiated draws no sequence number
-        strange |= way == SIMPLE and bool(base is not None or result._version or self._is_held(result))
-        if strange or (way == VIEW and base is None):
-            self.ways[func] = ORDINARY  # torch has changed: believe nothing about this function
+        call_kind, base = self.call_kinds[func], result._base
+        strange = graph == 0 and result.requires_grad  # a node without a derivative takes no sequence number
+        strange |= call_kind == SIMPLE and bool(base is not None or result._version or self._shares_memory(result))
+        if strange or (call_kind == VIEW and base is None):
+            self.call_kinds[func] = ORDINARY  # PyTorch has changed: rely on nothing about this function
             raise SlowPathError
-        number, nbytes = next(self.plan_ids), untyped_storage(result).nbytes()
+        number, nbytes = next(self.template_ids), untyped_storage(result).nbytes()
         self.rows.write(
             CallTemplateRow,
             template=number,
@@ -148,23 +139,26 @@ class FastPathMode(TorchFunctionMode):
         )
         return key, number, func in ops.RISKS
 
-    def _is_held(self, result: Any) -> bool:
-        """Whether a tensor that is alive was met at the address of this one: they share memory, perhaps."""
-        entry = self.identity.blocks.get(data_ptr(result))
+    def _shares_memory(self, result: torch.Tensor) -> bool:
+        """Returns whether a live tensor is known at the address of this one: they may share memory."""
+        entry = self.tensor_ids.blocks.get(data_ptr(result))
         return entry is not None and entry[0]() is not None
 
-    def ordinary(self, called: Any, result: Any, tensors: list[Any], inputs: list[int], first: int) -> None:
-        """Write down a call that returned one plain tensor: a new one, or its first argument, written. `called`: the
-        function, the kinds of its arguments that are no tensors, the frame that called it.
+    def record_ordinary(
+        self, called: Ordinary, result: torch.Tensor, tensors: list[torch.Tensor], inputs: list[int], first: int
+    ) -> None:
+        """Records a call that returned one plain tensor: a new one, or its first argument after a write.
+
+        `inputs` are a place for the template's id, and (id, version before) of each of the `tensors`.
 
         Raises:
-            LongWayError: it is neither.
+            SlowPathError: it returned something else.
             RuntimeError: `result` has no version or no memory.
         """
         func, kinds, frame = called
         drawn = _next_sequence() - first
         version, base = result._version, result._base
-        entry = self.identity.known.get(id(result))
+        entry = self.tensor_ids.known.get(id(result))
         written = entry is not None and entry[0]() is result
         graph, leaf = 0, False
         if result.requires_grad:
@@ -181,72 +175,61 @@ class FastPathMode(TorchFunctionMode):
         elif changed or (entry is not None and entry[0]() is not None):
             raise SlowPathError
         elif base is None:
-            if self._is_held(result):
+            if self._shares_memory(result):
                 raise SlowPathError
         else:
-            owner = self.identity.entry(base)
-        shared, given = owner is not None or written, tensors[0].shape if tensors else None
-        key = (func, kinds, graph, len(inputs), leaf, drawn, result.shape, result.dtype, result.device, shared, given)
-        plan = self.plans.get(id(frame.f_code) + frame.f_lasti)
-        inputs[0] = (plan if plan and plan[0] == key else self.find_plan(frame, key, result, written))[1]
+            owner = self.tensor_ids.entry(base)
+        shared, sizes = owner is not None or written, tensors[0].shape if tensors else None
+        key = (func, kinds, graph, len(inputs), leaf, drawn, result.shape, result.dtype, result.device, shared, sizes)
+        template = self.templates.get(id(frame.f_code) + frame.f_lasti)
+        if template is None or template[0] != key:
+            template = self.find_template(frame, key, result, written)
+        inputs[0] = template[1]
         if written and entry is not None:
             inputs += (entry[1], NONE, version, first)
         else:
             inputs += (self._add(result, owner), NONE if owner is None else owner[1], version, first)
         self.rows.extend(inputs)
 
-    def _add(self, result: Any, owner: Entry | None) -> int:
-        """Give a new tensor its id; `owner` is its base."""
-        number = next(self.identity.numbers)
+    def _add(self, result: torch.Tensor, owner: Entry | None) -> int:
+        """Gives a new tensor its id; `owner` is its base."""
+        number = next(self.tensor_ids.numbers)
         counter, storage = (number, number) if owner is None else owner[2:]
-        entry = self.identity.known[id(result)] = (_ref(result), number, counter, storage)
+        entry = self.tensor_ids.known[id(result)] = (_ref(result), number, counter, storage)
         if owner is None:
-            self.identity.blocks[data_ptr(result)] = entry
-        if number >= self.identity.due:
-            self.identity.sweep(number)
+            self.tensor_ids.blocks[data_ptr(result)] = entry
+        if number >= self.tensor_ids.due:
+            self.tensor_ids.sweep(number)
         return number
 
-    def met(self, tensor: torch.Tensor) -> Entry:
-        """What is known from now on of a tensor first met as an input; its state goes into the next CALL row."""
-        with torch._C.DisableTorchFunctionSubclass():
-            entry = self.identity.add(tensor)
-            self.unwritten.append(self.state(tensor, entry))
-        self.detours.add(UNWRITTEN)
-        return entry
+    def is_watched(self, tensors: list[torch.Tensor], first: int, frame: FrameType) -> bool:
+        """Returns whether a call that has ended concerns memory that can be written past a version counter."""
+        return self.saved_tensors.is_watched(tensors, first, frame)
 
-    def is_watched(self, tensors: list[Any], first: int, frame: Any) -> bool:
-        """Whether a call that has ended concerns memory that can be written past a version counter."""
-        raise NotImplementedError
-
-    def finish_compiled(self, called: Any, result: Any, tensors: Any, inputs: Any, first: int) -> None:
-        """The long way after a call by `ShortWay`. `called`: the function, its arguments, the frame that called it."""
+    def finish_on_slow_path(
+        self,
+        called: tuple[Function, Args, Kwargs | None, FrameType | None],
+        result: object,
+        tensors: list[torch.Tensor],
+        inputs: list[int],
+        first: int,
+    ) -> None:
+        """Writes the whole row of a call that the fast path has made. `called`: function, arguments, calling frame."""
         func, args, kwargs, frame = called
         kwargs = kwargs or {}
         ops.note_risk(self, func, args, kwargs)
         self.finish((func, "", frame, "out" in kwargs, False, (args, kwargs)), result, tensors, inputs, first)
 
-    def refuse(self, error: BaseException, func: Any, inputs: list[int], frame: Any) -> None:
-        """Note the exception of a call by `ShortWay`."""
+    def note_exception(self, error: BaseException, func: Function, inputs: list[int], frame: FrameType) -> None:
+        """Records the exception of a call that the compiled fast path has made."""
         self.fail(error, func, inputs, frame)
-
-    def call(self, func: Any, args: Any, kwargs: Any, frame: Any, name: str = "") -> Any:
-        raise NotImplementedError
-
-    def finish(self, called: Called, result: Any, tensors: Any, inputs: Any, before: int) -> None:
-        raise NotImplementedError
-
-    def fail(self, error: BaseException, called: Any, inputs: Any, frame: Any, saved: tuple[Any, ...] = ()) -> None:
-        raise NotImplementedError
-
-    def state(self, tensor: torch.Tensor, entry: Entry | None = None) -> State:
-        raise NotImplementedError
 
 
 def _graph_kind(site: int, key: Key) -> tuple[Any, ...]:
-    """What calls with their node at the same place have in common: all that a plan stands for, but sizes."""
+    """Returns what calls with the same grad_fn have in common: the key without sizes."""
     func, kinds, graph, inputs, _, drawn, shape = key[:7]
-    if len(key) == KERNEL:  # its overload decides, whatever the line
+    if len(key) == KERNEL:  # its overload decides, on whatever line
         return func, kinds, inputs, drawn
-    shared, given = key[9:]
-    dimensions = None if given is None else len(given)
-    return site, func, kinds, graph, inputs, drawn, shared, len(shape), dimensions, shape == given
+    shared, first_shape = key[9:]
+    dimensions = None if first_shape is None else len(first_shape)
+    return site, func, kinds, graph, inputs, drawn, shared, len(shape), dimensions, shape == first_shape

@@ -1,8 +1,9 @@
-"""Writes the rows of exceptions on their way to the user: those of torch calls, and the one that ends the run."""
+"""Writes the rows of exceptions that reach the user: those of torch calls, and the one that ends the run."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from types import FrameType
 
 import torch.utils.checkpoint
 
@@ -11,39 +12,48 @@ from tensorlens.tracer.frames.failing_call import failing_call, named_arguments
 from tensorlens.tracer.frames.frame_values import plain_values, tensors_read
 from tensorlens.tracer.isolation.guard import safe_text
 from tensorlens.tracer.recording import ops
-from tensorlens.tracer.recording.dispatch_mode import FastPathMode
+from tensorlens.tracer.recording.ops import Function
+from tensorlens.tracer.recording.tensor_states import TensorStates
 from tensorlens.tracer.recording.tensor_text import token_of
 
 MAX_FAILURES = 200
-_STOP = torch.utils.checkpoint._StopRecomputationError  # how a recomputation ends early: no failure
+_STOP = torch.utils.checkpoint._StopRecomputationError  # ends a recomputation early; not a failure
 
 
-class ExceptionRows(FastPathMode):
-    """What `Recorder` builds on: each exception is written once. `failures` counts the FAILURE rows."""
+class ExceptionRows(TensorStates):
+    """Writes each exception once. `failures` counts the FAILURE rows."""
 
     def __init__(self, own_files: tuple[str, ...] = ()) -> None:
         super().__init__(own_files)
         self.failures = 0
-        self.last_failure: tuple[int, object] = (0, None)  # (id, token) of the exception noted last
+        self.last_failure: tuple[int, object] = (0, None)  # (id, token) of the last exception
 
-    def trouble(self, what: str, error: Exception, frame: Any = None) -> None:
-        raise NotImplementedError
-
-    def accesses(self, tensors: list[torch.Tensor]) -> list[int]:
-        raise NotImplementedError
-
-    def fail(self, error: BaseException, called: Any, inputs: Any, frame: Any, saved: tuple[Any, ...] = ()) -> None:
-        """Write a FAILURE row for an exception on its way to the user, once. `called`, or its name, raised it."""
+    def fail(
+        self,
+        error: BaseException,
+        called: Function | str,
+        inputs: Sequence[int],
+        frame: FrameType | None,
+        saved: tuple[tuple[object, ...], ...] = (),
+    ) -> None:
+        """Writes a FAILURE row for an exception, once. `called` is the function that raised it, or its name."""
         try:
             if not self._has_noted(error) and self.failures < MAX_FAILURES and not isinstance(error, _STOP):
                 op = called if isinstance(called, str) else ops.name_of(called)
                 self._write_failure(error, op, tuple(inputs), frame, saved)
-        except Exception as trouble:  # ours, never the user's
-            self.trouble("an exception", trouble, frame)
+        except Exception as error:  # ours, never the user's
+            self.internal_error("an exception", error, frame)
 
-    def _write_failure(self, error: BaseException, op: str, inputs: Any, frame: Any, saved: tuple[Any, ...]) -> None:
+    def _write_failure(
+        self,
+        error: BaseException,
+        op: str,
+        inputs: tuple[int, ...],
+        frame: FrameType | None,
+        saved: tuple[tuple[object, ...], ...],
+    ) -> None:
         stack = self.sites.stack(frame)
-        inside = self.sites.traceback_stack(error.__traceback__)  # user code that the call ran: a hook, a `backward`
+        inside = self.sites.traceback_stack(error.__traceback__)  # user code that the call ran, as a hook
         site = stack[-1] if stack else None
         self.rows.write(
             FailureRow, type(error).__name__, safe_text(error), op or None, inputs, saved, (*stack, *inside), site
@@ -52,7 +62,7 @@ class ExceptionRows(FastPathMode):
         self.last_failure = (id(error), token_of(error))
 
     def note_ending(self, error: BaseException) -> int:
-        """The number of the FAILURE row of the exception that ends the run, written now if no torch call raised it."""
+        """Returns the number of the FAILURE row of the exception that ends the run. Writes it if no call raised it."""
         if not self._has_noted(error):
             stack = self.sites.traceback_stack(error.__traceback__)
             if isinstance(error, SyntaxError) and error.filename and self.sites.is_user(error.filename):
@@ -65,7 +75,7 @@ class ExceptionRows(FastPathMode):
             self.rows.write(FailureRow, type(error).__name__, safe_text(error), op or None, inputs, (), stack, site)
             self.last_failure = (id(error), token_of(error))
             self.failures += 1
-        arguments = [(name, self.identity.meet(t)) for name, t in named_arguments(self.sites, error.__traceback__)]
+        arguments = [(name, self.tensor_ids.id_of(t)) for name, t in named_arguments(self.sites, error.__traceback__)]
         if arguments:
             self.rows.write(ArgumentsRow, self.failures - 1, tuple(arguments))
         values = plain_values(self.sites, error.__traceback__)

@@ -1,12 +1,17 @@
-"""The `__torch_function__` of a recorder in Python: what every call goes through where `_fast_path.c` is not compiled
-or does not take it. `hot` says what a call on the fast path is, and holds its tables.
+"""Makes the `__torch_function__` of a recorder in Python. Every call runs it unless `_fast_path.c` takes the call.
+
+`dispatch_mode` says which calls take the fast path, and holds its tables.
 """
+
+# ruff: noqa: C901 - one function is faster than several
 
 from __future__ import annotations
 
 import sys
 import weakref
-from typing import Any
+from collections.abc import Callable, Iterable
+from types import FrameType
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -15,7 +20,10 @@ from tensorlens.tracer.frames.call_sites import frame_at
 from tensorlens.tracer.isolation.guard import reraise_user_error
 from tensorlens.tracer.isolation.torch_originals import data_ptr
 from tensorlens.tracer.recording import ops
-from tensorlens.tracer.recording.ops import LONG, ORDINARY, SIMPLE
+from tensorlens.tracer.recording.ops import ORDINARY, SIMPLE, SLOW, Args, Function, Kwargs
+
+if TYPE_CHECKING:
+    from tensorlens.tracer.recording.dispatch_mode import FastPathMode
 
 _next_sequence = torch._C._autograd._get_sequence_nr
 _grad_enabled = torch.is_grad_enabled
@@ -23,31 +31,34 @@ _getframe = sys._getframe
 _ref = weakref.ref
 _Tensor = torch.Tensor
 _Parameter = torch.nn.Parameter
-_NOTHING: dict[str, Any] = {}
-_NO_ARGUMENTS: Any = (), (), ()  # kinds of those that are no tensors; of those in lists or given by name; tensors there
+Kinds = tuple[object, ...]
+"""Describes arguments: the position among the tensors and the type of each plain value, lists by their items."""
+_NO_KWARGS: Kwargs = {}
+_NO_ARGUMENTS: tuple[Kinds, Kinds, list[torch.Tensor]] = (), (), []  # see `others`, `inner` and `more`; never changed
 ATOMS = {int, float, str, bool, slice, type(None), type(...), torch.dtype, torch.device, torch.Size}
-TELLING = {bool, str}  # plain values that may decide what a function computes
+DECISIVE = {bool, str}  # types of plain values that may decide what a function computes
 
 
 class SlowPathError(Exception):
-    """Something about a call is not as the short way has it."""
+    """The call does not fit the fast path."""
 
 
-def fast_path(recorder: Any) -> Any:  # noqa: C901 - see below
-    """`__torch_function__` of a recorder, with its tables in reach: each op pays for every call and look-up."""
-    identity, plans, ways = recorder.identity, recorder.plans, recorder.ways
-    known, blocks, numbers, emit = identity.known, identity.blocks, identity.numbers, recorder.rows.extend
-    detours, watched, only_cpu = recorder.detours, recorder.watched, not torch.accelerator.is_available()
+def fast_path(recorder: FastPathMode) -> Callable[..., Any]:
+    """Returns the `__torch_function__` of a recorder. It is long: every operation pays for each call and look-up."""
+    tensor_ids, templates, call_kinds = recorder.tensor_ids, recorder.templates, recorder.call_kinds
+    known, blocks, numbers, emit = tensor_ids.known, tensor_ids.blocks, tensor_ids.numbers, recorder.rows.extend
+    slow_path_reasons, watched = recorder.slow_path_reasons, recorder.watched
+    only_cpu = not torch.accelerator.is_available()
 
-    def __torch_function__(self: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: C901
+    def __torch_function__(self: Any, func: Function, types: Any, args: Args = (), kwargs: Kwargs | None = None) -> Any:
         if kwargs is None:
-            kwargs = _NOTHING
+            kwargs = _NO_KWARGS
         try:
-            way = ways.get(func) or recorder.way_of(func)
-        except Exception as error:  # a callable of the program's that has no hash, or no equal
-            way = ops.unknown(recorder, error, frame_at(1))
-        if way <= LONG or recorder.paused:
-            if way == ops.UNKNOWN:
+            call_kind = call_kinds.get(func) or recorder.call_kind(func)
+        except Exception as error:  # a callable of the user's without a hash, or whose `__eq__` raises
+            call_kind = ops.unknown(recorder, error, frame_at(1))
+        if call_kind <= SLOW or recorder.paused:
+            if call_kind == ops.UNKNOWN:
                 return ops.dispatched(func, args, kwargs)
             if recorder.paused or func in ops.QUIET:
                 return func(*args, **kwargs)
@@ -55,19 +66,19 @@ def fast_path(recorder: Any) -> Any:  # noqa: C901 - see below
             if special is not None:
                 return special(recorder, func, args, kwargs)
             return recorder.call(func, args, kwargs, frame_at(1))
-        inputs: Any = [0]
-        others, inner, more = _NO_ARGUMENTS
+        inputs = [0]  # the template's id, then (tensor id, version) of each tensor argument
+        others, inner, more = _NO_ARGUMENTS  # plain values; items of lists and of kwargs; tensors among those
         try:
             for value in args:
                 kind = type(value)
                 if kind is _Tensor or kind is _Parameter:
                     entry = known.get(id(value))
                     if entry is None or entry[0]() is not value:
-                        entry = recorder.met(value)
+                        entry = recorder.add_input(value)
                     inputs.append(entry[1])
                     inputs.append(value._version)
                 elif kind in ATOMS:
-                    others += (len(inputs), value if kind in TELLING else kind)
+                    others += (len(inputs), value if kind in DECISIVE else kind)
                 else:
                     more, inner = _more(more, inner, value, kind)
             if kwargs:
@@ -78,12 +89,13 @@ def fast_path(recorder: Any) -> Any:  # noqa: C901 - see below
             for value in more:
                 entry = known.get(id(value))
                 if entry is None or entry[0]() is not value:
-                    entry = recorder.met(value)
+                    entry = recorder.add_input(value)
                 inputs.append(entry[1])
                 inputs.append(value._version)
         except Exception as error:  # RuntimeError: an inference tensor has no version
-            inputs = reraise_user_error(error)
-        if inputs is None:  # not in the handler: what the call raises has no exception of ours as its context
+            reraise_user_error(error)
+            inputs = []
+        if not inputs:  # outside the `except` block, so the user's exception gets no internal `__context__`
             return recorder.call(func, args, kwargs, frame_at(1))
         first = _next_sequence()
         try:
@@ -91,19 +103,19 @@ def fast_path(recorder: Any) -> Any:  # noqa: C901 - see below
         except BaseException as error:
             try:
                 recorder.fail(error, func, inputs[1:], frame_at(1))
-            except RecursionError:  # ours: there is no room left to note it
+            except RecursionError:  # ours: the stack has no room left to record it
                 pass
             raise
-        frame: Any = None
+        frame: FrameType | None = None
         try:
             frame = _getframe(1)
-            if type(result) is not _Tensor or detours:
+            if type(result) is not _Tensor or slow_path_reasons:
                 raise SlowPathError
             if watched and recorder.is_watched(_tensors(args, more), first, frame):
                 raise SlowPathError
-            if way == ORDINARY or kwargs or more:
+            if call_kind == ORDINARY or kwargs or more:
                 ops.note_risk(recorder, func, args, kwargs)
-                recorder.ordinary((func, others, frame), result, _tensors(args, more), inputs, first)
+                recorder.record_ordinary((func, others, frame), result, _tensors(args, more), inputs, first)
                 return result
             drawn = _next_sequence() - first
             if drawn:  # its derivative was recorded, hence the result requires grad
@@ -113,16 +125,16 @@ def fast_path(recorder: Any) -> Any:  # noqa: C901 - see below
             else:
                 graph = 1
                 result._version  # noqa: B018 - an inference tensor has none: a RuntimeError
-            look = result.shape, result.dtype, None if only_cpu else result.device
-            key = (func, others, graph, len(inputs), False, drawn, *look)
-            plan = plans.get(id(frame.f_code) + frame.f_lasti)  # the address of the instruction, so to say: unique
-            if plan is None or plan[0] != key:
+            metadata = result.shape, result.dtype, None if only_cpu else result.device
+            key = (func, others, graph, len(inputs), False, drawn, *metadata)
+            template = templates.get(id(frame.f_code) + frame.f_lasti)  # the address of the instruction
+            if template is None or template[0] != key:
                 if graph == 2 and drawn != 1:
                     raise SlowPathError
-                plan = recorder.find_plan(frame, key, result)
-            if plan[2] and graph == 2 and not recorder.risky:
+                template = recorder.find_template(frame, key, result)
+            if template[2] and graph == 2 and not recorder.risky:
                 recorder.risky = ops.RISKS[func](args, kwargs)
-            if way == SIMPLE:
+            if call_kind == SIMPLE:
                 address = data_ptr(result)
                 if not address:
                     raise SlowPathError
@@ -136,35 +148,39 @@ def fast_path(recorder: Any) -> Any:  # noqa: C901 - see below
                     raise SlowPathError
                 number = next(numbers)
                 known[id(result)] = (_ref(result), number, owner[2], owner[3])
-                inputs += (number, owner[1], inputs[2], first)  # a view has the version of what it is a view of
-            inputs[0] = plan[1]
+                inputs += (number, owner[1], inputs[2], first)  # a view has the version of its base
+            inputs[0] = template[1]
             emit(inputs)
-            if number >= identity.due:
-                identity.sweep(number)
+            if number >= tensor_ids.due:
+                tensor_ids.sweep(number)
             return result
         except Exception as error:  # RuntimeError: no version or no memory; ValueError: no frame
-            reraise_user_error(error)  # no more in the handler: a Ctrl-C has no exception of ours as its context
-        recorder.finish_compiled((func, args, kwargs, frame), result, _tensors(args, more), inputs[1:], first)
+            reraise_user_error(error)  # what follows is outside the `except` block: see above
+        recorder.finish_on_slow_path((func, args, kwargs, frame), result, _tensors(args, more), inputs[1:], first)
         return result
 
     return __torch_function__
 
 
-def _tensors(args: Any, more: Any) -> list[Any]:
+def _tensors(args: Args, more: Iterable[torch.Tensor]) -> list[torch.Tensor]:
     return [*(value for value in args if type(value) is _Tensor or type(value) is _Parameter), *more]
 
 
-def _more(tensors: Any, kinds: Any, items: Any, kind: type) -> tuple[list[Any], tuple[Any, ...]]:
-    """`tensors` and `kinds` with those in a list or tuple that holds nothing but tensors and plain values."""
+def _more(tensors: list[torch.Tensor], kinds: Kinds, items: Any, kind: type) -> tuple[list[torch.Tensor], Kinds]:
+    """Returns `tensors` and `kinds` with those of a list or tuple of tensors and plain values.
+
+    Raises:
+        SlowPathError: it is another object, or holds one.
+    """
     if kind is not list and kind is not tuple:
         raise SlowPathError
-    found, others = [*tensors], [*kinds, kind]
+    more, others = [*tensors], [*kinds, kind]
     for value in items:
         kind = type(value)
         if kind is _Tensor or kind is _Parameter:
-            found.append(value)
+            more.append(value)
         elif kind in ATOMS:
-            others += (len(found), value if kind in TELLING else kind)
+            others += (len(more), value if kind in DECISIVE else kind)
         else:
             raise SlowPathError
-    return found, tuple(others)
+    return more, tuple(others)

@@ -16,11 +16,11 @@ import torch
 from tensorlens.journal.rows import NONE, SAME
 
 MAX_READS = 5_000  # wrappers: freeing a chain of so many needs a small part of a thread's stack
-MAX_KINDS = 50_000  # a program may give a function another text at each call
-FEW = 8  # results of one call whose nodes are looked at one by one
+MAX_KINDS = 50_000  # a program may pass another string at each call
+FEW = 8  # results of one call whose nodes are read one by one
 
 Node = tuple[str | None, int]  # name and sequence number
-Place = tuple[str, int]  # name, and sequence number less the first one that the call used
+Place = tuple[str, int]  # name, and sequence number minus the first one that the call used
 
 UNCHANGED: Node = (None, SAME)
 UNKNOWN: Node = (None, NONE)
@@ -28,16 +28,16 @@ UNREAD: Place = ("", 0)
 
 
 def read_node(tensor: torch.Tensor) -> Node:
-    """The node of a tensor, from `grad_fn`."""
+    """Reads the node of a tensor from `grad_fn`."""
     try:
         node = tensor.grad_fn
-    except RuntimeError:  # a view that a write to its base has invalidated
+    except RuntimeError:  # a view invalidated by a write to its base
         return UNKNOWN
     return UNKNOWN if node is None else (node.name(), node._sequence_nr())
 
 
 def kinds_of(value: Any, depth: int = 4) -> Any:
-    """What of an argument may decide which nodes a call makes: types, and the values of switches and names."""
+    """Returns what may decide which nodes a call makes: the types of its arguments, and values of bools and strings."""
     kind = type(value)
     if isinstance(value, torch.Tensor):
         return value.ndim, value.requires_grad
@@ -51,36 +51,40 @@ def kinds_of(value: Any, depth: int = 4) -> Any:
 
 
 class GraphNodes:
-    """Remembers where in a call the nodes of its results are, for each kind of call."""
+    """Remembers, for each kind of call, the places of the nodes of its results."""
 
     def __init__(self) -> None:
         self._places: dict[Hashable, Place | None] = {}
         self._left = MAX_READS
 
     def read(self, tensor: torch.Tensor) -> Node:
-        """The node of a tensor, from `grad_fn`; `UNKNOWN` once the run has read it too often."""
+        """Reads the node of a tensor from `grad_fn`; `UNKNOWN` once the run has read too many."""
         if self._left <= 0:
             return UNKNOWN
         self._left -= 1
         return read_node(tensor)
 
     def place(self, kind: Hashable, tensor: torch.Tensor, nodes: tuple[int, int]) -> Place | None:
-        """Where the node of `tensor` is among the sequence numbers `nodes` (first, end) of a call; None if an earlier
-        call recorded it, `UNREAD` once the run has read `grad_fn` too often. `kind`: what all calls with nodes at the
-        same places have in common."""
+        """Returns the place of a tensor's node among the sequence numbers `nodes` (first, end) of a call.
+
+        None if an earlier call recorded the node, `UNREAD` once the run has read too many. Calls of one `kind` have
+        their nodes at the same places.
+        """
         try:
             return self._places[kind]
         except KeyError:
             if self._left <= 0:
                 return UNREAD
             name, sequence = self.read(tensor)
-            found = None if name is None or not nodes[0] <= sequence < nodes[1] else (name, sequence - nodes[0])
+            place = None if name is None or not nodes[0] <= sequence < nodes[1] else (name, sequence - nodes[0])
             if len(self._places) < MAX_KINDS:
-                self._places[kind] = found
-            return found
+                self._places[kind] = place
+            return place
 
-    def of_results(self, kind: tuple[Any, ...], tensors: Sequence[torch.Tensor], nodes: tuple[int, int]) -> list[Node]:
-        """The nodes of tensors that a call returned or changed; `UNCHANGED` where an earlier call recorded them."""
+    def of_results(
+        self, kind: tuple[Hashable, ...], tensors: Sequence[torch.Tensor], nodes: tuple[int, int]
+    ) -> list[Node]:
+        """Returns the nodes of tensors that a call returned or changed; `UNCHANGED` for those of earlier calls."""
         count = len(tensors)
         if not count or nodes[0] == nodes[1]:
             return [UNCHANGED] * count
@@ -91,8 +95,10 @@ class GraphNodes:
         places = [self.place((*kind, n), tensor, nodes) for n, tensor in enumerate(tensors)]
         return [_node_at(place, nodes[0]) for place in places]
 
-    def _of_many(self, kind: tuple[Any, ...], tensors: Sequence[torch.Tensor], nodes: tuple[int, int]) -> list[Node]:
-        """Of many results: their nodes are one and the same, or follow each other at equal distances."""
+    def _of_many(
+        self, kind: tuple[Hashable, ...], tensors: Sequence[torch.Tensor], nodes: tuple[int, int]
+    ) -> list[Node]:
+        """Returns the nodes of many results, which are one node or have sequence numbers at equal distances."""
         last = len(tensors) - 1
         places = [self.place((*kind, n), tensors[n], nodes) for n in (0, 1, last)]
         if None in places or UNREAD in places:

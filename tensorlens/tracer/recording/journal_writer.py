@@ -1,4 +1,4 @@
-"""Carries rows out of the traced process while it runs, so that a killed process loses little of them."""
+"""Writes rows out of the traced process while it runs, so that a killed process loses few of them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from tensorlens.journal.row_buffer import RowBuffer
 from tensorlens.journal.rows import NONE, GapRow
 
 INTERVAL = 0.2  # seconds
-_SCROLL_ALL = b"\x1b7\x1b[r\x1b8"  # every row of the terminal scrolls again; the cursor stays where it was
+_SCROLL_ALL = b"\x1b7\x1b[r\x1b8"  # makes every row of the terminal scroll again and leaves the cursor in its place
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class JournalWriter:
     """Writes the rows to a file descriptor: from a thread of its own now and then, and on `flush`.
 
-    The thread is a bare one (`threading` does not know it), sleeps on a lock, and starts with the first run of
-    the interpreter's loop; the program sees neither it nor its work.
+    The program does not see the thread: `threading` does not know it, and it sleeps on a lock.
     """
 
     def __init__(
@@ -31,10 +30,10 @@ class JournalWriter:
     ) -> None:
         self._rows = rows
         self._reader = os.getppid()
-        self._live = live  # whether the reader shows the live line on our standard error
+        self._live = live  # whether the reader shows its progress line on our standard error
         self._descriptor: int | None = descriptor
         self._file = _file_behind(descriptor)
-        self._spare = spare  # both ends of the pipe to use when the disk is full: nobody is killed for its writing
+        self._spare = spare  # both ends of a pipe to use when the disk is full, so that the program is not killed
         self._overflows = False
         for number in (descriptor, *(spare or ())):
             os.set_inheritable(number, False)
@@ -52,7 +51,7 @@ class JournalWriter:
             self.flush()
 
     def _go_on_alone(self) -> None:
-        """The reader was killed: nobody will read of the program, which runs on at a terminal that is whole."""
+        """Stops writing: the reader was killed. Repairs the terminal, at which the program goes on."""
         self._reader = os.getppid()
         with self._writing:
             self._descriptor = None
@@ -61,20 +60,23 @@ class JournalWriter:
                     os.write(2, _SCROLL_ALL)
 
     def flush(self) -> None:
-        """Write out what has been recorded so far."""
+        """Writes out what has been recorded so far."""
         with self._writing:
             self._write()
             count = len(self._rows)
             if self._descriptor is None:
-                self._rows[:count] = ()  # at once, here and below: no call in between
+                self._rows[:count] = ()  # in one step, here and below: no signal handler in between
             elif count:
                 data = memoryview(_packed(self._rows[:count]))
                 self._unwritten, self._rows[:count] = data, ()
                 self._write()
 
     def _write(self) -> None:
-        """Write what is packed, in the place that is its own: Ctrl-C may come between any two calls, and a signal's
-        handler may end the process, which flushes again. What has been done is then done once more, or is not lost."""
+        """Writes the packed bytes at their own position in the file.
+
+        Ctrl-C may interrupt between any two calls, and a signal handler may end the process, which flushes again. A
+        write is then repeated at the same position, and nothing is lost.
+        """
         try:
             while self._unwritten and self._descriptor is not None:
                 if _file_behind(self._descriptor) != self._file:
@@ -87,15 +89,15 @@ class JournalWriter:
                 self._overflow(self._spare[1])
 
     def _put(self, descriptor: int) -> int:
-        """Write some of what is packed; how much."""
+        """Writes some of the packed bytes; returns how many."""
         if self._overflows:
             return overflow.send(descriptor, self._written, self._unwritten)
         end = self._written + len(self._unwritten)
-        os.lseek(descriptor, end, os.SEEK_SET)  # what else is written here, even now, goes behind it
+        os.lseek(descriptor, end, os.SEEK_SET)  # what others write there, even now, goes after it
         return os.pwrite(descriptor, self._unwritten, self._written)
 
     def _overflow(self, descriptor: int) -> None:
-        """Go on in the pipe: the disk is full, or the program may write no more of a file."""
+        """Continues in the pipe: the disk is full, or the program may write no more to files."""
         try:
             self._file = _file_behind(descriptor)
         except OSError:  # the program closed it
@@ -104,7 +106,7 @@ class JournalWriter:
         self._write()
 
     def abandon(self) -> None:
-        """In a forked child: write nothing ever again. Its thread does not exist there, its lock may be held."""
+        """Writes nothing any more, in a forked child. The thread does not exist there, and its lock may be locked."""
         self._writing = _thread.RLock()
         self._descriptor = None
         self._rows.clear()
@@ -121,20 +123,20 @@ def _file_behind(descriptor: int) -> tuple[int, int]:
 
 
 def _packed(rows: list[Any]) -> bytes:
-    """The rows as bytes; what is no plain value (a symbolic size, a string of a class of the program's own) as one."""
+    """Returns the rows as bytes. Turns other objects (a symbolic size, a subclass of str) into plain ones."""
     try:
         return pack(rows)
     except ValueError:
         pass
     try:
         return pack([_plain(item) for item in rows])
-    except Exception as trouble:  # ours: that these are missing is said
-        rows = RowBuffer()
-        rows.write(GapRow, f"some of the run could not be written down ({type(trouble).__name__})", None)
-        return pack(rows[:])
+    except Exception as error:  # ours: report that these rows are missing
+        lost = RowBuffer()
+        lost.write(GapRow, f"some of the run could not be written down ({type(error).__name__})", None)
+        return pack(lost[:])
 
 
-def _plain(item: Any) -> Any:
+def _plain(item: object) -> object:
     if item is None or type(item) in (int, str, bool, float, bytes):
         return item
     if isinstance(item, tuple | list):

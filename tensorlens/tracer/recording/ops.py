@@ -1,19 +1,33 @@
-"""What the recorder must know of particular torch functions: their names, and the few that need care.
+"""Knows particular functions of PyTorch: their names, and the few that need care.
 
-Everything else about an op is measured when it runs.
+Everything else about an operation is measured when it runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, WrapperDescriptorType
-from typing import Any
+from types import BuiltinFunctionType, FrameType, FunctionType, MethodDescriptorType, WrapperDescriptorType
+from typing import Any, Protocol
 
 import torch
 from torch.overrides import handle_torch_function, has_torch_function, resolve_name
 
 from tensorlens.journal.rows import SHARED_MEMORY
 from tensorlens.tracer.frames.call_sites import frame_at
+
+Function = Callable[..., Any]
+Args = tuple[Any, ...]
+Kwargs = dict[str, Any]
+
+
+class CallRecorder(Protocol):
+    """Says what this module asks of the recorder."""
+
+    risky: bool
+
+    def call(self, func: Function, args: Args, kwargs: Kwargs, frame: FrameType | None) -> Any: ...
+    def internal_error(self, what: str, error: Exception, frame: FrameType | None = None) -> None: ...
+
 
 _QUIET_PROPERTIES = (
     "shape dtype device layout ndim requires_grad is_leaf _version names is_cuda is_cpu is_sparse is_sparse_csr is_mps"
@@ -29,40 +43,40 @@ _QUIET_METHODS = (
 ).split()
 
 
-def getter(name: str) -> Any:
-    """What a read of the property `name` of a tensor arrives as."""
-    attribute: Any = getattr(torch.Tensor, name)
-    return attribute.__get__
+def getter(name: str) -> Function:
+    """Returns the function by which a mode sees a read of a tensor's property."""
+    get: Function = getattr(torch.Tensor, name).__get__
+    return get
 
 
-def setter(name: str) -> Any:
-    """What an assignment to the property `name` of a tensor arrives as."""
-    attribute: Any = getattr(torch.Tensor, name)
-    return attribute.__set__
+def setter(name: str) -> Function:
+    """Returns the function by which a mode sees an assignment to a tensor's property."""
+    assign: Function = getattr(torch.Tensor, name).__set__
+    return assign
 
 
-def _accessors(name: str, method: str) -> set[Any]:
-    attribute: Any = getattr(torch.Tensor, name, None)
+def _accessors(name: str, method: str) -> set[Function]:
+    attribute = getattr(torch.Tensor, name, None)
     return {getattr(attribute, method)} if hasattr(attribute, method) else set()
 
 
-def _quiet() -> set[Any]:
-    found: set[Any] = set()
+def _quiet() -> set[Function]:
+    quiet: set[Function] = set()
     for name in _QUIET_PROPERTIES:
-        found |= _accessors(name, "__get__")
+        quiet |= _accessors(name, "__get__")
     for name in ("name", "_backward_hooks", "_post_accumulate_grad_hooks", "names"):
-        found |= _accessors(name, "__set__")
-    found |= {getattr(torch.Tensor, name) for name in _QUIET_METHODS if hasattr(torch.Tensor, name)}
-    profiler: Any = torch.ops.profiler
-    found |= {profiler._record_function_enter_new, profiler._record_function_exit._RecordFunction}
-    return found | {torch.get_default_dtype, torch.is_grad_enabled, torch.is_floating_point, torch.numel}
+        quiet |= _accessors(name, "__set__")
+    quiet |= {getattr(torch.Tensor, name) for name in _QUIET_METHODS if hasattr(torch.Tensor, name)}
+    profiler = torch.ops.profiler
+    quiet |= {profiler._record_function_enter_new, profiler._record_function_exit._RecordFunction}
+    return quiet | {torch.get_default_dtype, torch.is_grad_enabled, torch.is_floating_point, torch.numel}
 
 
 QUIET = _quiet()
-"""Questions that change nothing and make nothing: passed straight through, not recorded."""
+"""Functions that only read a fact. They are not recorded."""
 
 SHARES_COUNTER = {torch.Tensor.detach, torch.detach}
-"""Functions whose result shares the version counter of its first argument without being its view."""
+"""Functions whose result shares the version counter of their first argument without being a view of it."""
 
 STATEFUL = {
     torch.Tensor.requires_grad_,
@@ -73,24 +87,37 @@ STATEFUL = {
     setter("grad"),
     torch.Tensor.resize_,
 }
-"""Functions that change what autograd says of their first argument without moving its version."""
+"""Functions that change the autograd state of their first argument without moving its version."""
 
 MOVING = {setter("data"), torch.Tensor.set_}
-"""Functions that put their first argument on other memory."""
+"""Functions that give their first argument other memory."""
 
 SHARED_WITH_NUMPY = SHARED_MEMORY
 
 FUSED = "a fused optimizer changes parameters without moving their versions: autograd can't notice that they changed"
 COMPILED = "compiled by `torch.compile`: what runs inside is not seen (TORCHDYNAMO_DISABLE=1 runs it eagerly)"
 
-SPECIAL: dict[Any, Callable[[Any, Any, Any, Any], Any]] = {}
-"""Functions with a handler of their own, `handler(recorder, func, args, kwargs)`; filled by `patches`."""
+Handler = Callable[[Any, Function, Args, Kwargs], Any]  # handler(recorder, func, args, kwargs)
+Risk = Callable[[Args, Kwargs], bool]
+
+SPECIAL: dict[Function, Handler] = {}
+"""Functions with a handler of their own. `register` fills it."""
+
+RISKS: dict[Function, Risk] = {}
+"""Functions whose derivative may be infinite or NaN, each with a check of its arguments. `register` fills it."""
+
+
+def register(handlers: dict[Function, Handler], risks: dict[Function, Risk]) -> None:
+    """Adds to `SPECIAL` and `RISKS` what other rooms know of functions."""
+    SPECIAL.update(handlers)
+    RISKS.update(risks)
+
 
 ELSEWHERE = {getter("data"), torch.as_tensor, torch.asarray, torch.frombuffer, torch.from_file}
-"""Functions whose result may lie on memory that is neither fresh nor that of the result's base."""
+"""Functions whose result may share memory with an object that is not its base."""
 
 
-_REFUSING = {
+_NOT_DIFFERENTIABLE = {
     "floor_divide",
     "floordiv",
     "rfloordiv",
@@ -100,32 +127,32 @@ _REFUSING = {
     "scaled_mm",
     "scaled_mm_v2",
 }
-"""Functions whose results may require grad by a node that only raises, and that draws no sequence number."""
+"""Functions whose results may require grad by a node that only raises. Such a node takes no sequence number."""
 
-UNKNOWN, LONG, ORDINARY, SIMPLE, VIEW = range(5)
-"""The ways through the recorder (see `hot`)."""
-
-
-_METHODS = {name: getattr(torch.Tensor, name) for name in dir(torch.Tensor)}  # as torch made them
+UNKNOWN, SLOW, ORDINARY, SIMPLE, VIEW = range(5)
+"""The kinds of calls, which decide their path through the recorder: see `dispatch_mode`."""
 
 
-def replaced(function: Any) -> Any:
-    """The method of torch's that a function of the program's own has taken the place of on `torch.Tensor`, or None.
+_METHODS = {name: getattr(torch.Tensor, name) for name in dir(torch.Tensor)}  # the originals
 
-    Torch looks a method up by its name when it hands a call to a mode: what arrives here is then the program's
-    function, from inside its own call of the original. Run as it is, it would run twice.
+
+def original_of(function: Function) -> Function | None:
+    """Returns the method of PyTorch that the program has replaced by `function` on `torch.Tensor`, or None.
+
+    PyTorch finds a method by its name when it gives a call to a mode. So the mode receives the program's function, from
+    inside that function's call of the original; calling what it receives would run the function twice.
     """
     if not isinstance(function, FunctionType):
         return None
     for name, value in vars(torch.Tensor).items():
         if value is function:
-            original = _METHODS.get(name)
+            original: Function | None = _METHODS.get(name)
             return None if original is function else original
     return None
 
 
-def _run_original(recorder: Any, func: Any, args: Any, kwargs: Any) -> Any:
-    original = replaced(func)
+def _run_original(recorder: CallRecorder, func: Function, args: Args, kwargs: Kwargs) -> Any:
+    original = original_of(func)
     if original is None or original in QUIET:
         return (original or func)(*args, **kwargs)
     special = SPECIAL.get(original)
@@ -134,29 +161,29 @@ def _run_original(recorder: Any, func: Any, args: Any, kwargs: Any) -> Any:
     return recorder.call(original, args, kwargs, frame_at(2))
 
 
-def call_kind(func: Any) -> int:
-    if replaced(func) is not None:
+def call_kind(func: Function) -> int:
+    """Returns SLOW, ORDINARY, SIMPLE or VIEW."""
+    if original_of(func) is not None:
         SPECIAL[func] = _run_original
     if func in QUIET or func in SPECIAL or func in STATEFUL or func in SHARES_COUNTER or func in ELSEWHERE:
-        return LONG
+        return SLOW
     if isinstance(func, FunctionType):
         return ORDINARY
     if not isinstance(func, BuiltinFunctionType | MethodDescriptorType | WrapperDescriptorType):
-        return LONG
-    if func.__name__.strip("_") in _REFUSING:
+        return SLOW
+    if func.__name__.strip("_") in _NOT_DIFFERENTIABLE:
         return ORDINARY
     if _every_kernel(func, _returns_new):
         return SIMPLE
     return VIEW if _every_kernel(func, _returns_view) else ORDINARY
 
 
-def _every_kernel(func: Any, check: Callable[[Any], bool]) -> bool:
-    """Whether every overload of a function, but for those with `out=`, is a kernel that passes `check`: it takes a
-    tensor first, returns one tensor, and has a derivative of its own, not one composed of other functions.
+def _every_kernel(func: Function, check: Callable[[Any], bool]) -> bool:
+    """Returns whether every overload of a function without `out=` is a kernel whose schema passes `check`.
 
-    Read from the schemas and the dispatcher. Whether the kernel returns a new tensor at version 0 or a view is known
-    then, and its grad_fn follows from the types of the arguments. `tests/tracer/test_fast_path.py` checks it with all
-    of `op_db`.
+    A kernel takes a tensor first, returns one tensor, and has a derivative of its own, not one composed of other
+    functions. The schemas and the dispatcher say so. The types of the arguments then determine its grad_fn.
+    `tests/tracer/test_fast_path.py` checks all of `op_db`.
     """
     name = func.__name__.strip("_") if func.__name__.startswith("__") else func.__name__
     schemas = [
@@ -181,14 +208,14 @@ def _returns_view(schema: Any) -> bool:
     )
 
 
-def unknown(recorder: Any, error: Exception, frame: Any) -> int:
-    """The way of what can't be looked up."""
-    recorder.trouble("a call", error, frame)
+def unknown(recorder: CallRecorder, error: Exception, frame: FrameType | None) -> int:
+    """Reports a function whose kind can't be looked up; returns UNKNOWN."""
+    recorder.internal_error("a call", error, frame)
     return UNKNOWN
 
 
-def dispatched(func: Any, args: Any, kwargs: Any) -> Any:
-    """What becomes of a call without our mode, which is off the stack."""
+def dispatched(func: Function, args: Args, kwargs: Kwargs) -> Any:
+    """Makes a call as PyTorch would without the recorder, which is off the mode stack here."""
     values = (*args, *kwargs.values())
     return handle_torch_function(func, values, *args, **kwargs) if has_torch_function(values) else func(*args, **kwargs)
 
@@ -199,35 +226,31 @@ def _is_kernel(schema: Any) -> bool:
     name = f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
     try:
         return not torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd")
-    except RuntimeError:  # an overload of the scripting language's own
+    except RuntimeError:  # an overload that only TorchScript has
         return True
 
 
-RISKS: dict[Any, Callable[[Any, Any], bool]] = {}
-"""Functions whose derivative may not be finite everywhere, with what tells it from arguments; filled by `singular`."""
-
-
-def note_risk(recorder: Any, func: Any, args: Any, kwargs: Any) -> None:
-    """Remember that autograd recorded an operation without a finite derivative everywhere."""
+def note_risk(recorder: CallRecorder, func: Function, args: Args, kwargs: Kwargs) -> None:
+    """Notes on the recorder that autograd recorded an operation whose derivative may be infinite or NaN."""
     if func in RISKS and not recorder.risky and torch.is_grad_enabled():
         try:
             recorder.risky = RISKS[func](args, kwargs)
-        except Exception:  # ours: the derivative is looked at, where it may not be needed
+        except Exception:  # the check failed: rather look at the derivative in vain
             recorder.risky = True
 
 
-_names: dict[Any, str] = {}
-_resolve_name = getattr(resolve_name, "__wrapped__", resolve_name)  # what is round it changes `warnings.filters`
+_names: dict[Function, str] = {}
+_resolve_name = getattr(resolve_name, "__wrapped__", resolve_name)  # its wrapper changes `warnings.filters`
 
 
 def read_names() -> None:
-    """Let torch make its index of names. It does so at the first question, and changes `warnings.filters` meanwhile:
-    python would show the program a warning again that it has shown already."""
+    """Builds PyTorch's index of names now. PyTorch builds it lazily and touches `warnings.filters`, which would make
+    Python repeat warnings that it has already shown."""
     resolve_name(torch.ones)
 
 
-def name_of(func: Any) -> str:
-    """ "Tensor.add_" for `torch.Tensor.add_`, "nn.functional.relu", "torch.tensor": short, unique, stable."""
+def name_of(func: Function) -> str:
+    """Returns a short, unique, stable name: "Tensor.add_" for `torch.Tensor.add_`, "nn.functional.relu"."""
     try:
         return _names[func]
     except KeyError:
@@ -235,10 +258,10 @@ def name_of(func: Any) -> str:
         return name
 
 
-def _resolve(func: Any) -> str:
+def _resolve(func: Function) -> str:
     name: str = _resolve_name(func) or ""
     if not name:
         name = f"{getattr(func, '__module__', None) or 'torch'}.{getattr(func, '__qualname__', type(func).__name__)}"
-    name = name.replace("torch._VariableFunctionsClass.", "torch.")  # `torch.add` and its kin live there
+    name = name.replace("torch._VariableFunctionsClass.", "torch.")  # the home of `torch.add` and the like
     short = ("torch.Tensor.", "torch.nn.", "torch.autograd.")
     return name.removeprefix("torch.") if name.startswith(short) else name

@@ -1,8 +1,8 @@
-"""Ids for tensors, storages and version counters that are never reused, without keeping anything alive.
+"""Gives tensors, storages and version counters ids that are never reused, and keeps nothing alive.
 
-An address is reused once its owner is freed, so every entry carries a weak reference: PyTorch keeps the Python object
-of a tensor for as long as the C++ one lives, hence a live reference means the same object. A storage bears the number
-of the first tensor that was met on it; which one lies at an address, the tensors met there that still live tell.
+An address is reused once its owner is freed, so every entry has a weak reference. PyTorch keeps the Python object of a
+tensor as long as the C++ one lives, so a live reference means the same tensor. A storage has the id of the first tensor
+seen on it. Which storage is at an address follows from the live tensors seen there.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from itertools import count
-from typing import Any
 
 import torch
 
@@ -18,12 +17,14 @@ from tensorlens.journal.row_buffer import RowBuffer
 from tensorlens.journal.rows import NONE, AliveRow, StorageRow, TensorRow, optional
 from tensorlens.tracer.isolation.torch_originals import untyped_storage
 
-SWEEP = 1024  # new tensors, at the least, between two sweeps: few entries stay near the processor
-CENSUS = 32_768  # likewise between two counts of those that are alive
-PLAIN = {torch.Tensor, torch.nn.Parameter}
-_texts: dict[Any, str] = {}  # dtypes and devices as the trace names them
+SWEEP = 1024  # new tensors between two sweeps, at least: few entries stay in the processor's cache
+CENSUS = 32_768  # new tensors between two rows of live tensors, at least
+PLAIN: set[type] = {torch.Tensor, torch.nn.Parameter}
+_texts: dict[object, str] = {}  # the names of dtypes and devices in a trace
 
-Entry = tuple["weakref.ref[torch.Tensor]", int, int, int]  # the tensor, its id, its counter, its storage
+Entry = tuple[
+    "weakref.ref[torch.Tensor]", int, int, int
+]  # the tensor, and the ids of it, its version counter and its storage
 
 
 class TensorIds:
@@ -31,26 +32,28 @@ class TensorIds:
 
     def __init__(self, rows: RowBuffer) -> None:
         self._rows = rows
-        self.after_census: Callable[[], object] | None = None  # a good moment to read the rows so far
+        self.after_census: Callable[[], object] | None = None  # called when it is a good time to read the rows
         self.known: dict[int, Entry] = {}  # by `id(tensor)`
-        self.blocks: dict[int, Entry] = {}  # by the address of a storage: the tensor met there last
-        self._sharers: dict[int, list[weakref.ref[torch.Tensor]]] = {}  # storage -> others on it that are no views
+        self.blocks: dict[int, Entry] = {}  # by the address of a storage: the last tensor seen there
+        self._sharers: dict[
+            int, list[weakref.ref[torch.Tensor]]
+        ] = {}  # storage -> its other tensors that are not views
         self.numbers = count()
         self.due = SWEEP  # the id at which to sweep next
         self._count_due = CENSUS
 
-    def of(self, tensor: torch.Tensor) -> int | None:
-        """The id of a known tensor, or None."""
+    def find(self, tensor: torch.Tensor) -> int | None:
+        """Returns the id of a known tensor, or None."""
         entry = self.known.get(id(tensor))
         return entry[1] if entry is not None and entry[0]() is tensor else None
 
-    def meet(self, tensor: torch.Tensor, source: Entry | None = None) -> int:
-        """The id of `tensor`, given on first sight. `source`: see `add`."""
-        found = self.of(tensor)
-        return self.add(tensor, source)[1] if found is None else found
+    def id_of(self, tensor: torch.Tensor, source: Entry | None = None) -> int:
+        """Returns the id of a tensor; a new one gets its id. `source`: see `add`."""
+        number = self.find(tensor)
+        return self.add(tensor, source)[1] if number is None else number
 
     def add_alias(self, tensor: torch.Tensor, storage: int) -> Entry:
-        """Give an unknown tensor its id that lies on a known storage, with a version counter of its own."""
+        """Gives an id to a new tensor on a known storage that has a version counter of its own."""
         number = next(self.numbers)
         entry = self.known[id(tensor)] = (weakref.ref(tensor), number, number, storage)
         self._settle(untyped_storage(tensor).data_ptr(), entry)
@@ -58,8 +61,7 @@ class TensorIds:
         return entry
 
     def add(self, tensor: torch.Tensor, source: Entry | None = None) -> Entry:
-        """Give an unknown tensor its id. `source` is a tensor whose memory and version counter it shares without being
-        its view, as after `detach()`."""
+        """Gives a new tensor its id. It shares memory and version counter with `source` without being a view of it."""
         base = tensor._base
         shared = source if base is None else self.entry(base)
         number = next(self.numbers)
@@ -75,7 +77,7 @@ class TensorIds:
         return entry
 
     def _write(self, tensor: torch.Tensor, entry: Entry, base: int | None) -> None:
-        """Write the TENSOR row of a new tensor."""
+        """Writes the TENSOR row of a new tensor."""
         _, number, counter, storage = entry
         dtype, device = text_of(tensor.dtype), text_of(tensor.device)
         kind = type(tensor).__name__
@@ -84,12 +86,12 @@ class TensorIds:
             self.sweep(number)
 
     def entry(self, tensor: torch.Tensor) -> Entry:
-        """What is known of a tensor, which is given its id on first sight."""
+        """Returns the entry of a tensor; a new one gets its id."""
         entry = self.known.get(id(tensor))
         return entry if entry is not None and entry[0]() is tensor else self.add(tensor)
 
-    def moved(self, tensor: torch.Tensor) -> None:
-        """Note where a tensor lies after `.data = ...`, `set_` or the like moved it."""
+    def note_moved(self, tensor: torch.Tensor) -> None:
+        """Notes the memory of a tensor that `.data = ...` or `set_` has put elsewhere."""
         entry, base = self.entry(tensor), tensor._base
         address, block, nbytes = _memory(tensor)
         if base is None and address:
@@ -98,13 +100,15 @@ class TensorIds:
             self._settle(address, moved)
 
     def saved_storage(self, tensor: torch.Tensor) -> int:
-        """The id of the storage of what a graph saved. The graph has held that storage, so the tensor met last at its
-        address was met on it, whether that tensor is still alive or not."""
+        """Returns the id of a saved tensor's storage, or NONE.
+
+        The graph has kept that storage alive, so the last tensor seen at its address was on it, even if it is dead now.
+        """
         entry = self.blocks.get(_memory(tensor)[0])
         return NONE if entry is None else entry[3]
 
     def _storage(self, address: int, block: int, nbytes: int, number: int) -> int:
-        """The storage at an address, or NONE for a tensor without one. A new one bears `number`, if given."""
+        """Returns the id of the storage at an address; NONE without a storage. A new one gets `number` or its own."""
         if not block:
             return NONE
         entry = self.blocks.get(address) if address else None
@@ -119,7 +123,7 @@ class TensorIds:
         return number
 
     def _settle(self, address: int, entry: Entry) -> None:
-        """Note that a tensor lies at the address of its storage, next to those that lie there already."""
+        """Notes that a tensor is at the address of its storage, besides those already there."""
         before = self.blocks.get(address)
         if before is not None and before[3] == entry[3]:
             sharers = self._sharers.setdefault(entry[3], [])
@@ -127,21 +131,23 @@ class TensorIds:
         self.blocks[address] = entry
 
     def counters_at(self, address: int) -> set[int]:
-        """The version counters of the living tensors on the storage at an address."""
+        """Returns the version counters of the live tensors on the storage at an address."""
         latest = self.blocks.get(address)
         refs = () if latest is None else (latest[0], *self._sharers.get(latest[3], ()))
         holders = [tensor for ref in refs if (tensor := ref()) is not None]
         return {self.entry(tensor)[2] for tensor in holders}
 
     def live(self) -> list[tuple[int, torch.Tensor]]:
-        """Every known tensor that is still alive, by id."""
+        """Returns every known tensor that is still alive, by id."""
         entries = list(self.known.values())
         pairs = [(entry[1], tensor) for entry in entries if (tensor := entry[0]()) is not None]
         return sorted(pairs, key=lambda pair: pair[0])
 
     def sweep(self, number: int) -> None:
-        """Forget the tensors that are dead, and now and then say which are alive, so that the reader may forget the
-        others too. `number` is the id given last."""
+        """Forgets dead tensors, and now and then writes which are alive, so that the reader can forget the others.
+
+        `number` is the latest id.
+        """
         dead = [address for address, entry in list(self.known.items()) if entry[0]() is None]
         for address in dead:
             entry = self.known.get(address)
@@ -159,7 +165,7 @@ class TensorIds:
             self.after_census()
 
     def step_aside(self, *tensors: torch.Tensor) -> list[Entry | None]:
-        """Drop the weak references to `tensors` (`swap_tensors` refuses tensors that have any); see `resume`."""
+        """Drops the weak references to tensors until `resume`: `swap_tensors` accepts no tensor that has any."""
         entries = [self.known.pop(id(tensor), None) for tensor in tensors]
         refs = {id(entry[0]) for entry in entries if entry is not None}
         for address in [address for address, entry in self.blocks.items() if id(entry[0]) in refs]:
@@ -169,6 +175,7 @@ class TensorIds:
         return [entry and (None, *entry[1:]) for entry in entries]  # type: ignore[misc]
 
     def resume(self, tensors: tuple[torch.Tensor, ...], entries: list[Entry | None]) -> None:
+        """Restores the weak references that `step_aside` dropped. `entries` is what that returned."""
         for tensor, entry in zip(tensors, entries, strict=True):
             if entry is not None:
                 again = self.known[id(tensor)] = (weakref.ref(tensor), *entry[1:])
@@ -178,9 +185,10 @@ class TensorIds:
 
 
 def _memory(tensor: torch.Tensor) -> tuple[int, int, int]:
-    """(address, identity, bytes) of the storage; the address is 0 where it has no memory, all are 0 where the tensor
-    has no storage. That of a tensor of `torch.func.functionalize` is not asked for: torch takes the tensor for a view
-    from then on."""
+    """Returns (address, `_cdata`, bytes) of the storage. Without memory the address is 0; without a storage all are 0.
+
+    The storage of a tensor of `torch.func.functionalize` is not read: PyTorch would take the tensor for a view after.
+    """
     if torch._is_functional_tensor(tensor):
         return 0, 0, 0
     try:
@@ -191,13 +199,13 @@ def _memory(tensor: torch.Tensor) -> tuple[int, int, int]:
 
 
 def is_fake(tensor: torch.Tensor) -> bool:
-    """Whether a tensor has no memory, as in the traces that torch makes itself: asking for its address may warn."""
+    """Returns whether a tensor has no memory, as in the traces of PyTorch itself. Reading its address may warn."""
     kind = type(tensor)
     return tensor.is_meta if kind in PLAIN else kind.__module__ == "torch._subclasses.fake_tensor"
 
 
 def shape_of(tensor: torch.Tensor) -> tuple[int, ...]:
-    """The sizes; none for a tensor that has no shape yet (a lazy module's parameter) or only a symbolic one."""
+    """Returns the sizes; () for a tensor without a shape (a lazy module's parameter) or with a symbolic one."""
     try:
         shape = tuple(tensor.shape)
         return shape if type(tensor) in PLAIN else tuple(map(int, shape))
@@ -205,8 +213,8 @@ def shape_of(tensor: torch.Tensor) -> tuple[int, ...]:
         return ()
 
 
-def text_of(value: Any) -> str:
-    """ "float32" for `torch.float32`, "cpu" for a device."""
+def text_of(value: torch.dtype | torch.device) -> str:
+    """Returns "float32" for `torch.float32`, "cpu" for that device."""
     text = _texts.get(value)
     if text is None:
         text = _texts[value] = str(value).removeprefix("torch.")

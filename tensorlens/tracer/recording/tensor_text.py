@@ -1,9 +1,8 @@
-"""The values of tensors as short text."""
+"""Turns the values of tensors into short text."""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import torch
 
@@ -16,12 +15,12 @@ SHOWN_VALUES = 6
 
 
 def short_text(tensor: torch.Tensor) -> str:
-    """Values for a small dense CPU tensor, its shape for any other; never a synchronisation with a device."""
+    """Returns the values of a small dense CPU tensor, else its shape. Never waits for a device."""
     return values_text(short_values(tensor))
 
 
-def short_values(tensor: torch.Tensor) -> Any:
-    """What `short_text` says, before it is made into text: nested lists of numbers, a number, or text."""
+def short_values(tensor: torch.Tensor) -> object:
+    """Returns what `short_text` turns into text: nested lists of numbers, a number, or a string."""
     dense = tensor.layout is torch.strided and tensor.device.type == "cpu"
     if numel(tensor) > SHOWN_VALUES or not dense or has_torch_dispatch(tensor):
         return _kind_text(tensor.shape, tensor.dtype)
@@ -41,6 +40,6 @@ def _shape_text(shape: torch.Size) -> str:
 
 
 def token_of(error: BaseException) -> object:
-    """What a later exception at the same address doesn't have; held, it keeps no tensor alive."""
+    """Returns an object that a later exception at the same address does not have. It keeps no tensor alive."""
     arguments: tuple[object, ...] = BaseException.__dict__["args"].__get__(error)
     return arguments if arguments and all(isinstance(value, str | int) for value in arguments) else type(error)

@@ -1,8 +1,8 @@
-"""Where the user hands functions to autograd, and what happens when autograd calls them back.
+"""Records the functions that the user registers with autograd, and each time autograd calls them.
 
-A function that is called from C++ can't be watched from the side, so a `Watched` stands in its place where only the
-engine looks: in the storage of a hook dictionary (whose Python methods give the function itself), in the list that
-a module's hook node keeps, on the stack of saved-tensor hooks. Nothing here keeps a tensor, module or class alive.
+A call from C++ cannot be seen from outside, so a `Watched` replaces the function where only the engine looks: in
+the storage of a hook dictionary (whose Python methods return the function itself), in the list of a module's hook node,
+on the stack of saved-tensor hooks. Nothing here keeps a tensor, module or class alive.
 """
 
 from __future__ import annotations
@@ -18,28 +18,31 @@ import torch
 from tensorlens.journal.rows import NONE, CallbackRunRow, RegistrationRow, optional
 from tensorlens.records.callbacks import Ending
 from tensorlens.tracer.frames.call_sites import Sites
-from tensorlens.tracer.isolation.guard import guarded
+from tensorlens.tracer.isolation.guard import call_guarded
+from tensorlens.tracer.recording.ops import Args, Kwargs
 from tensorlens.tracer.recording.tensor_ids import TensorIds
-from tensorlens.tracer.recording.user_functions import Function, UserFunctions, Watch
+from tensorlens.tracer.recording.tensor_states import TensorStates
+from tensorlens.tracer.recording.user_functions import Function, ReturnWatch, UserFunctions
 
 METHODS = ("forward", "setup_context", "backward", "vjp", "jvp", "vmap")
 MAX_REGISTRATIONS = 20_000
-QUIET_KINDS = ("pack hook", "unpack hook")  # run once for every saved tensor: told only where something is amiss
+Versions = list[tuple[torch.Tensor, int]]
+QUIET_KINDS = ("pack hook", "unpack hook")  # called for every saved tensor: written only if something is wrong
 
 
 class UserCallbacks:
-    """Writes the rows of the functions that autograd was given, of their registrations and of their runs."""
+    """Writes the rows of the functions registered with autograd, of their registrations and their runs."""
 
-    def __init__(self, recorder: Any) -> None:
+    def __init__(self, recorder: TensorStates) -> None:
         self._recorder = recorder
         self._rows = recorder.rows
         self.sites: Sites = recorder.sites
-        self._identity: TensorIds = recorder.identity
+        self._tensor_ids: TensorIds = recorder.tensor_ids
         self.functions = UserFunctions(self._rows, self.sites)
         self._registrations: dict[tuple[int, str, int, int], int] = {}
         self._latest: dict[int, int] = {}  # function -> its latest registration
-        self._modules: dict[int, tuple[weakref.ref[Any], int]] = {}
-        self._made: dict[int, tuple[weakref.ref[Any], int]] = {}
+        self._modules: dict[int, tuple[weakref.ref[object], int]] = {}
+        self._made: dict[int, tuple[weakref.ref[object], int]] = {}
         self._applied: weakref.WeakKeyDictionary[type, set[int]] = weakref.WeakKeyDictionary()
         self.by_handle: dict[int, int] = {}  # a hook handle's id -> registration
         self.node = NONE  # sequence number of the custom function's node whose backward runs
@@ -47,17 +50,17 @@ class UserCallbacks:
 
     @property
     def asleep(self) -> bool:
-        """Whether nothing is to be recorded now, or ever again."""
+        """True if nothing is recorded now, or ever again."""
         return self._over or self._recorder.paused
 
     def end(self) -> None:
-        """What watches a hook from now on only calls it."""
+        """Ends the recording: watched functions are only called from here on."""
         self._over = True
 
     # --- registering --------------------------------------------------------------------------------------------
 
     def register(self, kind: str, function: int, site: int, target: int = NONE) -> int:
-        """The number of a registration, made known where it is new."""
+        """Returns the number of a registration. Writes a new one."""
         if len(self._registrations) > MAX_REGISTRATIONS:
             target = NONE
         key = (function, kind, site, target)
@@ -69,45 +72,49 @@ class UserCallbacks:
             self._latest[function] = number
         return number
 
-    def add(self, kind: str, called: Any, frame: FrameType | None, target: int = NONE) -> tuple[int, Function] | None:
-        """Register a callable that was given to torch by the code of `frame`; None for torch's own business."""
-        function = self.functions.of(called)
+    def add(
+        self, kind: str, called: object, frame: FrameType | None, target: int = NONE
+    ) -> tuple[int, Function] | None:
+        """Registers a callable that the code of `frame` passed to PyTorch; None if PyTorch itself registers it."""
+        function = self.functions.find(called)
         direct = frame is not None and self.sites.is_user(frame.f_code.co_filename)
         if function is None:
             if not direct:
                 return None
-            function = self.functions.foreign(called)
-        elif not direct and function.number in self._latest:  # torch passes on what it was given before
+            function = self.functions.of_library(called)
+        elif not direct and function.number in self._latest:  # PyTorch passes on what the user registered before
             known = self._latest[function.number]
-            self.register("passed on", function.number, self.sites.of(frame), target)
+            self.register("passed on", function.number, self.sites.site_of(frame), target)
             return known, function
-        site = self.sites.of(frame)
+        site = self.sites.site_of(frame)
         return None if site == NONE else (self.register(kind, function.number, site, target), function)
 
-    def watch(self, kind: str, called: Any, frame: FrameType | None, target: int = NONE) -> Any:
-        """`called`, or what stands in its place from now on."""
+    def watch(
+        self, kind: str, called: Callable[..., Any], frame: FrameType | None, target: int = NONE
+    ) -> Callable[..., Any]:
+        """Returns what replaces a callable in the engine: a `Watched`, or the callable itself."""
         added = self.add(kind, called, frame, target)
         return called if added is None else Watched(called, self, kind, added)
 
-    def module(self, module: Any) -> int:
-        """A number for a module, never reused."""
+    def module(self, module: object) -> int:
+        """Returns the number of a module. It is never reused."""
         known = self._modules.get(id(module))
         if known is None or known[0]() is not module:
             known = self._modules[id(module)] = (weakref.ref(module), len(self._modules))
         return known[1]
 
-    def made(self, module: Any, frame: FrameType | None) -> None:
-        """A module was made by the code of `frame`."""
-        self._made[id(module)] = (weakref.ref(module), self.sites.of(frame))
+    def made(self, module: object, frame: FrameType | None) -> None:
+        """Notes that the code of `frame` made a module."""
+        self._made[id(module)] = (weakref.ref(module), self.sites.site_of(frame))
 
-    def made_at(self, module: Any) -> int:
-        """The site where a module was made, or NONE."""
+    def made_at(self, module: object) -> int:
+        """Returns the site where a module was made, or NONE."""
         known = self._made.get(id(module))
         return known[1] if known is not None and known[0]() is module else NONE
 
     def applied(self, kind: type, frame: FrameType | None) -> None:
-        """A custom Function is called by the code of `frame`."""
-        site = self.sites.of(frame)
+        """Notes that the code of `frame` calls a custom Function."""
+        site = self.sites.site_of(frame)
         known = self._applied.setdefault(kind, set())
         if site == NONE or site in known:
             return
@@ -117,67 +124,76 @@ class UserCallbacks:
             return
         self.register("class", number, site)
         for name in METHODS:
-            function = self.functions.of(getattr(kind, name, None))
+            function = self.functions.find(getattr(kind, name, None))
             if function is not None:
                 self.register(name, function.number, site)
 
     def of_method(self, kind: type, name: str) -> tuple[int, Function] | None:
-        """A method of a custom Function, and its registration."""
-        function = self.functions.of(getattr(kind, name, None))
+        """Returns a method of a custom Function and its registration."""
+        function = self.functions.find(getattr(kind, name, None))
         number = None if function is None else self._latest.get(function.number)
         return None if function is None or number is None else (number, function)
 
     def of_class(self, kind: type) -> tuple[int, Function] | None:
-        """The class of a custom Function that has no method of the kind that is called."""
+        """Returns the class of a custom Function that lacks the method that is called, and its registration."""
         number = self.functions.of_class(kind) if kind in self._applied else None
         registration = None if number is None else self._latest.get(number)
         return None if number is None or registration is None else (registration, Function(number, (), ()))
 
     # --- running ------------------------------------------------------------------------------------------------
 
-    def call(self, kind: str, added: tuple[int, Function], hook: Any, args: Any, kwargs: Any) -> Any:
-        """Run a user's function as `run` does, and in any case."""
+    def call(self, kind: str, added: tuple[int, Function], hook: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+        """Calls a user's function and records it, as `run` does; after an internal error only calls it."""
 
-        def recording(hook: Any) -> Any:
+        def recording(hook: Callable[..., object]) -> object:
             return self.run(kind, added, functools.partial(hook, *args, **kwargs), args)
 
-        return guarded(self._recorder, "a callback", recording, hook, args, kwargs)
+        return call_guarded(self._recorder, "a callback", recording, hook, args, kwargs)
 
-    def run(self, kind: str, added: tuple[int, Function], run: Callable[[], Any], given: Iterable[Any]) -> Any:
-        """Run a callback and write down how it ended."""
-        with Run(self, kind, added, given) as ran:
+    def run(
+        self, kind: str, added: tuple[int, Function], run: Callable[[], object], arguments: Iterable[object]
+    ) -> object:
+        """Runs a callback and writes how it ended."""
+        with Run(self, kind, added, arguments) as ran:
             ran.result = run()
         return ran.result
 
-    def write(self, registration: int, place: int, result: Any, before: Any, ending: Ending) -> None:
+    def write(
+        self, registration: int, place: int, result: tuple[object] | None, before: Versions, ending: Ending
+    ) -> None:
+        """Writes the row of a callback's run; `result` is None if it did not return."""
         try:
             with torch._C.DisableTorchFunction():
                 values = () if result is None else self._values(result[0])
-                given = tuple(self._identity.meet(tensor) for tensor, _ in before)
-            run = (registration, optional(place), values, given, optional(self.node), ending)
+                arguments = tuple(self._tensor_ids.id_of(tensor) for tensor, _ in before)
+            run = (registration, optional(place), values, arguments, optional(self.node), ending)
             self._rows.write(CallbackRunRow, *run)
-        except Exception as trouble:  # ours, never the user's
-            self._recorder.trouble("a callback", trouble)
+        except Exception as error:  # ours, never the user's
+            self._recorder.internal_error("a callback", error)
 
-    def _values(self, result: Any) -> tuple[tuple[int | None, str], ...]:
+    def _values(self, result: object) -> tuple[tuple[int | None, str], ...]:
         """Returns the tensor id, if it has one, and the type's name of each returned value."""
         return tuple(
-            (self._identity.meet(value) if isinstance(value, torch.Tensor) else None, type(value).__name__)
+            (self._tensor_ids.id_of(value) if isinstance(value, torch.Tensor) else None, type(value).__name__)
             for value in (result if isinstance(result, tuple | list) else (result,))
         )
 
 
 class Run:
-    """A context manager round a call of a callback, which writes down how it ended. It has no frame on the stack
-    meanwhile: backward passes run inside each other."""
+    """A context manager around a call of a callback that writes how the call ended.
+
+    It adds no frame to the stack during the call, since backward passes may nest deeply.
+    """
 
     __slots__ = ("_added", "_before", "_callbacks", "_kind", "_watch", "result")
 
-    def __init__(self, callbacks: UserCallbacks, kind: str, added: tuple[int, Function], given: Iterable[Any]) -> None:
+    def __init__(
+        self, callbacks: UserCallbacks, kind: str, added: tuple[int, Function], arguments: Iterable[object]
+    ) -> None:
         self._callbacks, self._kind, self._added = callbacks, kind, added
-        self._before = _versions(given)
-        self._watch = Watch(added[1])
-        self.result: Any = None
+        self._before = _versions(arguments)
+        self._watch = ReturnWatch(added[1])
+        self.result: object = None
 
     def __enter__(self) -> Run:
         self._watch.begin()
@@ -189,17 +205,19 @@ class Run:
         if error is not None:
             ending: Ending = "raised" if _entered(function, error) else "refused"
             callbacks.write(registration, NONE, None, self._before, ending)
-        elif self._kind not in QUIET_KINDS or _amiss(self._kind, result, self._before):
+        elif self._kind not in QUIET_KINDS or _is_wrong(self._kind, result, self._before):
             place = callbacks.functions.site(self._watch.place(result))
             callbacks.write(registration, place, (result,), self._before, "returned")
 
 
 class Watched:
-    """Stands for a user's function where the engine calls it. Everything asked of it is answered by the function."""
+    """Replaces a user's function where the engine calls it. Its attributes are those of the function."""
 
     __slots__ = ("_added", "_callbacks", "_kind", "hook")
 
-    def __init__(self, hook: Any, callbacks: UserCallbacks, kind: str, added: tuple[int, Function]) -> None:
+    def __init__(
+        self, hook: Callable[..., Any], callbacks: UserCallbacks, kind: str, added: tuple[int, Function]
+    ) -> None:
         self.hook = hook
         self._callbacks = callbacks
         self._kind = kind
@@ -214,15 +232,15 @@ class Watched:
         return getattr(self.hook, name)
 
 
-def _versions(given: Iterable[Any]) -> list[tuple[torch.Tensor, int]]:
-    """The tensors among what a callback was given, one level into tuples, each with its version."""
-    found = []
+def _versions(arguments: Iterable[object]) -> Versions:
+    """Returns the tensors among the arguments of a callback, one level into tuples, each with its version."""
+    versions = []
     with torch._C.DisableTorchFunction():
-        for value in given:
+        for value in arguments:
             for item in value if isinstance(value, tuple) else (value,):
                 if isinstance(item, torch.Tensor):
-                    found.append((item, _version(item)))
-    return found
+                    versions.append((item, _version(item)))
+    return versions
 
 
 def _version(tensor: torch.Tensor) -> int:
@@ -232,8 +250,8 @@ def _version(tensor: torch.Tensor) -> int:
         return NONE
 
 
-def _amiss(kind: str, result: Any, before: list[tuple[torch.Tensor, int]]) -> bool:
-    """Whether a saved-tensor hook did what PyTorch is going to refuse."""
+def _is_wrong(kind: str, result: object, before: Versions) -> bool:
+    """Returns whether a saved-tensor hook did what PyTorch is about to reject."""
     with torch._C.DisableTorchFunction():
         if any(_version(tensor) != version for tensor, version in before):
             return True
@@ -241,7 +259,7 @@ def _amiss(kind: str, result: Any, before: list[tuple[torch.Tensor, int]]) -> bo
 
 
 def _entered(function: Function, error: BaseException) -> bool:
-    """Whether the user's own code began to run: a call whose arguments don't fit raises before."""
+    """Returns whether the user's code began to run. A call with wrong arguments raises before that."""
     traceback = error.__traceback__
     if not isinstance(error, TypeError) or not function.layers:
         return True

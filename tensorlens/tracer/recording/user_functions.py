@@ -1,21 +1,21 @@
-"""The user's own functions that autograd calls back: where each is defined, and where it hands back its value.
+"""Finds the user's functions that autograd calls back: where each is defined, and where it returns its value.
 
-What a hook is made of (a `partial`, a bound method, a decorated function) is looked through, without running any of it,
-to the code that the user wrote.
+A hook may be a `partial`, a bound method or a decorated function. The code that the user wrote is found inside without
+running any of it.
 """
 
 from __future__ import annotations
 
-import dis
 import functools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any
 
 from tensorlens.journal.row_buffer import RowBuffer
 from tensorlens.journal.rows import NONE, FunctionRow, optional
+from tensorlens.tracer.frames import bytecode
 from tensorlens.tracer.frames.call_sites import Sites
 from tensorlens.tracer.isolation.stack_room import is_short
 
@@ -25,41 +25,41 @@ ANY_NUMBER = -1
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A user function: its number in the trace, and its code, the outermost layer of decoration first."""
+    """A user function: its number in the trace, and its code, the outermost decorator first."""
 
     number: int
     layers: tuple[CodeType, ...]
-    returns: tuple[tuple[CodeType, int], ...]  # (code, offset) of every instruction that hands back a value
+    returns: tuple[tuple[CodeType, int], ...]  # (code, offset) of every instruction that returns a value
 
 
 class UserFunctions:
-    """The table of user functions. `rows` receives a FUNCTION row for each new one."""
+    """Numbers the user functions. `rows` receives a FUNCTION row for each new one."""
 
     def __init__(self, rows: RowBuffer, sites: Sites) -> None:
         self._rows = rows
         self._sites = sites
         self._known: dict[tuple[CodeType, ...], Function] = {}
-        self._foreign: dict[str, Function] = {}
+        self._of_libraries: dict[str, Function] = {}
         self._count = 0
 
-    def of(self, called: Any) -> Function | None:
-        """The user function behind a callable; None where no code of the user's is in it."""
+    def find(self, called: object) -> Function | None:
+        """Returns the user function behind a callable; None if it contains no user code."""
         layers = tuple(code for code in _layers(called) if self._sites.is_user(code.co_filename))
         if not layers:
             return None
         return self._known.get(layers) or self._new(called, layers)
 
-    def foreign(self, called: Any) -> Function:
-        """A callable that is not the user's, but that the user's own line handed to autograd: `torch.sum`."""
+    def of_library(self, called: object) -> Function:
+        """Returns the number of a library's callable that the user's line passed to autograd: `torch.sum`."""
         name = getattr(called, "__name__", None) or type(called).__name__
-        known = self._foreign.get(name)
+        known = self._of_libraries.get(name)
         if known is None:
-            known = self._foreign[name] = Function(self._count, (), ())
+            known = self._of_libraries[name] = Function(self._count, (), ())
             self._add(name, NONE, (), (0, ANY_NUMBER))
         return known
 
     def of_class(self, kind: type) -> int | None:
-        """The number of a user's class, told as a function of its name; None for a library's class."""
+        """Returns the number of a user's class, written as a function of its name; None for a library's class."""
         own = [code for value in vars(kind).values() for code in _layers(value)]
         codes = tuple(code for code in own if self._sites.is_user(code.co_filename))
         if not codes:
@@ -72,12 +72,12 @@ class UserFunctions:
         return known.number
 
     def site(self, returned: tuple[CodeType, int] | None) -> int:
-        """The site of an instruction that hands back a value."""
+        """Returns the site of an instruction that returns a value."""
         return NONE if returned is None else self._sites.returning(*returned)
 
-    def _new(self, called: Any, layers: tuple[CodeType, ...]) -> Function:
+    def _new(self, called: object, layers: tuple[CodeType, ...]) -> Function:
         inner = layers[-1]
-        returns = tuple((code, offset) for code in layers for offset in _returns(code))
+        returns = tuple((code, offset) for code in layers for offset in bytecode.returns(code))
         known = self._known[layers] = Function(self._count, layers, returns)
         sites = tuple(self.site((code, offset)) for code, offset in returns if code is inner)
         name = inner.co_qualname.rpartition("<locals>.")[2]
@@ -90,11 +90,11 @@ class UserFunctions:
         self._count += 1
 
 
-_CLASS = compile("", "<class>", "exec")  # tells the key of a class from that of its only method
+_CLASS = compile("", "<class>", "exec")  # distinguishes the key of a class from that of its only method
 
 
 def _layers(called: Any) -> Iterator[CodeType]:
-    """The code objects that calling `called` runs, from the outside in: through partials, methods and decorators."""
+    """Finds the code objects that a call runs, from the outside in: through partials, methods and decorators."""
     for _ in range(MAX_LAYERS):
         if isinstance(called, functools.partial):
             called = called.func
@@ -110,65 +110,49 @@ def _layers(called: Any) -> Iterator[CodeType]:
             called = getattr(type(called), "__call__", None) if inner is None else inner  # noqa: B004
 
 
-def _returns(code: CodeType) -> list[int]:
-    """The offsets of the instructions that hand back a value, other than the None at the end of every function; of
-    those that hand back None, where there are no others."""
-    values: list[int] = []
-    nothing: list[int] = []
-    before: dis.Instruction | None = None
-    for instruction in dis.get_instructions(code):
-        if instruction.opname == "RETURN_VALUE":
-            bare = before is not None and before.opname == "LOAD_CONST" and before.argval is None
-            (nothing if bare else values).append(instruction.offset)
-        elif instruction.opname == "RETURN_CONST":  # Python 3.12
-            (nothing if instruction.argval is None else values).append(instruction.offset)
-        before = instruction
-    return values or nothing
-
-
 def _accepts(called: Any) -> tuple[int, int]:
-    """How many positional arguments a callable takes, at least and at most (`ANY_NUMBER`: no limit)."""
-    given, named = 0, 0
+    """Returns how many positional arguments a callable takes, at least and at most (`ANY_NUMBER`: no limit)."""
+    bound, named = 0, 0
     for _ in range(MAX_LAYERS):
         if isinstance(called, functools.partial):
-            given += len(called.args)
+            bound += len(called.args)
             named += len(called.keywords)
             called = called.func
         elif isinstance(called, MethodType):
-            given += 1
+            bound += 1
             called = called.__func__
         elif isinstance(called, staticmethod):
             called = called.__func__
         elif isinstance(called, FunctionType):
             code = called.__code__
-            most = ANY_NUMBER if code.co_flags & 0x04 else max(code.co_argcount - given - named, 0)
-            return max(code.co_argcount - len(called.__defaults__ or ()) - given - named, 0), most
+            most = ANY_NUMBER if code.co_flags & 0x04 else max(code.co_argcount - bound - named, 0)
+            return max(code.co_argcount - len(called.__defaults__ or ()) - bound - named, 0), most
         else:
             called = getattr(type(called), "__call__", None)  # noqa: B004
-            given += 1
+            bound += 1
     return 0, ANY_NUMBER
 
 
-class Watch:
-    """From before a call to its end: `place` tells which instruction of `function` handed back its result.
+class ReturnWatch:
+    """Finds out which instruction of a function returned its result.
 
-    With one such instruction in its code there is nothing to look for; with several a profile function watches them
-    return, unless the program has one of its own.
+    If the code has several, a profile function watches them from `begin` to `end`, unless the program has set one.
     """
 
     __slots__ = ("_function", "_profile", "_seen")
 
     def __init__(self, function: Function) -> None:
         self._function = function
-        self._seen: dict[CodeType, tuple[int, Any]] = {}
-        self._profile: Any = None
+        self._seen: dict[CodeType, tuple[int, object]] = {}
+        self._profile: Callable[..., None] | None = None
 
     def begin(self) -> None:
+        """Starts watching."""
         if len(self._function.returns) < 2 or sys.getprofile() is not None or is_short():
             return
         layers, seen = self._function.layers, self._seen
 
-        def profile(frame: FrameType, event: str, value: Any) -> None:
+        def profile(frame: FrameType, event: str, value: object) -> None:
             if event == "return" and frame.f_code in layers:
                 seen[frame.f_code] = (frame.f_lasti, value)
 
@@ -176,13 +160,15 @@ class Watch:
         sys.setprofile(profile)
 
     def end(self) -> None:
+        """Stops watching."""
         if self._profile is not None and sys.getprofile() is self._profile:  # the program may have set its own
             sys.setprofile(None)
 
-    def place(self, result: Any) -> tuple[CodeType, int] | None:
+    def place(self, result: object) -> tuple[CodeType, int] | None:
+        """Returns (code, offset) of the instruction that returned `result`, if it is known."""
         if self._profile is None:
             return self._function.returns[0] if len(self._function.returns) == 1 else None
-        for code in reversed(self._function.layers):  # the innermost that handed back the very object
+        for code in reversed(self._function.layers):  # the innermost that returned this object
             if code in self._seen and self._seen[code][1] is result:
                 return code, self._seen[code][0]
         return None

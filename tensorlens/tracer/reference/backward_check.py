@@ -1,17 +1,16 @@
-"""Whether the `backward` of each custom Function is the derivative of its `forward`: measured when the second run of
-`--reference` is over, by central differences at inputs that the program gave it.
+"""Checks that the `backward` of each custom Function is the derivative of its `forward`, by central differences.
 
-Nothing depends on that run any more, and nobody hears what it prints. What is meant to be another derivative is left
-out: of a forward that is constant piece by piece, or hands its input on, and a backward that isn't linear, or zero.
+The check runs after the second run of `--reference`, at inputs that the program used. Nothing depends on that run any
+more, and its output is dropped. Functions that mean to have another derivative are left out: those whose forward is
+piecewise constant or returns its input, and those whose backward is not linear or is zero.
 """
 
 from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 
@@ -25,6 +24,7 @@ from tensorlens.tracer.reference.gradient_samples import Comparison
 
 APPLICATIONS = 3  # of a class, that are kept
 MAX_VALUES = 200_000  # of an application
+Wrong = tuple[int, tuple[float, ...], tuple[float, ...], str]  # place, gradients, differences, weights
 PLACES = 16  # of an input, that are moved
 SECONDS = 2.0  # for a class
 SHOWN = 6
@@ -32,7 +32,7 @@ SHOWN = 6
 
 @dataclass(frozen=True, slots=True)
 class _Precision:
-    dtype: torch.dtype | None  # None: as the program has it
+    dtype: torch.dtype | None  # None: the program's own
     step: float  # relative
     close: float
 
@@ -42,21 +42,21 @@ _SINGLE = _Precision(None, 4e-3, 0.1)
 
 
 @dataclass(frozen=True, slots=True)
-class _Application:
-    """A call of a custom Function: its arguments, copied, and the places of those that needed a gradient."""
+class Application:
+    """A call of a custom Function: copies of its arguments, and the places of those that required grad."""
 
-    kind: Any
-    args: tuple[Any, ...]
+    kind: type[torch.autograd.Function]
+    args: tuple[object, ...]
     wanted: tuple[int, ...]
-    given: list[torch.Tensor] = field(default_factory=list)  # the gradient that came to its only output first
+    given: list[torch.Tensor] = field(default_factory=list)  # the first gradient of its only output
 
-    def take(self, gradients: tuple[Any, ...]) -> None:
-        """A hook, which runs before the `backward`."""
+    def take(self, gradients: tuple[object, ...]) -> None:
+        """Keeps the gradient that `backward` is about to get."""
         if not self.given and len(gradients) == 1 and isinstance(gradients[0], torch.Tensor):
             self.given.append(gradients[0].detach().clone())
 
     def run(self, moved: dict[int, torch.Tensor], dtype: torch.dtype | None) -> list[torch.Tensor]:
-        """The outputs with a gradient of their own, for other inputs in some of the places."""
+        """Returns the floating-point outputs, with other inputs in some of the places."""
         given = [moved.get(place, value) for place, value in enumerate(self.args)]
         fresh = [_as(value, dtype).clone() if isinstance(value, torch.Tensor) else value for value in given]
         found: list[torch.Tensor] = []
@@ -65,15 +65,15 @@ class _Application:
 
 
 class BackwardCheck:
-    """The custom Functions of a run."""
+    """Keeps calls of the custom Functions of a run, and checks them when it has ended."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self.net = ErrorGuard(Comparison(recorder.rows, FORMULAS), "the `backward` of a custom Function")
-        self._kept: dict[type, list[_Application]] = {}
+        self.guard = ErrorGuard(Comparison(recorder.rows, FORMULAS), "the `backward` of a custom Function")
+        self._kept: dict[type[torch.autograd.Function], list[Application]] = {}
 
-    def keep(self, kind: type, args: tuple[Any, ...]) -> _Application | None:
-        """A custom Function is about to be called."""
+    def keep(self, kind: type[torch.autograd.Function], args: tuple[object, ...]) -> Application | None:
+        """Keeps the arguments of a call that is about to run, if it is to be checked."""
         known = self._kept.get(kind, ())
         if len(known) >= APPLICATIONS or not torch.is_grad_enabled() or not self._is_users(kind):
             return None
@@ -81,36 +81,39 @@ class BackwardCheck:
         if not wanted or not all(map(_is_ordinary, args)):
             return None
         copies = tuple(value.detach().clone() if isinstance(value, torch.Tensor) else value for value in args)
-        application = _Application(kind, copies, wanted)
+        application = Application(kind, copies, wanted)
         self._kept.setdefault(kind, []).append(application)
         return application
 
-    def _is_users(self, kind: Any) -> bool:
+    def _is_users(self, kind: type[torch.autograd.Function]) -> bool:
         code = getattr(inspect.unwrap(kind.forward), "__code__", None)
         return code is not None and self._recorder.sites.is_user(code.co_filename)
 
     def check(self) -> None:
-        """Write a row for each class whose two methods don't belong together."""
+        """Writes a row for each class whose `backward` is not the derivative of its `forward`."""
         names = [kind.__name__ for kind in self._kept]
         with self._recorder.aside(), torch.inference_mode(False), torch.enable_grad():
             for kind, applications in self._kept.items():
                 if names.count(kind.__name__) == 1:
-                    row = next(filter(None, map(_examined, applications)), None)
+                    row: Wrong | None = next(filter(None, map(_examined, applications)), None)
                     if row is not None:
-                        place, *values = row
-                        self._recorder.rows.write_fact(Formula, kind.__name__, _name(kind, place), *values)
+                        place, backward, differences, weights = row
+                        name = _name(kind, place)
+                        self._recorder.rows.write_fact(Formula, kind.__name__, name, backward, differences, weights)
 
 
-def _is_ordinary(value: Any) -> bool:
-    """Whether an argument can be given again: a plain value, or a tensor of moderate size that no transform wraps."""
+def _is_ordinary(value: object) -> bool:
+    """Returns whether an argument can be used again: a plain value, or a tensor of moderate size in no transform."""
     if isinstance(value, torch.Tensor):
         plain = type(value) in PLAIN and not torch._C._functorch.is_functorch_wrapped_tensor(value)
         return plain and value.layout is torch.strided and not value.is_complex() and value.numel() <= MAX_VALUES
-    return type(value) in ATOMS or (type(value) in (tuple, list) and all(type(item) in ATOMS for item in value))
+    if isinstance(value, tuple | list) and type(value) in (tuple, list):
+        return all(type(item) in ATOMS for item in value)
+    return type(value) in ATOMS
 
 
-def _name(kind: Any, place: int) -> str:
-    """What `forward` calls an argument of `apply`."""
+def _name(kind: type[torch.autograd.Function], place: int) -> str:
+    """Returns the name that `forward` has for an argument of `apply`."""
     names = list(inspect.signature(kind.forward).parameters)
     context = kind.setup_context is torch.autograd.function._SingleLevelFunction.setup_context
     found = names[int(context) :][place : place + 1]
@@ -121,7 +124,7 @@ def _as(value: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
     return value if dtype is None or not value.is_floating_point() else value.to(dtype)
 
 
-def _examined(application: _Application) -> tuple[Any, ...] | None:
+def _examined(application: Application) -> Wrong | None:
     for precision in (_DOUBLE, _SINGLE):
         try:
             before = application.run({}, precision.dtype)
@@ -134,17 +137,21 @@ def _examined(application: _Application) -> tuple[Any, ...] | None:
 
 
 class _Examination:
-    """One application: its gradients beside its differences."""
+    """Compares the gradients of one application with central differences."""
 
-    def __init__(self, application: _Application, precision: _Precision, outputs: list[torch.Tensor]) -> None:
+    def __init__(self, application: Application, precision: _Precision, outputs: list[torch.Tensor]) -> None:
         self._application, self._precision, self._outputs = application, precision, outputs
-        self._inputs = {n: _as(application.args[n], precision.dtype) for n in application.wanted}
+        self._inputs = {
+            n: _as(value, precision.dtype)
+            for n in application.wanted
+            if isinstance(value := application.args[n], torch.Tensor)
+        }
         self._random = torch.Generator().manual_seed(0)
         self._ends = time.monotonic() + SECONDS
 
-    def result(self) -> tuple[Any, ...] | None:
-        """(place of the argument, what backward gives, the differences) of the first input whose gradient is wrong."""
-        if not self._is_deterministic() or self._hands_on():
+    def result(self) -> Wrong | None:
+        """Returns (place, gradients, differences, weights) of the first input whose gradient is wrong."""
+        if not self._is_deterministic() or self._returns_an_input():
             return None
         weights = [torch.rand(o.shape, generator=self._random, dtype=torch.float64) + 0.5 for o in self._outputs]
         gradients = self._gradients(weights)
@@ -161,8 +168,8 @@ class _Examination:
                 return _row(place, plain, "ones") if plain else _row(place, wrong, "random")
         return None
 
-    def _unlike_given(self, gradients: dict[int, torch.Tensor]) -> tuple[Any, ...] | None:
-        """A backward that does not look at the gradient it is given is right for one gradient only: was it that?"""
+    def _unlike_given(self, gradients: dict[int, torch.Tensor]) -> Wrong | None:
+        """Checks a backward that ignores its argument: it is right for one gradient only, perhaps the program's."""
         given = [gradient.to(torch.float64) for gradient in self._application.given]
         if [g.shape for g in given] != [o.shape for o in self._outputs]:
             return None
@@ -173,13 +180,13 @@ class _Examination:
         again = self._application.run({}, self._precision.dtype)
         return len(again) == len(self._outputs) and all(map(torch.equal, again, self._outputs))
 
-    def _hands_on(self) -> bool:
-        """Whether an output is an input as it was: such a Function is there for its backward."""
+    def _returns_an_input(self) -> bool:
+        """Returns whether an output equals an input: such a Function exists for its backward."""
         given = [_as(v, self._precision.dtype) for v in self._application.args if isinstance(v, torch.Tensor)]
         return any(o.shape == v.shape and torch.equal(o, v) for o in self._outputs for v in given)
 
     def _gradients(self, weights: list[torch.Tensor], factor: float = 1.0) -> dict[int, torch.Tensor]:
-        """What backward gives each input, where it gives something, for a weighted sum of the outputs."""
+        """Returns the gradient of each input that has one, for a weighted sum of the outputs."""
         leaves = {n: value.clone().requires_grad_() for n, value in self._inputs.items()}
         outputs = self._application.run(leaves, self._precision.dtype)
         pairs = [(o, (factor * w).to(o)) for o, w in zip(outputs, weights, strict=True) if o.requires_grad]
@@ -188,7 +195,7 @@ class _Examination:
         return {n: g.detach().to(torch.float64) for n, g in zip(leaves, found, strict=True) if g is not None}
 
     def _pairs(self, place: int, weights: list[torch.Tensor], gradient: torch.Tensor) -> Iterator[tuple[float, float]]:
-        """(what backward gives, the difference) at some places of an input, where the forward is smooth there."""
+        """Returns (gradient, difference) at some places of an input where the forward is smooth."""
         flat = gradient.reshape(-1)
         by_chance = torch.randperm(flat.numel(), generator=self._random)[: PLACES // 2].tolist()
         largest = flat.abs().topk(min(PLACES // 2, flat.numel())).indices.tolist()
@@ -199,7 +206,7 @@ class _Examination:
                 yield float(flat[positions].sum()), difference
 
     def _difference(self, place: int, positions: list[int], weights: list[torch.Tensor]) -> float | None:
-        """The derivative of the weighted sum by one value, if steps of two sizes, forth and back, agree on it."""
+        """Returns the derivative of the weighted sum by one value, if steps of two sizes in both directions agree."""
         found: list[float] = []
         step = self._precision.step * max(1.0, abs(float(self._inputs[place].reshape(-1)[positions[0]])))
         for size in (step, -step, 4 * step, -4 * step):
@@ -215,27 +222,29 @@ class _Examination:
             return None
         return (found[0] + found[1]) / 2
 
-    def _wrong(self, pairs: Any) -> list[tuple[float, float]]:
-        """Those that are apart although the forward does change."""
+    def _wrong(self, pairs: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+        """Returns the pairs that differ where the forward does change."""
         found = list(pairs)
         size = max((max(abs(b), abs(n)) for b, n in found), default=0.0)
         close, least = 2 * self._precision.close, 1e-3 * size + 1e-7
         return [(b, n) for b, n in found if abs(n) > least and abs(b - n) > max(close * max(abs(b), abs(n)), least)]
 
 
-def _row(place: int, wrong: list[tuple[float, float]], weights: str) -> tuple[Any, ...]:
+def _row(place: int, wrong: list[tuple[float, float]], weights: str) -> Wrong:
     shown = wrong[:SHOWN]
     return place, tuple(b for b, _ in shown), tuple(n for _, n in shown), weights
 
 
 def _are(scaled: dict[int, torch.Tensor], gradients: dict[int, torch.Tensor], factor: float) -> bool:
-    """Whether the gradients for other weights are those, times a factor. A backward that clips, or lets only some
-    signs through, is no derivative and does not mean to be one."""
+    """Returns whether the gradients for other weights are those, times a factor.
+
+    A backward that clips, or keeps only one sign, is no derivative and does not mean to be one.
+    """
     return all(torch.allclose(scaled[n], factor * g, rtol=1e-3, atol=1e-6) for n, g in gradients.items())
 
 
 def _mirrored(value: torch.Tensor, position: int) -> list[int]:
-    """The place across the diagonal of a symmetric matrix, which is to stay one: decompositions read one half."""
+    """Returns the mirrored place of a symmetric matrix, which must stay symmetric: decompositions read one half."""
     width = value.shape[-1] if value.dim() >= 2 and value.shape[-1] == value.shape[-2] else 0
     if width < 2 or not torch.allclose(value, value.mT):
         return []
@@ -244,6 +253,6 @@ def _mirrored(value: torch.Tensor, position: int) -> list[int]:
 
 
 def _is_estimate(pairs: list[tuple[float, float]]) -> bool:
-    """Whether one of the two is nothing: a gradient for what is constant, or none on purpose."""
+    """Returns whether one of the two is zero: a gradient of a constant, or no gradient on purpose."""
     backward, difference = (any(abs(pair[n]) > 1e-9 for pair in pairs) for n in (0, 1))
     return bool(pairs) and backward != difference

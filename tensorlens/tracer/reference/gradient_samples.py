@@ -1,14 +1,14 @@
-"""What `--reference` compares of a run: values of the roots, leaves and gradients of each backward pass.
+"""Samples what `--reference` compares: values of the roots, leaves and gradients of each backward pass.
 
-Small tensors are kept whole, of larger ones evenly spread values and two sums over all. A run without `--reference`
-has none of this. Sampling draws no random number, moves no version and keeps no tensor.
+Small tensors are sampled whole, larger ones at evenly spread places, with two sums over all values. A run without
+`--reference` samples nothing. Sampling draws no random number, moves no version and keeps no tensor.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
-from typing import Any
+from types import FrameType
 
 import torch
 
@@ -39,17 +39,20 @@ BUDGET = 4_000_000  # values kept of a run; beyond, FEW of each tensor
 PASSES = 1000  # passes of a run that are compared
 
 Sample = tuple[tuple[int, ...], str, bytes]  # shape, dtype, values as doubles
-Ended = Callable[[Any, list[torch.Tensor], bool], None]
+GradientSample = tuple[int, int, Sample | None, Sample | None]
+Ended = Callable[[object, list[torch.Tensor], bool], None]
 
 
 class Comparison:
-    """What the nets below the parts of `--reference` tell of an error of ours: it is no gap in what was recorded."""
+    """Reports an internal error of a `--reference` check: the check counts as not done. Nothing is missing from the
+    recording.
+    """
 
     def __init__(self, rows: RowBuffer, checks: str = reference.PASSES) -> None:
         self._rows = rows
         self._checks = checks
 
-    def trouble(self, what: str, error: Exception, _frame: Any = None) -> None:
+    def internal_error(self, what: str, error: Exception, _frame: FrameType | None = None) -> None:
         why = f"the check itself failed at {what} ({type(error).__name__}: {safe_text(error)})"
         self._rows.write(UncomparedRow, self._checks, why)
 
@@ -59,26 +62,26 @@ class GradientSamples:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._net = ErrorGuard(Comparison(recorder.rows), "the values of a backward pass")
+        self._guard = ErrorGuard(Comparison(recorder.rows), "the values of a backward pass")
         self._left = BUDGET
         self._passes = 0
         self._numbers: dict[int, int] = {}  # tensor id -> place among all that had a gradient, the same in both runs
 
     def start(self, roots: list[torch.Tensor]) -> Ended:
-        """Sample what a pass starts from; the function returned is called when it has ended."""
+        """Samples the start of a pass. The function that it returns is to be called at its end."""
         if self._passes >= PASSES:
             return _unsampled
         self._passes += 1
-        with self._net, self._recorder.quiet(), torch.no_grad():
+        with self._guard, self._recorder.quiet(), torch.no_grad():
             begins = tuple(self._sample(root, WHOLE) for root in roots)
             leaves = {number: self._sample(leaf, FEW) for number, leaf in self._leaves()}
             return self._end(begins, leaves)
         return _unsampled
 
     def _end(self, begins: tuple[Sample | None, ...], leaves: dict[int, Sample | None]) -> Ended:
-        def end(result: Any, asked: list[torch.Tensor], failed: bool) -> None:
-            with self._net, self._recorder.quiet(), torch.no_grad():
-                self._recorder.rows.write(PassRow, begins, self._gradients(leaves, result, asked), failed)
+        def end(result: object, requested: list[torch.Tensor], failed: bool) -> None:
+            with self._guard, self._recorder.quiet(), torch.no_grad():
+                self._recorder.rows.write(PassRow, begins, self._gradients(leaves, result, requested), failed)
 
         return end
 
@@ -86,24 +89,25 @@ class GradientSamples:
         alive = [(number, ref()) for number, ref in list(self._recorder.leaves.items())]
         return [(number, tensor) for number, tensor in alive if tensor is not None]
 
-    def _gradients(self, leaves: Any, result: Any, asked: list[torch.Tensor]) -> tuple[Any, ...]:
-        """(place, tensor id, its values before the pass, its gradient) of each leaf that has one, and of what
-        `autograd.grad` returned."""
-        found = []
+    def _gradients(
+        self, leaves: dict[int, Sample | None], result: object, requested: list[torch.Tensor]
+    ) -> tuple[GradientSample, ...]:
+        """Returns (place, tensor id, values before the pass, gradient) of leaves and of `autograd.grad`'s results."""
+        samples: list[GradientSample] = []
         for number, tensor in self._leaves():
             gradient = tensor.grad if tensor.is_leaf or tensor.retains_grad else None
             if gradient is not None:
                 place = self._numbers.setdefault(number, len(self._numbers))
-                found.append((place, number, leaves.get(number), self._sample(gradient, WHOLE)))
+                samples.append((place, number, leaves.get(number), self._sample(gradient, WHOLE)))
         if isinstance(result, tuple):  # of `autograd.grad`; places below zero are its own
-            for position, (tensor, gradient) in enumerate(zip(asked, result, strict=False), start=1):
+            for position, (tensor, gradient) in enumerate(zip(requested, result, strict=False), start=1):
                 if isinstance(gradient, torch.Tensor):
-                    number = self._recorder.identity.meet(tensor)
-                    found.append((-position, number, leaves.get(number), self._sample(gradient, WHOLE)))
-        return tuple(found)
+                    number = self._recorder.tensor_ids.id_of(tensor)
+                    samples.append((-position, number, leaves.get(number), self._sample(gradient, WHOLE)))
+        return tuple(samples)
 
     def _sample(self, tensor: torch.Tensor, most: int) -> Sample | None:
-        """The values of a tensor; None for one whose values can't be read."""
+        """Returns the values of a tensor, or None if they can't be read."""
         if has_torch_dispatch(tensor):
             return None
         most = most if self._left > 0 else FEW
@@ -115,8 +119,8 @@ class GradientSamples:
         return tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), array("d", values).tobytes()
 
 
-def _unsampled(result: Any, asked: list[torch.Tensor], failed: bool) -> None:
-    """What is called at the end of a pass that is not compared."""
+def _unsampled(result: object, requested: list[torch.Tensor], failed: bool) -> None:
+    """Ends a pass that is not compared."""
 
 
 def _values(tensor: torch.Tensor, most: int) -> list[float]:

@@ -1,8 +1,8 @@
-"""The second run of `--reference`: autograd keeps copies of all that it saves, so that nothing can change under it.
+"""Makes autograd keep copies of what it saves, in the second run of `--reference`, so that nothing can change it.
 
-Saved-tensor hooks make the copies. They take the version check away, which is why the first run has none. What the
-hooks don't see is copied as well: the attributes of a `ctx`, and what the program's own hooks hand back. A checkpoint
-keeps what it would compute again, and a hook is given a gradient of its own.
+Saved-tensor hooks make the copies. With hooks PyTorch does not check versions, so the first run has none. Tensors that
+hooks do not see are copied as well: the attributes of a `ctx`, and what the program's own pack hooks return. A
+checkpoint runs its function once, and a tensor hook gets a gradient of its own.
 """
 
 from __future__ import annotations
@@ -10,192 +10,207 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import FrameType
+from typing import cast
 
 import torch
 import torch.utils.checkpoint
+from torch._C import _autograd
 
-from tensorlens.tracer.isolation.guard import ErrorGuard, guarded, guarded_patch
+from tensorlens.tracer.isolation.guard import ErrorGuard, Function, call_guarded
+from tensorlens.tracer.isolation.patch import Patch, observe, patched
 from tensorlens.tracer.recording.recorder import Recorder
-from tensorlens.tracer.reference.backward_check import BackwardCheck
+from tensorlens.tracer.reference.backward_check import Application, BackwardCheck
 from tensorlens.tracer.reference.gradient_samples import Comparison
 
-_autograd = torch._C._autograd
 _PUSH = _autograd._push_saved_tensors_default_hooks
 _PLAIN = {torch.Tensor, torch.nn.Parameter}
+_CHECKPOINT_OPTIONS = {
+    "use_reentrant", "context_fn", "determinism_check", "debug", "early_stop", "preserve_rng_state",
+}  # fmt: skip
 
 
 @contextmanager
 def saved_tensors_copied(recorder: Recorder) -> Iterator[None]:
-    """Keep copies while this lasts. To be entered after the recorder's own patches."""
-    comparison = Comparison(recorder.rows)
-    formulas = BackwardCheck(recorder)
-    copies = _Copies(recorder, formulas)
-    patches: tuple[tuple[Any, str, Callable[[Any], Any]], ...] = (
-        (_autograd, "_push_saved_tensors_default_hooks", copies.push),
-        (_autograd, "_saved_tensors_hooks_disable", copies.disable),
-        (_autograd, "_saved_tensors_hooks_enable", copies.enable),
-        (torch.autograd.Function, "apply", copies.apply),
-        (torch.Tensor, "register_hook", copies.hooked),
-        (torch.utils.checkpoint, "checkpoint", _kept),
-        (threading.Thread, "_bootstrap_inner", copies.thread),
-    )
-    undo = [(owner, name, vars(owner)[name]) for owner, name, _ in patches]
-    with ErrorGuard(comparison, "the saved-tensor hooks"):
+    """Keeps copies while this lasts. To be entered after the recorder's own patches are installed."""
+    copies = _Copies(recorder, BackwardCheck(recorder))
+    with ErrorGuard(copies, "the saved-tensor hooks"):
         copies.begin()
-    for owner, name, wrap in patches:
-        setattr(owner, name, guarded_patch(comparison, _told_nothing(wrap), vars(owner)[name]))
     try:
-        yield
+        with patched(PATCHES, copies):
+            yield
     finally:
-        for owner, name, original in undo:
-            setattr(owner, name, original)
-        with ErrorGuard(comparison, "the saved-tensor hooks"):
+        with ErrorGuard(copies, "the saved-tensor hooks"):
             copies.end()
-        with formulas.net:
-            formulas.check()
-
-
-def _told_nothing(wrap: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
-    """A wrapper as `guarded_patch` wants it, of one that needs no recorder."""
-    return lambda _, original: wrap(original)
+        with copies.backward_check.guard:
+            copies.backward_check.check()
 
 
 class _Copies(threading.local):
-    """Hooks are a thread's own: so is whether they are in place."""
+    """The saved-tensor hooks of one thread: each thread has its own, and its own copy of this object's attributes."""
 
-    def __init__(self, recorder: Recorder, formulas: BackwardCheck) -> None:
-        self._recorder, self.formulas = recorder, formulas
+    paused = False  # the patches below run whether the recorder is paused or not
+
+    def __init__(self, recorder: Recorder, backward_check: BackwardCheck) -> None:
+        self.recorder, self.backward_check = recorder, backward_check
         self._comparison = Comparison(recorder.rows)
-        self._net = ErrorGuard(self._comparison, "what autograd saves")
+        self._guard = ErrorGuard(self, "what autograd saves")
         self._push = _PUSH
-        self._active = False
+        self.active = False
+
+    def internal_error(self, what: str, error: Exception, frame: FrameType | None = None) -> None:
+        self._comparison.internal_error(what, error, frame)
 
     def begin(self) -> None:
-        self._push(self.saved, lambda kept: kept)
-        self._active = True
+        self._push(self._saved, lambda kept: kept)
+        self.active = True
 
     def end(self) -> None:
-        if self._active:
+        if self.active:
             _autograd._pop_saved_tensors_default_hooks()
-            self._active = False
+            self.active = False
 
-    def saved(self, tensor: Any) -> Any:
-        """What autograd keeps in place of a tensor that it saves."""
-        with self._net:
+    def _saved(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Returns what autograd keeps instead of a tensor that it saves."""
+        with self._guard:
             return self.copy(tensor)
         return tensor
 
-    def copy(self, tensor: Any) -> Any:
-        """A copy without history; autograd gives it its place in the graph back. A subclass is left as it is."""
+    def copy(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Copies a tensor without its history. Autograd restores its place in the graph. Subclasses are not copied."""
         if type(tensor) not in _PLAIN:
             return tensor
-        with self._recorder.quiet(), torch._C.DisableTorchFunction():
+        with self.recorder.quiet(), torch._C.DisableTorchFunction():
             return tensor.detach().clone()
 
-    def push(self, original: Any) -> Any:
-        """The program's own hooks, or torch's: what they pack is copied."""
-
-        def push(pack: Any, unpack: Any) -> None:
-            original(lambda tensor: self._copied(pack(tensor)), unpack)
-
-        return push
-
-    def _copied(self, packed: Any) -> Any:
-        with self._net:
+    def packed_copy(self, packed: object) -> object:
+        """Copies the tensors in what a pack hook of the program, or of PyTorch, returned."""
+        with self._guard:
             return self._packed(packed)
         return packed
 
-    def _packed(self, packed: Any) -> Any:
-        if type(packed) in (tuple, list):
+    def _packed(self, packed: object) -> object:
+        if isinstance(packed, tuple | list) and type(packed) in (tuple, list):
             return type(packed)(self._packed(item) for item in packed)
         return self.copy(packed) if isinstance(packed, torch.Tensor) else packed
 
-    def disable(self, original: Any) -> Any:
-        """Function transforms allow no hooks: ours make room."""
 
-        def disable(message: str, *args: Any) -> None:
-            self.end()
-            original(message, *args)
+@observe
+def _push(copies: _Copies, original: Function) -> Function:
+    """Copies what other saved-tensor hooks return."""
 
-        return disable
+    def push(_: FrameType, pack: Function, unpack: Function) -> None:
+        original(lambda tensor: copies.packed_copy(pack(tensor)), unpack)
 
-    def enable(self, original: Any) -> Any:
-        def enable() -> None:
-            original()
-            if not self._active:
-                self.begin()
-
-        return enable
-
-    def thread(self, original: Any) -> Any:
-        """A thread of the program's keeps copies too."""
-
-        def _bootstrap_inner(thread: Any) -> None:
-            self.begin()
-            try:
-                original(thread)
-            finally:
-                self.end()
-
-        return _bootstrap_inner
-
-    def apply(self, original: Any) -> Any:
-        """`Function.apply`; the tensors that `forward` left on its `ctx` are copied when it has ended."""
-        apply = original.__func__
-
-        def applied(cls: Any, *args: Any, **kwargs: Any) -> Any:
-            application = None
-            if not kwargs and not self._recorder.paused:
-                with self.formulas.net, self._recorder.quiet(), torch._C.DisableTorchFunction():
-                    application = self.formulas.keep(cls, args)
-            result = apply(cls, *args, **kwargs)
-            first = result[0] if isinstance(result, tuple) and result else result
-            node = first.grad_fn if isinstance(first, torch.Tensor) else None
-            with self._recorder.quiet():
-                if node is not None and application is not None:
-                    node.register_prehook(self._taking(application))
-                for name, value in list(getattr(node, "__dict__", {}).items()):
-                    if type(value) in _PLAIN:
-                        setattr(node, name, value.clone())
-            return result
-
-        return classmethod(applied)
-
-    def _taking(self, application: Any) -> Callable[[Any], None]:
-        """A hook of a custom Function's node, which runs before its `backward`."""
-
-        def take(gradients: Any) -> None:
-            with self.formulas.net:
-                application.take(gradients)
-
-        return take
-
-    def hooked(self, original: Any) -> Any:
-        """`register_hook` with a hook whose writes change no gradient but that of its own tensor."""
-
-        def register_hook(tensor: Any, hook: Any) -> Any:
-            def given(gradient: Any) -> Any:
-                return guarded(self._comparison, "a hook", lambda hook: _own(hook, gradient), hook, (gradient,), {})
-
-            return original(tensor, given)
-
-        return register_hook
+    return push
 
 
-def _kept(original: Any) -> Any:
-    """`checkpoint` that runs its function once."""
-    own = {"use_reentrant", "context_fn", "determinism_check", "debug", "early_stop", "preserve_rng_state"}
+@observe
+def _disable(copies: _Copies, original: Function) -> Function:
+    """Removes the hooks where function transforms allow none."""
 
-    def checkpoint(function: Any, *args: Any, **kwargs: Any) -> Any:
-        return function(*args, **{name: value for name, value in kwargs.items() if name not in own})
+    def disable(_: FrameType, message: str, *args: object) -> None:
+        copies.end()
+        original(message, *args)
+
+    return disable
+
+
+@observe
+def _enable(copies: _Copies, original: Function) -> Function:
+    def enable(_: FrameType) -> None:
+        original()
+        if not copies.active:
+            copies.begin()
+
+    return enable
+
+
+@observe
+def _thread(copies: _Copies, original: Function) -> Function:
+    """Keeps copies in a thread of the program, too."""
+
+    def _bootstrap_inner(_: FrameType, thread: threading.Thread) -> None:
+        copies.begin()
+        try:
+            original(thread)
+        finally:
+            copies.end()
+
+    return _bootstrap_inner
+
+
+@observe
+def _apply(copies: _Copies, original: Function) -> Function:
+    """Copies the tensors that the `forward` of a custom Function left on its `ctx`, when it has ended."""
+
+    def apply(_: FrameType, /, cls: type, *args: object, **kwargs: object) -> object:
+        recorder, check = copies.recorder, copies.backward_check
+        application: Application | None = None
+        if not kwargs and not recorder.paused:
+            with check.guard, recorder.quiet(), torch._C.DisableTorchFunction():
+                application = check.keep(cls, args)
+        result: object = original(cls, *args, **kwargs)
+        first = result[0] if isinstance(result, tuple) and result else result
+        node = first.grad_fn if isinstance(first, torch.Tensor) else None
+        with recorder.quiet():
+            if node is not None and application is not None:
+                node.register_prehook(_taking(copies, application))
+            for name, value in list(getattr(node, "__dict__", {}).items()):
+                if type(value) in _PLAIN:
+                    setattr(node, name, value.clone())
+        return result
+
+    return apply
+
+
+def _taking(copies: _Copies, application: Application) -> Callable[[tuple[object, ...]], None]:
+    """Makes a hook of a custom Function's node, which runs before its `backward`."""
+
+    def take(gradients: tuple[object, ...]) -> None:
+        with copies.backward_check.guard:
+            application.take(gradients)
+
+    return take
+
+
+@observe
+def _register_hook(copies: _Copies, original: Function) -> Function:
+    """Gives a tensor hook a gradient of its own: its writes change no other gradient."""
+
+    def register_hook(_: FrameType, tensor: torch.Tensor, hook: Function) -> object:
+        def run(gradient: torch.Tensor) -> object:
+            return call_guarded(copies, "a hook", lambda hook: _with_own(hook, gradient), hook, (gradient,), {})
+
+        return original(tensor, run)
+
+    return register_hook
+
+
+def _with_own(hook: Function, gradient: torch.Tensor) -> object:
+    """Runs a hook with a copy of a gradient. Returns the copy if the hook changed it and returned nothing."""
+    own = gradient.clone()
+    version = own._version
+    result = cast(object, hook(own))
+    return own if result is None and own._version != version else result
+
+
+@observe
+def _checkpoint(_: _Copies, original: Function) -> Function:
+    """Makes `checkpoint` run its function once."""
+
+    def checkpoint(_: FrameType, /, function: Function, *args: object, **kwargs: object) -> object:
+        return function(*args, **{name: value for name, value in kwargs.items() if name not in _CHECKPOINT_OPTIONS})
 
     return checkpoint
 
 
-def _own(hook: Any, gradient: Any) -> Any:
-    """What a hook makes of a copy of a gradient."""
-    own = gradient.clone()
-    version = own._version
-    result = hook(own)
-    return own if result is None and own._version != version else result
+PATCHES = (
+    Patch(_autograd, "_push_saved_tensors_default_hooks", _push),
+    Patch(_autograd, "_saved_tensors_hooks_disable", _disable),
+    Patch(_autograd, "_saved_tensors_hooks_enable", _enable),
+    Patch(torch.autograd.Function, "apply", _apply),
+    Patch(torch.Tensor, "register_hook", _register_hook),
+    Patch(torch.utils.checkpoint, "checkpoint", _checkpoint),
+    Patch(threading.Thread, "_bootstrap_inner", _thread),
+)

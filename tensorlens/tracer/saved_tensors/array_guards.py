@@ -1,6 +1,6 @@
-"""Compares small arrays after every call, so that a change is noticed with the line that made it.
+"""Compares small arrays after every call, so that a change is noticed with its line.
 
-Few arrays are compared at a time: the ones used last, and those for as long as there is reason to expect a change.
+Only a few arrays are compared: those used last, and only as long as a change is likely.
 """
 
 from __future__ import annotations
@@ -11,14 +11,17 @@ from tensorlens.tracer.frames.code_between_calls import Place
 from tensorlens.tracer.saved_tensors.watched_storage import WatchedStorage
 
 SMALL = 16 * 1024  # bytes: larger memory is not compared at every call
-BUDGET = 64 * 1024  # bytes compared at every call, all in all
-MOST = 8  # arrays, likewise
-PATIENCE = 1_000  # calls in a row without a change, after which an array is compared only where it is used
+MAX_BYTES = 64 * 1024  # compared at every call, in all arrays together
+MAX_ARRAYS = 8
+MAX_UNCHANGED = 1_000  # calls in a row without a change; then the array is compared only where it is used
 
 
 class ArrayGuards:
-    """The arrays that are compared. `pairs`: their watches, with the numbers of their storages; the recorder reads it
-    too. `place`: where the program was when they were compared last."""
+    """Compares a few arrays after every call.
+
+    `pairs` holds (number, watched storage) of each; the fast path reads it too. `place` is the place in the program of
+    the last comparison.
+    """
 
     def __init__(self, pairs: list[tuple[int, WatchedStorage]]) -> None:
         self.pairs = pairs
@@ -27,37 +30,42 @@ class ArrayGuards:
     def __bool__(self) -> bool:
         return bool(self.pairs)
 
-    def __contains__(self, watch: object) -> bool:
-        return any(watch is other for _, other in self.pairs)
+    def __contains__(self, storage: object) -> bool:
+        return any(storage is other for _, other in self.pairs)
 
-    def add(self, number: int, watch: WatchedStorage) -> None:
-        """Compare an array from here on, where it is small; the one that was added first makes room."""
-        size = watch.memory.size
-        if not (watch.outside and watch.saved) or size > SMALL or watch.checks >= PATIENCE or watch in self:
+    def add(self, number: int, storage: WatchedStorage) -> None:
+        """Compares an array from here on if it is small. The array that was added first makes room."""
+        size = storage.memory.size
+        if (
+            not (storage.external and storage.may_be_saved)
+            or size > SMALL
+            or storage.unchanged_checks >= MAX_UNCHANGED
+            or storage in self
+        ):
             return
         pairs = self.pairs
-        while pairs and (len(pairs) >= MOST or sum(other.memory.size for _, other in pairs) + size > BUDGET):
-            self._release(pairs[0])
-        pairs.append((number, watch))
+        while pairs and (len(pairs) >= MAX_ARRAYS or sum(other.memory.size for _, other in pairs) + size > MAX_BYTES):
+            self._remove(pairs[0])
+        pairs.append((number, storage))
 
     def is_any_changed(self) -> bool:
-        """Whether an array has changed since it was compared last, or is gone."""
-        read, tired = ctypes.string_at, None
+        """Returns whether an array has changed since its last comparison, or is gone."""
+        read, settled = ctypes.string_at, None
         for pair in self.pairs:
-            watch = pair[1]
-            memory = watch.memory
-            storage = memory.storage()
-            if storage is None or storage.data_ptr() != memory.start or storage.nbytes() < memory.size:
+            storage = pair[1]
+            memory = storage.memory
+            live = memory.storage()
+            if live is None or live.data_ptr() != memory.start or live.nbytes() < memory.size:
                 return True
-            if read(memory.start, memory.size) != watch.content:
+            if read(memory.start, memory.size) != storage.contents:
                 return True
-            watch.checks += 1
-            if watch.checks >= PATIENCE:
-                tired = pair
-        if tired is not None:
-            self._release(tired)
+            storage.unchanged_checks += 1
+            if storage.unchanged_checks >= MAX_UNCHANGED:
+                settled = pair
+        if settled is not None:
+            self._remove(settled)
         return False
 
-    def _release(self, pair: tuple[int, WatchedStorage]) -> None:
+    def _remove(self, pair: tuple[int, WatchedStorage]) -> None:
         self.pairs.remove(pair)
         pair[1].place = self.place

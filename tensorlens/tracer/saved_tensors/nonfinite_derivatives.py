@@ -1,15 +1,15 @@
-"""Which operation made a gradient infinite or NaN, where every value was fine.
+"""Finds the operation that made a gradient infinite or NaN although every value was finite.
 
-Operations such as `sqrt`, `log` and division have no finite derivative at some values. Where a graph holds one of
-them, their derivatives are computed once more from what they saved, before the pass frees it; only when a finite root
-then gives a gradient that is not finite is it written down. Graphs without such operations are not looked at.
+Operations such as `sqrt`, `log` and division have no finite derivative at some values. If a graph contains one, its
+derivative is computed once more from its saved tensors before the pass frees them. It is written only if a finite root
+then gives a gradient that is not finite. Graphs without such operations are not read.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from types import FrameType
 
 import torch
 
@@ -19,7 +19,14 @@ from tensorlens.tracer.isolation.torch_originals import detach, every, isfinite,
 from tensorlens.tracer.recording import ops
 from tensorlens.tracer.recording.recorder import Recorder, collect_tensors
 from tensorlens.tracer.recording.tensor_text import SHOWN_VALUES, short_text
-from tensorlens.tracer.saved_tensors.graph import LEAF_SEQUENCE, nodes_of, raw_saved_of
+from tensorlens.tracer.saved_tensors.graph import (
+    LEAF_SEQUENCE,
+    Node,
+    data_of,
+    nodes_of,
+    packed_or_tensor,
+    raw_saved_of,
+)
 
 MAX_ELEMENTS = 1_000_000
 MAX_NODES = 100
@@ -30,12 +37,12 @@ _NODES = (
     "LinalgQr", "Norm", "Logit", "Exp", "Atan2", "Xlogy", "Erfinv",
 )  # fmt: skip
 _SELECTIONS = ("Where", "MaskedFill", "MaskedScatter", "Index", "Select", "Slice", "Mul")
-Found = tuple[str, int, int, int, tuple[int, ...]]
+NonfiniteNode = tuple[str, int, int, int, tuple[int, ...]]
+"""(node, its sequence number, elements that are not finite, elements, selections on the way to the root)"""
 
 
-def nonfinite_nodes(recorder: Recorder, roots: list[torch.Tensor], frame: Any) -> list[Found]:
-    """(node, sequence, elements that are not finite, elements, selections above it) of the nodes below `roots` whose
-    derivative is not finite at the values that they saved."""
+def nonfinite_nodes(recorder: Recorder, roots: list[torch.Tensor], frame: FrameType) -> list[NonfiniteNode]:
+    """Finds the nodes below `roots` whose derivative is not finite at the values that they saved."""
     if not recorder.risky:
         return []
     recorder.risky = False
@@ -45,13 +52,13 @@ def nonfinite_nodes(recorder: Recorder, roots: list[torch.Tensor], frame: Any) -
         with torch.no_grad():
             if all(root.device.type == "cpu" and bool(every(isfinite(root))) for root in roots):
                 return list(_examine(roots))
-    except Exception as trouble:  # ours: the user's backward goes on
-        recorder.trouble("where derivatives are not finite", trouble, frame)
+    except Exception as error:  # ours: the user's backward goes on
+        recorder.internal_error("where derivatives are not finite", error, frame)
     return []
 
 
-def note_nonfinite(recorder: Recorder, found: list[Found], result: Any) -> None:
-    """Write rows for them if a gradient that the pass gave is not finite."""
+def note_nonfinite(recorder: Recorder, nodes: list[NonfiniteNode], result: object) -> None:
+    """Writes rows for these nodes if a gradient of the pass is not finite."""
     gradients: list[tuple[int, torch.Tensor]] = []
     for number, ref in recorder.leaves.items():
         leaf = ref()
@@ -59,11 +66,11 @@ def note_nonfinite(recorder: Recorder, found: list[Found], result: Any) -> None:
             gradients.append((number, leaf.grad))
     returned: list[torch.Tensor] = []
     collect_tensors(result, returned)
-    gradients += [(recorder.identity.meet(gradient), gradient) for gradient in returned]
-    spoiled = [(number, _text(detach(gradient))) for number, gradient in gradients if _is_spoiled(gradient)]
-    if spoiled:
-        for node in found:
-            recorder.rows.write_fact(Singular, *node, *spoiled[0])
+    gradients += [(recorder.tensor_ids.id_of(gradient), gradient) for gradient in returned]
+    nonfinite = [(number, _text(detach(gradient))) for number, gradient in gradients if _is_nonfinite(gradient)]
+    if nonfinite:
+        for node in nodes:
+            recorder.rows.write_fact(Singular, *node, *nonfinite[0])
 
 
 def _text(gradient: torch.Tensor) -> str:
@@ -73,56 +80,58 @@ def _text(gradient: torch.Tensor) -> str:
     return f"{what} in {int(total(~isfinite(gradient)))} of {numel(gradient)} elements"
 
 
-def _is_spoiled(gradient: torch.Tensor) -> bool:
-    return gradient.layout is torch.strided and _is_read(gradient) and not bool(every(isfinite(gradient)))
+def _is_nonfinite(gradient: torch.Tensor) -> bool:
+    return gradient.layout is torch.strided and _is_dense_cpu(gradient) and not bool(every(isfinite(gradient)))
 
 
-def _examine(roots: list[torch.Tensor]) -> Iterator[Found]:
-    above: dict[Any, list[Any]] = {}
-    looked_at = 0
+def _examine(roots: list[torch.Tensor]) -> Iterator[NonfiniteNode]:
+    users: dict[Node, list[Node]] = {}
+    examined = 0
     for node in nodes_of(roots):
         for following, _ in node.next_functions:
             if following is not None:
-                above.setdefault(following, []).append(node)
-        if node._sequence_nr() < LEAF_SEQUENCE and node.name().startswith(_NODES) and looked_at < MAX_NODES:
-            looked_at += 1
+                users.setdefault(following, []).append(node)
+        if node._sequence_nr() < LEAF_SEQUENCE and node.name().startswith(_NODES) and examined < MAX_NODES:
+            examined += 1
             infinite, total = _derivative(node)
             if infinite:
-                yield node.name(), node._sequence_nr(), infinite, total, tuple(_selections(node, above))
+                yield node.name(), node._sequence_nr(), infinite, total, tuple(_selections(node, users))
 
 
-def _derivative(node: Any) -> tuple[int, int]:
-    """How many elements of the node's derivative are not finite, and how many there are."""
+def _derivative(node: Node) -> tuple[int, int]:
+    """Counts the elements of a node's derivative that are not finite, and all of them."""
     if any(math.prod(entry.shape) > MAX_ELEMENTS for entry in node._input_metadata):
         return 0, 0
-    if not all(_is_plain(raw) for _, raw in raw_saved_of(node)):
+    if not all(_is_readable(raw) for _, raw in raw_saved_of(node)):
         return 0, 0
     try:
-        given = [ones(list(entry.shape), dtype=entry.dtype) for entry in node._input_metadata]
-        found: list[torch.Tensor] = []
-        collect_tensors(node(*given), found)
+        gradients: list[torch.Tensor] = []
+        collect_tensors(
+            node(*(ones(list(entry.shape), dtype=entry.dtype) for entry in node._input_metadata)), gradients
+        )
     except (RuntimeError, TypeError, AttributeError):
         return 0, 0
-    return sum(int(total(~isfinite(g))) for g in found), sum(numel(g) for g in found)
+    return sum(int(total(~isfinite(g))) for g in gradients), sum(numel(g) for g in gradients)
 
 
-def _is_plain(raw: Any) -> bool:
-    """Whether a saved tensor is there as it is: what hooks have packed is the program's to unpack."""
+def _is_readable(raw: object) -> bool:
+    """Returns whether a saved tensor can be read: only the program may unpack what its hooks packed."""
     try:
-        return raw is None or (isinstance(raw.data, torch.Tensor | None) and _is_read(raw.data))
+        data = None if raw is None else packed_or_tensor(raw)
+        return isinstance(data, torch.Tensor | None) and _is_dense_cpu(data)
     except (RuntimeError, AttributeError):
         return False
 
 
-def _is_read(data: torch.Tensor | None) -> bool:
+def _is_dense_cpu(data: torch.Tensor | None) -> bool:
     return data is None or (data.device.type == "cpu" and not has_torch_dispatch(data))
 
 
-def _selections(node: Any, above: dict[Any, list[Any]]) -> Iterator[int]:
-    """The selections that what the node made went through on its way to the root."""
+def _selections(node: Node, users: dict[Node, list[Node]]) -> Iterator[int]:
+    """Finds the selections (`where`, indexing, masks) between a node and the root."""
     waiting, seen = [node], {node}
     for current in waiting:
-        for consumer in above.get(current, ()):
+        for consumer in users.get(current, ()):
             if consumer in seen:
                 continue
             seen.add(consumer)
@@ -131,38 +140,42 @@ def _selections(node: Any, above: dict[Any, list[Any]]) -> Iterator[int]:
                 yield consumer._sequence_nr()
 
 
-def _masks(product: Any) -> bool:
-    """Whether a factor of a product is zero somewhere: a mask."""
+def _masks(product: Node) -> bool:
+    """Returns whether a factor of a product has a zero: it is a mask."""
     for _, raw in raw_saved_of(product):
-        if raw is not None and _is_plain(raw) and raw.data is not None and bool(some(raw.data == 0)):
+        data = data_of(raw)
+        if data is not None and _is_dense_cpu(data) and bool(some(data == 0)):
             return True
     return False
 
 
-def _always(args: Any, kwargs: Any) -> bool:
+def _always(args: ops.Args, kwargs: ops.Kwargs) -> bool:
     return True
 
 
-def _power(args: Any, kwargs: Any) -> bool:
-    """Powers with a whole exponent of one or more have a finite derivative everywhere."""
+def _power(args: ops.Args, kwargs: ops.Kwargs) -> bool:
+    """Returns whether a power may have an infinite derivative: not with an integer exponent of one or more."""
     exponent = args[1] if len(args) > 1 else kwargs.get("exponent")
     return not isinstance(exponent, int) or exponent < 1
 
 
-def _division(args: Any, kwargs: Any) -> bool:
-    """Division by what needs no gradient and is no zero is safe; by a plain number, in any case."""
+def _division(args: ops.Args, kwargs: ops.Kwargs) -> bool:
+    """Returns whether a division may have an infinite derivative: only if the divisor requires grad."""
     divisor = args[1] if len(args) > 1 else kwargs.get("other")
     return isinstance(divisor, torch.Tensor) and divisor.requires_grad
 
 
-def _functions(names: str, *owners: Any) -> set[Any]:
+def _functions(names: str, *owners: object) -> set[ops.Function]:
     return {getattr(owner, name) for name in names.split() for owner in owners if hasattr(owner, name)}
 
 
 _POWERS = _functions("pow __pow__ float_power", torch, torch.Tensor)
 _DIVISIONS = _functions("div true_divide divide __truediv__ __div__", torch, torch.Tensor)
 _OTHERS = _functions("__rtruediv__ __rdiv__ atan2 xlogy norm", torch, torch.Tensor)
-_ANY = _functions(_UNARY, torch, torch.Tensor) | _functions(_LINALG, torch.linalg) | _OTHERS
-ops.RISKS.update(
-    {**dict.fromkeys(_ANY, _always), **dict.fromkeys(_POWERS, _power), **dict.fromkeys(_DIVISIONS, _division)}
-)
+_ALWAYS = _functions(_UNARY, torch, torch.Tensor) | _functions(_LINALG, torch.linalg) | _OTHERS
+RISKS: dict[ops.Function, ops.Risk] = {
+    **dict.fromkeys(_ALWAYS, _always),
+    **dict.fromkeys(_POWERS, _power),
+    **dict.fromkeys(_DIVISIONS, _division),
+}
+"""Functions whose derivative may be infinite or NaN, each with a check of its arguments."""

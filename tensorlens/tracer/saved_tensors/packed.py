@@ -1,7 +1,7 @@
-"""Tensors that the program's saved-tensor hooks pack: no version check guards them, so their versions are kept here.
+"""Checks the versions of tensors that the program's `saved_tensors_hooks` pack: PyTorch has no version check for them.
 
-What a hook has packed travels with the version that the tensor had; when it is unpacked on the same memory at another
-version, backward is about to use values that were not saved. Nothing is kept alive that the hook does not keep.
+What a pack hook returns is kept together with the version of the tensor. If it is unpacked on the same storage at a
+later version, backward is about to use values that were not saved. Nothing is kept alive that the hook does not keep.
 """
 
 from __future__ import annotations
@@ -19,51 +19,56 @@ from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.recording.recorder import Recorder, version_of
 from tensorlens.tracer.recording.tensor_text import short_text
 
+Pack = Callable[[torch.Tensor], object]
+Unpack = Callable[[Any], object]
+
 
 @dataclass(slots=True)
-class PackedTensors:
-    """What a pack hook returned, and the tensor that it was given: its id, storage and version then."""
+class PackedTensor:
+    """What a pack hook returned, and the tensor that it received: its id, storage and version at that time."""
 
-    value: Any
-    tensor: int
-    storage: int
-    version: int
-    sequence: int  # of the node that saves it
+    value: object
+    tensor: int = NONE
+    storage: int = NONE
+    version: int = NONE
+    sequence: int = NONE  # of the node that saves it
 
 
-def keeps_tensors(pack: Any) -> bool:
-    """Whether a pack hook may keep what it is given: those of a checkpoint have it computed again."""
+def keeps_tensors(pack: object) -> bool:
+    """Returns whether a pack hook may keep its tensor. Those of a checkpoint recompute it."""
     return getattr(pack, "__module__", "") != "torch.utils.checkpoint"
 
 
-def with_version_check(recorder: Recorder, pack: Any, unpack: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
-    """The two hooks, with the version of what they pack noted on the way."""
+def with_version_check(
+    recorder: Recorder, pack: Pack, unpack: Unpack, when_packed: Callable[[], None]
+) -> tuple[Pack, Unpack]:
+    """Returns the two hooks with a version check around them. Calls `when_packed` before each tensor that is packed."""
 
-    def packing(tensor: torch.Tensor) -> PackedTensors:
+    def packing(tensor: torch.Tensor) -> PackedTensor:
         if recorder.paused:
-            return PackedTensors(pack(tensor), NONE, NONE, NONE, NONE)
+            return PackedTensor(pack(tensor))
         known = (NONE, NONE, NONE, NONE)
-        recorder.untracked.packs = True
+        when_packed()
         with ErrorGuard(recorder, "what a hook packs"), torch._C.DisableTorchFunction():
-            _, number, _, storage = recorder.identity.entry(tensor)
+            _, number, _, storage = recorder.tensor_ids.entry(tensor)
             known = number, storage, version_of(tensor), torch._C._autograd._get_sequence_nr() - 1
-        return PackedTensors(pack(tensor), *known)
+        return PackedTensor(pack(tensor), *known)
 
-    def unpacking(packed: PackedTensors) -> Any:
+    def unpacking(packed: PackedTensor) -> object:
         result = unpack(packed.value)
         if not recorder.paused and isinstance(result, torch.Tensor):
             with ErrorGuard(recorder, "what a hook unpacks"), torch._C.DisableTorchFunction(), MutedDispatch():
-                _compare(recorder, packed, result)
+                _check_version(recorder, packed, result)
         return result
 
     return packing, unpacking
 
 
-def _compare(recorder: Recorder, packed: PackedTensors, result: torch.Tensor) -> None:
+def _check_version(recorder: Recorder, packed: PackedTensor, result: torch.Tensor) -> None:
     version = version_of(result)
     if NONE in (packed.storage, packed.version, version) or version <= packed.version:
         return
-    if recorder.identity.entry(result)[3] == packed.storage:
+    if recorder.tensor_ids.entry(result)[3] == packed.storage:
         versions = (packed.version, version)
         values = ("", short_text(result))
         recorder.rows.write_fact(Stale, None, "", packed.sequence, "", packed.tensor, versions, *values)

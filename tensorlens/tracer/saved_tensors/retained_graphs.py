@@ -1,34 +1,35 @@
-"""Graphs of earlier steps that are still alive: looked for at a few steps of a run, twice as far apart each time.
+"""Finds graphs of earlier steps that are still alive, at a few steps of a run, each twice as far as the one before.
 
-What lives to the end, or is read later, the rows tell already; this is for a list that is emptied before that.
+A graph that lives to the end or is read later shows in the rows anyway. This is for a list that is emptied before.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 from tensorlens.records.observations import Held
+from tensorlens.tracer.recording.tensor_ids import Entry
+from tensorlens.tracer.recording.tensor_states import TensorStates
 
-FIRST = 5  # the round at which to look first
-FEWEST = 3  # tensors
-MAX_TOLD = 2_000
+FIRST_ROUND = 5  # the first round at which to look
+MIN_TENSORS = 3
+MAX_TENSORS = 2_000  # in one row
 
 
 class RetainedGraphs:
-    """The rounds of one run: an optimizer's steps or, as long as none stepped, backward passes."""
+    """Counts the rounds of a run: the steps of optimizers or, until the first one, backward passes."""
 
-    def __init__(self, recorder: Any) -> None:
+    def __init__(self, recorder: TensorStates) -> None:
         self._recorder = recorder
         self._steps = False
         self._begin()
 
     def _begin(self) -> None:
-        self._rounds, self._due = 0, FIRST
-        self._before = 0  # what was met before the last round ended has a smaller id
+        self._rounds, self._due = 0, FIRST_ROUND
+        self._before = 0  # tensors seen before the last round ended have smaller ids
 
     def round_ends(self, by_step: bool) -> None:
+        """Notes the end of a step (`by_step`) or of a backward pass."""
         if by_step and not self._steps:
             self._steps = True
             self._begin()
@@ -37,16 +38,16 @@ class RetainedGraphs:
         self._rounds += 1
         if self._rounds == self._due:
             self._due *= 2
-            self._look()
-        self._before = next(self._recorder.identity.numbers)
+            self._write_retained()
+        self._before = next(self._recorder.tensor_ids.numbers)
 
-    def _look(self) -> None:
-        held = [entry[1] for entry in list(self._recorder.identity.known.values()) if self._is_held(entry)]
-        if len(held) >= FEWEST:
-            self._recorder.rows.write_fact(Held, tuple(sorted(held)[-MAX_TOLD:]))
+    def _write_retained(self) -> None:
+        retained = [entry[1] for entry in list(self._recorder.tensor_ids.known.values()) if self._is_retained(entry)]
+        if len(retained) >= MIN_TENSORS:
+            self._recorder.rows.write_fact(Held, tuple(sorted(retained)[-MAX_TENSORS:]))
 
-    def _is_held(self, entry: Any) -> bool:
+    def _is_retained(self, entry: Entry) -> bool:
         tensor = entry[0]() if entry[1] < self._before else None
         if type(tensor) is not torch.Tensor or not tensor.requires_grad:
             return False
-        return tensor._base is None and not tensor.is_leaf  # a view may have to make its node anew to tell
+        return tensor._base is None and not tensor.is_leaf  # reading `is_leaf` of a view may create its node anew

@@ -1,4 +1,4 @@
-"""Memory that can be written past its version counter, and what is known of it."""
+"""Describes memory that can be written past its version counter: its bytes, its aliases, who else uses it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import weakref
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -16,18 +15,18 @@ from tensorlens.tracer.frames.code_between_calls import Place
 from tensorlens.tracer.isolation.torch_originals import data_ptr, element_size, numel, stride, untyped_storage
 from tensorlens.tracer.recording.tensor_ids import is_fake
 
-LARGE = 1024 * 1024  # bytes: of larger memory no copy is kept, and only changes made by torch itself are seen
-_uses: Any = getattr(torch._C.TensorBase, "_use_count", None)  # of a tensor, by Python and by C++
-_tensors_on: Any = getattr(torch._C, "_storage_Use_Count", None)  # tensors on a storage, and its own Python object
-
-_HELD_BY_ARRAY = 2  # that tensor, and the storage's own Python object
+LARGE = 1024 * 1024  # bytes: larger memory is not copied, and only changes that PyTorch makes itself are seen there
+Count = Callable[..., int] | None  # None: this PyTorch does not have it
+_use_count: Count = getattr(torch._C.TensorBase, "_use_count", None)  # of a tensor, by Python and C++
+_tensors_on: Count = getattr(torch._C, "_storage_Use_Count", None)  # tensors on a storage, and its own Python object
+_ARRAY_ALONE = 2  # the tensor that the array keeps, and the storage's own Python object
 
 
 @dataclass(slots=True)
 class Memory:
-    """The bytes of one storage, which is not kept alive."""
+    """The bytes of one storage. Does not keep the storage alive."""
 
-    storage: weakref.ref[Any]
+    storage: weakref.ref[torch.UntypedStorage]
     start: int  # address
     size: int
 
@@ -36,17 +35,17 @@ class Memory:
         return self.start + self.size
 
     def is_there(self) -> bool:
-        """Whether the storage is alive, and still where and as large as it was."""
+        """Returns whether the storage is alive and neither moved nor shrank."""
         storage = self.storage()
         return storage is not None and storage.data_ptr() == self.start and storage.nbytes() >= self.size
 
     def read(self) -> bytes | None:
-        """A copy of the bytes; None where they are too many."""
+        """Copies the bytes; None if they are too many."""
         return ctypes.string_at(self.start, self.size) if self.size <= LARGE else None
 
 
 def memory_of(tensor: torch.Tensor) -> Memory | None:
-    """The memory of a tensor; None for one that has none that can be read from here."""
+    """Returns the memory of a tensor; None if it is not in this process's main memory."""
     try:
         if is_fake(tensor) or tensor.device.type != "cpu":
             return None
@@ -59,41 +58,45 @@ def memory_of(tensor: torch.Tensor) -> Memory | None:
 
 @dataclass(slots=True)
 class WatchedStorage:
-    """Memory with an open way past its counter: `way` and `site` say what opened it, and on which `tensor`."""
+    """Memory that an alias can write past its version counter."""
 
     memory: Memory
-    way: str
-    site: int
-    tensor: int
-    alias: weakref.ref[Any] | None  # the array that writes to it, None for what can't be followed
-    outside: bool  # torch does not see the writes
-    saved: bool = True  # a node may have saved what is there; nothing else matters to a backward pass
-    content: bytes | None = None  # what is there, as far as `saved` and not too large
-    place: Place = ()  # where the program was when it was read
-    checks: int = 0  # how often it was found unchanged, in a row
+    op: str  # that made the alias
+    site: int  # of that operation
+    tensor: int  # id of the tensor that it was made of
+    alias: weakref.ref[object] | None  # the array that can write there; None if no weak reference can follow it
+    external: bool  # others than PyTorch can write there
+    may_be_saved: bool = True  # by a node. Other memory does not matter to a backward pass
+    contents: bytes | None = None  # the last copy, if the memory `may_be_saved` and is not too large
+    place: Place = ()  # in the program, when the copy was made
+    unchanged_checks: int = 0  # in a row
 
-    def keep(self, place: Place) -> None:
-        """Note that a node may have saved what is there now."""
-        self.saved, self.content, self.place = True, self.memory.read(), place
+    def keep_contents(self, place: Place) -> None:
+        """Copies the bytes: a node may have saved them."""
+        self.may_be_saved, self.contents, self.place = True, self.memory.read(), place
 
-    def let_go(self) -> None:
-        """Note that no node has saved what is there."""
-        self.saved, self.content = False, None
+    def forget_contents(self) -> None:
+        """Drops the copy: no node has saved the bytes."""
+        self.may_be_saved, self.contents = False, None
 
     def is_changed(self) -> bool:
-        """Whether the copy that was kept differs from what is there now."""
-        return self.content is not None and self.content != self.memory.read()
+        """Returns whether the bytes differ from their last copy."""
+        return self.contents is not None and self.contents != self.memory.read()
+
+    def is_array_of_tensor(self) -> bool:
+        """Returns whether the alias is an array that was made of a tensor, not the other way round."""
+        return self.op.rpartition(".")[2] in ("numpy", "__array__")
 
 
 class WatchedStorages:
-    """The watches of a run, by the number of their storage and by address."""
+    """The watched storages of a run, by their number and by address. `numbers` is what the fast path looks at."""
 
     def __init__(self, numbers: set[int]) -> None:
-        self._numbers = numbers  # the storages that are watched, for the short way
+        self._numbers = numbers
         self._by_number: dict[int, WatchedStorage] = {}
-        self._starts: dict[int, list[tuple[int, int]]] = {}  # by size (bits): (address, number), sorted
+        self._starts: dict[int, list[tuple[int, int]]] = {}  # by size in bits: (address, number), sorted
         self._sweep_at = 64
-        self._credit = 0  # a sweep looks at all watches: it is paid for by as many questions to a few of them
+        self._credit = 0  # a sweep visits all storages, so it runs only once that many visits were spared
 
     def __len__(self) -> int:
         return len(self._by_number)
@@ -105,40 +108,40 @@ class WatchedStorages:
         return self._by_number[number]
 
     def get(self, number: int) -> WatchedStorage | None:
-        """The watch on a storage, if it is still the same memory."""
-        watch = self._by_number.get(number)
-        return watch if watch is not None and watch.memory.is_there() else None
+        """Returns the watched storage with a number, if it still has the same memory."""
+        storage = self._by_number.get(number)
+        return storage if storage is not None and storage.memory.is_there() else None
 
-    def put(self, number: int, watch: WatchedStorage) -> None:
-        """Add a watch, in place of an earlier one on the same storage."""
+    def put(self, number: int, storage: WatchedStorage) -> None:
+        """Adds a storage, in place of an earlier one with its number."""
         self.drop(number)
-        self._by_number[number] = watch
+        self._by_number[number] = storage
         self._numbers.add(number)
-        insort(self._starts.setdefault(watch.memory.size.bit_length(), []), (watch.memory.start, number))
+        insort(self._starts.setdefault(storage.memory.size.bit_length(), []), (storage.memory.start, number))
 
     def drop(self, number: int) -> None:
-        watch = self._by_number.pop(number, None)
+        """Stops watching a storage."""
+        storage = self._by_number.pop(number, None)
         self._numbers.discard(number)
-        if watch is not None:
-            starts = self._starts[watch.memory.size.bit_length()]
-            del starts[bisect_left(starts, (watch.memory.start, number))]
+        if storage is not None:
+            starts = self._starts[storage.memory.size.bit_length()]
+            del starts[bisect_left(starts, (storage.memory.start, number))]
 
-    def sweep_at_times(self, is_used: Callable[[int], object], credit: int = 0) -> None:
-        """Sweep when there are many, or once `credit` has been given as often as pays for it."""
+    def sweep_if_due(self, is_used: Callable[[int], object], credit: int = 0) -> None:
+        """Sweeps when there are many storages, or when the credit of earlier calls adds up to their number."""
         self._credit += credit
         if len(self) >= self._sweep_at or self._credit > len(self):
             self.sweep(is_used)
 
     def sweep(self, is_used: Callable[[int], object] = bool) -> None:
-        """Drop the watches on memory that is gone, and those on what nothing saved and no tensor lies in any more;
-        `is_used` says of an address whether one does."""
-        for number, watch in list(self._by_number.items()):
-            if not watch.memory.is_there() or not (watch.saved or is_used(watch.memory.start)):
+        """Drops freed memory, and memory that no node has saved and no tensor uses. `is_used` takes an address."""
+        for number, storage in list(self._by_number.items()):
+            if not storage.memory.is_there() or not (storage.may_be_saved or is_used(storage.memory.start)):
                 self.drop(number)
         self._sweep_at, self._credit = 2 * len(self) + 64, 0
 
     def at(self, address: int) -> Iterator[int]:
-        """The storages whose memory holds an address: arrays may overlap."""
+        """Finds the storages whose memory contains an address: there may be several, since arrays overlap."""
         for bits, starts in self._starts.items():
             position = bisect_left(starts, (address + 1, NONE))
             while position:
@@ -150,28 +153,31 @@ class WatchedStorages:
                     yield number
 
 
-def is_held_by_its_array(storage: Any) -> bool:
-    """Whether the one tensor on a storage is that which an array on it keeps, as its base."""
-    return _tensors_on is not None and bool(_tensors_on(storage._cdata) <= _HELD_BY_ARRAY)
+def is_used_by_array_alone(storage: torch.UntypedStorage) -> bool:
+    """Returns whether the only tensor on a storage is the one that an array keeps as its base."""
+    return _tensors_on is not None and _tensors_on(storage._cdata) <= _ARRAY_ALONE
 
 
 def is_surely_unsaved(tensor: torch.Tensor, sharing: int) -> bool:
-    """Whether no node can have saved a tensor or another one on its memory: no more than `sharing` tensors lie there,
-    besides the base of a view, and nothing but Python uses them. The base is used by the view as well, and a leaf that
-    requires grad by the node that takes its gradient."""
-    if _uses is None or _tensors_on is None:
+    """Returns whether no node can have saved a tensor, or another one on its memory.
+
+    That is so if at most `sharing` other tensors are on the storage, besides the base of a view, and only Python uses
+    them. A base is also used by its view, and a leaf that requires grad by the node that accumulates its gradient.
+    """
+    if _use_count is None or _tensors_on is None:
         return False
     storage, base = untyped_storage(tensor), tensor._base
     if _tensors_on(storage._cdata) > sharing + 1 + (base is not None):
         return False
-    return _is_pythons(tensor, 1) and (base is None or _is_pythons(base, 2))
+    return _is_used_by_python_alone(tensor, 1) and (base is None or _is_used_by_python_alone(base, 2))
 
 
-def _is_pythons(tensor: torch.Tensor, uses: int) -> bool:
-    return bool(_uses(tensor) <= uses + (tensor.requires_grad and tensor.is_leaf))
+def _is_used_by_python_alone(tensor: torch.Tensor, uses: int) -> bool:
+    return _use_count is not None and _use_count(tensor) <= uses + (tensor.requires_grad and tensor.is_leaf)
 
 
 def address_of(tensor: torch.Tensor) -> int:
+    """Returns the address of the first element; 0 for a tensor without memory."""
     try:
         return 0 if is_fake(tensor) else data_ptr(tensor)
     except (RuntimeError, ValueError, NotImplementedError):
@@ -179,30 +185,28 @@ def address_of(tensor: torch.Tensor) -> int:
 
 
 def extent_of(tensor: torch.Tensor) -> int:
-    """How many bytes lie between the first and the last element of a tensor, both included."""
+    """Counts the bytes from the first to the last element of a tensor, both included."""
     last = sum((n - 1) * step for n, step in zip(tensor.shape, stride(tensor), strict=True))
     return (last + 1) * element_size(tensor) if numel(tensor) else 0
 
 
-def reference(alias: Any) -> weakref.ref[Any] | None:
-    """A reference to what keeps a way open; of an array that is a view, to the array that it is a view of."""
-    while type(getattr(alias, "base", None)) is type(alias) and alias is not None:
-        alias = alias.base
-    if getattr(alias, "base", None) is not None and type(alias).__name__ == "ndarray":
-        owner = alias.base
-        if not isinstance(owner, torch.Tensor):
-            return None  # the memory of something else that may write to it
+def weak_alias(alias: object) -> weakref.ref[object] | None:
+    """Returns a weak reference to an array; if that is a view, to the array that owns the memory."""
+    while type(base := getattr(alias, "base", None)) is type(alias) and alias is not None:
+        alias = base
+    if base is not None and type(alias).__name__ == "ndarray" and not isinstance(base, torch.Tensor):
+        return None  # the memory belongs to another object, which may write there
     try:
         return None if alias is None else weakref.ref(alias)
     except TypeError:
         return None
 
 
-def difference(before: bytes, now: bytes) -> tuple[int, int]:
-    """The first byte that differs, and the one after the last."""
+def differing_bytes(before: bytes, now: bytes) -> tuple[int, int]:
+    """Returns the positions of the first byte that differs and of the one after the last."""
     size = min(len(before), len(now))
     first, high = 0, size
-    while first < high:  # the longest common beginning, by halves
+    while first < high:  # bisect the longest common beginning
         middle = (first + high + 1) // 2
         if before[first:middle] == now[first:middle]:
             first = middle

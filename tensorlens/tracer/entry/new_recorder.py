@@ -1,0 +1,22 @@
+"""Makes a recorder with all of its parts. This is the one place that knows every room of the tracer."""
+
+from __future__ import annotations
+
+from tensorlens.tracer.patches.optimizer_state import OptimizerState
+from tensorlens.tracer.patches.optimizer_step import OptimizerSteps
+from tensorlens.tracer.patches.torch_functions import HANDLERS
+from tensorlens.tracer.recording import ops
+from tensorlens.tracer.recording.recorder import Recorder
+from tensorlens.tracer.recording.services import Services
+from tensorlens.tracer.saved_tensors.nonfinite_derivatives import RISKS
+from tensorlens.tracer.saved_tensors.service import SavedTensors
+
+
+def new_recorder(own_files: tuple[str, ...] = ()) -> Recorder:
+    """Returns a recorder that is not active yet. `own_files` count as the user's own code, wherever they are."""
+    ops.register(HANDLERS, RISKS)
+    return Recorder(own_files, _services)
+
+
+def _services(recorder: Recorder) -> Services:
+    return Services(SavedTensors(recorder), OptimizerState(recorder), OptimizerSteps(recorder))
