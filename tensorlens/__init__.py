@@ -22,7 +22,7 @@ def _is_command() -> bool:
 
 
 if _is_command() and not sys.flags.safe_path:
-    del sys.path[0]  # the current directory: a `typing.py` that lies there is not what we import
+    del sys.path[0]  # the current directory: a `typing.py` there must not be imported
 
 from pathlib import Path  # noqa: E402
 from typing import TYPE_CHECKING, Any  # noqa: E402

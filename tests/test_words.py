@@ -47,7 +47,10 @@ def _comments(path: Path) -> Iterator[tuple[int, str]]:
 def test_docstrings_and_comments_are_plain(path: Path) -> None:
     docstrings = list(_docstrings(path))
     idioms = [(line, text) for line, text in (*docstrings, *_comments(path)) if IDIOMS.search(text)]
-    assert [*idioms, *((line, text) for line, text in docstrings if NOUN_CLAUSE.match(text))] == []
+    assert [
+        *idioms,
+        *((line, text) for line, text in docstrings if NOUN_CLAUSE.match(text) and not text.endswith("?")),
+    ] == []
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -151,7 +151,7 @@ def _run(rows: list[Any]) -> Trace:
 
 
 def _printed() -> str:
-    """What the command prints at 80 columns."""
+    """Returns what the command prints at 80 columns."""
     environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
     command = [sys.executable, "-m", "tensorlens", "explain", PROGRAM]
     ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)

@@ -34,7 +34,7 @@ def explain(
 ) -> int:
     """`explain SCRIPT [ARGS…]`, `explain -m MODULE [ARGS…]`, `explain - [ARGS…]`: runs a script and reports."""
     from tensorlens.cli import trailing_options
-    from tensorlens.cli.report import ScriptReporter
+    from tensorlens.cli.rendered_report import ScriptReporter
     from tensorlens.runner.launch import RunOptions, Target, run_script
 
     if module is None and not arguments:
@@ -80,7 +80,7 @@ def _refuse_lesson_name(path: str) -> None:
 
 def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout: float | None) -> int:
     """`run NAME…`, `run PATH`, `run --all`: prints one report after the other; returns the highest exit code."""
-    from tensorlens.cli.report import ScriptReporter
+    from tensorlens.cli.rendered_report import ScriptReporter
     from tensorlens.lessons import bundled
     from tensorlens.lessons.lesson_texts import before_report, before_script, claims_of_all, joined
     from tensorlens.runner.launch import RunOptions, Target, run_script
@@ -127,7 +127,7 @@ def new_lesson(path: Path) -> int:
 
 def view(path: Path, output: Output) -> int:
     """`view TRACE.json`: prints the report of a saved trace."""
-    from tensorlens.cli.report import rendered_report
+    from tensorlens.cli.rendered_report import rendered_report
     from tensorlens.records.trace_file import load
 
     report = rendered_report(load(path), output)

@@ -61,7 +61,7 @@ def tensorlens(
 
 
 def printed(*arguments: str) -> str:
-    """What a command that runs no program prints, in this process."""
+    """Runs a command that starts no program, in this process, and returns what it prints."""
     code, out, err = said_by(list(arguments))
     assert (code, err) == (0, "")
     return out
@@ -394,7 +394,7 @@ def test_a_report_as_json_in_a_file(script: Path) -> None:
     assert report["format"] == "tensorlens.report"
 
 
-# --- streams, interrupts, bugs of ours -------------------------------------------------------------------------------
+# --- streams, interrupts, bugs in TensorLens --------------------------------------------------------------------------
 
 
 def test_a_reader_that_leaves() -> None:

@@ -1,4 +1,4 @@
-"""What `compare` finds for well-known operations, measured by torch itself in this process."""
+"""Checks what `compare` measures for well-known operations, in this process."""
 
 from __future__ import annotations
 

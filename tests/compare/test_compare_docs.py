@@ -1,4 +1,4 @@
-"""What docs/compare.md says is what the program does."""
+"""Checks that the program does what docs/compare.md says."""
 
 from __future__ import annotations
 

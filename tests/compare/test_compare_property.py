@@ -124,7 +124,7 @@ def agree(name: str, cell: Any, expected: Any) -> bool:
 
 
 def same_numbers(text: str, expected: torch.Tensor | None) -> bool:
-    """Whether a printed gradient is that tensor: `1 everywhere`, nested lists, or the beginning of a long one."""
+    """Returns whether a printed gradient is that tensor: `1 everywhere`, nested lists, or the first of many values."""
     if expected is None:
         return text in ("none reaches x", "None")
     if expected.is_complex():
@@ -164,7 +164,7 @@ WORDS: dict[str, Callable[[Input], bool]] = {
 
 
 def fits(words: str, spec: Input) -> bool:
-    """Whether an input is one of those that the words name."""
+    """Returns whether an input is one of those that the words name."""
     return any(_fits(term, spec) for term in words.split(", or "))
 
 
@@ -179,7 +179,7 @@ def _fits(term: str, spec: Input) -> bool:
 
 
 def check_conditions(comparison: Comparison) -> None:
-    """What a sub-row says of some inputs is true of each that the words name, and of no other that was asked."""
+    """A sub-row about some inputs is true for each input that the words name, and for no other that was asked."""
     everywhere = range(len(comparison.inputs))
     for row in comparison.rows:
         for operand in range(len(comparison.operands)):

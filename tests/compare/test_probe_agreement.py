@@ -93,7 +93,7 @@ class SampleBench(Bench):
 
 
 def declared(name: str) -> set[str]:
-    """What the schemas of an op say of the memory of its first argument: writes, alias (maybe), or new."""
+    """Reads the schemas of an op: it writes its first argument, returns (maybe) an alias of it, or a new tensor."""
     said = set()
     for schema in torch._C._jit_get_schemas_for_operator(f"aten::{name}"):
         takes_tensor = bool(schema.arguments) and str(schema.arguments[0].type) == "Tensor"

@@ -143,7 +143,7 @@ BLOCKS = ["if 1:", "for _ in [1]:", "with quiet():", "try:", "def f():", "class 
 
 @st.composite
 def scripts(draw: st.DrawFn, depth: int = 0) -> list[str]:
-    """A script's lines, in which the statement `n` stands before the claim `here == n`."""
+    """Draws a script's lines, in which the statement `n` precedes the claim `here == n`."""
     lines: list[str] = []
     for _ in range(draw(st.integers(1, 3))):
         if depth < 3 and draw(st.booleans()):
@@ -171,7 +171,7 @@ def test_a_claim_is_checked_after_the_statement_before_it_in_its_block(lines: li
     assert all(claim.verdict == "holds" for claim in found if "def f" not in source)
 
 
-# --- where the claims stand -----------------------------------------------------------------------------------------
+# --- where the claims are -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)

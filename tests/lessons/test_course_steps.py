@@ -29,7 +29,7 @@ def stepped(warm: Warm, script: Path) -> tuple[Trace, tuple[Step, ...]]:
 
 
 def at_the_end(trace: Trace) -> dict[str, Row]:
-    """What each name meant when a run ended, from the tensors that were alive then."""
+    """Returns the meaning of each name at the end of a run, from the tensors that were alive then."""
     states = {state.tensor: state for state in trace.end.states}
     rows = {}
     for binding in trace.end.bindings:

@@ -18,7 +18,7 @@ from support.traces import written_alias
 from support.warm import Warm
 
 from tensorlens.cli.output import Output
-from tensorlens.cli.report import rendered_report
+from tensorlens.cli.rendered_report import rendered_report
 from tensorlens.journal import batches
 from tensorlens.journal.batches import pack, unpack
 from tensorlens.journal.reader import Reader

@@ -1,4 +1,4 @@
-"""Labelled source: what stands where, for one label and for many."""
+"""Checks labelled source, with one label and with many."""
 
 from __future__ import annotations
 

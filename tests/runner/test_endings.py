@@ -38,7 +38,7 @@ class Terminal:
             os.execve(sys.executable, command, {**os.environ, "NO_COLOR": "1", "COLUMNS": "100"})
 
     def _read(self, until: float) -> bool:
-        """Whether there may be more."""
+        """Returns whether there may be more."""
         if not select.select([self._master], [], [], max(until - time.monotonic(), 0))[0]:
             os.kill(self._pid, signal.SIGKILL)
             raise TimeoutError(self.text)

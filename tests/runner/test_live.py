@@ -56,7 +56,7 @@ def script(tmp_path: Path) -> Path:
 def explained(
     terminal: tuple[int, int], script: Path, enough: Callable[[str, int], object], stderr: int | None = None
 ) -> str:
-    """What a terminal is sent by `tensorlens explain`; `enough(text, pid)` is asked after each piece."""
+    """Returns what `tensorlens explain` sends to a terminal, until `enough(text, pid)` is true."""
     watched, program = terminal
     lens = [sys.executable, "-m", "tensorlens", "explain", str(script), str(script.with_name("enough"))]
     process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""How programs are started: what is imported before they run, python's own options, directories, zip files."""
+"""Tests the start of programs: imports before they run, Python's own options, directories, zip files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PLAIN = "import sys, torch\nprint(torch.ones(1), sys.path[0])\n"
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of modules that tell when they run."""
+    """A folder of modules that print when they run."""
     folder = tmp_path_factory.mktemp("hostile")
     for name in HOSTILE:
         (folder / f"{name}.py").write_text(f"import sys\nsys.__stderr__.write('{name} ran\\n')\n")
@@ -91,7 +91,7 @@ def test_a_folder_of_pythonpath_comes_first_for_the_program_and_last_for_us(
     trace = run_script(Target("file", str(path)))
     assert capfd.readouterr() == ("its own tensor([1.])\n", "")
     reasons = [event.reason for event in trace.events if isinstance(event, Gap)]
-    assert reasons == [f"a module `random` lies in {here}: where PyTorch imports one of that name, it has python's own"]
+    assert reasons == [f"a module `random` is in {here}: where PyTorch imports one of that name, it gets Python's own"]
 
 
 def test_a_program_with_pythons_names_beside_it_finds_its_own(hostile: Path, tmp_path: Path) -> None:

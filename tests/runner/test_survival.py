@@ -163,7 +163,7 @@ def test_what_a_program_writes_into_its_journal_is_written_over(
         "for number in range(3, 60):\n"
         "    if '/tensorlens-' in os.path.realpath(f'/proc/self/fd/{number}'):\n"
         f"        os.write(number, {garbage})\n"
-        "time.sleep(0.2)\n"  # it is read meanwhile
+        "time.sleep(0.2)\n"  # it is read while it is written
         "y = x * 2\n"
     )
     trace = run_script(Target("file", str(path)))

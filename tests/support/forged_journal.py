@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tensorlens.cli.output import Output
-from tensorlens.cli.report import rendered_report
+from tensorlens.cli.rendered_report import rendered_report
 from tensorlens.journal.batches import pack, unpack
 from tensorlens.journal.reader import Reader
 from tensorlens.records.model import Script

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tensorlens.cli.output import Output
-from tensorlens.cli.report import rendered_report
+from tensorlens.cli.rendered_report import rendered_report
 from tensorlens.errors import TraceFileError
 from tensorlens.records.trace_file import loads
 from tensorlens.render import FORMS

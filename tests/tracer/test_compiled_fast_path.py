@@ -32,7 +32,7 @@ EVERYDAY = 60  # one operation of so many is tried every day, the others by `mak
 
 
 def rows_of(program: Callable[[], object], fast_path: Any, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What is recorded of a program, in a thread of its own: there the sequence numbers start anew."""
+    """Records a program in a thread of its own, where the sequence numbers start at 0."""
     rows: list[Any] = []
     raised: list[BaseException] = []
     monkeypatch.setattr(compiled, "FastPath", fast_path)

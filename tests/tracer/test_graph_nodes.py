@@ -67,7 +67,7 @@ def wrapped_nodes() -> int:
 
 
 def wrapped_by(steps: int) -> int:
-    """How many nodes have a Python wrapper after so many steps of a training-like program."""
+    """Counts the nodes with a Python wrapper after some steps of a training-like program."""
     kept: list[torch.Tensor] = []
     before, recorder = wrapped_nodes(), new_recorder((__file__,))
     with recorder:

@@ -1,4 +1,4 @@
-"""An error of ours reaches no program: the report has a gap instead."""
+"""An internal error reaches no program: the report has a gap instead."""
 
 from __future__ import annotations
 
@@ -442,7 +442,7 @@ def _same(recorder: Any, original: Any) -> Any:
 
 
 class Recorder:
-    """What a patch asks of one."""
+    """The part of a recorder that a patch needs."""
 
     paused = False
 

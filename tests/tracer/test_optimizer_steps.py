@@ -1,4 +1,4 @@
-"""Optimizer steps and `zero_grad`: told from before and after, where that can miss nothing; call by call elsewhere."""
+"""Optimizer steps and `zero_grad` are compared before and after if that misses nothing, else recorded call by call."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def model() -> nn.Sequential:
 
 
 def train(kind: Any, options: dict[str, Any], steps: int = 2) -> list[Any]:
-    """What a training run leaves: parameters, their versions and the optimizer's state after each step."""
+    """Returns the parameters, their versions and the optimizer's state after each step of a training run."""
     net = model()
     optimizer = kind(net.parameters(), **{"lr": 0.01, **options})
     seen: list[Any] = []

@@ -1,4 +1,4 @@
-"""What the tracer records, checked against PyTorch's own word in the same process."""
+"""Compares what the tracer records with PyTorch's own answers in the same process."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""`explain --reference` measures the backward of custom Functions: what is wrong is told with the right numbers, what
-is meant is left alone, and the program runs as it does plainly."""
+"""`explain --reference` measures the backward of custom Functions: a wrong one is reported with the right numbers, a
+deliberate estimate is not, and the program runs as without the lens."""
 
 from __future__ import annotations
 

@@ -23,14 +23,14 @@ from tensorlens.tracer.patches import (
     optimizer_state,
     optimizer_step,
     storage_writes,
-    tensors,
+    tensor_creation,
     threads_and_exit,
 )
 from tensorlens.tracer.recording import ops
 from tensorlens.tracer.recording.recorder import Recorder
 
 PATCHES: tuple[Patch[Recorder], ...] = (
-    *tensors.PATCHES,
+    *tensor_creation.PATCHES,
     *custom_functions.PATCHES,
     *backward.PATCHES,
     *threads_and_exit.PATCHES,
