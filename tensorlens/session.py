@@ -32,7 +32,7 @@ R = TypeVar("R")
 
 
 class Session:
-    """A context manager and a decorator. Each entry records anew, and `trace()` returns the last recording."""
+    """Records the torch calls of a `with` block or of a decorated function. Each entry starts a new recording."""
 
     def __init__(self) -> None:
         self._recorder: Recorder | None = None
@@ -82,7 +82,7 @@ class Session:
         self._active.release()
 
     def _read(self, rows: list[Any], wait: bool = False) -> None:
-        """Reads the rows written so far, so that a long block keeps no more than the reader keeps."""
+        """Moves the rows written so far to the reader, which keeps only a part of a long block."""
         if self._reading.acquire(blocking=wait):  # unless another thread is reading
             try:
                 batch = rows[:]
@@ -94,7 +94,7 @@ class Session:
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         """Returns `function` with each call recorded. A generator or coroutine is recorded from first step to last.
 
-        A call during a recorded one, by itself or by another thread, is part of that one.
+        A call that begins while another one is recorded, in it or in another thread, is part of that recording.
         """
         wrapped: Any
         if inspect.iscoroutinefunction(function):

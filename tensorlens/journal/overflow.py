@@ -57,7 +57,7 @@ class Overflow:
 
     @property
     def is_used(self) -> bool:
-        """Whether the pipe had any piece."""
+        """Returns whether a piece was read from the pipe."""
         return self._start is not None
 
     def continued(self, stream: IO[bytes]) -> IO[bytes]:

@@ -134,8 +134,8 @@ class Reader:
         self._count += 1
 
     def _counts(self, template: int) -> bool:
-        """Returns whether a compact call counts as a call. An optimizer step is written as one for each parameter: only
-        the first counts."""
+        """Returns whether a compact call adds to the number of calls. An optimizer step is one compact call for each
+        parameter: only the first of them counts."""
         if not self._within or self._templates[template].op != self._within:
             return True
         first, self._is_step_counted = not self._is_step_counted, True

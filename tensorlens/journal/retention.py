@@ -21,7 +21,7 @@ Item = tuple[int, Any, str]  # index, a call or another event, the optimizer ste
 WINDOW = 20_000  # calls
 _OTHERS = 5_000  # events of other kinds that outlive the window
 _LATEST = 3  # calls that changed a tensor last
-_PATIENCE = 3  # times the window's size: at most so many calls wait to leave it together
+_PATIENCE = 3  # windows: without a census, the older calls leave when there are so many calls
 _TAIL = 4  # ints at the end of a compact call: tensor, base, version, first sequence number
 
 
@@ -45,24 +45,24 @@ def results_of(call: Call) -> tuple[int, ...]:
 
 
 def _gives_node(call: Call, tensor: int) -> bool:
-    """Returns whether a call gave a tensor its node, rather than left the node as it was."""
+    """Returns whether a call gave a tensor a new node. False if the call left the node as it was."""
     if not isinstance(call, CallRow):
         return True
     return any(state[0] == tensor and state[5] is not None and state[5] >= 0 for state in call.states)
 
 
 class Retention:
-    """The calls and other events of a run, as far as they are kept. `tensors` is thinned out here too.
+    """Keeps the last `size` items of a run, and the earlier calls that explain a live tensor.
 
-    Calls older than the last `size` leave together. The best moment is a census of live tensors: most of the calls need
-    not be looked at then.
+    Many items leave the window together. The best moment is a census of live tensors (`forget_all_but`): then only the
+    calls that explain one of these are kept. A census also removes the dead tensors from `tensors`.
     """
 
     def __init__(self, size: int, tensors: dict[int, TensorRow]) -> None:
         self._size = size
         self._tensors = tensors
         self._recent: list[Item] = []
-        self._explaining: dict[int, list[Item]] = {}  # tensor -> the call that met it first, those that changed it last
+        self._explaining: dict[int, list[Item]] = {}  # tensor -> its first call, and the last that changed it
         self._others: deque[Item] = deque(maxlen=_OTHERS)
         self.dropped_nodes: dict[int, tuple[int, Call]] = {}  # tensor -> the last dropped call that gave it a node
 
@@ -80,7 +80,7 @@ class Retention:
         return leaving
 
     def _retire(self, leaving: list[Item], needed: Container[int] | None = None) -> None:
-        """Keeps the calls that explain a tensor; if `needed` is given, one of those."""
+        """Keeps those of the leaving calls that explain a tensor in `needed`, or any tensor if that is None."""
         for item in leaving:
             content = item[1]
             if is_call(content):

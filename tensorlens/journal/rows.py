@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 NONE = -1  # an absent number in a run of ints
-SAME = -2  # a state's node: the one that was recorded last for this tensor
-NEW, WRITTEN, NOTHING = range(3)  # a compact call returned a new tensor, its first argument, written in place, or none
+SAME = -2  # a state's node: the call left the tensor's node as it was
+NEW, WRITTEN, NOTHING = range(3)  # a compact call returned: a new tensor; its first argument, after a write; none
 
 # Reasons of gaps. Nearly every program that loads data from NumPy has the first.
 SHARED_MEMORY = "memory is shared with an array outside torch: writes through it are not seen"
@@ -21,7 +21,7 @@ FULL = "the disk that holds the journal of the run was full, and not all that ca
 
 AccessRun = tuple[int, ...]  # tensor id, version, tensor id, version, ...
 WriteRun = tuple[int, ...]  # tensor id, version before, version after, ...
-GradientChange = tuple[int, Any, Any, WriteRun | None, int | None]  # leaf, values before, after, write, `.grad`
+GradientChange = tuple[int, Any, Any, WriteRun | None, int | None]  # leaf, values before, after, write, id of `.grad`
 Sample = tuple[tuple[int, ...], str, bytes]  # shape, dtype, values as doubles
 # The fields of `model.State` without `grad`; the node may be `SAME`.
 State = tuple[int, int | None, bool, bool, str | None, int | None, bool, int | None]
@@ -143,10 +143,10 @@ class CallTemplateRow(NamedTuple):
     nbytes: int
     requires_grad: bool
     grad_fn: str | None
-    offset: int  # of the sequence number of `grad_fn` to the first that the call draws
-    drawn: int  # sequence numbers
-    mode: int
-    inputs: int
+    offset: int  # the sequence number of `grad_fn`, minus the first that the call draws
+    drawn: int  # how many sequence numbers the call draws: one for each node that it records
+    mode: int  # position in `trace_builder.MODES`
+    inputs: int  # how many
     result: int  # NEW, WRITTEN or NOTHING
 
 
@@ -180,7 +180,7 @@ class PassRow(NamedTuple):
     """Samples of a backward pass, for `--reference`."""
 
     roots: tuple[Sample | None, ...]
-    gradients: tuple[tuple[int, int, Sample | None, Sample | None], ...]  # place, tensor, its values, its gradient's
+    gradients: tuple[tuple[int, int, Sample | None, Sample | None], ...]  # place, tensor, its values, its gradient
     failed: bool
 
 
@@ -278,7 +278,7 @@ class AssignmentRow(NamedTuple):
     name: str
     old: tuple[int, ...]
     new: tuple[int, ...]
-    shared: bool
+    shared: bool  # the new one was assigned elsewhere before
 
 
 class FunctionRow(NamedTuple):
@@ -286,10 +286,10 @@ class FunctionRow(NamedTuple):
 
     number: int
     name: str
-    defined: int | None
-    returns: tuple[int, ...]
-    least: int
-    most: int | None
+    defined: int | None  # site
+    returns: tuple[int, ...]  # sites
+    least: int  # positional arguments that it needs
+    most: int | None  # positional arguments that it takes; None: any number
 
 
 class RegistrationRow(NamedTuple):
@@ -306,10 +306,10 @@ class CallbackRunRow(NamedTuple):
     """Autograd has called a user function."""
 
     registration: int
-    returned: int | None
-    values: tuple[tuple[int | None, str], ...]  # tensor, type
-    given: tuple[int, ...]
-    node: int | None
+    returned: int | None  # site of the `return` that ran
+    values: tuple[tuple[int | None, str], ...]  # of what it returned: tensor, type
+    given: tuple[int, ...]  # the tensors among its arguments
+    node: int | None  # sequence number of the custom Function's node that runs
     ending: str  # one of `callbacks.Ending`
 
 

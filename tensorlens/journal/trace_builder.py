@@ -34,9 +34,10 @@ def state_of(state: Iterable[Any], grad: str | None = None) -> State:
 
 
 class TraceBuilder:
-    """Gives the items of a `Retention`, and `records`, the ids of a trace.
+    """Turns the items of a `Retention`, and other `records`, into records with the ids of the trace.
 
-    `tensors` and `nbytes` (of storages) are known from rows; compact calls make more of both.
+    `tensors` and `nbytes` (of each storage) hold what has a row of its own. The tensors and storages that compact calls
+    made have none: the builder adds them.
     """
 
     def __init__(

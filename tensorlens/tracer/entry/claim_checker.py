@@ -22,7 +22,7 @@ from tensorlens.tracer.entry.claim_effects import Snapshot
 from tensorlens.tracer.isolation.guard import safe_text
 
 _CALL = "__tensorlens_check_claim__"
-_SHOWN = 120
+_SHOWN = 120  # characters of a value
 _AT = re.compile(r" object at 0x[0-9a-fA-F]+")  # differs in every run
 Values = list[tuple[str, str]]
 T = TypeVar("T")
@@ -62,7 +62,7 @@ class ClaimChecker:
         return found or _claim(spec, "not reached", error=unchecked)
 
     def _check(self, number: int, raised: bool = False) -> None:
-        """Checks a claim, called by the instrumented script. In a loop, the first round that fails is kept."""
+        """Checks a claim. The instrumented script calls this. Of the rounds of a loop, the first that fails is kept."""
         self._rounds[number] += 1
         known = self._found.get(number)
         if known is not None and not known.as_expected:
@@ -81,9 +81,9 @@ class ClaimChecker:
         names = {**frame.f_globals, **frame.f_locals}
         names.pop("__warningregistry__", None)
         with self._quiet(), _unchanged():
-            before = _looked_at(lambda: Snapshot(frame))
+            before = _result_or_none(lambda: Snapshot(frame))
             claim = self._evaluate(spec, names)
-            changed = None if before is None else _looked_at(lambda: before.changes(frame))
+            changed = None if before is None else _result_or_none(lambda: before.changes(frame))
             return replace(claim, changed=changed or "")
 
     def _evaluate(self, spec: claim_syntax.ClaimSpec, names: dict[str, Any]) -> Claim:
@@ -108,7 +108,7 @@ class ClaimChecker:
             return not self._value(node.operand, names, values)
         if isinstance(node, ast.Compare):
             return self._comparison(node, names, values)
-        return self._noted(node, names, values)
+        return self._noted_value(node, names, values)
 
     def _comparison(self, node: ast.Compare, names: dict[str, Any], values: Values) -> Any:
         left = _run(node.left, names)
@@ -118,7 +118,7 @@ class ClaimChecker:
         self._note(node.left, left, values)
         result: Any = True
         for operator, operand in operands:
-            right = self._noted(operand, names, values)
+            right = self._noted_value(operand, names, values)
             test = ast.Compare(ast.Name("left", ast.Load()), [operator], [ast.Name("right", ast.Load())])
             result = _run(test, {"left": left, "right": right})
             if not result:
@@ -127,7 +127,7 @@ class ClaimChecker:
         return result
 
     def _identity(self, node: ast.Compare, left: torch.Tensor, names: dict[str, Any], values: Values) -> bool:
-        """Evaluates `y is x` of tensors. Not their values are noted, but whether they share memory."""
+        """Evaluates `y is x` of two tensors. Notes whether they share memory, not their values."""
         right = _run(node.comparators[0], names)
         if isinstance(right, torch.Tensor):
             values.append((f"{ast.unparse(node.left)} and {ast.unparse(node.comparators[0])}", _objects(left, right)))
@@ -136,7 +136,8 @@ class ClaimChecker:
             self._note(node.comparators[0], right, values)
         return (left is right) is isinstance(node.ops[0], ast.Is)
 
-    def _noted(self, node: ast.expr, names: dict[str, Any], values: Values) -> Any:
+    def _noted_value(self, node: ast.expr, names: dict[str, Any], values: Values) -> Any:
+        """Evaluates an expression and notes its value."""
         value = _run(node, names)
         self._note(node, value, values)
         return value
@@ -156,10 +157,10 @@ class ClaimChecker:
         return one_line(_AT.sub("", repr(value)), _SHOWN)
 
 
-def _looked_at(look: Callable[[], T]) -> T | None:
-    """Returns what `look` returns, or None if an object of the script raises."""
+def _result_or_none(read: Callable[[], T]) -> T | None:
+    """Returns what `read` returns, or None if an object of the script raises."""
     try:
-        return look()
+        return read()
     except Exception:
         return None
 

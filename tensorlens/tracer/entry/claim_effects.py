@@ -57,7 +57,7 @@ def _names(frame: types.FrameType) -> dict[str, Any]:
 
 
 def _below(names: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Returns (path, value) of tensors and containers: those with a name, in a named container or in a named module."""
+    """Finds (path, value) of each tensor and container that has a name, or is in a named container or module."""
     for name, value in names.items():
         yield from _inside(name, value)
         if isinstance(value, list | tuple | dict) and len(value) <= _MOST:

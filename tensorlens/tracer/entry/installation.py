@@ -31,7 +31,8 @@ class Installation:
         torch._C._push_on_torch_function_stack(recorder)
 
     def take_out(self) -> None:
-        """Ends the recording. Patches under those of another recorder stay, idle, until that one ends."""
+        """Ends the recording. If another recorder has patched the same functions since, these patches stay installed,
+        without effect, until that one ends."""
         _take_off_stack(self._recorder)
         with _lock:
             self._over = True

@@ -44,7 +44,7 @@ class Program:
         sys.path[:] = [*self._first(), *path]
 
     def _first(self) -> list[str]:
-        """Returns what Python puts first on `sys.path`. With -P or PYTHONSAFEPATH only a container counts."""
+        """Returns the entry that begins `sys.path`. With -P or PYTHONSAFEPATH, only a container has one."""
         if self.kind == "container":
             return [self.filename]
         if sys.flags.safe_path:

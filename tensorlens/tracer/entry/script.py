@@ -43,7 +43,7 @@ def main(
 
     Args:
         interrupts: handles Ctrl-C while the program runs.
-        first: the modules that Python itself has imported.
+        first: names of the modules that Python imports before any program; None: unload no module.
         path: the program's `sys.path` without the entry that Python puts before it.
     """
     hide(sys._getframe(1).f_code)

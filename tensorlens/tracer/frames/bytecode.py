@@ -121,7 +121,7 @@ def names_read_by(code: CodeType, offset: int) -> dict[str, int]:
 
 
 def object_entered(frame: FrameType, offset: int) -> object:
-    """Returns the object of the `with` statement at `offset`; None unless names and attributes of modules reach it."""
+    """Returns the object of the `with` statement at `offset` if that is a name or `module.name`, else None."""
     every = [i for i in instructions(frame.f_code) if i.offset <= offset and not i.opname.startswith(_NO_EFFECT)]
     if every[-1].opname not in _WITH:
         return None
@@ -143,13 +143,14 @@ def _is_inside(inner: dis.Instruction, outer: dis.Instruction) -> bool:
 
     The position of an assignment covers its target only, so everything on its lines counts as part of it.
     """
-    one, all_ = inner.positions, outer.positions
-    if one is None or all_ is None or one.lineno is None or all_.lineno is None:
+    part, whole = inner.positions, outer.positions
+    if part is None or whole is None or part.lineno is None or whole.lineno is None:
         return False
     if outer.opname.startswith("STORE_"):
-        return all_.lineno <= one.lineno <= (all_.end_lineno or all_.lineno)
-    starts = (one.lineno, one.col_offset or 0) >= (all_.lineno, all_.col_offset or 0)
-    return starts and (one.end_lineno or 0, one.end_col_offset or 0) <= (all_.end_lineno or 0, all_.end_col_offset or 0)
+        return whole.lineno <= part.lineno <= (whole.end_lineno or whole.lineno)
+    starts_inside = (part.lineno, part.col_offset or 0) >= (whole.lineno, whole.col_offset or 0)
+    end = (whole.end_lineno or 0, whole.end_col_offset or 0)
+    return starts_inside and (part.end_lineno or 0, part.end_col_offset or 0) <= end
 
 
 def last_binding(code: CodeType, name: str, before: int) -> int | None:
@@ -206,5 +207,5 @@ def writes_to(code: CodeType, name: str, attribute: str = "") -> Iterator[int]:
 
 def _begins_target(inner: dis.Instruction, outer: dis.Instruction) -> bool:
     """Returns whether the target of the store `outer` begins with what `inner` reads: `seen` in `seen[0].x = 1`."""
-    one, all_ = inner.positions, outer.positions
-    return one is not None and all_ is not None and (one.lineno, one.col_offset) == (all_.lineno, all_.col_offset)
+    part, whole = inner.positions, outer.positions
+    return part is not None and whole is not None and (part.lineno, part.col_offset) == (whole.lineno, whole.col_offset)

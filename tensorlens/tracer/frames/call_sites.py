@@ -39,7 +39,7 @@ def _library_folders() -> tuple[str, ...]:
 
 
 def frame_at(depth: int) -> FrameType | None:
-    """Returns the frame so many calls out from here; None if no Python code called: at exit, in a thread of PyTorch."""
+    """Returns the frame `depth` calls above the caller's; None if there is none: at exit, in a thread of PyTorch."""
     try:
         return sys._getframe(depth + 1)
     except ValueError:
@@ -210,15 +210,16 @@ class Sites:
         return not (is_ours(filename) or filename.startswith(self._libraries))
 
     def _through(self, inner: CodeType | None) -> str:
-        """Returns the name of the function that a line called, unless a mode sees it as a function of PyTorch.
+        """Returns the name of the Python function through which a line calls torch, or "".
 
-        It is a method of a module or another object, or a function of a library, perhaps with the name of a tensor's.
+        It is "" for a method of `Tensor`, for a module that is called, and for a function of PyTorch outside a class:
+        the op of the recorded call names these already.
         """
         name = "" if inner is None else inner.co_qualname
         if inner is None or name.startswith("Tensor.") or name == "Module._wrapped_call_impl":
             return ""
-        torchs = f"{os.sep}torch{os.sep}" in inner.co_filename and not self.is_user(inner.co_filename)
-        return "" if torchs and "." not in name.replace(".<locals>.", "") else name
+        is_torchs = f"{os.sep}torch{os.sep}" in inner.co_filename and not self.is_user(inner.co_filename)
+        return "" if is_torchs and "." not in name.replace(".<locals>.", "") else name
 
     def _new(self, code: CodeType, offset: int, caller: FrameType | None, through: str = "") -> int:
         parent = self.site_of(caller)

@@ -27,7 +27,7 @@ _DEPTH = 3
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One value at one time: `root` is the name in the code that leads to it, `attribute` the last one on the way."""
+    """Describes a value at one moment. The code reaches it from the name `root`, last through `attribute`."""
 
     text: str
     root: str
@@ -36,7 +36,7 @@ class Reading:
 
 
 class CapturedState:
-    """The plain values that a function can read from outside, and the code objects that it consists of."""
+    """Captures the plain values that a function can read besides its arguments, and the user's code that it reaches."""
 
     def __init__(self, function: object, is_user: Callable[[str], bool]) -> None:
         self.read: dict[str, Reading] = {}

@@ -36,7 +36,7 @@ def place_of(sites: Sites, frame: FrameType | None) -> Place:
 def sites_of_writes(sites: Sites, before: Place, now: Place, frame: FrameType | None) -> tuple[int, ...]:
     """Returns the sites of the instructions between two places that may have written.
 
-    If some certainly write, calls are left out. Each line counts once.
+    A call may write or not: calls count only if no other instruction writes. Each line counts once.
     """
     spans = list(_spans(before, now))
     writes = [(code, instruction) for span in spans for code, instruction in _writes(span)]
@@ -93,7 +93,7 @@ def _writes(span: Span) -> Iterator[tuple[CodeType, dis.Instruction]]:
 
 
 def _functions_named(span: Span, names: Mapping[str, object]) -> Iterator[FunctionType]:
-    """Finds the plain functions that a span names, and the methods of that name of all global objects."""
+    """Finds the global functions that a span names, and the methods of global objects that its attributes may mean."""
     for name, is_attribute in names_in_span(*span):
         if not is_attribute:
             value = names.get(name)

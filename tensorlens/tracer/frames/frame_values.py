@@ -15,7 +15,7 @@ from tensorlens.tracer.frames import bytecode
 from tensorlens.tracer.frames.call_sites import Sites
 
 _MAX_OUTWARDS = 20
-_HOMES = ("builtins", "numpy", "collections", "itertools")
+_HOMES = ("builtins", "numpy", "collections", "itertools")  # packages of plain values
 Row = tuple[str, str, int | None, int | None]  # name, type, site of its binding, site where it was last read before
 
 
@@ -44,9 +44,9 @@ def values_read(sites: Sites, frame: FrameType, offset: int) -> tuple[Row, ...]:
 
 
 def tensors_read(sites: Sites, traceback: TracebackType | None) -> list[torch.Tensor]:
-    """Returns the named tensors of the failing expression if a function that no mode sees raised in the user's line.
+    """Returns the named tensors that the failing expression reads, if the traceback ends at the user's own line.
 
-    `torch.jit` runs such functions.
+    Then a function without a Python frame raised. No mode sees some of these, such as functions of `torch.jit`.
     """
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
@@ -72,7 +72,7 @@ def is_plain(value: object) -> bool:
 
 
 def _value(frame: FrameType, name: str) -> object:
-    """Returns the value of a name in a frame; if it has none, a function, which is never plain."""
+    """Returns the value of a name in a frame. A name without a value gets this function, which `is_plain` rejects."""
     for names in (frame.f_locals, frame.f_globals):
         if name in names:
             return names[name]

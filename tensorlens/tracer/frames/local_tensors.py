@@ -35,7 +35,7 @@ class LocalTensors:
 
     def __init__(self, rows: RowBuffer) -> None:
         self._rows = rows
-        self._awaited: dict[CodeType, dict[str, tuple[int, int]]] = {}  # name -> site, frame
+        self._awaited: dict[CodeType, dict[str, tuple[int, int]]] = {}  # code -> {name: (site, id of the frame)}
         self.number_of: Callable[[torch.Tensor], int | None] = lambda tensor: None
 
     def reach(self, frame: FrameType, inner: CodeType | None, site: int, targets: tuple[str, ...]) -> None:
@@ -69,9 +69,9 @@ class LocalTensors:
 
 
 def _values(frame: FrameType, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-    """Finds (name, value) in a running frame, and the items of lists and dicts: the name, NUL, `[0]`.
+    """Finds (name, value) of the names in a running frame that have a value, and of items of lists and dicts.
 
-    Names without a value are left out.
+    The name of an item is the name of its container, a NUL character, and `[0]`.
     """
     with names_in(frame) as space:
         for name in names if space is not None else ():

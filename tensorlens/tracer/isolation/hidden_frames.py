@@ -69,7 +69,8 @@ def strip_traceback(traceback: TracebackType | None) -> TracebackType | None:
 def visible_frames(entries: Iterable[tuple[FrameType, Place]]) -> list[tuple[FrameType, Place]]:
     """Keeps the (frame, position) pairs that a program without the lens would have, the outermost first.
 
-    PyTorch calls a mode from inside a function that the mode then runs again: the interrupted first run goes, too.
+    A Python function of PyTorch first calls the mode, and the mode calls the same function again. The frames of the
+    first call are dropped, too.
     """
     kept: list[tuple[FrameType, Place]] = []
     through_mode = False
@@ -90,7 +91,7 @@ def visible_frames(entries: Iterable[tuple[FrameType, Place]]) -> list[tuple[Fra
 
 
 def _drop_interrupted(kept: list[tuple[FrameType, Place]], code: CodeType | None) -> None:
-    """Removes the frames that led to the recorder's mode from the end of `kept`. `code` runs inside the mode."""
+    """Drops from the end of `kept` the frames through which PyTorch called the mode. `code` is what the mode called."""
     through_python = bool(kept) and kept[-1][0].f_code.co_filename == OVERRIDES
     for distance in range(1, min(_REACH if through_python else 1, len(kept)) + 1):
         if kept[-distance][0].f_code is code:

@@ -107,21 +107,22 @@ def parameters_of(module: torch.nn.Module) -> Iterator[torch.nn.Parameter]:
 
 
 def own_attributes(is_user: Callable[[str], bool], value: object) -> list[tuple[str, object]]:
-    """Returns the attributes of an object, without the private ones if its class is a library's."""
+    """Returns the attributes of an object: of a library's class, only the public ones; of a basic object, none."""
     kind = type(value)
     if isinstance(value, type) or _is_basic(kind) or "__dict__" not in dir(kind):
         return []
     attributes = list(vars(value).items())[:MAX_ITEMS]
-    if _is_users(is_user, kind):
+    if _is_users_class(is_user, kind):
         return attributes
     return [(name, item) for name, item in attributes if not name.startswith("_")]
 
 
 def _is_basic(kind: type) -> bool:
+    """Returns whether a class is part of Python, PyTorch or NumPy."""
     return kind.__module__.partition(".")[0] in ("builtins", "torch", "numpy", "types", "functools", "collections")
 
 
-def _is_users(is_user: Callable[[str], bool], kind: type) -> bool:
+def _is_users_class(is_user: Callable[[str], bool], kind: type) -> bool:
     """Returns whether a class is defined in the program's own files."""
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     return not isinstance(file, str) or is_user(file)

@@ -8,13 +8,13 @@ import torch
 from torch._C._autograd import _enable_record_function, _profiler_enabled
 from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
 
-_SILENT = torch.Tensor.__torch_dispatch__
+_DEFAULT_DISPATCH = torch.Tensor.__torch_dispatch__
 _muted = threading.local()  # `now` is set while the profiler of this thread records nothing
 
 
 def has_torch_dispatch(tensor: torch.Tensor) -> bool:
     """Returns whether the class of a tensor sees every operation on it, by a `__torch_dispatch__` of its own."""
-    return type(tensor).__torch_dispatch__ is not _SILENT
+    return type(tensor).__torch_dispatch__ is not _DEFAULT_DISPATCH
 
 
 class MutedDispatch:

@@ -1,4 +1,4 @@
-"""Unloads library modules that the program has a module of the same name for: `secrets.py`, `queue.py`.
+"""Unloads library modules that a module of the program has the name of: `secrets.py`, `queue.py`.
 
 Plain Python imports those in the program's folder, or in a folder of PYTHONPATH, first. Here PyTorch and much of the
 standard library are imported before the program runs. What the program's own modules would have shadowed is removed
@@ -20,7 +20,7 @@ BESIDE = "beside the program"
 
 
 def unload_shadowed_modules(first: Collection[str]) -> list[tuple[str, str]]:
-    """Removes modules from `sys.modules` that the program has its own for. Returns each name, and where its own is.
+    """Removes from `sys.modules` what a module of the program shadows. Returns each name, and where that module is.
 
     `first`: the modules that Python itself imports before any program. They stay.
     """

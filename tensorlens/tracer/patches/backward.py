@@ -78,7 +78,7 @@ def _engine(recorder: Recorder, engine: Function) -> Function:
             recorder.training.reached.look(frame)
             with recorder.quiet():
                 recorder.saved_tensors.note_stale(roots, frame)
-                singular = nonfinite_nodes(recorder, roots, frame)
+                nonfinite = nonfinite_nodes(recorder, roots, frame)
             end_sample = None if recorder.samples is None else recorder.samples.start(roots)
         recorder.rows.write(BackwardStartRow, token)
         begun = _Pass(token, frame, roots, accesses, before, _EngineArguments.of(args))
@@ -87,13 +87,13 @@ def _engine(recorder: Recorder, engine: Function) -> Function:
             with room.for_pass(), recorder:
                 result = engine(t_outputs, *args, **kwargs)
             failed = False
-            if singular:
+            if nonfinite:
                 with torch._C.DisableTorchFunction(), MutedDispatch():
-                    note_nonfinite(recorder, singular, result)
+                    note_nonfinite(recorder, nonfinite, result)
             return result
         except BaseException as error:
             with torch._C.DisableTorchFunction(), MutedDispatch():
-                _note_failure(recorder, error, begun, ended.older())
+                _note_failure(recorder, error, begun, ended.freed_below())
             raise
         finally:
             requested = _note_pass(recorder, begun, failed)
@@ -122,29 +122,29 @@ def _note_pass(recorder: Recorder, begun: _Pass, failed: bool) -> list[torch.Ten
 
 
 class _EndedPasses:
-    """Knows which nodes ended passes can have freed: those made before the last of these passes began."""
+    """Bounds the nodes that earlier passes can have freed: all were made before the last of these passes began."""
 
     def __init__(self) -> None:
         self._thread = get_ident()
-        self._older = _next_sequence()  # there may have been passes before the recording
+        self._bound = _next_sequence()  # there may have been passes before the recording
 
-    def older(self) -> int:
-        """Returns a sequence number above those of the nodes that an earlier pass can have freed."""
-        return self._older if self._thread == get_ident() else LEAF_SEQUENCE  # each thread counts for itself
+    def freed_below(self) -> int:
+        """Returns a bound: only a node with a lower sequence number can have been freed by an earlier pass."""
+        return self._bound if self._thread == get_ident() else LEAF_SEQUENCE  # each thread counts for itself
 
     def note(self, reached: int, retain: bool) -> None:
-        """Notes the end of a pass. When it began, the next node would have had the sequence number `reached`."""
-        self._older = self.older() if retain else max(self.older(), reached)
+        """Notes the end of a pass. Nodes that were made before the pass began have sequence numbers below `reached`."""
+        self._bound = self.freed_below() if retain else max(self.freed_below(), reached)
 
 
-def _note_failure(recorder: Recorder, error: BaseException, begun: _Pass, older: int) -> None:
+def _note_failure(recorder: Recorder, error: BaseException, begun: _Pass, freed_below: int) -> None:
     """Writes the FAILURE row of a failed pass."""
     _, retain, _, inputs = begun.args
     requested: list[torch.Tensor] = []
     collect_tensors(inputs, requested)
     if len(requested) < len(inputs):
         requested = []  # some are edges of the graph: which nodes lead to these is not known
-    saved = failed_backward_nodes(recorder, begun.roots, str(error), requested, older)
+    saved = failed_backward_nodes(recorder, begun.roots, str(error), requested, freed_below)
     number = recorder.failures
     recorder.fail(error, _op(begun.frame), begun.accesses, begun.frame, saved)
     if recorder.failures > number:

@@ -111,6 +111,7 @@ def _noting_versions(recorder: Recorder, pack: Function, frame_ref: Callable[[],
 
 
 def _note(recorder: Recorder, frame: Frame, gid: int, position: int, tensor: torch.Tensor) -> None:
+    """Remembers the version and the values of the tensor that the second run saves at `position`."""
     holder = frame.weak_holders[position]() if position < len(frame.weak_holders) else None
     kept = None if holder is None else frame.recomputed[gid].get(holder.handles.get(gid))
     version = version_of(tensor)
@@ -150,6 +151,8 @@ def _report_changed(recorder: Recorder, saved: _Saved, now: torch.Tensor) -> Non
 
 
 def _looking_first(recorder: Recorder, pack: Function, look: Callable[[torch.Tensor], None]) -> Function:
+    """Makes a pack hook give each tensor to `look` before it packs it."""
+
     @functools.wraps(pack)
     def packing(tensor: torch.Tensor) -> object:
         with ErrorGuard(recorder, _WHAT), torch._C.DisableTorchFunction(), torch.no_grad(), MutedDispatch():

@@ -75,7 +75,7 @@ def _context(kind: str, entering: bool) -> Observing[Recorder]:
 
 
 def _transform_level(fallback: str, entering: bool) -> Observing[Recorder]:
-    """Notes that a level of `torch.func` begins or ends, at the user's line and under the name of what it called."""
+    """Notes that a level of `torch.func` begins or ends, at the user's line, under the transform's name."""
 
     @observe
     def wrap(recorder: Recorder, original: Function) -> Function:

@@ -16,7 +16,7 @@ from tensorlens.tracer.recording.recorder import Recorder
 
 
 def _transform(name: str) -> Observing[Recorder]:
-    """Records a transform as a whole: the wrapped tensors inside do not lead from its inputs to its result."""
+    """Records a transform as one call: the calls inside use wrapped tensors, which do not link inputs and result."""
 
     @observe
     def wrap(recorder: Recorder, original: Function) -> Function:

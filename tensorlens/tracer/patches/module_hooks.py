@@ -47,6 +47,7 @@ def _global_hook(kind: str) -> Observing[Recorder]:
 
 
 def _remember(callbacks: UserCallbacks, handle: RemovableHandle, added: tuple[int, object] | None) -> RemovableHandle:
+    """Keeps the registration of a hook under the id of its handle, by which a module lists the hook."""
     if added is not None:
         callbacks.by_handle[handle.id] = added[0]
     return handle

@@ -1,6 +1,6 @@
-"""Notes what an optimizer step finds: gradients, tensors of its own, a `backward` that was named and not called.
+"""Records what an optimizer step finds: gradients, tensors of its own state, a `loss.backward` without a call.
 
-Also notes tensors that the modules of an optimizer's parameters keep where `parameters()` does not look.
+Also records tensors that the modules of an optimizer's parameters keep where `parameters()` does not look.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tensorlens.tracer.recording.reached_names import ReachedNames
 from tensorlens.tracer.recording.recorder import Recorder, version_of
 from tensorlens.tracer.saved_tensors.retained_graphs import RetainedGraphs
 
-MAX_NOTED = 20_000  # parameters, over all steps; later ones are noted where a parameter has its first gradient
+MAX_NOTED = 20_000  # parameters of all steps together; after that, only steps with a first gradient are recorded
 MAX_DEPTH = 100  # modules around a parameter
 
 
@@ -52,10 +52,10 @@ class OptimizerState:
         self.held = RetainedGraphs(recorder)
         self.reached = ReachedNames(recorder)
 
-    # --- backward, named ------------------------------------------------------------------------------------------
+    # --- `.backward` is read -----------------------------------------------------------------------------------------
 
     def name_backward(self, tensor: torch.Tensor, frame: FrameType) -> None:
-        """Notes that a line reads `tensor.backward`. The next call of it, on the same line most often, undoes that."""
+        """Notes that a line reads `tensor.backward`. `call_backward` removes the note, usually at the same line."""
         if self._recorder.sites.is_user(frame.f_code.co_filename):
             with torch._C.DisableTorchFunction():
                 self._named[self._recorder.tensor_ids.id_of(tensor)] = self._recorder.sites.site_of(frame)
@@ -120,7 +120,7 @@ class OptimizerState:
     def _write_step(
         self, optimizer: torch.optim.Optimizer, parameters: list[SteppedParameter], frame: FrameType
     ) -> None:
-        """Writes a `Step`, while there is room or a parameter has its first gradient."""
+        """Writes a `Step`. Once `MAX_NOTED` parameters are written, only if a parameter has its first gradient."""
         with_gradient = {parameter.number for parameter in parameters if parameter.gradient is not None}
         if self._left < len(parameters) and with_gradient <= self._had_gradient:
             return
@@ -128,7 +128,7 @@ class OptimizerState:
         self._left -= len(parameters)
         tensors, numbers, _, _, gradients, versions = zip(*parameters, strict=True) if parameters else ((),) * 6
         name, site = f"{type(optimizer).__name__}.step", self._recorder.sites.site_or_outside(frame)
-        moved = _moved_anyway(optimizer, parameters)
+        moved = _movable_without_gradient(optimizer, parameters)
         self._recorder.rows.write_fact(Step, site, name, numbers, gradients, versions, moved)
         if optimizer not in self._searched:
             self._searched.add(optimizer)
@@ -145,7 +145,7 @@ class OptimizerState:
     def _mark(self, value: torch.Tensor | torch.nn.Module) -> object:
         """Returns a mark that a later object at the same address does not have.
 
-        For a tensor that is no weak reference: `swap_tensors` refuses tensors that have any.
+        The mark of a tensor is its id. It is no weak reference, because `swap_tensors` refuses tensors that have any.
         """
         return self._recorder.tensor_ids.find(value) if isinstance(value, torch.Tensor) else weakref.ref(value)
 
@@ -173,7 +173,7 @@ class OptimizerState:
         return outermost
 
 
-def _moved_anyway(optimizer: torch.optim.Optimizer, parameters: list[SteppedParameter]) -> tuple[int, ...]:
+def _movable_without_gradient(optimizer: torch.optim.Optimizer, parameters: list[SteppedParameter]) -> tuple[int, ...]:
     """Finds the parameters that a step may change without a gradient: by weight decay or by tensors of its state."""
     groups = optimizer.param_groups
     states = [(p, state) for p, state in optimizer.state.items() if isinstance(state, dict)]  # one may keep anything

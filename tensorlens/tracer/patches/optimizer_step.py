@@ -1,10 +1,10 @@
 """Records what a step of PyTorch's own optimizers, and `zero_grad`, does: one call for each parameter that changes.
 
-A step makes some ten torch calls per parameter. All that is left of them are parameters at a new version and gradients
-that are gone. The mode is off the stack while they run, so that training costs less than under an empty mode. Each
+A step makes some ten torch calls per parameter. Afterwards, parameters have new versions, and after `zero_grad`
+gradients are gone. The mode is off the stack while they run, so that training costs less than under an empty mode. Each
 parameter that changed is recorded as one call, named `SGD.step`.
 
-Whatever may do more than that is recorded call by call: an optimizer of the program's own, hooks and closures, fused
+A step that may do more is recorded call by call: an optimizer of the program's own, hooks and closures, fused
 kernels, differentiable steps.
 """
 
@@ -43,7 +43,7 @@ class OptimizerSteps:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._plans: dict[tuple[tuple[str, int, int], int], dict[tuple[int, bool], int]] = {}
+        self._templates: dict[tuple[tuple[str, int, int], int], dict[tuple[int, bool], int]] = {}
         self._running: dict[int, tuple[str, FrameType | None, list[_Before]]] = {}  # by thread
 
     def begin(self, optimizer: torch.optim.Optimizer, parameters: list[SteppedParameter], frame: FrameType) -> None:
@@ -82,15 +82,15 @@ class OptimizerSteps:
         self, op: str, frame: FrameType | None, parameters: list[_Before], error: BaseException | None
     ) -> None:
         recorder = self._recorder
-        plan_of = self._plans_of((op, recorder.sites.site_or_outside(frame), NO_GRAD), WRITTEN)
+        template_of = self._template_finder((op, recorder.sites.site_or_outside(frame), NO_GRAD), WRITTEN)
         recorded: set[int] = set()  # version counters
         sequence = _next_sequence()
         for parameter, counter, inputs in parameters:
             version = parameter._version
             if version != inputs[1] and counter not in recorded:
                 recorded.add(counter)
-                plan = plan_of(len(inputs) // 2, parameter.requires_grad)
-                recorder.rows.extend((plan, *inputs, inputs[0], NONE, version, sequence))
+                template = template_of(len(inputs) // 2, parameter.requires_grad)
+                recorder.rows.extend((template, *inputs, inputs[0], NONE, version, sequence))
         if error is not None:
             name, tensors = failing_call(recorder.sites, error.__traceback__)
             recorder.fail(error, name or op, recorder.accesses(tensors), frame)
@@ -98,31 +98,31 @@ class OptimizerSteps:
     def dropped(self, leaves: list[torch.Tensor], frame: FrameType) -> None:
         """Records which of the leaves that had gradients have none any more."""
         recorder = self._recorder
-        plan_of = self._plans_of((_CLEAR, recorder.sites.site_or_outside(frame), current_mode()), NOTHING)
+        template_of = self._template_finder((_CLEAR, recorder.sites.site_or_outside(frame), current_mode()), NOTHING)
         for leaf in leaves:
             if leaf.grad is None:
                 number, version = recorder.tensor_ids.id_of(leaf), version_of(leaf)
-                plan = plan_of(1, leaf.requires_grad)
-                recorder.rows.extend((plan, number, version, number, NONE, version, _next_sequence()))
+                template = template_of(1, leaf.requires_grad)
+                recorder.rows.extend((template, number, version, number, NONE, version, _next_sequence()))
 
-    def _plans_of(self, called: tuple[str, int, int], result: int) -> Callable[[int, bool], int]:
-        """Returns a function that finds the plan of a call, by the number of inputs and whether the leaf requires grad.
+    def _template_finder(self, called: tuple[str, int, int], result: int) -> Callable[[int, bool], int]:
+        """Returns a function that finds a call template by the number of inputs and whether the leaf requires grad.
 
         `called`: the op, the site and the mode. `result`: WRITTEN or NOTHING.
         """
-        plans = self._plans.setdefault((called, result), {})
+        templates = self._templates.setdefault((called, result), {})
 
-        def plan_of(inputs: int, requires_grad: bool) -> int:
-            number = plans.get((inputs, requires_grad))
+        def template_of(inputs: int, requires_grad: bool) -> int:
+            number = templates.get((inputs, requires_grad))
             if number is None:
                 number = next(self._recorder.template_ids)
                 op, site, mode = called
                 call = ((), "", "", 0, requires_grad, None, 0, 0, mode, inputs, result)
                 self._recorder.rows.write(CallTemplateRow, number, op, site, *call)
-                plans[inputs, requires_grad] = number
+                templates[inputs, requires_grad] = number
             return number
 
-        return plan_of
+        return template_of
 
 
 def _is_observing(recorder: Recorder) -> bool:
@@ -156,7 +156,7 @@ def _mode_off(recorder: Recorder) -> Iterator[None]:
 
 @observe
 def _enter(recorder: Recorder, original: Function) -> Function:
-    """Reads from the profiler which optimizer steps: it announces "Optimizer.step#SGD.step"."""
+    """Notes the optimizer that begins a step. PyTorch announces it to the profiler: "Optimizer.step#SGD.step"."""
 
     def __enter__(_: FrameType, self: record_function) -> object:
         with _mode_off(recorder):

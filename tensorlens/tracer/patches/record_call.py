@@ -51,7 +51,7 @@ def record_patched_call(
 
 
 def record_use(recorder: Recorder, called: PatchedCall, tensors: list[torch.Tensor]) -> None:
-    """Records a call that has returned nothing, with the tensors that it is about as its inputs."""
+    """Records a call that has ended, with `tensors` as its inputs and without outputs."""
     sequence = _next_sequence()
     with torch._C.DisableTorchFunction():
         done = (*called, False, True, ())

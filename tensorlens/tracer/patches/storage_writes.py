@@ -15,7 +15,7 @@ from tensorlens.tracer.recording.recorder import Recorder
 
 @observe
 def _write(recorder: Recorder, original: Function) -> Function:
-    """Notes a method of a storage that writes to it. What changed before the call is another line's write."""
+    """Notes a write by a method of a storage. Compares memory first: an earlier change is another line's write."""
 
     def write(frame: FrameType, /, self: torch.UntypedStorage, *args: object, **kwargs: object) -> object:
         if not recorder.sites.is_user(frame.f_code.co_filename):

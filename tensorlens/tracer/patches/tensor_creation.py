@@ -15,7 +15,7 @@ from tensorlens.tracer.recording.recorder import Recorder
 
 
 def _on_memory_of(name: str) -> Observing[Recorder]:
-    """Records a function that makes a tensor on the memory of an array or buffer, which can write past its version."""
+    """Records a function that makes a tensor on the memory of an array. The array can write past version counters."""
 
     @observe
     def wrap(recorder: Recorder, original: Function) -> Function:
@@ -36,7 +36,7 @@ def _on_memory_of(name: str) -> Observing[Recorder]:
 def _set(recorder: Recorder, original: Function) -> Function:
     """Records `Tensor.set_`, which puts a tensor on memory that may be another's, with a version counter of its own.
 
-    A deep copy calls it on the empty tensor that it begins with. Nobody has seen that one yet: the copy is recorded.
+    A deep copy calls it on a new, empty tensor. That call is not recorded: the mode records the whole deep copy.
     """
     deep_copy = torch.Tensor.__deepcopy__.__code__
 

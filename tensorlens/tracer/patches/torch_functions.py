@@ -23,7 +23,7 @@ from tensorlens.tracer.recording.tensor_ids import PLAIN
 
 
 def note_mode(recorder: Recorder, frame: FrameType, cause: str, entering: bool) -> None:
-    """Writes a MODE row for a change of the grad mode by the user's own code, not by PyTorch's inside."""
+    """Writes a GRAD_MODE row for a switch of the grad mode by the user's own code, not by code of PyTorch."""
     site, decorator = switch_site(recorder, frame)
     if site != NONE:
         recorder.rows.write(GradModeRow, site, current_mode(), cause, entering, decorator)
@@ -153,7 +153,7 @@ def _storage(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> 
 
 
 def _fused(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> object:
-    """Records the kernels of fused optimizers, which write their arguments and move no version: a call and a gap."""
+    """Records a kernel of a fused optimizer, and a gap: the kernel writes its arguments and moves no version."""
     frame = frame_at(2)
     result = recorder.call(func, args, kwargs, frame)
     recorder.gap(ops.FUSED, frame)
@@ -176,6 +176,7 @@ def _normalise(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -
 def _note_statistics(
     recorder: Recorder, func: Function, args: Args, kwargs: Kwargs, frame: FrameType | None, result: torch.Tensor
 ) -> None:
+    """Notes whether batch norm used its running statistics or updated them."""
     mean, variance, training, momentum = (
         args[position] if position < len(args) else kwargs.get(name, default)
         for position, name, default in (

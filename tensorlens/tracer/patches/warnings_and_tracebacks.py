@@ -3,7 +3,7 @@
 While the recorder is active, its frames are between the user's line and PyTorch. Python would attribute a warning of
 PyTorch to such a frame and filter it by that frame's line. A traceback would show the frame.
 
-The patches of this module are no `observe` patches: a frame more would change what they count. They guard themselves.
+The patches of this module are no `observe` patches: one more frame would change what they count. They guard themselves.
 """
 
 from __future__ import annotations

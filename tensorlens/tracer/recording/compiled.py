@@ -26,7 +26,7 @@ FastPath: type[_fast_path.FastPath] | None = None  # None: not compiled
 
 
 def _is_current(built_from: str) -> bool:
-    """Returns whether it was built from the source beside it, which may have changed since. Takes a SHA-256."""
+    """Returns whether the compiled path is that of the C file beside this one. Takes the SHA-256 of its source."""
     source = Path(__file__).with_name("_fast_path.c")
     return not source.exists() or hashlib.sha256(source.read_bytes()).hexdigest() == built_from
 

@@ -34,7 +34,9 @@ from tensorlens.tracer.recording.ops import ORDINARY, SIMPLE, SLOW, VIEW, Args, 
 from tensorlens.tracer.recording.slow_path import SlowPath
 from tensorlens.tracer.recording.tensor_ids import Entry, text_of
 
-Key = tuple[Any, ...]  # everything that the calls of a template have in common
+Key = tuple[Any, ...]
+"""What the calls of a template have in common: (function, kinds of its arguments, graph, length of `inputs`, is leaf,
+sequence numbers drawn, shape, dtype, device, ...). `graph` is 2 if the result requires grad, plus 1 under `no_grad`."""
 Ordinary = tuple[Function, Kinds, FrameType]  # a function, its arguments without tensors, the frame that called it
 Template = tuple[Key, int, bool]  # key, id, whether its function is one of `ops.RISKS`
 
@@ -42,7 +44,7 @@ _next_sequence = torch._C._autograd._get_sequence_nr
 _grad_enabled = torch.is_grad_enabled
 _ref = weakref.ref
 KERNEL = 9  # length of a kernel's key; the keys of other functions are longer
-MAX_TEMPLATES = 50_000  # a loop with other shapes each time gets none for each
+MAX_TEMPLATES = 50_000  # the calls of a loop with other shapes in each round then take the slow path
 
 
 class FastPathMode(SlowPath, TorchFunctionMode):
@@ -228,7 +230,7 @@ class FastPathMode(SlowPath, TorchFunctionMode):
 def _graph_kind(site: int, key: Key) -> tuple[Any, ...]:
     """Returns what calls with the same grad_fn have in common: the key without sizes."""
     func, kinds, graph, inputs, _, drawn, shape = key[:7]
-    if len(key) == KERNEL:  # its overload decides, on whatever line
+    if len(key) == KERNEL:  # its overload decides, whatever the line
         return func, kinds, inputs, drawn
     shared, first_shape = key[9:]
     dimensions = None if first_shape is None else len(first_shape)

@@ -32,7 +32,7 @@ _ref = weakref.ref
 _Tensor = torch.Tensor
 _Parameter = torch.nn.Parameter
 Kinds = tuple[object, ...]
-"""Describes arguments: the position among the tensors and the type of each plain value, lists by their items."""
+"""Describes the plain values among the arguments: for each, how many inputs precede it, and its type or value."""
 _NO_KWARGS: Kwargs = {}
 _NO_ARGUMENTS: tuple[Kinds, Kinds, list[torch.Tensor]] = (), (), []  # see `others`, `inner` and `more`; never changed
 ATOMS = {int, float, str, bool, slice, type(None), type(...), torch.dtype, torch.device, torch.Size}
@@ -167,10 +167,10 @@ def _tensors(args: Args, more: Iterable[torch.Tensor]) -> list[torch.Tensor]:
 
 
 def _more(tensors: list[torch.Tensor], kinds: Kinds, items: Any, kind: type) -> tuple[list[torch.Tensor], Kinds]:
-    """Returns `tensors` and `kinds` with those of a list or tuple of tensors and plain values.
+    """Returns `tensors` and `kinds`, extended by what a list or tuple of tensors and plain values holds.
 
     Raises:
-        SlowPathError: it is another object, or holds one.
+        SlowPathError: `items` is no list or tuple, or holds something else.
     """
     if kind is not list and kind is not tuple:
         raise SlowPathError

@@ -65,10 +65,10 @@ class GraphNodes:
         return read_node(tensor)
 
     def place(self, kind: Hashable, tensor: torch.Tensor, nodes: tuple[int, int]) -> Place | None:
-        """Returns the place of a tensor's node among the sequence numbers `nodes` (first, end) of a call.
+        """Returns the place of a tensor's node among the nodes of a call: all calls of one `kind` have the same places.
 
-        None if an earlier call recorded the node, `UNREAD` once the run has read too many. Calls of one `kind` have
-        their nodes at the same places.
+        `nodes` are the first sequence number of the call and the one after its last. Returns None if an earlier call
+        recorded the node, and `UNREAD` once the run has read too many.
         """
         try:
             return self._places[kind]
@@ -98,7 +98,7 @@ class GraphNodes:
     def _of_many(
         self, kind: tuple[Hashable, ...], tensors: Sequence[torch.Tensor], nodes: tuple[int, int]
     ) -> list[Node]:
-        """Returns the nodes of many results, which are one node or have sequence numbers at equal distances."""
+        """Returns the nodes of many results: one node for all, or nodes at equal distances. Else each is `UNKNOWN`."""
         last = len(tensors) - 1
         places = [self.place((*kind, n), tensors[n], nodes) for n in (0, 1, last)]
         if None in places or UNREAD in places:

@@ -29,7 +29,7 @@ class JournalWriter:
         self, rows: list[Any], descriptor: int, live: bool = False, spare: Sequence[int] | None = None
     ) -> None:
         self._rows = rows
-        self._reader = os.getppid()
+        self._reader_pid = os.getppid()
         self._live = live  # whether the reader shows its progress line on our standard error
         self._descriptor: int | None = descriptor
         self._file = _file_behind(descriptor)
@@ -46,13 +46,13 @@ class JournalWriter:
 
     def _run(self) -> None:
         while not self._stop.acquire(timeout=INTERVAL):
-            if os.getppid() != self._reader:
+            if os.getppid() != self._reader_pid:
                 self._go_on_alone()
             self.flush()
 
     def _go_on_alone(self) -> None:
         """Stops writing: the reader was killed. Repairs the terminal, at which the program goes on."""
-        self._reader = os.getppid()
+        self._reader_pid = os.getppid()
         with self._writing:
             self._descriptor = None
             if self._live:

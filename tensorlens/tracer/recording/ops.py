@@ -139,8 +139,8 @@ _METHODS = {name: getattr(torch.Tensor, name) for name in dir(torch.Tensor)}  # 
 def original_of(function: Function) -> Function | None:
     """Returns the method of PyTorch that the program has replaced by `function` on `torch.Tensor`, or None.
 
-    PyTorch finds a method by its name when it gives a call to a mode. So the mode receives the program's function, from
-    inside that function's call of the original; calling what it receives would run the function twice.
+    The program's function runs first and calls the original method. The original gives the call to the mode, under the
+    function that `torch.Tensor` now has by that name. To call that function would run it twice.
     """
     if not isinstance(function, FunctionType):
         return None
@@ -235,7 +235,7 @@ def note_risk(recorder: CallRecorder, func: Function, args: Args, kwargs: Kwargs
     if func in RISKS and not recorder.risky and torch.is_grad_enabled():
         try:
             recorder.risky = RISKS[func](args, kwargs)
-        except Exception:  # the check failed: rather look at the derivative in vain
+        except Exception:  # the check failed: the derivative is looked at, perhaps in vain
             recorder.risky = True
 
 

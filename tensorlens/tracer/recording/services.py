@@ -1,4 +1,4 @@
-"""Says what the recorder and the patches ask of the parts that are built on the recorder.
+"""Declares the parts that are built on the recorder, with the methods that the recorder and the patches call.
 
 Those parts are in rooms above this one, so the recorder does not import them: its constructor receives a function that
 makes them (`tracer/entry/new_recorder.py`).

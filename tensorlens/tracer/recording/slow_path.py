@@ -135,8 +135,8 @@ class SlowPath(ExceptionRows):
     def _writes(self, tensors: list[torch.Tensor], inputs: list[int], out: bool) -> tuple[int, ...]:
         """Returns (tensor id, version before, version after), flat, of each argument that was written.
 
-        Views of one base share a version counter, so one write may move the versions of several arguments. `out=`
-        counts as written if there is one, else the first argument.
+        Views of one base share a version counter, so one write may move the versions of several arguments. The last of
+        these counts as written in a call with `out=`, else the first.
         """
         moved: dict[int, tuple[int, int, int]] = {}
         for position, tensor in enumerate(tensors):

@@ -17,7 +17,7 @@ from tensorlens.journal.row_buffer import RowBuffer
 from tensorlens.journal.rows import NONE, AliveRow, StorageRow, TensorRow, optional
 from tensorlens.tracer.isolation.torch_originals import untyped_storage
 
-SWEEP = 1024  # new tensors between two sweeps, at least: few entries stay in the processor's cache
+SWEEP = 1024  # new tensors between two sweeps, at least; so few entries fit into the processor's cache
 CENSUS = 32_768  # new tensors between two rows of live tensors, at least
 PLAIN: set[type] = {torch.Tensor, torch.nn.Parameter}
 _texts: dict[object, str] = {}  # the names of dtypes and devices in a trace
@@ -40,7 +40,7 @@ class TensorIds:
         ] = {}  # storage -> its other tensors that are not views
         self.numbers = count()
         self.due = SWEEP  # the id at which to sweep next
-        self._count_due = CENSUS
+        self._census_due = CENSUS
 
     def find(self, tensor: torch.Tensor) -> int | None:
         """Returns the id of a known tensor, or None."""
@@ -56,12 +56,12 @@ class TensorIds:
         """Gives an id to a new tensor on a known storage that has a version counter of its own."""
         number = next(self.numbers)
         entry = self.known[id(tensor)] = (weakref.ref(tensor), number, number, storage)
-        self._settle(untyped_storage(tensor).data_ptr(), entry)
+        self._note_at_address(untyped_storage(tensor).data_ptr(), entry)
         self._write(tensor, entry, None)
         return entry
 
     def add(self, tensor: torch.Tensor, source: Entry | None = None) -> Entry:
-        """Gives a new tensor its id. It shares memory and version counter with `source` without being a view of it."""
+        """Gives a new tensor its id. `source` is no base of it, but has the same memory and version counter."""
         base = tensor._base
         shared = source if base is None else self.entry(base)
         number = next(self.numbers)
@@ -72,7 +72,7 @@ class TensorIds:
             counter, storage = number, self._storage(address, block, nbytes, number)
         entry = self.known[id(tensor)] = (weakref.ref(tensor), number, counter, storage)
         if address:
-            self._settle(address, entry)
+            self._note_at_address(address, entry)
         self._write(tensor, entry, None if base is None or shared is None else shared[1])
         return entry
 
@@ -97,7 +97,7 @@ class TensorIds:
         if base is None and address:
             storage = self._storage(address, block, nbytes, NONE)
             moved = self.known[id(tensor)] = (*entry[:3], storage)
-            self._settle(address, moved)
+            self._note_at_address(address, moved)
 
     def saved_storage(self, tensor: torch.Tensor) -> int:
         """Returns the id of a saved tensor's storage, or NONE.
@@ -108,7 +108,7 @@ class TensorIds:
         return NONE if entry is None else entry[3]
 
     def _storage(self, address: int, block: int, nbytes: int, number: int) -> int:
-        """Returns the id of the storage at an address; NONE without a storage. A new one gets `number` or its own."""
+        """Returns the id of a storage, `NONE` without one. A new one gets `number`, or a new id if that is `NONE`."""
         if not block:
             return NONE
         entry = self.blocks.get(address) if address else None
@@ -122,8 +122,8 @@ class TensorIds:
         self._rows.write(StorageRow, number, nbytes)
         return number
 
-    def _settle(self, address: int, entry: Entry) -> None:
-        """Notes that a tensor is at the address of its storage, besides those already there."""
+    def _note_at_address(self, address: int, entry: Entry) -> None:
+        """Notes a tensor as the last one seen at the address of its storage, and keeps the others on the storage."""
         before = self.blocks.get(address)
         if before is not None and before[3] == entry[3]:
             sharers = self._sharers.setdefault(entry[3], [])
@@ -154,9 +154,9 @@ class TensorIds:
             if entry is not None and entry[0]() is None:
                 del self.known[address]
         self.due = number + max(SWEEP, len(self.known))
-        if number < self._count_due:
+        if number < self._census_due:
             return
-        self._count_due = number + CENSUS
+        self._census_due = number + CENSUS
         for storage, refs in list(self._sharers.items()):
             if not any(ref() is not None for ref in refs):
                 self._sharers.pop(storage, None)
@@ -181,13 +181,13 @@ class TensorIds:
                 again = self.known[id(tensor)] = (weakref.ref(tensor), *entry[1:])
                 address = _memory(tensor)[0]
                 if address:
-                    self._settle(address, again)
+                    self._note_at_address(address, again)
 
 
 def _memory(tensor: torch.Tensor) -> tuple[int, int, int]:
     """Returns (address, `_cdata`, bytes) of the storage. Without memory the address is 0; without a storage all are 0.
 
-    The storage of a tensor of `torch.func.functionalize` is not read: PyTorch would take the tensor for a view after.
+    The storage of a tensor of `torch.func.functionalize` is not read: PyTorch would treat the tensor as a view then.
     """
     if torch._is_functional_tensor(tensor):
         return 0, 0, 0

@@ -143,7 +143,7 @@ class UserCallbacks:
     # --- running ------------------------------------------------------------------------------------------------
 
     def call(self, kind: str, added: tuple[int, Function], hook: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
-        """Calls a user's function and records it, as `run` does; after an internal error only calls it."""
+        """Calls a user's function and records it, as `run` does. An internal error does not change its result."""
 
         def recording(hook: Callable[..., object]) -> object:
             return self.run(kind, added, functools.partial(hook, *args, **kwargs), args)

@@ -22,12 +22,12 @@ from tensorlens.tracer.recording.recorder import Recorder, collect_tensors
 from tensorlens.tracer.recording.tensor_ids import PLAIN
 from tensorlens.tracer.reference.gradient_samples import Comparison
 
-APPLICATIONS = 3  # of a class, that are kept
-MAX_VALUES = 200_000  # of an application
+APPLICATIONS = 3  # calls of each class that are kept
+MAX_VALUES = 200_000  # of a tensor argument: calls with larger ones are not kept
 Wrong = tuple[int, tuple[float, ...], tuple[float, ...], str]  # place, gradients, differences, weights
-PLACES = 16  # of an input, that are moved
-SECONDS = 2.0  # for a class
-SHOWN = 6
+PLACES = 16  # values of an input that are moved, at most
+SECONDS = 2.0  # for each call that is checked
+SHOWN = 6  # values in a row
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +56,9 @@ class Application:
             self.given.append(gradients[0].detach().clone())
 
     def run(self, moved: dict[int, torch.Tensor], dtype: torch.dtype | None) -> list[torch.Tensor]:
-        """Returns the floating-point outputs, with other inputs in some of the places."""
+        """Calls `apply` with the kept arguments, except those in `moved`. Returns the floating-point outputs."""
         given = [moved.get(place, value) for place, value in enumerate(self.args)]
-        fresh = [_as(value, dtype).clone() if isinstance(value, torch.Tensor) else value for value in given]
+        fresh = [_in_dtype(value, dtype).clone() if isinstance(value, torch.Tensor) else value for value in given]
         found: list[torch.Tensor] = []
         collect_tensors(self.kind.apply(*fresh), found)
         return [output for output in found if output.is_floating_point()]
@@ -98,7 +98,7 @@ class BackwardCheck:
                     row: Wrong | None = next(filter(None, map(_examined, applications)), None)
                     if row is not None:
                         place, backward, differences, weights = row
-                        name = _name(kind, place)
+                        name = _parameter_name(kind, place)
                         self._recorder.rows.write_fact(Formula, kind.__name__, name, backward, differences, weights)
 
 
@@ -112,7 +112,7 @@ def _is_ordinary(value: object) -> bool:
     return type(value) in ATOMS
 
 
-def _name(kind: type[torch.autograd.Function], place: int) -> str:
+def _parameter_name(kind: type[torch.autograd.Function], place: int) -> str:
     """Returns the name that `forward` has for an argument of `apply`."""
     names = list(inspect.signature(kind.forward).parameters)
     context = kind.setup_context is torch.autograd.function._SingleLevelFunction.setup_context
@@ -120,11 +120,12 @@ def _name(kind: type[torch.autograd.Function], place: int) -> str:
     return found[0] if found else f"argument {place}"
 
 
-def _as(value: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
+def _in_dtype(value: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
     return value if dtype is None or not value.is_floating_point() else value.to(dtype)
 
 
 def _examined(application: Application) -> Wrong | None:
+    """Compares one call in double precision, or in the program's own if it does not run in double."""
     for precision in (_DOUBLE, _SINGLE):
         try:
             before = application.run({}, precision.dtype)
@@ -142,7 +143,7 @@ class _Examination:
     def __init__(self, application: Application, precision: _Precision, outputs: list[torch.Tensor]) -> None:
         self._application, self._precision, self._outputs = application, precision, outputs
         self._inputs = {
-            n: _as(value, precision.dtype)
+            n: _in_dtype(value, precision.dtype)
             for n in application.wanted
             if isinstance(value := application.args[n], torch.Tensor)
         }
@@ -156,10 +157,10 @@ class _Examination:
         weights = [torch.rand(o.shape, generator=self._random, dtype=torch.float64) + 0.5 for o in self._outputs]
         gradients = self._gradients(weights)
         scaled = self._gradients(weights, -8.0)
-        if not _are(scaled, gradients, -8.0):
-            return self._unlike_given(gradients) if _are(scaled, gradients, 1.0) else None
+        if not _is_multiple(scaled, gradients, -8.0):
+            return self._wrong_for_given(gradients) if _is_multiple(scaled, gradients, 1.0) else None
         found = [(n, list(self._pairs(n, weights, gradients[n]))) for n in gradients]
-        if any(_is_estimate(pairs) for _, pairs in found):
+        if any(_is_deliberate(pairs) for _, pairs in found):
             return None
         for place, pairs in found:
             if wrong := self._wrong(pairs):
@@ -168,8 +169,8 @@ class _Examination:
                 return _row(place, plain, "ones") if plain else _row(place, wrong, "random")
         return None
 
-    def _unlike_given(self, gradients: dict[int, torch.Tensor]) -> Wrong | None:
-        """Checks a backward that ignores its argument: it is right for one gradient only, perhaps the program's."""
+    def _wrong_for_given(self, gradients: dict[int, torch.Tensor]) -> Wrong | None:
+        """Checks a backward that ignores the gradient it receives: it may be right for the program's gradient."""
         given = [gradient.to(torch.float64) for gradient in self._application.given]
         if [g.shape for g in given] != [o.shape for o in self._outputs]:
             return None
@@ -182,7 +183,7 @@ class _Examination:
 
     def _returns_an_input(self) -> bool:
         """Returns whether an output equals an input: such a Function exists for its backward."""
-        given = [_as(v, self._precision.dtype) for v in self._application.args if isinstance(v, torch.Tensor)]
+        given = [_in_dtype(v, self._precision.dtype) for v in self._application.args if isinstance(v, torch.Tensor)]
         return any(o.shape == v.shape and torch.equal(o, v) for o in self._outputs for v in given)
 
     def _gradients(self, weights: list[torch.Tensor], factor: float = 1.0) -> dict[int, torch.Tensor]:
@@ -223,7 +224,7 @@ class _Examination:
         return (found[0] + found[1]) / 2
 
     def _wrong(self, pairs: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-        """Returns the pairs that differ where the forward does change."""
+        """Returns the pairs in which gradient and difference disagree, among those where the forward changes."""
         found = list(pairs)
         size = max((max(abs(b), abs(n)) for b, n in found), default=0.0)
         close, least = 2 * self._precision.close, 1e-3 * size + 1e-7
@@ -235,10 +236,10 @@ def _row(place: int, wrong: list[tuple[float, float]], weights: str) -> Wrong:
     return place, tuple(b for b, _ in shown), tuple(n for _, n in shown), weights
 
 
-def _are(scaled: dict[int, torch.Tensor], gradients: dict[int, torch.Tensor], factor: float) -> bool:
-    """Returns whether the gradients for other weights are those, times a factor.
+def _is_multiple(scaled: dict[int, torch.Tensor], gradients: dict[int, torch.Tensor], factor: float) -> bool:
+    """Returns whether the `scaled` gradients are `factor` times the others, as those of a linear backward are.
 
-    A backward that clips, or keeps only one sign, is no derivative and does not mean to be one.
+    A backward that clips gradients, or keeps only one sign, is not linear: it is no derivative on purpose.
     """
     return all(torch.allclose(scaled[n], factor * g, rtol=1e-3, atol=1e-6) for n, g in gradients.items())
 
@@ -252,7 +253,7 @@ def _mirrored(value: torch.Tensor, position: int) -> list[int]:
     return [] if row == column else [matrix * width * width + column * width + row]
 
 
-def _is_estimate(pairs: list[tuple[float, float]]) -> bool:
-    """Returns whether one of the two is zero: a gradient of a constant, or no gradient on purpose."""
+def _is_deliberate(pairs: list[tuple[float, float]]) -> bool:
+    """Returns whether only the gradients, or only the differences, are all zero: the backward is so on purpose."""
     backward, difference = (any(abs(pair[n]) > 1e-9 for pair in pairs) for n in (0, 1))
     return bool(pairs) and backward != difference

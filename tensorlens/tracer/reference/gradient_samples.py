@@ -44,9 +44,7 @@ Ended = Callable[[object, list[torch.Tensor], bool], None]
 
 
 class Comparison:
-    """Reports an internal error of a `--reference` check: the check counts as not done. Nothing is missing from the
-    recording.
-    """
+    """Reports that a check of `--reference` failed itself. The check counts as not done; the recording is complete."""
 
     def __init__(self, rows: RowBuffer, checks: str = reference.PASSES) -> None:
         self._rows = rows
@@ -68,7 +66,7 @@ class GradientSamples:
         self._numbers: dict[int, int] = {}  # tensor id -> place among all that had a gradient, the same in both runs
 
     def start(self, roots: list[torch.Tensor]) -> Ended:
-        """Samples the start of a pass. The function that it returns is to be called at its end."""
+        """Samples the roots and leaves as a pass starts. Returns a function to call when the pass ends."""
         if self._passes >= PASSES:
             return _unsampled
         self._passes += 1

@@ -60,7 +60,7 @@ def failed_backward_nodes(
     rows: list[SavedRow] = []
     try:
         if (nan := _NAN.search(message)) is not None:
-            return _of_nan(recorder, roots, nan, message)
+            return _nan_rows(recorder, roots, nan, message)
         rows.extend(_failing(recorder, in_order_of_execution(roots, inputs), older if _FREED in message else 0))
     except Exception as error:  # ours: it must not replace the user's exception
         reraise_user_error(error)
@@ -115,7 +115,7 @@ def _forward_node_of(node: Node) -> int | None:
     return None
 
 
-def _of_nan(recorder: Recorder, roots: list[torch.Tensor], nan: re.Match[str], message: str) -> tuple[SavedRow, ...]:
+def _nan_rows(recorder: Recorder, roots: list[torch.Tensor], nan: re.Match[str], message: str) -> tuple[SavedRow, ...]:
     """Returns a row for the node whose gradient was NaN, and one for each of its tensors with suspicious values."""
     named = [node for node in nodes_of(roots) if node.name() == nan.group(1) and node._sequence_nr() < LEAF_SEQUENCE]
     shown = [node for node in named if _was_shown(node, recorder.last_warning)]
@@ -175,7 +175,7 @@ def _from_message(message: str) -> list[SavedRow]:
 
 
 def _failing(recorder: Recorder, nodes: list[Node], older: int) -> Iterator[SavedRow]:
-    """Finds the rows of all nodes, those that anomaly mode has shown first."""
+    """Finds the rows of the saved tensors that fail. Those of the node that anomaly mode has shown come first."""
     count = 0
     shown: list[Node] = []
     if torch.is_anomaly_enabled() and _FAILED_NODE in recorder.last_warning:
@@ -184,7 +184,7 @@ def _failing(recorder: Recorder, nodes: list[Node], older: int) -> Iterator[Save
         may_be_freed = node._sequence_nr() < older
         rows = [row for slot, raw in raw_saved_of(node) if (row := _failing_row(recorder, node, slot, raw)) is not None]
         failing = [row for row in rows if row[-2] != "freed"]
-        failing += [row for row in rows if row[-2] == "freed"][:may_be_freed]
+        failing += [row for row in rows if row[-2] == "freed"][:may_be_freed]  # at most one
         if may_be_freed and node.name() == _COPY_SLICES:
             failing.append((node.name(), node._sequence_nr(), "", None, None, (), None, None, "freed", ""))
         yield from failing

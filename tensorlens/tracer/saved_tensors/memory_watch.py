@@ -36,8 +36,9 @@ from tensorlens.tracer.saved_tensors.watched_storage import (
     weak_alias,
 )
 
-SWEEP_CREDIT = 32  # storages that may be swept for each backward pass
-_TENSORS_OF_ALIAS = {"from_numpy": 1, "as_tensor": 1, "asarray": 1, "numpy": 2, "__array__": 2, "__get__": 2}
+SWEEP_CREDIT = 32  # what each backward pass adds to the credit of a sweep: see `WatchedStorages`
+_TENSORS_WITH_ALIAS = {"from_numpy": 1, "as_tensor": 1, "asarray": 1, "numpy": 2, "__array__": 2, "__get__": 2}
+"""The tensors on a storage that only an alias and its source use, by the last part of the op that made the alias."""
 _next_sequence = torch._C._autograd._get_sequence_nr
 
 
@@ -69,11 +70,11 @@ class MemoryWatcher:
         """
         entry = self._recorder.tensor_ids.entry(tensor)
         number, known, site = entry[3], self._storages.get(entry[3]), self._recorder.sites.site_of(frame)
-        first = source if op.endswith(".data.__get__") and isinstance(source, torch.Tensor) else tensor
+        original = source if op.endswith(".data.__get__") and isinstance(source, torch.Tensor) else tensor
         if known is not None and not external:
             if not known.external:  # memory that others can write stays watched for that
                 known.op, known.site = op, site
-                self._keep_contents(known, first, frame)
+                self._keep_contents(known, original, frame)
             return
         memory = memory_of(tensor)
         if memory is None:
@@ -83,7 +84,7 @@ class MemoryWatcher:
         if known is not None and known.external and known.may_be_saved:
             storage.may_be_saved, storage.contents, storage.place = True, known.contents, known.place
         else:
-            self._keep_contents(storage, first, frame)
+            self._keep_contents(storage, original, frame)
         self._storages.sweep_if_due(self._recorder.tensor_ids.counters_at)
         self._storages.put(number, storage)
         self._drop_guards(of_unsaved=True)
@@ -91,9 +92,9 @@ class MemoryWatcher:
         if self._guards:
             self._guards.place = place_of(self._recorder.sites, frame)
 
-    def _keep_contents(self, storage: WatchedStorage, first: torch.Tensor, frame: FrameType | None) -> None:
-        """Copies memory that a node may have saved. `first` is the tensor that was there before its alias."""
-        if self._is_unsaved(storage, first):
+    def _keep_contents(self, storage: WatchedStorage, original: torch.Tensor, frame: FrameType | None) -> None:
+        """Copies memory unless no node can have saved it, which the uses of `original`, a tensor on it, show."""
+        if self._is_unsaved(storage, original):
             storage.forget_contents()
         else:
             storage.keep_contents(place_of(self._recorder.sites, frame))
@@ -139,8 +140,8 @@ class MemoryWatcher:
             frame: the frame that made the call.
             tensors: its arguments.
             inputs: (tensor id, version before the call) of each, flat.
-            before: the sequence number of its first node. What the call did not write itself changed before that node.
-                None if the program's own code ran in the call and may have written.
+            before: the sequence number that the call's first node gets. A change that the call did not make itself came
+                before that node. None if the call ran code of the program, which may have made the change.
         """
         recorded = before is None or _next_sequence() != before
         writers: dict[int, torch.Tensor | None] = {}  # storage used by the call -> the argument that was written there
@@ -202,14 +203,14 @@ class MemoryWatcher:
                 continue
             if storage.alias is not None and storage.alias() is None:
                 storage.external = False
-            elif of_unsaved and self._is_saved_no_more(storage):
+            elif of_unsaved and self._is_no_longer_saved(storage):
                 storage.forget_contents()
             else:
                 kept.append((number, storage))
         self._guards.pairs[:] = kept
 
-    def _is_saved_no_more(self, storage: WatchedStorage) -> bool:
-        """Returns whether no node has the memory saved, though one may have had it before."""
+    def _is_no_longer_saved(self, storage: WatchedStorage) -> bool:
+        """Returns whether no node has saved the memory, or all nodes that had saved it are gone."""
         tensor_ids, live = self._recorder.tensor_ids, storage.memory.storage()
         entry = tensor_ids.blocks.get(storage.memory.start)
         tensor = None if entry is None else entry[0]()
@@ -225,7 +226,7 @@ class MemoryWatcher:
 
     def _is_unsaved(self, storage: WatchedStorage, tensor: torch.Tensor) -> bool:
         """Returns whether no node can have saved the memory of a tensor, nor a custom Function kept it on `ctx`."""
-        sharing = _TENSORS_OF_ALIAS.get(storage.op.rpartition(".")[2], 0)
+        sharing = _TENSORS_WITH_ALIAS.get(storage.op.rpartition(".")[2], 0)
         return self._counts_are_complete() and is_surely_unsaved(tensor, sharing)
 
     def compare_all(self, frame: FrameType) -> None:
@@ -239,7 +240,7 @@ class MemoryWatcher:
                 continue
             if not storage.memory.is_there():
                 self._storages.drop(number)
-            elif self._is_saved_no_more(storage):
+            elif self._is_no_longer_saved(storage):
                 storage.forget_contents()
             else:
                 self._compare(storage, None, frame, place, None)

@@ -93,9 +93,9 @@ def _examine(roots: list[torch.Tensor]) -> Iterator[NonfiniteNode]:
                 users.setdefault(following, []).append(node)
         if node._sequence_nr() < LEAF_SEQUENCE and node.name().startswith(_NODES) and examined < MAX_NODES:
             examined += 1
-            infinite, total = _derivative(node)
-            if infinite:
-                yield node.name(), node._sequence_nr(), infinite, total, tuple(_selections(node, users))
+            nonfinite, elements = _derivative(node)
+            if nonfinite:
+                yield node.name(), node._sequence_nr(), nonfinite, elements, tuple(_selections(node, users))
 
 
 def _derivative(node: Node) -> tuple[int, int]:
@@ -136,12 +136,13 @@ def _selections(node: Node, users: dict[Node, list[Node]]) -> Iterator[int]:
                 continue
             seen.add(consumer)
             waiting.append(consumer)
-            if consumer.name().startswith(_SELECTIONS) and (not consumer.name().startswith("Mul") or _masks(consumer)):
+            name = consumer.name()
+            if name.startswith(_SELECTIONS) and (not name.startswith("Mul") or _has_zero_factor(consumer)):
                 yield consumer._sequence_nr()
 
 
-def _masks(product: Node) -> bool:
-    """Returns whether a factor of a product has a zero: it is a mask."""
+def _has_zero_factor(product: Node) -> bool:
+    """Returns whether a factor of a product contains a zero, as a mask does."""
     for _, raw in raw_saved_of(product):
         data = data_of(raw)
         if data is not None and _is_dense_cpu(data) and bool(some(data == 0)):

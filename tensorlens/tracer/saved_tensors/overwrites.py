@@ -49,7 +49,7 @@ class Overwrites:
         return [change for change in self._changes if change.sequence > sequence]
 
     def latest_sequence(self) -> int:
-        """Returns a sequence number: nodes from there on saved their tensors after all changes."""
+        """Returns the highest sequence number of a change. Nodes from there on saved tensors after all changes."""
         return max((change.sequence for change in self._changes), default=NONE)
 
     def add(self, change: Overwrite, op: str, opened_at: int, sites: tuple[int, ...], tensor: int) -> None:

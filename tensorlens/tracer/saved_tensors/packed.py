@@ -25,7 +25,7 @@ Unpack = Callable[[Any], object]
 
 @dataclass(slots=True)
 class PackedTensor:
-    """What a pack hook returned, and the tensor that it received: its id, storage and version at that time."""
+    """Holds what a pack hook returned, and the id, storage and version of the tensor that the hook received."""
 
     value: object
     tensor: int = NONE

@@ -1,6 +1,7 @@
-"""Finds graphs of earlier steps that are still alive, at a few steps of a run, each twice as far as the one before.
+"""Finds graphs that outlive the training step that made them, such as those of losses that a list collects.
 
-A graph that lives to the end or is read later shows in the rows anyway. This is for a list that is emptied before.
+It looks in a few rounds: the 5th, the 10th, the 20th and so on. Other rows show a graph that lives until the run
+ends, or that a later call reads. Only this search finds the graphs in a list that the program empties in between.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from tensorlens.tracer.recording.tensor_ids import Entry
 from tensorlens.tracer.recording.tensor_states import TensorStates
 
 FIRST_ROUND = 5  # the first round at which to look
-MIN_TENSORS = 3
+MIN_TENSORS = 3  # fewer are not reported
 MAX_TENSORS = 2_000  # in one row
 
 
@@ -21,25 +22,25 @@ class RetainedGraphs:
 
     def __init__(self, recorder: TensorStates) -> None:
         self._recorder = recorder
-        self._steps = False
-        self._begin()
+        self._counts_steps = False
+        self._restart()
 
-    def _begin(self) -> None:
+    def _restart(self) -> None:
         self._rounds, self._due = 0, FIRST_ROUND
-        self._before = 0  # tensors seen before the last round ended have smaller ids
+        self._round_start = 0  # tensors that were seen before this round have smaller ids
 
     def round_ends(self, by_step: bool) -> None:
         """Notes the end of a step (`by_step`) or of a backward pass."""
-        if by_step and not self._steps:
-            self._steps = True
-            self._begin()
-        if by_step != self._steps:
+        if by_step and not self._counts_steps:
+            self._counts_steps = True
+            self._restart()
+        if by_step != self._counts_steps:
             return
         self._rounds += 1
         if self._rounds == self._due:
             self._due *= 2
             self._write_retained()
-        self._before = next(self._recorder.tensor_ids.numbers)
+        self._round_start = next(self._recorder.tensor_ids.numbers)
 
     def _write_retained(self) -> None:
         retained = [entry[1] for entry in list(self._recorder.tensor_ids.known.values()) if self._is_retained(entry)]
@@ -47,7 +48,7 @@ class RetainedGraphs:
             self._recorder.rows.write_fact(Held, tuple(sorted(retained)[-MAX_TENSORS:]))
 
     def _is_retained(self, entry: Entry) -> bool:
-        tensor = entry[0]() if entry[1] < self._before else None
+        tensor = entry[0]() if entry[1] < self._round_start else None
         if type(tensor) is not torch.Tensor or not tensor.requires_grad:
             return False
         return tensor._base is None and not tensor.is_leaf  # reading `is_leaf` of a view may create its node anew

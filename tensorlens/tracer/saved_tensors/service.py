@@ -1,5 +1,5 @@
-"""Notices saved tensors that change before backward uses them. The door of this room: the recorder and the patches ask
-`SavedTensors`, and nothing else of what is behind it.
+"""Notices saved tensors that change before backward uses them. `SavedTensors` is the part of this room that belongs to
+a recorder: the recorder and the patches call its methods.
 
 It reads the graph and memory and never changes them. It patches nothing.
 """
@@ -29,7 +29,7 @@ class SavedTensors:
         self._recorder = recorder
         self._overwrites = Overwrites(recorder)
         self._attributes = ContextAttributes()
-        self._has_packed = False  # by a hook of the program: no use count shows what it keeps
+        self._has_packed = False  # a pack hook of the program ran: no use count shows what it keeps
         self._memory = MemoryWatcher(recorder, self._overwrites, self._counts_are_complete)
         self._statistics: set[int] = set()  # running statistics that nodes may have saved
 

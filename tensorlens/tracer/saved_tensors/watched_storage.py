@@ -18,7 +18,7 @@ from tensorlens.tracer.recording.tensor_ids import is_fake
 LARGE = 1024 * 1024  # bytes: larger memory is not copied, and only changes that PyTorch makes itself are seen there
 Count = Callable[..., int] | None  # None: this PyTorch does not have it
 _use_count: Count = getattr(torch._C.TensorBase, "_use_count", None)  # of a tensor, by Python and C++
-_tensors_on: Count = getattr(torch._C, "_storage_Use_Count", None)  # tensors on a storage, and its own Python object
+_tensors_on: Count = getattr(torch._C, "_storage_Use_Count", None)  # of a storage: its tensors and its Python object
 _ARRAY_ALONE = 2  # the tensor that the array keeps, and the storage's own Python object
 
 
@@ -94,9 +94,9 @@ class WatchedStorages:
     def __init__(self, numbers: set[int]) -> None:
         self._numbers = numbers
         self._by_number: dict[int, WatchedStorage] = {}
-        self._starts: dict[int, list[tuple[int, int]]] = {}  # by size in bits: (address, number), sorted
+        self._starts: dict[int, list[tuple[int, int]]] = {}  # bit length of the size -> sorted (address, number)
         self._sweep_at = 64
-        self._credit = 0  # a sweep visits all storages, so it runs only once that many visits were spared
+        self._credit = 0  # visits that a sweep may make: it visits every storage
 
     def __len__(self) -> int:
         return len(self._by_number)
@@ -128,7 +128,7 @@ class WatchedStorages:
             del starts[bisect_left(starts, (storage.memory.start, number))]
 
     def sweep_if_due(self, is_used: Callable[[int], object], credit: int = 0) -> None:
-        """Sweeps when there are many storages, or when the credit of earlier calls adds up to their number."""
+        """Sweeps when there are many storages, or when the `credit` of all calls together exceeds their number."""
         self._credit += credit
         if len(self) >= self._sweep_at or self._credit > len(self):
             self.sweep(is_used)
@@ -161,8 +161,8 @@ def is_used_by_array_alone(storage: torch.UntypedStorage) -> bool:
 def is_surely_unsaved(tensor: torch.Tensor, sharing: int) -> bool:
     """Returns whether no node can have saved a tensor, or another one on its memory.
 
-    That is so if at most `sharing` other tensors are on the storage, besides the base of a view, and only Python uses
-    them. A base is also used by its view, and a leaf that requires grad by the node that accumulates its gradient.
+    That is so if at most `sharing` tensors are on the storage, not counting the base of a view, and only Python uses
+    the tensor and its base. A view also uses its base, and the node that accumulates its gradient also uses a leaf.
     """
     if _use_count is None or _tensors_on is None:
         return False
