@@ -213,3 +213,17 @@ def test_a_module_of_the_programs_own_may_have_the_name_of_one_of_pythons(
     reasons = [event.reason for event in trace.events if isinstance(event, Gap)]
     told = "a module `{}` is beside the program: where PyTorch imports one of that name, it gets Python's own"
     assert reasons == [told.format("unicodedata")]  # this process imports no termios
+
+
+def test_equal_code_in_two_files_is_two_places(tmp_path: Path) -> None:
+    """Code objects compare equal without regard to their file."""
+    source = "import torch\ndef double(x):\n    return x * 2\n"
+    for name in ("first", "second"):
+        (tmp_path / f"{name}.py").write_text(source)
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import torch\nimport first, second\nx = torch.ones(2)\ny = first.double(x)\nz = second.double(x)\n"
+    )
+    trace = run_script(Target("file", str(script)))
+    calls = [event for event in trace.events if isinstance(event, Call) and event.op.endswith("mul")]
+    assert [Path(trace.sites[call.site].span.file).name for call in calls] == ["first.py", "second.py"]

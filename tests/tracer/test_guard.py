@@ -96,7 +96,7 @@ IN_SIGHT = (
 """Without these our own frames are seen."""
 REFERENCE = """
     reference.saved_copies._Copies._packed reference.saved_copies._Copies.begin reference.saved_copies._Copies.copy
-    reference.saved_copies._own
+    reference.saved_copies._with_own
     reference.backward_check.BackwardCheck._is_users reference.backward_check.BackwardCheck.check
     reference.backward_check.BackwardCheck.keep reference.backward_check._is_ordinary
     reference.backward_check.Application.take

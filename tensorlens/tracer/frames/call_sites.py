@@ -58,7 +58,7 @@ class Sites:
         self._rows = rows
         self._own = set(own_files)
         self._libraries = _library_folders()
-        self._codes: dict[CodeType, Offsets] = {}
+        self._codes: dict[tuple[str, CodeType], Offsets] = {}  # by file, too: equal code of two files compares equal
         self.by_id: dict[int, Offsets] = {}  # by the code's `id`, since its hash is slow
         self._kept: list[CodeType] = []  # so that no other code object gets one of these ids
         self.local_tensors = LocalTensors(rows)
@@ -93,12 +93,13 @@ class Sites:
             return self.by_id[id(code)]
         except KeyError:
             pass
-        if code not in self._codes:
-            self._codes[code] = {} if self.is_user(code.co_filename) else None
+        key = code.co_filename, code
+        if key not in self._codes:
+            self._codes[key] = {} if self.is_user(code.co_filename) else None
         if len(self._kept) < MAX_KEPT:
             self._kept.append(code)
-            self.by_id[id(code)] = self._codes[code]
-        return self._codes[code]
+            self.by_id[id(code)] = self._codes[key]
+        return self._codes[key]
 
     def site_or_outside(self, frame: FrameType | None) -> int:
         """Returns the site of a frame, or one site for all calls that no user code made, as in a library's threads."""
@@ -180,7 +181,7 @@ class Sites:
     def _writable(self, code: CodeType) -> dict[int, int]:
         offsets = self.offsets(code)
         if offsets is None:  # a library's
-            offsets = self._codes[code] = self.by_id[id(code)] = {}
+            offsets = self._codes[code.co_filename, code] = self.by_id[id(code)] = {}
             self._kept.append(code)
         return offsets
 

@@ -38,7 +38,7 @@ class UserFunctions:
     def __init__(self, rows: RowBuffer, sites: Sites) -> None:
         self._rows = rows
         self._sites = sites
-        self._known: dict[tuple[CodeType, ...], Function] = {}
+        self._known: dict[tuple[str, tuple[CodeType, ...]], Function] = {}  # by file, too: see `Sites`
         self._of_libraries: dict[str, Function] = {}
         self._count = 0
 
@@ -47,7 +47,7 @@ class UserFunctions:
         layers = tuple(code for code in _layers(called) if self._sites.is_user(code.co_filename))
         if not layers:
             return None
-        return self._known.get(layers) or self._new(called, layers)
+        return self._known.get((layers[-1].co_filename, layers)) or self._new(called, layers)
 
     def of_library(self, called: object) -> Function:
         """Returns the number of a library's callable that the user's line passed to autograd: `torch.sum`."""
@@ -64,10 +64,11 @@ class UserFunctions:
         codes = tuple(code for code in own if self._sites.is_user(code.co_filename))
         if not codes:
             return None
-        known = self._known.get((*codes, _CLASS))
+        key = codes[0].co_filename, (*codes, _CLASS)
+        known = self._known.get(key)
         if known is None:
             site = self._sites.class_above(codes[0], kind.__name__)
-            known = self._known[*codes, _CLASS] = Function(self._count, (), ())
+            known = self._known[key] = Function(self._count, (), ())
             self._add(kind.__name__, site, (), (0, ANY_NUMBER))
         return known.number
 
@@ -78,7 +79,7 @@ class UserFunctions:
     def _new(self, called: object, layers: tuple[CodeType, ...]) -> Function:
         inner = layers[-1]
         returns = tuple((code, offset) for code in layers for offset in bytecode.returns(code))
-        known = self._known[layers] = Function(self._count, layers, returns)
+        known = self._known[inner.co_filename, layers] = Function(self._count, layers, returns)
         sites = tuple(self.site((code, offset)) for code, offset in returns if code is inner)
         name = inner.co_qualname.rpartition("<locals>.")[2]
         self._add(name, self._sites.definition(inner), sites, _accepts(called))
