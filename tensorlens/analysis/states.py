@@ -25,7 +25,7 @@ class StateHistory:
                     self._states[state.tensor].append((event.index, state))
 
     def state(self, tensor: int, at: int) -> State | None:
-        """Returns the state of a tensor after event `at`; if none was recorded by then, the first one recorded
+        """Returns the state of a tensor after event `at`; if none was recorded so early, the first one recorded
         later."""
         states = self._states.get(tensor)
         if not states:

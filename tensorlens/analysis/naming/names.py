@@ -145,7 +145,7 @@ class Names:
         return one_line(ast.unparse(nodes[0]), MAX_NAME).replace("`", "'") if len(nodes) == 1 else ""
 
     def _is_set(self, name: str, at: int) -> bool:
-        """Returns whether the function of event `at` may have set the name by then: it does not first assign it further
+        """Returns whether the function of event `at` may have set the name already: it does not first assign it further
         down."""
         event = self._trace.event(at)
         if event is None or event.site is None:

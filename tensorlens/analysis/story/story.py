@@ -75,7 +75,7 @@ class _Visit:
 
 @dataclass(slots=True)
 class _Line:
-    """What is known of one line. Of the visits of one kind only the last is shown."""
+    """The visits to one line. Of those that did the same kind of thing, only the last is shown."""
 
     visits: dict[_Kind, int] = field(default_factory=dict)  # kind -> number of the last visit
     sites: set[int] = field(default_factory=set)

@@ -85,7 +85,7 @@ class Training:
 
     @cached_property
     def is_hidden(self) -> bool:
-        """Whether compiled code ran: what it reads and changes is not recorded."""
+        """True if compiled code ran: what it reads and changes is not recorded."""
         return any(isinstance(event, Gap) and "torch.compile" in event.reason for event in self.facts.events)
 
     # --- moments --------------------------------------------------------------------------------------------------
