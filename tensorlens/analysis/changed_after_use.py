@@ -1,4 +1,7 @@
-"""Finds a tensor whose autograd state changed between the operation that used it and the backward that failed."""
+"""Finds a tensor that a call used and a later call changed before the backward pass that failed.
+
+Changes of its autograd state and of its storage count. `saved_tensors` finds writes to its values.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,13 @@ from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Call, Failure, State
 
-StateChange = Callable[[State, State], bool]
+StateChange = Callable[[State, State], bool]  # of the states before and after a call
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedAfterUse:
-    """A tensor that one call used with recording on, and a later call changed: detached it, or moved its storage."""
+    """A tensor that the recorded call `use` read, and that the later call `change` detached or moved to other
+    memory."""
 
     tensor: int
     use: Call
@@ -22,8 +26,10 @@ class ChangedAfterUse:
 
 
 def changed_after_use(facts: TraceIndex, failure: Failure, changed: StateChange) -> ChangedAfterUse | None:
-    """Finds the tensor nearest to the roots of the failed backward that changed after its use, in the way that
-    `changed` tests for."""
+    """Finds the tensor nearest to the roots of the failed backward that a call changed after its use.
+
+    `changed` tests the states before and after a call for the change in question.
+    """
     for root in failure.inputs:
         for _, use in ancestry(facts, root.tensor, failure.index):
             if not _is_recorded(facts, use):
@@ -49,15 +55,15 @@ def _changes(facts: TraceIndex, number: int, between: tuple[int, int], changed: 
 
 
 def lost_history(old: State, new: State) -> bool:
-    """Returns whether a computed tensor lost its history, as by `detach_()`."""
+    """Returns whether a computed tensor lost its history, as after `detach_()`."""
     return old.requires_grad and not old.is_leaf and not new.requires_grad
 
 
 def became_non_leaf(old: State, new: State) -> bool:
-    """Returns whether a leaf became the result of an operation, as by an in-place change."""
+    """Returns whether a leaf became the result of an operation, as after a recorded change in place."""
     return old.is_leaf and new.requires_grad and not new.is_leaf
 
 
 def moved_to_other_storage(old: State, new: State) -> bool:
-    """Returns whether the tensor got another storage, as by `.data = ...`, `set_` or `swap_tensors`."""
+    """Returns whether the tensor got another storage, as after `.data = ...`, `set_` or `swap_tensors`."""
     return old.storage is not None and new.storage is not None and old.storage != new.storage

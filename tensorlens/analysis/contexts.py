@@ -9,7 +9,10 @@ from tensorlens.records.model import Backward, Change, Event, Failure, Region
 
 
 def open_region(facts: TraceIndex, before: int, *kinds: str) -> Region | None:
-    """Finds the innermost context open at event `before`; `kinds` are beginnings of the names to consider."""
+    """Finds the innermost context that was open at event `before`.
+
+    With `kinds`, only contexts whose names begin with one of these count.
+    """
     closed: Counter[str] = Counter()
     for event in reversed(_until(facts, before)):
         if not isinstance(event, Region) or not event.name.startswith(kinds or ""):
@@ -52,8 +55,10 @@ def failed_backward_at(facts: TraceIndex, at: int) -> Backward | None:
 
 
 def changes_between_runs(facts: TraceIndex, checkpoint: Region, before: int) -> list[Change]:
-    """Lists what had changed for the function of a checkpoint when it was recomputed before event `before`; once for
-    each name."""
+    """Lists what had changed for a checkpointed function when backward ran it again, before event `before`.
+
+    Of several changes of one name it lists the first.
+    """
     changes = [e for e in facts.events if isinstance(e, Change) and e.checkpoint == checkpoint.index]
     first = {change.name: change for change in reversed(changes) if change.index < before}
     return list(first.values())[::-1]
@@ -65,5 +70,5 @@ def _checkpoint_of(facts: TraceIndex, recomputation: Region) -> Region | None:
 
 
 def _until(facts: TraceIndex, before: int) -> tuple[Event, ...]:
-    """The events before event `before`."""
+    """Returns the events before event `before`."""
     return facts.events[: facts.trace.position(before)]

@@ -17,9 +17,9 @@ class Cut:
     """The call after which a value has no autograd history."""
 
     call: Call
-    source: int | None  # the input that still required grad; None: nothing upstream ever did
-    leaf: int | None  # the leaf above `source` that requires grad; without a source, the leaf that never did
-    left_torch: Call | None = None  # for values that went through Python or NumPy: the call that took them out
+    source: int | None  # the input that still required grad; None: nothing before the call ever did
+    leaf: int | None  # the leaf that `source` was computed from; without a source, a tensor that never required grad
+    left_torch: Call | None = None  # the call that took the values to Python or NumPy, if they went there
 
 
 def ancestry(facts: TraceIndex, root: int, before: int) -> Iterator[tuple[int, Call]]:
@@ -42,14 +42,16 @@ def ancestry(facts: TraceIndex, root: int, before: int) -> Iterator[tuple[int, C
 def find_cut(facts: TraceIndex, root: int, before: int) -> Cut | None:
     """Finds the call nearest to `root` that had an input that required grad and a result that does not.
 
-    A leaf that was frozen counts only if nothing else cut the history: a model may train through frozen layers. If
-    recording was off, the first unrecorded call counts: the others follow from it.
+    A leaf that was frozen counts only if nothing else cut the history: a model may train through frozen layers. If the
+    call ran with recording off, the first call that was not recorded counts instead: those after it had no history to
+    record.
     """
     search = _search(facts, root, before)
     cut = search.cuts[0] if search.cuts else None
     if cut is None:
-        shape = search.frozen is not None
-        cut = next(filter(None, (_cut_outside_torch(facts, call, shape) for call in search.origins)), search.frozen)
+        same_shape = search.frozen is not None
+        outside = (_cut_outside_torch(facts, call, same_shape) for call in search.origins)
+        cut = next(filter(None, outside), search.frozen)
     if cut is None or cut.source is None:
         return _never_required(facts, search.first)
     cut = _first_unrecorded(facts, cut, search.cuts)
@@ -62,11 +64,11 @@ class _Search:
     cuts: list[Cut] = field(default_factory=list)  # the nearest first
     frozen: Cut | None = None  # the nearest leaf that stopped requiring grad
     origins: list[Call] = field(default_factory=list)  # calls without tensors as inputs
-    first: Call | None = None  # the call farthest from the root
+    first: Call | None = None  # the last call that the search met: the farthest from the root
 
 
 def _search(facts: TraceIndex, root: int, before: int) -> _Search:
-    """Searches back from `root` through the values without history, up to those that had one."""
+    """Searches from `root` back through values without a history, as far as values that have one."""
     search = _Search()
     queue: deque[tuple[int, int]] = deque([(root, before)])
     seen: set[tuple[int, int]] = set()
@@ -108,12 +110,12 @@ def _first_unrecorded(facts: TraceIndex, cut: Cut, cuts: list[Cut]) -> Cut:
 
 
 def reads_gradient(call: Call) -> bool:
-    """Returns whether a call reads the `.grad` of a tensor."""
+    """Returns whether a call reads a `.grad`."""
     return call.op.endswith(".grad.__get__")
 
 
 def is_update_by_hand(facts: TraceIndex, cut: Cut) -> bool:
-    """Returns whether the unrecorded call is an update by hand: a leaf's new value from the leaf and its gradient."""
+    """Returns whether an unrecorded call updates a leaf by hand: it computes from the leaf and its gradient."""
     made = cut.call.outputs[0].tensor if cut.call.outputs else None
     state = None if cut.source is None else facts.state(cut.source, cut.call.index)
     if made is None or state is None or not state.is_leaf:
@@ -123,7 +125,7 @@ def is_update_by_hand(facts: TraceIndex, cut: Cut) -> bool:
 
 
 def _dropped_history(facts: TraceIndex, number: int, call: Call) -> bool:
-    """Returns whether a call took the history of an existing tensor, or made a leaf stop requiring grad."""
+    """Returns whether a call removed the history of an existing tensor, or made a leaf stop requiring grad."""
     if facts.tensor(number).created_by == call.index:
         return False
     return facts.requires_grad(number, call.index - 1) and not facts.requires_grad(number, call.index)
@@ -132,8 +134,10 @@ def _dropped_history(facts: TraceIndex, number: int, call: Call) -> bool:
 def _cut_outside_torch(facts: TraceIndex, entry: Call, same_shape: bool) -> Cut | None:
     """Finds the cut of values that went through plain Python or NumPy and came back at `entry`.
 
-    Tensors that lost their values last come first. Before them come tensors with a history and the same kind of
-    dtype that are no root of a backward.
+    The trace does not show which values came back. The best candidate is the last tensor whose values left torch while
+    it still required grad, if it has the same kind of dtype and is no root of a backward. After that come tensors that
+    had lost their history before their values left torch, the last first. `same_shape` leaves out tensors of other
+    shapes.
     """
     made = facts.tensor(entry.outputs[0].tensor) if entry.outputs else None
     leaving = [
@@ -170,7 +174,7 @@ def _lost_before(facts: TraceIndex, leaving: Call) -> Cut | None:
 
 
 def _never_required(facts: TraceIndex, first: Call | None) -> Cut | None:
-    """The cut if nothing upstream ever required grad: the first call of the path, and a tensor that it began with."""
+    """Returns the cut for a value whose origins never required grad: its first call, and one of the call's tensors."""
     if first is None:
         return None
     leaves = [a.tensor for a in first.inputs]
@@ -179,7 +183,7 @@ def _never_required(facts: TraceIndex, first: Call | None) -> Cut | None:
 
 
 def leaf_above(facts: TraceIndex, number: int, before: int) -> int | None:
-    """Finds the nearest leaf that requires grad and that a tensor was computed from; itself if it is one."""
+    """Finds the nearest leaf that requires grad and that a tensor was computed from; the tensor itself if it is one."""
     if facts.is_leaf_requiring_grad(number, before):
         return _owner(facts, number)
     return next(iter(_leaves(facts, number, before)), None)
@@ -197,7 +201,7 @@ def leaf_origin(facts: TraceIndex, number: int, before: int) -> Call | None:
 
 
 def _owner(facts: TraceIndex, number: int) -> int:
-    """The leaf that a tensor is a view of, if any: a view made without recording is a leaf as well."""
+    """Returns the leaf that owns the memory of a leaf: a view made without recording is itself a leaf."""
     base = facts.tensor(number).base
     return number if base is None else _owner(facts, base)
 
@@ -236,7 +240,7 @@ def _is_connected(facts: TraceIndex, root: int, before: int, call: Call) -> bool
 
 @dataclass(frozen=True, slots=True)
 class ReachedCalls:
-    """The recorded calls whose nodes a backward pass executed."""
+    """The recorded calls whose nodes a backward pass ran."""
 
     backward: Backward
     calls: frozenset[int]  # their indices
@@ -245,28 +249,28 @@ class ReachedCalls:
 
 def calls_reached_by(facts: TraceIndex, backward: Backward) -> ReachedCalls:
     """Follows a backward pass from its roots through the calls that recorded its graph."""
-    below: dict[int, set[int]] = {backward.index: set()}  # call -> the calls that made its inputs
+    makers: dict[int, set[int]] = {backward.index: set()}  # call -> the calls that made its inputs
     queue = deque((root.tensor, backward.index) for root in backward.roots)
     complete = True
     while queue:
         number, user = queue.popleft()
-        complete &= len(below) < MAX_CALLS
+        complete &= len(makers) < MAX_CALLS
         state = facts.state(number, user - 1)
         if state is not None and (state.is_leaf or not state.requires_grad):
             continue
-        calls = [] if len(below) >= MAX_CALLS else _graph_calls(facts, number, user)
+        calls = [] if len(makers) >= MAX_CALLS else _graph_calls(facts, number, user)
         complete &= bool(calls)
         for call in calls:
-            if call.index not in below:
-                below[call.index] = set()
+            if call.index not in makers:
+                makers[call.index] = set()
                 queue.extend((access.tensor, call.index) for access in call.inputs)
-            below[user].add(call.index)
-    del below[backward.index]
-    return ReachedCalls(backward, frozenset(_leading_to(facts, below, backward.inputs)), complete)
+            makers[user].add(call.index)
+    del makers[backward.index]
+    return ReachedCalls(backward, frozenset(_leading_to(facts, makers, backward.inputs)), complete)
 
 
 def _graph_calls(facts: TraceIndex, number: int, user: int) -> list[Call]:
-    """The calls that recorded the history of a tensor as event `user` uses it, the latest first."""
+    """Finds the calls that recorded the history that a tensor has when event `user` uses it, the latest first."""
     calls = []
     base = facts.tensor(number).base
     for call in (*facts.producers(number, user), *(() if base is None else facts.producers(base, user))):
@@ -281,12 +285,12 @@ def _graph_calls(facts: TraceIndex, number: int, user: int) -> list[Call]:
     return calls
 
 
-def _leading_to(facts: TraceIndex, below: dict[int, set[int]], requested: tuple[int, ...]) -> Iterator[int]:
-    """Yields the calls on a path to the requested tensors; all of them if `autograd.grad` was not asked for any."""
+def _leading_to(facts: TraceIndex, makers: dict[int, set[int]], requested: tuple[int, ...]) -> Iterator[int]:
+    """Yields the calls on a path to the requested tensors; all calls if no tensors were requested."""
     leading: set[int] = set()
-    for index in sorted(below):  # a call comes after those that made its inputs
+    for index in sorted(makers):  # a call comes after those that made its inputs
         call = facts.call(index)
         inputs = () if call is None else [access.tensor for access in call.inputs]
-        if not requested or below[index] & leading or not set(requested).isdisjoint(inputs):
+        if not requested or makers[index] & leading or not set(requested).isdisjoint(inputs):
             leading.add(index)
             yield index

@@ -21,12 +21,12 @@ class MissingGradient:
     is_leaf: bool
     requires_grad: bool
     passes: tuple[Backward, ...]  # the backward passes before the read
-    cut: Cut | None  # where the path from the tensor to a root is cut, if it is
+    cut: Cut | None  # where the path from the tensor to a root is cut; None: no cut was found
     used: bool  # a root of some backward was computed from the tensor
 
 
 def missing_gradient(facts: TraceIndex, failure: Failure) -> MissingGradient | None:
-    """Examines the last read of a `.grad` on the failing line that returned None; None if there was no such read."""
+    """Explains the last read on the failing line of a `.grad` that was None; None if the line read no such `.grad`."""
     read = last_read_of_none(facts, failure, GRAD_READ)
     return None if read is None else _examine(facts, read)
 

@@ -1,4 +1,4 @@
-"""Keeps what was computed from the last trace: the findings, the story and the tables ask for the same."""
+"""Keeps what was computed from the last trace, because the findings, the story and the tables need the same indexes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def once_per_trace(compute: Callable[[Trace], T]) -> Callable[[Trace], T]:
-    """Decorates a function of a trace: it is called again only for another trace."""
+    """Decorates a function of a trace, so that it runs again only for another trace."""
     last: list[tuple[Trace, T]] = []
 
     @wraps(compute)

@@ -1,4 +1,4 @@
-"""Counts which run of its line an event belongs to, for "the 3rd time this ran"."""
+"""Finds the number of the run of a line that an event belongs to, for "the 3rd time this ran"."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from tensorlens.records.model import Backward, Call
 
 
 def run_number(facts: TraceIndex, event: Call | Backward) -> tuple[int, int] | None:
-    """Returns (the number of the run of its line that `event` belongs to, the number of runs in all).
+    """Returns (the number of the run of its line that `event` belongs to, how often the line ran).
 
-    An expression that is one op, or one backward pass, ran once for each event. The calls of a module or of library
-    code belong to one run until an event comes from elsewhere than the functions that the line called. None if a long
-    run no longer has the calls that separate its runs.
+    An expression that is one op, or one backward pass, ran once for each of its events. Library code may make several
+    calls in one run of a line: the run lasts until an event comes from outside the functions that the line called. None
+    if a long run no longer has the calls that separate the runs.
     """
     site = facts.trace.sites[event.site]
     within = isinstance(event, Call) and bool(event.within)
@@ -32,7 +32,7 @@ def _counted(facts: TraceIndex, event: Call | Backward) -> tuple[int, int]:
 
 
 def _first_events(facts: TraceIndex, site: int) -> list[int]:
-    """The first event of each run of a site."""
+    """Returns the index of the first event in each run of a site."""
     first: list[int] = []
     inside = False
     for event in facts.events:

@@ -1,5 +1,4 @@
-"""Finds where a tensor that fails the version check of backward was saved, where it was changed and through which
-alias."""
+"""Finds where a tensor that fails backward's version check was saved, where it was changed, and through which alias."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from tensorlens.records.observations import Stale
 
 @dataclass(frozen=True, slots=True)
 class Save:
-    """A saved tensor, the call that saved it and the tensor object that it saved; None for what is not established."""
+    """A saved tensor, the call that saved it, and the tensor object that the call saved; None for what is not known."""
 
     saved: SavedTensor
     call: Call | None
@@ -24,7 +23,7 @@ class Save:
 
 @dataclass(frozen=True, slots=True)
 class InplaceChange:
-    """A call, or a backward pass that accumulates into `.grad`, with the version that it wrote."""
+    """A change in place with its event: a call, or a backward pass that adds to a `.grad`."""
 
     event: Call | Backward
     write: Write
@@ -32,7 +31,7 @@ class InplaceChange:
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """The call that made `tensor` in the memory of its input `source`, as a view or by `detach()`."""
+    """A call that made `tensor` share the memory of its input `source`: a view, or `detach()`."""
 
     call: Call
     tensor: int
@@ -45,7 +44,7 @@ class SavedTensorChange:
 
     save: Save
     changes: tuple[InplaceChange, ...]  # those after the save, in order; empty if none was recorded
-    alias: Alias | None  # set if the first change was made through another tensor object
+    alias: Alias | None  # how they share memory, if the first change was made through another tensor object
     needed_at: int | None  # the site of the failed backward
     others: tuple[Save, ...]  # further saved tensors of the same graph that fail the version check
 
@@ -67,7 +66,10 @@ def saved_tensor_change(facts: TraceIndex, failure: Failure) -> SavedTensorChang
 
 
 def stale_tensor(stale: Stale, by: Call | None) -> int | None:
-    """The tensor that was stale when backward used it: the recorded object, else the result of the saving call `by`."""
+    """Returns the tensor that had changed when backward used it.
+
+    If it was not recorded, it is the result of the call `by` that saved it, provided that the slot holds a result.
+    """
     if stale.tensor is None and by is not None and by.outputs and is_result_slot(stale.slot):
         return by.outputs[0].tensor
     return stale.tensor
@@ -88,7 +90,7 @@ def _find_save(facts: TraceIndex, saved: SavedTensor, before: int) -> Save:
 
 
 def _save_by_node(facts: TraceIndex, saved: SavedTensor, before: int) -> Save:
-    """Takes the call that made the node which keeps the saved tensor."""
+    """Finds the save by the call that made the node which holds the saved tensor."""
     call = facts.call_of_node(saved.sequence, before)
     return Save(saved, call, None if call is None else facts.saved_tensor(saved, call))
 
@@ -107,8 +109,11 @@ def _save_for_backward(facts: TraceIndex, apply: Call, saved: SavedTensor) -> Ca
 
 
 def _save_by_versions(facts: TraceIndex, saved: SavedTensor, before: int) -> Save:
-    """Finds the call that used a tensor of this shape at the saved version, if a later write moved it to the version
-    that backward found. Serves saved tensors that no graph shows, as those of a checkpoint."""
+    """Finds the save of a tensor that the graph does not show, such as one of a checkpoint, by its shape and versions.
+
+    A call saved it if it used a tensor of this shape at the saved version, and a later write gave that tensor the
+    version that backward found.
+    """
     for call in reversed(facts.calls):
         if call.index >= before or call.mode != "grad" or call.nodes[0] == call.nodes[1] or call.writes:
             continue
@@ -132,7 +137,7 @@ def _changes_after(facts: TraceIndex, save: Save, before: int) -> Iterator[Inpla
 
 
 def _find_alias(facts: TraceIndex, save: Save, change: InplaceChange) -> Alias | None:
-    """Finds the call that made the written tensor share memory with the saved one, on a line of its own."""
+    """Finds the line that made the written tensor and the saved one share memory."""
     written = change.write.tensor
     if save.tensor is None or written == save.tensor:
         return None

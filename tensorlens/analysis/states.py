@@ -10,11 +10,11 @@ from dataclasses import replace
 from tensorlens.analysis.per_trace import once_per_trace
 from tensorlens.records.model import Backward, Call, Event, State, Trace
 
-_SET = "set"  # a gradient that is not None and whose values were not recorded
+_SET = "set"  # the text of a gradient whose values were not recorded
 
 
 class StateHistory:
-    """The states that the calls of a trace recorded, by tensor and in order."""
+    """Keeps the states that the calls of a trace recorded, by tensor and in order."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -25,7 +25,8 @@ class StateHistory:
                     self._states[state.tensor].append((event.index, state))
 
     def state(self, tensor: int, at: int) -> State | None:
-        """The state after event `at`; the first recorded one if that came later."""
+        """Returns the state of a tensor after event `at`; if none was recorded so early, the first one recorded
+        later."""
         states = self._states.get(tensor)
         if not states:
             return None
@@ -33,13 +34,13 @@ class StateHistory:
         return states[max(position - 1, 0)][1]
 
     def state_before(self, tensor: int, index: int) -> State | None:
-        """The last state recorded before event `index`; None if none was."""
+        """Returns the last state recorded before event `index`; None if none was."""
         states = self._states.get(tensor, [])
         position = bisect_left(states, index, key=lambda pair: pair[0])
         return states[position - 1][1] if position else None
 
     def storages(self, tensor: int) -> list[int]:
-        """Every storage that the tensor used, the first one first: `.data = ...` and `set_` change it."""
+        """Returns every storage that the tensor used, the first one first: `.data = ...` and `set_` change it."""
         storages = (self._trace.tensors[tensor].storage, *(state.storage for _, state in self._states.get(tensor, ())))
         return [storage for storage in storages if storage is not None]
 
@@ -51,17 +52,20 @@ def states_of(trace: Trace) -> StateHistory:
 
 @once_per_trace
 def last_states(trace: Trace) -> list[State]:
-    """The states at the end of the run. If no tensor was alive then, or the run was cut short: the last recorded."""
+    """Returns the states of the tensors at the end of the run.
+
+    If no tensor was alive then, or the run was cut short, these are the last states recorded.
+    """
     if trace.end.states:
         return list(trace.end.states)
     return sorted(states_after(trace), key=lambda state: state.tensor)
 
 
 def states_after(trace: Trace, end: int | None = None) -> Iterator[State]:
-    """Yields the last state of each tensor recorded in the first `end` events, the first tensor met first.
+    """Yields the last state of each tensor in the first `end` events, in the order in which the run met the tensors.
 
-    Versions are those of the tensor's version counter, which it may share with aliases; `.grad` is as backward passes
-    and assignments left it.
+    A version is that of the version counter, which aliases may share. `.grad` is as backward passes and assignments
+    left it.
     """
     states: dict[int, State] = {}
     versions: dict[int, int] = {}  # by version counter
@@ -80,7 +84,7 @@ def states_after(trace: Trace, end: int | None = None) -> Iterator[State]:
 
 
 class _GradientTexts:
-    """The `.grad` of each tensor after the events observed so far: its values as text, or that it is set."""
+    """Follows the `.grad` of each tensor through the events: its values as text, or that it is set."""
 
     def __init__(self) -> None:
         self.texts: dict[int, str | None] = {}

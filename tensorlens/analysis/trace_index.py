@@ -28,7 +28,7 @@ OPS_ENTERING_TORCH = frozenset(
 
 
 class TraceIndex:
-    """Indexes of one trace. Cheap to make: each index is built when it is first needed."""
+    """Indexes one trace. It is cheap to make: each index is built when it is first needed."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -37,7 +37,7 @@ class TraceIndex:
     # --- events -------------------------------------------------------------------------------------------------
 
     def event(self, index: int | None) -> Event | None:
-        """The event with this index; None if a long run has folded it."""
+        """Returns the event with this index; None if a long run has folded it."""
         return self.trace.event(index)
 
     def call(self, index: int | None) -> Call | None:
@@ -53,7 +53,7 @@ class TraceIndex:
         return [event for event in self.events if isinstance(event, Backward)]
 
     def failures(self, code: str) -> Iterator[Failure]:
-        """The failures whose message has this code in the catalogue."""
+        """Yields the failures whose message belongs to a code."""
         return (failure for failure in self.trace.failures if failure.kind == code)
 
     def notices(self) -> Iterator[Notice]:
@@ -67,7 +67,7 @@ class TraceIndex:
         return names_of(self.trace)
 
     def name(self, number: int, at: int | None = None) -> str:
-        """A short name of a tensor, as the line of event `at` would write it."""
+        """Returns a short name of a tensor, as the line of event `at` would write it."""
         return self.names.display_name(number, at)
 
     # --- places -------------------------------------------------------------------------------------------------
@@ -80,21 +80,21 @@ class TraceIndex:
         return first is not None and second is not None and (first.file, first.line) == (second.file, second.line)
 
     def label(self, role: str, site: int | None, text: str) -> Label | None:
-        """A label at a site; None if the site is not known."""
+        """Makes a label at a site; None if the site is not known."""
         span = self.span(site)
         return None if span is None else Label(role, span, text)
 
     def times_run(self, site: int, before: int) -> tuple[int, int]:
-        """(how often a site had run up to and including event `before`, how often in all).
+        """Returns (how often a site had run up to and including event `before`, how often it ran in all).
 
-        Calls in direct succession count once: a module that is called at the site makes several.
+        Calls in direct succession count once, because a module that is called at the site makes several.
         """
         visits = self._visits.get(site, [])
         return bisect_right(visits, before), len(visits)
 
     @cached_property
     def _visits(self) -> dict[int, list[int]]:
-        """The indices of the events at each site that follow an event at another one."""
+        """The indices, by site, of the events that follow an event at another site."""
         visits: dict[int, list[int]] = defaultdict(list)
         last: int | None = None
         for event in self.events:
@@ -111,7 +111,7 @@ class TraceIndex:
         return states_of(self.trace)
 
     def state(self, number: int, at: int) -> State | None:
-        """The state of a tensor after event `at`; its first recorded state if that came later."""
+        """Returns the state of a tensor after event `at`; its first recorded state if that came later."""
         return self.states.state(number, at)
 
     def requires_grad(self, number: int, at: int) -> bool:
@@ -138,7 +138,8 @@ class TraceIndex:
         return producers
 
     def _changed(self, number: int, call: Call) -> bool:
-        """Returns whether a call made a tensor or changed its autograd state; one that only returns it does neither."""
+        """Returns whether a call made a tensor or changed its autograd state. A call that only returns it does
+        neither."""
         if self.tensor(number).created_by == call.index:
             return True
         before, after = self.state(number, call.index - 1), self.state(number, call.index)
@@ -147,17 +148,19 @@ class TraceIndex:
         )
 
     def producers(self, number: int, before: int) -> list[Call]:
-        """The calls before event `before` that made the value of a tensor, the latest first: each that wrote to it,
-        and the one that created it."""
+        """Returns the calls before event `before` that made the value of a tensor, the latest first.
+
+        These are the call that created the tensor, and those that wrote to it or changed its autograd state.
+        """
         calls = self._producers.get(number, [])
         return calls[: bisect_left(calls, before, key=lambda call: call.index)][::-1]
 
     def creator(self, number: int) -> Call | None:
-        """The call that returned a tensor first."""
+        """Returns the call that returned a tensor first."""
         return self.call(self.tensor(number).created_by)
 
     def first_use(self, number: int) -> Call | None:
-        """The call that created a tensor, else the first that used it."""
+        """Returns the call that created a tensor, else the first that used it."""
         made = self.creator(number)
         if made is not None:
             return made
@@ -169,25 +172,25 @@ class TraceIndex:
     # --- memory -------------------------------------------------------------------------------------------------
 
     def writes(self, counter: int) -> Iterator[tuple[Call | Backward, Write]]:
-        """The in-place changes that moved a version counter, in order."""
+        """Yields the in-place changes that moved a version counter, in order."""
         for event in self.events:
             for write in _writes_of(event):
                 if self.tensor(write.tensor).counter == counter:
                     yield event, write  # type: ignore[misc]
 
     def storage_of(self, number: int, at: int) -> int | None:
-        """The storage of a tensor after event `at`: `.data = ...` may have changed it since the tensor was made."""
+        """Returns the storage of a tensor after event `at`: `.data = ...` can change it."""
         state = self.state(number, at)
         return state.storage if state is not None and state.storage is not None else self.tensor(number).storage
 
     def storages_of(self, number: int) -> set[int]:
-        """Every storage that a tensor is known to have used."""
+        """Returns every storage that a tensor is known to have used."""
         return set(self.states.storages(number))
 
     # --- nodes --------------------------------------------------------------------------------------------------
 
     def call_of_node(self, sequence: int | None, before: int) -> Call | None:
-        """The innermost call that made the node with this sequence number."""
+        """Returns the innermost call that made the node with this sequence number."""
         innermost: Call | None = None
         for call in reversed(self.calls):
             first, last = call.nodes
@@ -199,8 +202,11 @@ class TraceIndex:
         return innermost
 
     def saved_tensor(self, saved: SavedTensor, by: Call) -> int | None:
-        """The input or output of the call `by` that its node saved: the same object if that is known, else one in the
-        same storage, preferably with the saved version and shape."""
+        """Returns the input or output of the call `by` that its node saved.
+
+        It is the same object if that is known, else one in the same storage, preferably with the saved version and
+        shape.
+        """
         for access in (*by.inputs, *by.outputs):
             if access.tensor == saved.tensor and access.version == saved.expected:
                 return access.tensor
@@ -213,7 +219,7 @@ class TraceIndex:
     # --- switches -----------------------------------------------------------------------------------------------
 
     def mode_switch(self, before: int) -> GradMode | None:
-        """The `no_grad` or similar that had switched gradient recording off at event `before`."""
+        """Returns the switch, such as `no_grad`, that had turned gradient recording off at event `before`."""
         depth = 0
         for event in reversed(self.events[: self.trace.position(before)]):
             if not isinstance(event, GradMode):

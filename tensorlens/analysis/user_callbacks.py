@@ -21,13 +21,14 @@ class CallbackRun:
 
     @property
     def returned(self) -> int | None:
-        """The site of the `return` statement that ran."""
+        """The site of the `return` statement that ended the run, or of the function's only one."""
         returns = self.function.returns
         return self.run.returned if self.run.returned is not None or len(returns) != 1 else returns[0]
 
 
 def runs_before(facts: TraceIndex, index: int) -> Iterator[CallbackRun]:
-    """The runs that ended before event `index`, the latest first; for a failed backward only those inside it."""
+    """Yields the runs that ended before event `index`, the latest first. For a failed backward: only those inside
+    it."""
     event = facts.event(index)
     started = event.started if isinstance(event, Backward) and event.failed else 0
     for run in reversed(facts.trace.callbacks.runs):
@@ -36,12 +37,12 @@ def runs_before(facts: TraceIndex, index: int) -> Iterator[CallbackRun]:
 
 
 def runs_after(facts: TraceIndex, index: int) -> Iterator[CallbackRun]:
-    """The runs that ended after event `index`, in order."""
+    """Returns the runs that ended after event `index`, in order."""
     return (_callback_run(facts, run) for run in facts.trace.callbacks.runs if run.index > index)
 
 
 def last_run_that_returned(facts: TraceIndex, index: int) -> CallbackRun | None:
-    """Finds the last run before event `index` that returned a value or raised."""
+    """Finds the last run before event `index` that returned something other than None, or raised."""
     return next((c for c in runs_before(facts, index) if not _returned_none(c.run)), None)
 
 
@@ -57,7 +58,10 @@ def _callback_run(facts: TraceIndex, run: Run) -> CallbackRun:
 def registrations(
     facts: TraceIndex, kind: str, site: int | None = None, target: int | None = None
 ) -> list[tuple[Registration, Function]]:
-    """The registrations whose kind begins with `kind`, the latest first; optionally only at a site or of a target."""
+    """Returns the registrations whose kind begins with `kind`, the latest first.
+
+    With `site` or `target`, only those at the site or on the target.
+    """
     matching = []
     for known in reversed(facts.trace.callbacks.registrations):
         if known.kind.startswith(kind) and site in (None, known.site) and target in (None, known.target):

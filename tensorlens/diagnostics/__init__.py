@@ -1,6 +1,8 @@
-"""Makes the findings of a run. `FAMILY/CODE.md` is the page of a code; `CODE.py` beside it searches for the cause where
-the page's front matter cannot say it. `diagnose` makes the findings that failures and warnings name, and runs the
-detectors of silent mistakes.
+"""Makes the findings of a run.
+
+`FAMILY/CODE.md` is the page of a code. `CODE.py` beside it, the finder, searches for the cause where the page's front
+matter cannot name it. `diagnose` runs the finders of the codes that failures and warnings have, and those of all silent
+mistakes.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ def diagnose(trace: Trace) -> tuple[Diagnostic, ...]:
 
 
 def load() -> None:
-    """Imports what every run needs."""
+    """Imports the finders that every run needs."""
     from tensorlens.analysis import trace_index  # noqa: F401
     from tensorlens.diagnostics.numerics import gradient_differs_from_reference  # noqa: F401
     from tensorlens.diagnostics.shared import unexplained  # noqa: F401
@@ -48,7 +50,10 @@ def load() -> None:
 
 
 def finder(code: str) -> Callable[[TraceIndex], Iterable[Diagnostic]] | None:
-    """Returns the function that makes the findings of a code, which a trace file may have made up."""
+    """Returns the function that makes the findings of a code.
+
+    None if the code has no finder, or does not exist: a trace file may contain any text.
+    """
     known = entry(code)
     if known is None:
         return None
@@ -63,13 +68,13 @@ def finder(code: str) -> Callable[[TraceIndex], Iterable[Diagnostic]] | None:
 
 
 def _silent_codes() -> list[str]:
-    """Returns the codes of the mistakes that raise nothing: every run is searched for them."""
+    """Returns the codes of the silent mistakes that have a finder: it runs after every run of a script."""
     silent = [item for item in entries() if item.kind == "silent" and item.finder]
     return [item.code for item in sorted(silent, key=lambda item: item.order)]
 
 
 def _findings(code: str, facts: TraceIndex) -> list[Diagnostic]:
-    """Runs the finder of a code. One that fails on an unexpected trace finds nothing."""
+    """Runs the finder of a code. If a finder raises on a trace that it does not expect, it finds nothing."""
     try:
         find_in = finder(code)
         return [] if find_in is None else list(find_in(facts))
@@ -105,7 +110,7 @@ def _downgrade_unconfirmed(diagnostic: Diagnostic) -> Diagnostic:
 
 
 def _deduplicate(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
-    """Merges equal findings at the same lines into one, with a note of how often they were made."""
+    """Merges equal findings at the same lines into one, with a note that says how often they were made."""
     groups: dict[object, list[Diagnostic]] = {}
     for diagnostic in diagnostics:
         places = tuple((label.role, label.span) for label in diagnostic.labels)

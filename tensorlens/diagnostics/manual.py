@@ -34,7 +34,7 @@ MOST_OFTEN = tuple(
     module-backward-hook-no-input-grad
     """.split()
 )
-"""The codes of tier 1, the most frequent first by our estimate; nobody has counted."""
+"""The codes of tier 1, the most frequent first. The order is an estimate, not a count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Answer:
 
 
 def most_often_first(entry: Entry) -> tuple[int, int, str]:
-    """Returns the sort key that puts the codes which are met most often first."""
+    """Returns a sort key that puts the codes that users meet most often first."""
     rank = MOST_OFTEN.index(entry.code) if entry.code in MOST_OFTEN else len(MOST_OFTEN)
     return entry.tier, rank, entry.code
 
@@ -65,7 +65,7 @@ def page(code: str) -> str:
 
 
 def sections(text: str) -> dict[str, str]:
-    """Splits a page at its headings: heading -> the text below it."""
+    """Splits a page at its headings into a dict: heading -> the text below it."""
     headings = list(re.finditer(r"^## (.*)\n+", text, re.MULTILINE))
     ends = [heading.start() for heading in headings[1:]] + [len(text)]
     return {heading[1]: text[heading.end() : end].rstrip() for heading, end in zip(headings, ends, strict=True)}
@@ -105,7 +105,8 @@ _GENERIC = (
 
 
 def _not_autograd(kind: str, wanted: str, matching: list[Entry]) -> str:
-    """Writes the answer to a message of another kind; `found` are rare autograd errors with the same message."""
+    """Writes the answer to a message that is not autograd's. `matching` are autograd errors that can have the same
+    message."""
     text = (
         f"This is not an autograd error: it is {kind}.\n\n    {_quoted(error_messages.last_said(wanted), 76)}\n\n"
         "The manual is about gradients, graphs and shared memory only. `tensorlens explain your_script.py` names the "

@@ -1,6 +1,7 @@
 """Records the user's functions that autograd calls back: hooks and the methods of custom Functions.
 
-A `Function` says where one is defined, a `Registration` where it was given to autograd, a `Run` how a call of it ended.
+A `Function` records where one is defined, a `Registration` where it was given to autograd, a `Run` how one call of it
+ended.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A function was given to autograd: as a hook, or as a method of a custom Function that was called."""
+    """The place where the user gave a function to autograd: registered a hook, or called a custom Function."""
 
     id: int
     function: FunctionId
@@ -46,7 +47,7 @@ class Handed:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A call of a callback by autograd."""
+    """One call of a callback by autograd."""
 
     index: int  # it ended before the event of this index
     registration: RegistrationId

@@ -29,7 +29,10 @@ class Claim:
 
 
 def condition_text(verdict: str, condition: str, statement: str = "") -> str:
-    """Returns in words when a statement has this verdict. One case is enough for a statement that says "may"."""
+    """Returns the words for the condition under which a statement has this verdict; "" if there is none.
+
+    A statement that says "may" is proven by one case, so its condition reads "it does when ...".
+    """
     if not condition:
         return ""
     if verdict == "refuted":
@@ -38,5 +41,5 @@ def condition_text(verdict: str, condition: str, statement: str = "") -> str:
 
 
 def says_may(statement: str) -> bool:
-    """Returns whether one run in which it happens proves the statement, and no run can refute it."""
+    """Returns whether a statement says "may": one run in which it happens proves it, and no run can refute it."""
     return " may " in f" {statement} "

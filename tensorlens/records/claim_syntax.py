@@ -71,7 +71,7 @@ def parse(source: str) -> tuple[ClaimSpec, ...]:
 
 
 def followed(source: str) -> dict[int, tuple[int, int]]:
-    """Returns the first and last line of the statement that each claim follows, by the line of the claim."""
+    """Returns, by the line of each claim, the first and last line of the statement that the claim follows."""
     tree = tree_of(source)
     anchors = {} if tree is None else {spec.line: _anchor(tree.body, spec) for spec in parse(source)}
     return {line: (anchor.lineno, anchor.end_lineno or anchor.lineno) for line, anchor in anchors.items()}
@@ -102,14 +102,18 @@ def _comments(source: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _reject_spaced(line: int, comment: str) -> None:
-    """Rejects `# : x == 3`, which reads as a claim; other comments may begin with a colon."""
+    """Raises for `# : x == 3`, which reads as a claim. Other comments may begin with a colon.
+
+    Raises:
+        UsageError: the comment reads as a claim and would not be checked.
+    """
     rest = comment[1:].lstrip()
     if rest.startswith(":") and rest[1:].strip() and _complete(rest[1:].strip()):
         raise UsageError(f"line {line}: a claim begins with `#:`, without a space; `{comment[:40]}` is not checked")
 
 
 def _joined(comments: Iterator[tuple[int, int, str]]) -> Iterator[tuple[int, int, str]]:
-    """Joins claims over several lines; of one that never becomes complete, yields the first line."""
+    """Joins the lines of claims that continue. If a claim never becomes complete, only its first line is yielded."""
     waiting = list(comments)
     position = 0
     while position < len(waiting):
@@ -155,7 +159,7 @@ def _spec(line: int, column: int, text: str) -> ClaimSpec:
 
 
 def _explanation(text: str, check: str) -> str:
-    """Explains why a claim is no expression, and what its writer may have meant."""
+    """Explains why the text of a claim is not an expression, and what its writer may have meant."""
     after_id = _ID.sub("", text, count=1) if _ID.match(text) else text
     other = _OTHER_VERDICT.match(after_id)
     if check == text and other and other["word"] not in ("holds", "refuted", "raises"):
@@ -199,7 +203,13 @@ def instrument(source: str | bytes, filename: str, specs: tuple[ClaimSpec, ...],
 
 
 def _anchor(block: list[ast.stmt], spec: ClaimSpec) -> ast.stmt:
-    """Returns the statement that a claim follows: the last one before it in the block of its indentation."""
+    """Returns the statement that a claim follows: the last one above it in the block with the claim's indentation.
+
+    `from __future__` imports have to stay first, so a claim above one follows it.
+
+    Raises:
+        UsageError: no statement is above the claim in its block.
+    """
     before = [statement for statement in block if statement.lineno < spec.line]
     if before and block[0].col_offset == spec.column and (before[-1].end_lineno or 0) < spec.line:
         position = len(before)
@@ -228,7 +238,7 @@ def _blocks(node: ast.AST, deep: bool = False) -> Iterator[list[ast.stmt]]:
 
 
 def _checked(statement: ast.stmt, numbers: list[int], specs: tuple[ClaimSpec, ...], call: str) -> list[ast.stmt]:
-    """Returns the statement with the calls that check the claims after it."""
+    """Returns the statement, and the calls that check the claims after it."""
     raising = [number for number in numbers if specs[number].raises]
     others = [_call_at(statement, call, number) for number in numbers if not specs[number].raises]
     if not raising:

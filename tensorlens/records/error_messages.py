@@ -1,10 +1,11 @@
-"""Reads PyTorch's English: finds the code of a message, and with it the page.
+"""Reads PyTorch's messages: finds the code that a message belongs to, and with it the page.
 
 The patterns come from the front matter of the pages, `diagnostics/FAMILY/CODE.md`, through the index `error_index.json`
 (written by `make pages`). They cover this version of PyTorch and earlier ones. A page marked `generic` has a message
 that other mistakes share (`'NoneType' object has no attribute 'zero_'`): the facts of the run have to confirm it.
-`also` holds wordings that lead a reader to a page and classify nothing in a run: those of old versions whose words
-PyTorch has since given to another mistake, and warnings that hint at a silent one.
+
+The patterns in `also` only lead a reader to a page; they classify nothing in a run. They match old messages whose words
+PyTorch now uses for another mistake, and warnings that hint at a silent mistake.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from typing import Any, Literal
 from tensorlens.paths import PACKAGE
 
 _VARIES = "\0"
-_LONG_WORD = re.compile(r"\w{200,}")  # none of PyTorch's, and slow to search
-_LONG_TEXT = 50_000  # characters: of a text longer than two of these, only the beginning and the end are searched
+_LONG_WORD = re.compile(r"\w{200,}")  # slow to search, and in no message of PyTorch
+_LONG_TEXT = 50_000  # characters; of a longer text only this much is searched at each end
 _RAISED = re.compile(
     r"^[ |]*(?:\[rank\d+\]:\s*)?(?P<type>(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit|Warning)\w*)(?=:\s|\s*$)",
     re.MULTILINE,
@@ -39,14 +40,16 @@ _FOREIGN = {
     "a lack of memory": r"out of memory|can't allocate memory",
     "a mismatch of saved and present parameters": r"Error\(s\) in loading state_dict",
     "an error inside a CUDA kernel": r"CUDA error",
-}  # messages of other kinds of errors
+}  # errors that are not autograd's: kind -> pattern of the messages
 INDEX = PACKAGE / "records" / "error_index.json"
 
 
 @dataclass(frozen=True, slots=True)
 class FindingText:
-    """The text of a finding, as templates with the fields of `diagnostics.shared.rejected`; `when` names the condition
-    that confirms a code whose message other mistakes share."""
+    """The text of a finding, as templates with the fields of `diagnostics.shared.rejected`.
+
+    `when` names a condition. It confirms the finding if other mistakes share PyTorch's message.
+    """
 
     title: str
     why: str
@@ -56,8 +59,11 @@ class FindingText:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The front matter of a page. `tier` 1 is met every day, 3 hardly ever; `raises` names the exception or warning.
-    `see` names what else to read: `run detach`, `compare detach clone`, `errors anomaly-nan`."""
+    """The front matter of a page.
+
+    `tier` 1 is met every day, 3 hardly ever. `raises` names the exception or warning. `see` names what else to read:
+    `run detach`, `compare detach clone`, `errors anomaly-nan`.
+    """
 
     code: str
     family: str  # the folder of the page
@@ -66,13 +72,13 @@ class Entry:
     raises: str | None
     patterns: tuple[str, ...]
     generic: bool
-    roles: tuple[str, ...]  # the parts that lines of the script play in its cause, each with a variant after a colon
+    roles: tuple[str, ...]  # the parts that lines play in its cause; some with a variant: "modified_here:hook"
     message: str  # PyTorch's own words, of one example; "" for a silent mistake
-    also: tuple[str, ...]
+    also: tuple[str, ...]  # patterns that lead a reader to this page, and that classify nothing in a run
     see: tuple[str, ...]
     summary: str  # the first sentence of the page
     finder: bool  # a Python module beside the page searches for the cause
-    order: int  # the place of a silent mistake among the others of a report
+    order: int  # the place of a silent mistake among the silent ones of a report
     finding: FindingText | None  # for a cause that needs no search
 
     @property
@@ -83,7 +89,7 @@ class Entry:
 
 @cache
 def entries() -> tuple[Entry, ...]:
-    """Every code, by family and name."""
+    """Returns the entries of all codes, sorted by family and name."""
     return tuple(_entry(item) for item in json.loads(INDEX.read_text(encoding="utf-8")))
 
 
@@ -114,7 +120,7 @@ def _by_code() -> dict[str, Entry]:
 
 
 def entry(code: str) -> Entry | None:
-    """Returns the entry of a code, which may come from a trace file and be unknown."""
+    """Returns the entry of a code; None if there is no such code, as a trace file may contain any text."""
     return _by_code().get(code)
 
 
@@ -133,7 +139,8 @@ def find(text: str) -> list[str]:
 
 
 def find_for_reader(text: str) -> list[str]:
-    """Finds the codes whose pages answer a pasted text, the best first. The last exception of a traceback decides."""
+    """Finds the codes whose pages answer a pasted text, the best first. In a traceback only the last exception
+    counts."""
     said = last_said(text)
     flat = " ".join(said.split())
     also = [item.code for item in entries() if any(_compiled(pattern).search(flat) for pattern in item.also)]
@@ -141,7 +148,8 @@ def find_for_reader(text: str) -> list[str]:
 
 
 def last_said(text: str) -> str:
-    """Returns the last exception of a text with tracebacks, with all lines of its message; else the text itself."""
+    """Returns the last exception in a text with tracebacks, and all lines of its message; the whole text if it has
+    none."""
     if "Traceback (most recent call last)" not in text:
         return text
     raised = list(_RAISED.finditer(text)) or list(_RAISED_WITHIN.finditer(text))
@@ -149,7 +157,7 @@ def last_said(text: str) -> str:
 
 
 def foreign(text: str) -> str:
-    """Names the kind of an error that is not autograd's, such as "a shape error"; "" if it is unknown."""
+    """Returns the kind of an error that is not autograd's, such as "a shape error"; "" for any other text."""
     flat = " ".join(last_said(text)[: 2 * _LONG_TEXT].split())
     return next((kind for kind, pattern in _FOREIGN.items() if _compiled(pattern).search(flat)), "")
 
@@ -170,7 +178,7 @@ def _literal(pattern: str) -> str:
 
 
 def argument_named(message: str) -> str:
-    """Returns the parameter that a message names: `weight` in "with respect to argument 'weight'"; "" for none."""
+    """Returns the parameter that a message names, such as `weight` in "with respect to argument 'weight'"; else ""."""
     found = re.search(r"argument '(\w+)'", message)
     return found[1] if found else ""
 

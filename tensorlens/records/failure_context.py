@@ -1,4 +1,4 @@
-"""Records the context of a failure: plain values, arguments, the graph's nodes and saved tensors, assignments."""
+"""Records what surrounded a failure: plain values, arguments, nodes of the graph, saved tensors, assignments."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Value:
 
     name: str  # "values"; "" if it has no name there
     type: str  # "list", "ndarray", "generator", "exhausted generator"
-    site: SiteId | None  # that bound the name to it
-    used: SiteId | None  # that read the name last before the failure
+    site: SiteId | None  # where the name was bound to it
+    used: SiteId | None  # where the name was read last before the failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Node:
     """A node of the graph of a failed backward pass: the last one that ran, or one without a derivative."""
 
     name: str  # "CdistBackwardBackward0"
-    sequence: int | None  # of the forward node that it differentiates, or its own; None: unknown
+    sequence: int | None  # its own; without a derivative: that of the forward node whose backward made it
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class SavedTensor:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """An assignment that gives a module's attribute another parameter or module, or one that is shared."""
+    """An assignment to an attribute of a module: it puts another parameter or module there, or one that is shared."""
 
     index: int  # it happened before the event of this index
     site: SiteId | None

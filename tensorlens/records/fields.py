@@ -1,4 +1,4 @@
-"""Types of fields that `invariants` checks: numbers that refer to a table of the trace, and numbers with a lower bound.
+"""Defines types of fields that `invariants` checks: references to a table of the trace, and numbers with a lower bound.
 
 A field that refers to tensors is declared as `tensor: TensorId`, or as `tensors: tuple[TensorId, ...]`. That is all:
 `invariants.validate` checks its values, and `journal.trace_builder` turns the tracer's ids into those of the trace.
@@ -40,18 +40,18 @@ Positive = Annotated[int, AtLeast(1)]
 
 @cache
 def references_of(record: type) -> dict[str, str]:
-    """Returns the fields of a record that refer to a table, each with the table's name."""
+    """Maps the fields of a record that refer to a table to the name of the table."""
     return {name: mark.table for name, mark in _marked(record) if isinstance(mark, Position)}
 
 
 @cache
 def bounds_of(record: type) -> dict[str, int]:
-    """Returns the fields of a record that have a lower bound, each with its bound."""
+    """Maps the fields of a record that have a lower bound to the bound."""
     return {name: mark.bound for name, mark in _marked(record) if isinstance(mark, AtLeast)}
 
 
 def _marked(record: type) -> Iterator[tuple[str, Any]]:
-    """Yields each mark of a field, with the field's name."""
+    """Yields (name, mark) of each marked field."""
     for name, hint in get_type_hints(record, include_extras=True).items():
         yield from ((name, mark) for mark in _marks(hint))
 

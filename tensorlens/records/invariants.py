@@ -44,7 +44,7 @@ def _tables(trace: Trace) -> dict[str, tuple[Any, ...]]:
 
 
 def _wrong_numbers(records: Iterable[Any], sizes: dict[str, int]) -> list[str]:
-    """Returns the references to nothing, and the numbers below their bound."""
+    """Lists the references to records that do not exist, and the numbers below their bound."""
     problems = []
     for record in records:
         kind = record.__class__
@@ -66,7 +66,7 @@ def _marks_of(record: type) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[st
 
 
 def _records(trace: Trace) -> Iterator[Any]:
-    """Yields the trace and every record in it, except places in the source."""
+    """Yields the trace and every record in it, except the spans of sites."""
     waiting: list[Any] = [trace]
     while waiting:
         record = waiting.pop()

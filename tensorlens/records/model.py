@@ -41,7 +41,7 @@ class Site:
     function: str  # qualified name of the code object; "<module>" at the top level
     caller: SiteId | None  # that called this function when this site first ran
     targets: tuple[str, ...]  # names that the result is stored to: `a, *rest = ...` gives ("a", "*rest")
-    through: str = ""  # "Module.to": the function called there, if it is not torch's own
+    through: str = ""  # "Module.to": a method or library function that the line called and that called torch
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +79,12 @@ class State:
     node: int | None  # sequence number of grad_fn
     retains_grad: bool = False
     grad: str | None = None  # short text of `.grad`; only when the run ended
-    storage: StorageId | None = None  # its storage then: `.data = ...` and `set_` give a tensor another one
+    storage: StorageId | None = None  # its storage at that time: `.data = ...` and `set_` change it
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A tensor at a version."""
+    """A tensor, and its version when a call used it."""
 
     tensor: TensorId
     version: int | None
@@ -92,7 +92,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """An in-place change: the version of `tensor` before and after the call."""
+    """A change in place: the version of `tensor` before and after the call."""
 
     tensor: TensorId
     before: int
@@ -109,7 +109,7 @@ class Call:
     inputs: tuple[Access, ...]
     outputs: tuple[Access, ...]
     writes: tuple[Write, ...]
-    states: tuple[State, ...]  # of each output, and of each tensor whose state the call changed
+    states: tuple[State, ...]  # after the call: of each output, and of each tensor whose state changed
     nodes: tuple[int, int]  # the sequence numbers of the nodes it made, the end exclusive
     mode: Mode
     within: str = ""  # "SGD.step": the optimizer step that made the call
@@ -122,8 +122,8 @@ class Gradient:
     tensor: TensorId
     before: str | None
     after: str | None
-    write: Write | None = None  # accumulation into the tensor that `.grad` was
-    held: TensorId | None = None  # the tensor that `.grad` is afterwards
+    write: Write | None = None  # the change in place of the tensor in `.grad`, if backward added to it
+    held: TensorId | None = None  # the tensor in `.grad` afterwards
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +142,12 @@ class Backward:
     retain_graph: bool
     create_graph: bool
     failed: bool
-    inputs: tuple[TensorId, ...] = ()  # whose gradients were asked for (`autograd.grad`, `inputs=`)
+    inputs: tuple[TensorId, ...] = ()  # the tensors whose gradients `autograd.grad` or `inputs=` asked for
 
 
 @dataclass(frozen=True, slots=True)
 class GradMode:
-    """A switch of gradient recording: entering or leaving `no_grad`, `enable_grad`, `inference_mode`."""
+    """A switch of gradient recording: `no_grad`, `enable_grad` or `inference_mode` is entered or left."""
 
     index: int
     site: SiteId
@@ -170,7 +170,7 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A value that a checkpointed function reads from outside had changed when the function was recomputed."""
+    """A difference between two runs of a checkpointed function: a value that it reads from outside had changed."""
 
     index: int
     site: SiteId | None  # the line that changed it
@@ -217,21 +217,21 @@ class Failure:
     op: str | None  # the torch call that raised; None: Python code raised
     inputs: tuple[Access, ...]
     saved: tuple[SavedTensor, ...]  # of a failed backward pass; the one that raised comes first
-    stack: tuple[SiteId, ...]  # from the outermost to the one that raised, which may be in code that torch ran
+    stack: tuple[SiteId, ...]  # the user's lines, the outermost first; torch may have called the last: a hook
     caught: bool  # False: it ended the script
-    values: tuple[Value, ...] = ()  # only of the failure that ended the script, like `arguments`
+    values: tuple[Value, ...] = ()  # `values` and `arguments`: only of the failure that ended the script
     arguments: tuple[Argument, ...] = ()
-    dead_ends: tuple[Node, ...] = ()  # nodes of its graph that can't be differentiated
+    dead_ends: tuple[Node, ...] = ()  # nodes of its graph without a derivative
     stopped_at: Node | None = None  # the node that ran last
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A name that refers to a tensor when the run ended: `out`, `model.fc.weight`, `batch[0]`."""
+    """A name that referred to a tensor when the run ended: `out`, `model.fc.weight`, `batch[0]`."""
 
     name: str
     tensor: TensorId
-    scope: str  # "<module>", or the function that the failure left
+    scope: str  # "<module>", or a function that was running when the script failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +265,8 @@ class Versions:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """The number of calls of one op at one site, with those that a long run has folded."""
+    """The number of calls of one op at one site. It includes those that a long run has folded, that is, no longer
+    keeps."""
 
     site: SiteId
     op: str

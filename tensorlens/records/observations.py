@@ -1,8 +1,8 @@
-"""Records facts beside the events: memory that changed behind a version counter, an optimizer's steps, retained graphs.
+"""Records facts beside the events: memory that changed behind a version counter, an optimizer's steps, live graphs.
 
 A new kind of fact is a dataclass here and a field of `Inspection` that holds it. The tracer writes one with
-`recorder.rows.write_fact(Uncalled, site, tensor)`: the class, and its fields without `index`, which the reader sets.
-A fact with an `index` happened before the event of that index.
+`recorder.rows.write_fact(Uncalled, site, tensor)`: the class, and its fields without `index`. The reader sets `index`:
+the fact happened before the event with this index.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ class Overwrite:
 
     index: int
     way: str  # the call that gave access to the memory: "Tensor.data.__get__", "Tensor.numpy", ...
-    opened: SiteId | None  # of that call
-    sites: tuple[SiteId, ...]  # of the write; several: one of these, between two recorded calls
+    opened: SiteId | None  # where that call was made
+    sites: tuple[SiteId, ...]  # where the write may have been made: one of these lines, between two recorded calls
     tensor: TensorId | None  # the tensor whose memory that call gave access to
 
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """A saved tensor whose values changed between saving and use, without an error."""
+    """A saved tensor whose values changed after it was saved and before backward used it, without an error."""
 
-    index: int  # of the first event in the pass, or of the first one after the use
-    overwrite: OverwriteId | None  # the write that did it; None: in-place changes that moved its version
+    index: int  # of the event after the check, which is made when the pass begins or when the values are used
+    overwrite: OverwriteId | None  # the write that changed it; None: changes in place that moved its version
     node: str  # "MulBackward0"; "" if saved-tensor hooks hide it
     sequence: int  # of the node
     slot: str  # "self", "ctx.x"; RECOMPUTED: a checkpoint saved it when it recomputed
     tensor: TensorId | None
     versions: tuple[int, int]  # when it was saved, when it was used
-    before: str  # the first values that differ, when it was saved; "" if unknown
-    after: str  # and when it was used
-    site: SiteId | None = None  # that saved it, if not the call that made the node
+    before: str  # the first values that differ, as they were saved; "" if unknown
+    after: str  # the same values as backward used them
+    site: SiteId | None = None  # where it was saved, if not by the call that made the node
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +76,13 @@ class Step:
     op: str  # "SGD.step"
     parameters: tuple[TensorId, ...]
     gradients: tuple[TensorId | None, ...]  # the `.grad` of each parameter
-    versions: tuple[int, ...]  # of those gradients
+    versions: tuple[int, ...]  # of those gradients; -1 where there is none
     carried: tuple[TensorId, ...] = ()  # parameters that momentum or weight decay move too
 
 
 @dataclass(frozen=True, slots=True)
 class Uncalled:
-    """A read of a tensor's `backward` method that was not called before the next optimizer step."""
+    """A read of a tensor's `backward` method, as in `loss.backward`, without a call before the next optimizer step."""
 
     index: int
     site: SiteId | None
@@ -91,7 +91,7 @@ class Uncalled:
 
 @dataclass(frozen=True, slots=True)
 class Unregistered:
-    """A tensor in a plain attribute of a module, which `parameters()` does not find."""
+    """A tensor that requires grad in a plain attribute of a module: `parameters()` does not find it."""
 
     index: int
     module: str  # name of its type
@@ -109,7 +109,10 @@ class Nested:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Live tensors with a graph that were made before the last optimizer step (or backward pass, without optimizer)."""
+    """Live tensors with a graph that an earlier training step made.
+
+    They were made before the last optimizer step or, in a run without optimizers, before the last backward pass.
+    """
 
     index: int
     tensors: tuple[TensorId, ...]
@@ -117,29 +120,29 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A custom Function whose `backward` is not the derivative of its `forward`; found by `--reference`."""
+    """A custom Function whose `backward` is not the derivative of its `forward`. Only `--reference` finds it."""
 
     index: int
     function: str  # name of the class
     argument: str  # a parameter of `forward`
     backward: tuple[float, ...]  # some values of its gradient, for a weighted sum of the outputs
     differences: tuple[float, ...]  # the central differences of the same elements
-    weights: str  # of the sum: "ones", "random", or "given" (the gradient that `backward` got in the run)
+    weights: str  # of the outputs in that sum: "ones", "random", or "given" (the gradient that `backward` got)
 
 
 @dataclass(frozen=True, slots=True)
 class Sighted:
-    """The tensors that names were bound to when the result of a site was first stored."""
+    """The tensors that a line's names referred to when the line first stored its result."""
 
     index: int
     site: SiteId
     names: tuple[str, ...]
-    tensors: tuple[TensorId | None, ...]  # None: no tensor, or an unknown one
+    tensors: tuple[TensorId | None, ...]  # None: the name was bound to no tensor, or to an unknown one
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """The names by which a running function refers to tensors of modules."""
+    """The names by which a running function referred to the tensors of modules."""
 
     index: int
     scope: str  # the function

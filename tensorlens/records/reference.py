@@ -11,11 +11,11 @@ from typing import Any
 from tensorlens.records.fields import TensorId
 
 SHOWN = 6  # values of a gradient that a report shows
-SUMS = 2  # after the values of a partial sample
-CLOSE = {"float64": 1e-8, "float32": 1e-4, "complex128": 1e-8, "complex64": 1e-4}  # differences that rounding makes
-STRICT = 0.02  # of that, at the start of a pass: rounding errors grow on the way through a graph
-FLOOR = 1e-5  # added to the size of gradients that are almost zero
-COARSE = 2e-2  # in half precision
+SUMS = 2  # sums over all values, at the end of a partial sample
+CLOSE = {"float64": 1e-8, "float32": 1e-4, "complex128": 1e-8, "complex64": 1e-4}  # relative, from rounding alone
+STRICT = 0.02  # the share of `CLOSE` allowed where a pass starts: rounding errors grow on the way back
+FLOOR = 1e-5  # added to the size of a gradient, which may be almost zero
+COARSE = 2e-2  # what `CLOSE` is for half precision
 PASSES, FORMULAS = "the gradients of two runs", "the `backward` of custom Functions"
 """The checks of `--reference`, as a gap names them."""
 
@@ -28,9 +28,9 @@ class Difference:
     tensor: TensorId
     largest: float  # the largest absolute difference
     relative: float  # that, divided by the largest absolute value of the right gradient
-    start: int  # position of the first shown value in the flattened gradient
-    got: tuple[float, ...]  # the values from there on
-    right: tuple[float, ...]  # the same in the run with copies; empty: it has no such gradient
+    start: int  # where the shown values begin in the flattened gradient
+    got: tuple[float, ...]  # the shown values of this run; empty: it has no such gradient
+    right: tuple[float, ...]  # those of the run with copies; empty: it has no such gradient
     values: int  # number of values of the gradient
 
 
@@ -40,12 +40,12 @@ class Reference:
 
     compared: tuple[int, ...] = ()  # indices of the compared passes' events
     differences: tuple[Difference, ...] = ()  # all in the last of those passes
-    reason: str = ""  # why later passes are not compared; "": there are none
+    reason: str = ""  # why later passes are not compared; "" if all are
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The values of a tensor: all, or some that are evenly spread and two sums over all."""
+    """The values of a tensor: all of them, or some that are evenly spread, followed by sums over all."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -67,10 +67,10 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """Samples of a backward pass in one run.
+    """The samples of one backward pass in one run.
 
-    `gradients` holds (tensor, its values before the pass, its gradient). Its keys are the same in both runs: they
-    number the tensors in the order of their first gradients.
+    A value of `gradients` is (tensor, its values before the pass, its gradient). The keys number the tensors in the
+    order of their first gradients, so they are the same in both runs.
     """
 
     index: int
@@ -80,7 +80,7 @@ class Pass:
 
 
 def passed(index: int, roots: Any, gradients: Any, failed: bool) -> Pass:
-    """Returns the pass of a row of the journal."""
+    """Makes the `Pass` of a row of the journal."""
     by_place = {place: (tensor, _sample(leaf), _sample(found)) for place, tensor, leaf, found in gradients}
     return Pass(index, tuple(map(_sample, roots)), by_place, failed)
 
@@ -90,10 +90,11 @@ def _sample(raw: Any) -> Sample | None:
 
 
 def compare(first: Sequence[Pass], second: Sequence[Pass]) -> Reference:
-    """Compares the passes of both runs, up to the first difference or up to where the two runs compute other things."""
+    """Compares the passes of both runs. It stops at the first difference, and where the runs compute different
+    things."""
     compared: list[int] = []
     for one, other in zip(first, second, strict=False):
-        reason = _apart(one, other)
+        reason = _why_incomparable(one, other)
         if reason:
             return Reference(tuple(compared), (), reason)
         if one.failed:
@@ -109,7 +110,7 @@ def compare(first: Sequence[Pass], second: Sequence[Pass]) -> Reference:
 
 
 def attach(first: Any, second: Any) -> None:
-    """Adds the result of the comparison to the reader of the first run."""
+    """Adds the result of the comparison to `first`, the reader of the first run."""
     unchecked = second.unchecked | first.unchecked
     compared = compare(first.passes, second.passes)
     if PASSES in unchecked and not compared.differences:
@@ -120,7 +121,7 @@ def attach(first: Any, second: Any) -> None:
         first.note_gap(unchecked[FORMULAS])
 
 
-def _apart(one: Pass, other: Pass) -> str:
+def _why_incomparable(one: Pass, other: Pass) -> str:
     """Returns why two passes can't be compared; "" if they start from the same values."""
     if one.failed != other.failed:
         return f"the {'first' if one.failed else 'second'} run only raised in this pass"
@@ -142,11 +143,14 @@ def _shown(sample: Sample | None) -> str:
 def _close(one: Sample | None, other: Sample | None) -> bool:
     if one is None or other is None:
         return one is other
-    return (one.shape, one.dtype) == (other.shape, other.dtype) and not _off(one, other, STRICT)
+    return (one.shape, one.dtype) == (other.shape, other.dtype) and not _different_positions(one, other, STRICT)
 
 
-def _off(one: Sample, other: Sample, share: float = 1.0) -> list[int]:
-    """Returns the positions of values that differ by more than a `share` of what rounding explains."""
+def _different_positions(one: Sample, other: Sample, share: float = 1.0) -> list[int]:
+    """Returns the positions of values that differ by more than a `share` of what rounding explains.
+
+    If only the sums differ, it returns the position after the values.
+    """
     most = other.shown_of
     size = max((abs(value) for value in other.values[:most] if isfinite(value)), default=0.0)
     relative = CLOSE.get(one.dtype, COARSE) * share
@@ -168,13 +172,13 @@ def _differences(one: Pass, other: Pass) -> Iterator[Difference]:
         if tensor is None or (got is None and right is None):
             continue  # the first run met no such tensor
         if got is None or right is None or (got.shape, got.dtype) != (right.shape, right.dtype):
-            yield _whole(one.index, tensor, got, right)
-        elif off := _off(got, right):
+            yield _difference_of_shape(one.index, tensor, got, right)
+        elif off := _different_positions(got, right):
             yield _difference(one.index, tensor, got, right, off)
 
 
-def _whole(index: int, tensor: int, got: Sample | None, right: Sample | None) -> Difference:
-    """Returns the difference of a gradient that only one run has, or that has two shapes."""
+def _difference_of_shape(index: int, tensor: int, got: Sample | None, right: Sample | None) -> Difference:
+    """Returns the difference of a gradient that only one run has, or whose shape or dtype is not the same in both."""
     sizes = [max(map(abs, sample.values), default=0.0) for sample in (got, right) if sample is not None]
     size = next(sample.size for sample in (got, right) if sample is not None)
     before, after = (() if sample is None else sample.values[:SHOWN] for sample in (got, right))

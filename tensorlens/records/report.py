@@ -12,7 +12,7 @@ Severity = Literal["error", "warning", "note"]
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """Labels a piece of the source in a diagnostic. `role` is one of a fixed vocabulary."""
+    """A piece of the source, and what it did in a finding. `role` is a key of `diagnostics.shared.role_names`."""
 
     role: str
     span: Span

@@ -19,12 +19,12 @@ _IGNORE = ("ignore", None, Warning, None, 0)
 
 @lru_cache(maxsize=64)
 def lines_of(text: str) -> tuple[str, ...]:
-    """The lines of `text` without line ends, split where Python's tokenizer splits them: a form feed ends no line."""
+    """Splits a text into lines, without line ends, where Python's tokenizer does: a form feed ends no line."""
     return tuple(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
 
 
 def line_at(text: str, line: int) -> str:
-    """Line `line` (from 1) of `text`; "" if it has fewer lines."""
+    """Returns line `line` of a text, counted from 1; "" if the text has fewer lines."""
     lines = lines_of(text)
     return lines[line - 1] if 1 <= line <= len(lines) else ""
 
@@ -33,7 +33,8 @@ def line_at(text: str, line: int) -> str:
 def unwarned() -> Iterator[None]:
     """Ignores warnings inside the `with` block.
 
-    `warnings.catch_warnings` would make Python repeat warnings that it shows only once, so the filter is set by hand.
+    `warnings.catch_warnings` would make Python repeat warnings that it shows only once, so this sets the filter by
+    hand.
     """
     filters: list[object] = warnings.filters  # type: ignore[assignment]
     filters.insert(0, _IGNORE)
@@ -45,9 +46,9 @@ def unwarned() -> Iterator[None]:
 
 @lru_cache(maxsize=8)
 def tree_of(text: str) -> ast.Module | None:
-    """The syntax tree of `text`, which callers must not change; None if it is not Python.
+    """Returns the syntax tree of a text, which callers must not change; None if the text is not Python.
 
-    Python has shown its warnings about this text when it compiled the script, so they are ignored here.
+    Python showed its warnings about this text when it compiled the script, so they are ignored here.
     """
     try:
         with unwarned():
@@ -57,7 +58,7 @@ def tree_of(text: str) -> ast.Module | None:
 
 
 def text_of(text: str, span: Span) -> str:
-    """The text that `span` covers; the parts of a span outside `text` are ignored."""
+    """Returns the text that `span` covers; parts of the span outside `text` are ignored."""
     lines = lines_of(text)[max(span.line - 1, 0) : max(span.end_line, 0)]
     if not lines:
         return ""
@@ -67,20 +68,21 @@ def text_of(text: str, span: Span) -> str:
 
 
 def column_of(line: str, offset: int) -> int:
-    """The character column of UTF-8 byte `offset` in `line`: `ast` and code objects count bytes, readers characters."""
+    """Returns the character column of UTF-8 byte `offset` in `line`: `ast` and code objects count bytes."""
     if line.isascii():
         return min(offset, len(line))
     return len(line.encode("utf-8", "surrogatepass")[:offset].decode("utf-8", "ignore"))
 
 
 def one_line(text: str, limit: int = 0) -> str:
-    """`text` on one line, with single spaces, cut to `limit` characters with an ellipsis."""
+    """Joins a text to one line with single spaces, and cuts it to `limit` characters with an ellipsis."""
     flat = " ".join(text.split())
     return flat if not limit or len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
 
 
 def width(text: str) -> int:
-    """The number of terminal cells that `text` takes: two for a Chinese character, none for a combining mark."""
+    """Returns the number of terminal cells that `text` takes: two for a Chinese character, none for a combining
+    mark."""
     return len(text) if text.isascii() else sum(map(_cells, text))
 
 
@@ -92,6 +94,6 @@ def _cells(char: str) -> int:
 
 
 def shown_path(file: str, folder: str) -> str:
-    """`file` relative to `folder` if it is inside, with forward slashes; else unchanged."""
+    """Returns the path of `file` relative to `folder`, with forward slashes; `file` itself if it is not inside."""
     name, root = file.replace("\\", "/"), folder.replace("\\", "/").rstrip("/")
     return name[len(root) + 1 :] if root and name.startswith(root + "/") else name

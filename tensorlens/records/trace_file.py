@@ -183,7 +183,7 @@ def _record(kind: Any) -> Decoder:
 
 def _plain(kind: Any) -> Decoder:
     if kind is int:
-        return _whole
+        return _integer
 
     def decode(value: Any) -> Any:
         if type(value) is not kind and not (kind is float and type(value) is int):
@@ -193,7 +193,7 @@ def _plain(kind: Any) -> Decoder:
     return decode
 
 
-def _whole(value: Any) -> int:
+def _integer(value: Any) -> int:
     if type(value) is not int:
         raise TypeError(f"{value!r} is not int")
     if not -_LARGEST < value < _LARGEST:

@@ -1,3 +1,3 @@
-"""The version of the package, as `pyproject.toml` states it."""
+"""States the version of the package; it is the same as in `pyproject.toml`."""
 
 __version__ = "0.1.0"

@@ -21,7 +21,7 @@ class Assigned:
 
 
 def assigned_to(text: str, made: Span) -> str | None:
-    """The name or attribute that the expression at `made` is assigned to: `self.optimizer`."""
+    """Returns the name or attribute that the expression at `made` is assigned to: `self.optimizer`."""
     tree = tree_of(text)
     if tree is None:
         return None
@@ -37,7 +37,7 @@ _STORING_METHODS = {"append", "appendleft", "add", "extend", "insert", "put", "s
 def container_store(text: str, made: Span, names: tuple[str, ...]) -> Span | None:
     """Finds the nearest expression that puts a value into a container: `losses.append(loss)`, `history[step] = loss`.
 
-    It is searched for from the expression `made` on, whose value has the `names`.
+    The search begins at the expression `made`. Its value has the `names`.
     """
     tree = tree_of(text)
     if tree is None:
@@ -60,7 +60,8 @@ def only_store_into(text: str, file: str, target: str) -> Span | None:
 
 
 def _container_stores(tree: ast.Module) -> list[tuple[ast.expr, ast.expr, list[ast.expr]]]:
-    """The expressions that put values into a container, each with the container and the values, in source order."""
+    """Lists the expressions that put values into a container, each with the container and the values, in source
+    order."""
     stores: list[tuple[ast.expr, ast.expr, list[ast.expr]]] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _STORING_METHODS:
@@ -73,7 +74,7 @@ def _container_stores(tree: ast.Module) -> list[tuple[ast.expr, ast.expr, list[a
 
 
 def _items(nodes: list[ast.expr]) -> Iterator[ast.expr]:
-    """Yields the expressions, with those inside list, tuple and dict displays in place of the display."""
+    """Yields the expressions; for a list, tuple or dict display it yields the items instead."""
     for node in nodes:
         if isinstance(node, ast.List | ast.Tuple):
             yield from _items(node.elts)
@@ -84,7 +85,7 @@ def _items(nodes: list[ast.expr]) -> Iterator[ast.expr]:
 
 
 def receiver(text: str, span: Span) -> str | None:
-    """The text `x` of the attribute `x.name` at the start of `span`."""
+    """Returns the source text of `x` if `span` begins with an attribute `x.name`."""
     node = _attribute(text, span)
     return None if node is None else ast.unparse(node.value)
 

@@ -10,9 +10,9 @@ from tensorlens.records.model import Trace
 
 
 def names_at_end(trace: Trace, syntax: Syntax) -> dict[int, tuple[str, ...]]:
-    """The names of each tensor: global names before local ones, short paths before long ones.
+    """Returns the names of each tensor, the best first: global before local, short paths before long ones.
 
-    The variable of a loop over parameters, or a place in a list, names a parameter only if nothing else does.
+    The variable of a `for` loop, or an item of a dict, names a parameter only if nothing else does.
     """
     ranked: dict[int, list[tuple[tuple[bool, bool, int, int], str]]] = defaultdict(list)
     loop_names: frozenset[str] | None = None
@@ -28,13 +28,14 @@ def names_at_end(trace: Trace, syntax: Syntax) -> dict[int, tuple[str, ...]]:
 
 
 def _in_order(names: list[tuple[tuple[bool, bool, int, int], str]]) -> tuple[str, ...]:
-    """The names in the order of their ranks, without temporary ones if there are others."""
+    """Returns the names in the order of their ranks. Temporary names count only if there are no others."""
     lasting = [name for rank, name in names if not rank[1]]
     return tuple(dict.fromkeys(lasting or [name for _, name in names]))
 
 
 def names_of_modules(trace: Trace) -> dict[int, str]:
-    """The name of each module tensor in a function that used it; a name through `self` only if there is no other."""
+    """Returns the name that a running function had for each tensor of a module; one through `self` only as a last
+    resort."""
     best: dict[int, tuple[tuple[bool, int], str]] = {}
     for reached in trace.inspection.reached:
         for name, tensor in zip(reached.names, reached.tensors, strict=True):

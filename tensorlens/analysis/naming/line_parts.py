@@ -14,7 +14,7 @@ _REPEATING = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lam
 
 
 class LineParts:
-    """The parts of the lines of each file; a file is parsed when it is first needed."""
+    """Finds the parts of source lines. It parses a file when it first needs it."""
 
     def __init__(self, sources: Mapping[str, str]) -> None:
         self._sources = sources
@@ -22,7 +22,8 @@ class LineParts:
         self._repeated: dict[str, list[tuple[_Place, _Place]]] = {}
 
     def statement(self, site: Site) -> tuple[int, int]:
-        """(line, column) of the innermost statement around a site if its line has several; else (0, 0)."""
+        """Returns (line, column) of the innermost statement around a site; (0, 0) if its line has only one
+        statement."""
         if site.span.file not in self._statements:
             self._statements[site.span.file] = _statements(self._sources.get(site.span.file, ""))
         spans = self._statements[site.span.file].get(site.span.line, ())
@@ -30,8 +31,8 @@ class LineParts:
         return max(around, default=(0, 0))
 
     def is_repeated(self, site: Site) -> bool:
-        """Returns whether the expression at `site` may run several times in one run of its line: it is in a
-        comprehension or a lambda."""
+        """Returns whether the expression at a site is in a comprehension or a lambda: one run of its line may run it
+        often."""
         if site.span.file not in self._repeated:
             self._repeated[site.span.file] = _repeated(self._sources.get(site.span.file, ""))
         begin, end = (site.span.line, site.span.column), (site.span.end_line, site.span.end_column)
@@ -39,14 +40,14 @@ class LineParts:
 
 
 def span_of(node: ast.expr | ast.stmt, text: str, file: str) -> Span:
-    """The span of `node` in the source `text` of a file."""
+    """Returns the span of `node` in the source `text` of a file."""
     end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
     column = column_of(line_at(text, node.lineno), node.col_offset)
     return Span(file, node.lineno, column, end_line, column_of(line_at(text, end_line), end_column))
 
 
 def _statements(text: str) -> _Statements:
-    """The statements of the lines that have more than one."""
+    """Returns the statements of the lines that have more than one."""
     statements: _Statements = {}
     for node in ast.walk(tree_of(text) or ast.Module([], [])):
         if isinstance(node, ast.stmt):

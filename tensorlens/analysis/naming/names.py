@@ -1,10 +1,10 @@
 """Names tensors as the script does.
 
-A tensor may have several names, and a name may have meant several tensors, so a name is asked for at an event:
+A tensor may have several names, and a name may mean several tensors in turn. So a name is asked for at an event:
 `Names(trace).display_name(tensor, at=call.index)` is the name that the line of that call uses. Without `at` it is the
-name that the run ended with. In this order: the operand of the call at `at`, the names that were bound at the end,
-the name under which a line stored the tensor, the name by which any line read it, the text of the expression that
-made it.
+name when the run ended. The first of these that exists is used: the operand of the call at `at`, a name that was bound
+at the end, the name under which a line stored the tensor, the name by which a line read it, the text of the expression
+that made it.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ class Names:
         self._numbers = storage_numbers(trace, named)
 
     def display_name(self, tensor: int, at: int | None = None) -> str:
-        """The name of `tensor` as the line of event `at` would write it; never empty."""
+        """Returns the name of `tensor` as the line of event `at` would write it; never empty."""
         name = self.script_name(tensor, at) or self._gradient_name(tensor) or self._unstored_name(tensor, at)
         return name or f"a tensor of shape {shape_text(self._trace.tensors[tensor])}"
 
     def quoted(self, tensor: int, at: int | None = None) -> str:
-        """The name for prose: in backticks if it is code."""
+        """Returns the name for prose: in backticks if it is code."""
         name = self.display_name(tensor, at)
         return name if name.startswith("a tensor of") else f"`{name}`"
 
     def script_name(self, tensor: int, at: int | None = None) -> str | None:
-        """The name that the script stored `tensor` under; None for a value inside an expression."""
+        """Returns the name that the script stored `tensor` under; None for a value inside an expression."""
         if at is not None and (name := self._name_at(tensor, at)):
             return name
         if tensor in self._at_end:
@@ -65,7 +65,7 @@ class Names:
         return name if at is None else self._name_in_function(tensor, at, name)
 
     def all_names(self, tensor: int) -> tuple[str, ...]:
-        """Every name of `tensor` at the end of the run, the plainest first."""
+        """Returns every name of `tensor` at the end of the run, the plainest first."""
         return self._at_end.get(tensor, ())
 
     def is_named(self, tensor: int) -> bool:
@@ -73,34 +73,34 @@ class Names:
         return tensor in self._at_end or tensor in self._in_modules or tensor in self._recorded.assigned
 
     def operands(self, event: Call | Failure) -> list[str | None]:
-        """The names that the expression of `event` uses for its inputs, in the order of the inputs."""
+        """Returns the names that the expression of `event` uses for its inputs, in the order of the inputs."""
         return self._recorded.operands(event)
 
     # --- storages -----------------------------------------------------------------------------------------------
 
     def mark(self, tensor: int) -> str:
-        """The mark of the tensor's storage, `#1`; "" if it has none."""
+        """Returns the mark of the tensor's storage, `#1`; "" if it has none."""
         return self.storage_mark(self.storage_of(tensor))
 
     def storage_mark(self, storage: int | None) -> str:
-        """The mark of a storage, `#1`; "" for one that no named tensor uses."""
+        """Returns the mark of a storage, `#1`; "" for one that no named tensor uses."""
         return f"#{self._numbers[storage]}" if storage is not None and storage in self._numbers else ""
 
     def storage_of(self, tensor: int) -> int | None:
-        """The storage that the tensor used last: `.data = ...` and `set_` change it."""
+        """Returns the storage that the tensor used last: `.data = ...` and `set_` change it."""
         known = states_of(self._trace).storages(tensor)
         return self._end_storages.get(tensor, known[-1] if known else None)
 
     # --- names at an event --------------------------------------------------------------------------------------
 
     def _name_at(self, tensor: int, at: int) -> str | None:
-        """The operand that the tensor is at event `at`, else the name that the event stores it under."""
+        """Returns the tensor's name as an operand of event `at`, else the name that the event stores it under."""
         if self._at_event[0] != at:
             self._at_event = at, self._operand_names(at)
         return self._at_event[1].get(tensor) or self._recorded.assigned.get(tensor, {}).get(at)
 
     def _operand_names(self, at: int) -> dict[int, str]:
-        """The first operand of event `at` that names each of its input tensors."""
+        """Maps each input tensor of event `at` to the first operand that names it."""
         event, names = self._trace.event(at), dict[int, str]()
         if isinstance(event, Call):
             for access, name in zip(event.inputs, self.operands(event), strict=False):
@@ -109,7 +109,8 @@ class Names:
         return names
 
     def _end_name_at(self, tensor: int, at: int) -> str | None:
-        """The name at the end of the run that was already set at event `at`; else the name so far."""
+        """Returns a name that the tensor has at the end of the run and had at event `at`; else a name that it had
+        before."""
         scope, names = self._scope(self._trace.event(at)), self._at_end[tensor]
         already_set = next((name for name in names if self._is_set(name, at)), None)
         if already_set is not None and (_is_path(already_set) or scope is None or scope[1] == "<module>"):
@@ -118,7 +119,10 @@ class Names:
         return stored or already_set or next((name for name in names if _is_path(name)), None)
 
     def _name_in_function(self, tensor: int, at: int, name: str) -> str:
-        """The name in the function of event `at` of a tensor that another function may have stored as `name`."""
+        """Returns the name that the function of event `at` has for a tensor.
+
+        `name` is the last resort: a line stored the tensor under it, perhaps in another function.
+        """
         scope = self._scope(self._trace.event(at))
         stored = self._stored_in(scope, tensor, at)
         if stored is not None:
@@ -127,13 +131,13 @@ class Names:
         return read or self._operand_text(tensor, at) or name
 
     def _stored_in(self, scope: Scope | None, tensor: int, at: int) -> str | None:
-        """The last name up to event `at` that a line of the function `scope` stored the tensor under."""
+        """Returns the last name up to event `at` that a line of the function `scope` stored the tensor under."""
         assigned = self._recorded.assigned.get(tensor, {})
         events = [event for event in assigned if event <= at and self._scope(self._trace.event(event)) == scope]
         return assigned[max(events)] if events else None
 
     def _operand_text(self, tensor: int, at: int) -> str:
-        """The text of the operand of the call at `at`, if the tensor is its only input."""
+        """Returns the text of the operand of the call at `at`, if the tensor is its only input."""
         event = self._trace.event(at)
         if not isinstance(event, Call) or len(event.inputs) != 1 or event.inputs[0].tensor != tensor:
             return ""
@@ -141,7 +145,7 @@ class Names:
         return one_line(ast.unparse(nodes[0]), MAX_NAME).replace("`", "'") if len(nodes) == 1 else ""
 
     def _is_set(self, name: str, at: int) -> bool:
-        """Returns whether the function of event `at` may have set the name: its first assignment is not further
+        """Returns whether the function of event `at` may have set the name already: it does not first assign it further
         down."""
         event = self._trace.event(at)
         if event is None or event.site is None:
@@ -154,16 +158,16 @@ class Names:
     # --- names of tensors that no line stores -------------------------------------------------------------------
 
     def _gradient_name(self, tensor: int) -> str | None:
-        """`x.grad` for a tensor that was the gradient of `x`."""
+        """Returns `x.grad` for a tensor that was the gradient of `x`."""
         owner = self._owners.get(tensor)
         name = None if owner is None else self.script_name(owner)
         return None if name is None else f"{name}.grad"
 
     def _unstored_name(self, tensor: int, at: int | None) -> str:
-        """The name by which the function of event `at` reads the tensor, else the text of the expression that made it.
+        """Returns a name for a tensor that no line stores: as the function of event `at` reads it, else what made it.
 
-        A name that another function reads it by may mean another tensor here. So that name is used only if the tensor
-        was made in a third function.
+        Another function's name for the tensor may mean another tensor here. It is used only if the tensor was made
+        outside this function, or if the expression that made it is not known.
         """
         used, created = self._recorded.used.get(tensor, {}), self._trace.tensors[tensor].created_by
         here = self._trace.event(at if at is not None else created)
@@ -174,7 +178,7 @@ class Names:
         return text if text and scope == creating_scope else next(iter(used.values()), text)
 
     def _creating_text(self, tensor: int) -> str:
-        """The text of the expression whose value the tensor is; "" if that is not certain."""
+        """Returns the text of the expression whose value is the tensor; "" if that is not certain."""
         created = self._trace.tensors[tensor].created_by
         event = self._trace.event(created) if created is not None else None
         if not isinstance(event, Call) or not self._is_value(tensor, event):
@@ -186,10 +190,10 @@ class Names:
         return f"{text}[{outputs.index(tensor)}]" if is_item and self._recorded.is_direct(event) else text
 
     def _is_value(self, tensor: int, call: Call) -> bool:
-        """Returns whether an output of `call` is the value of its line's expression.
+        """Returns whether an output of `call` is the value of the expression on its line.
 
-        An output of library code is taken for it if another line reads it, or if nothing reads it and the statement
-        uses the value.
+        The output of library code counts as the value in two cases: another line reads it, or nothing reads it and the
+        statement uses the value.
         """
         site = self._trace.sites[call.site]
         if self._recorded.is_direct(call):
@@ -200,7 +204,7 @@ class Names:
         return bool(users - {call.site}) or not users
 
     def _scope(self, event: Event | None) -> Scope | None:
-        """The file and the function of the line of an event."""
+        """Returns the file and the function of the line of an event."""
         site = getattr(event, "site", None)
         return None if site is None else place_of(self._trace.sites[site])[:2]
 
@@ -211,7 +215,7 @@ def names_of(trace: Trace) -> Names:
 
 
 def shape_text(tensor: Tensor) -> str:
-    """`[2, 3]`, as torch writes the shape."""
+    """Returns a tensor's shape as torch writes it: `[2, 3]`."""
     return str(list(tensor.shape))
 
 

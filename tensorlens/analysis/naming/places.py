@@ -12,7 +12,8 @@ _INNER = {"<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>", "<lambda>"}
 
 
 def place_of(site: Site) -> Place:
-    """The line of a site within its function; a comprehension or lambda counts as part of the function around it."""
+    """Returns the line of a site within its function; a comprehension or lambda counts as part of the function around
+    it."""
     function = site.function
     while function.endswith(tuple(f".{inner}" for inner in _INNER)):
         function = function.rpartition(".")[0].removesuffix(".<locals>")
@@ -20,7 +21,7 @@ def place_of(site: Site) -> Place:
 
 
 def callers(trace: Trace, site: int) -> Iterator[int]:
-    """The sites that a site was called from, the innermost first."""
+    """Yields the sites that a site was called from, the innermost first."""
     seen = {site}
     caller = trace.sites[site].caller
     while caller is not None and caller not in seen:

@@ -13,13 +13,13 @@ from tensorlens.records.model import Access, Call, Change, Failure, Region, Trac
 
 
 class RecordedNames:
-    """The names that the lines of a trace store tensors under and read them by."""
+    """Records under which names the lines of a trace store tensors, and by which names they read them."""
 
     def __init__(self, trace: Trace, syntax: Syntax) -> None:
         self.assigned: dict[int, dict[int, str]] = defaultdict(dict)  # tensor -> event -> name that it is stored under
         self.used: dict[int, dict[Scope, str]] = defaultdict(dict)  # tensor -> function -> first name it is read by
         self.users: dict[int, set[int]] = defaultdict(set)  # tensor -> the sites of the calls that read it
-        self._latest: dict[tuple[int, str, str], int] = {}  # (site, mode, name) -> the last tensor stored there
+        self._latest: dict[tuple[int, str, str], int] = {}  # (site, grad mode, name) -> the last tensor stored there
         self._trace = trace
         self._syntax = syntax
         self._operands: dict[tuple[int, str, int], list[str | None]] = {}
@@ -27,11 +27,12 @@ class RecordedNames:
 
     @property
     def last_stored(self) -> set[int]:
-        """The tensors that are the last stored under their name at a site: those of earlier runs of a loop are not."""
+        """The tensors that a site stored last under a name: not those that earlier iterations of a loop stored
+        there."""
         return set(self._latest.values())
 
     def operands(self, event: Call | Failure) -> list[str | None]:
-        """The names that the expression of `event` uses for its inputs, in the order of the inputs."""
+        """Returns the names that the expression of `event` uses for its inputs, in the order of the inputs."""
         if event.site is None or event.op is None:
             return []
         key = (event.site, event.op, len(event.inputs))
@@ -45,7 +46,7 @@ class RecordedNames:
         return names
 
     def is_direct(self, call: Call) -> bool:
-        """Returns whether the line's own expression is the call, and not library code that it calls."""
+        """Returns whether the expression on the line is the call itself, not library code that makes the call."""
         return self._syntax.is_direct(self._trace.sites[call.site], call.op)
 
     def _read_events(self) -> None:
@@ -73,8 +74,10 @@ class RecordedNames:
         self._latest[*place, name] = tensor
 
     def _named_outputs(self, call: Call) -> Iterable[tuple[Access, str]]:
-        """The outputs of a call with the names that its line stores them under, if the line's expression is the call
-        itself."""
+        """Returns the outputs of a call with the names that its line stores them under.
+
+        There are none if library code made the call.
+        """
         site, outputs = self._trace.sites[call.site], call.outputs
         if call.op == "Tensor.unbind" and (names := self._syntax.unpacked(site)):
             return zip(outputs, names * len(outputs) if len(names) == 1 else names, strict=False)
@@ -89,13 +92,14 @@ class RecordedNames:
 
 
 def _module_variables(trace: Trace) -> set[str]:
-    """The variables that held objects with tensors as attributes at the end of the run: `model` of `model.weight`."""
+    """Returns the variables that held objects with tensors as attributes at the end of the run: `model` of
+    `model.weight`."""
     names = (binding.name for binding in trace.end.bindings if "." in binding.name)
     return {name.partition(".")[0].partition("[")[0] for name in names}
 
 
 def _matched(names: list[str | None], inputs: int) -> list[str | None]:
-    """The operands matched to this number of inputs; none if it is not clear which is which."""
+    """Returns one operand for each input of a call; none if it is not clear which operand is which input."""
     if len(names) == inputs:
         return names
     unique = list(dict.fromkeys(names))
@@ -105,8 +109,10 @@ def _matched(names: list[str | None], inputs: int) -> list[str | None]:
 
 
 def _with_last_of_line(trace: Trace) -> Iterator[tuple[Call, bool]]:
-    """Each call, and whether it is the last one of a run of its line: the next event is neither on that line nor in
-    a function that the line calls. The last call makes the line's value."""
+    """Yields each call, and whether it is the last in one run of its line. The last call makes the line's value.
+
+    After the last call, the next event is neither on that line nor in a function that the line calls.
+    """
     events = [event for event in trace.events if not isinstance(event, Region | Change)]
     next_sites = [*(event.site for event in events[1:]), None]
     above = cache(lambda site: frozenset(callers(trace, site)))
@@ -116,7 +122,7 @@ def _with_last_of_line(trace: Trace) -> Iterator[tuple[Call, bool]]:
 
 
 def _spread(targets: tuple[str, ...], size: int) -> tuple[str, ...]:
-    """The targets of `size` values: `*rest` takes those that the other targets leave."""
+    """Returns a target for each of `size` values: `*rest` takes those that the other targets leave."""
     starred = next((position for position, name in enumerate(targets) if name.startswith("*")), None)
     if starred is None:
         return targets

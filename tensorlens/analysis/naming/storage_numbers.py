@@ -6,7 +6,7 @@ from tensorlens.records.model import Access, Backward, Call, Event, Trace
 
 
 def owners_of_gradients(trace: Trace) -> dict[int, int]:
-    """Maps each tensor that a backward pass left in `x.grad` to `x`."""
+    """Maps each tensor that a backward pass put into `x.grad` to `x`."""
     owners: dict[int, int] = {}
     for event in trace.events:
         if isinstance(event, Backward):

@@ -1,8 +1,9 @@
 """Matches the tensors that library code made with the names under which a line stores them.
 
-For `x, y = next(loader)` the recorded calls show which tensors were made and in which order, but not which of them
-were returned. The evidence for a name is: the local variables seen in the frame, the names that other lines of the
-function read, and the names at the end of the run. Without evidence no tensor gets the name.
+For `x, y = next(loader)` the recorded calls show which tensors were made and in which order, but not which of them were
+returned. The evidence for a name is what the frame's local variables were bound to. If they were not seen, it is the
+names that other lines of the function read, and the names at the end of the run. Without evidence no tensor gets the
+name.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from tensorlens.analysis.naming.places import Scope
 from tensorlens.records.model import Call, Trace
 
 Named = tuple[int, int, str]  # tensor, event, name
-_Positions = dict[str, set[tuple[int, str]]]  # list -> positions in it, each with the op that made the tensor
+_Positions = dict[str, set[tuple[int, str]]]  # kind of `LineResults.lists` -> (position from the end, op)
 
 
 @dataclass(slots=True)
@@ -24,17 +25,19 @@ class LineResults:
 
     made: dict[int, Call] = field(default_factory=dict)
     used: set[int] = field(default_factory=set)  # tensors that a call of the same run read
-    value: tuple[int, ...] = ()  # made by the last call
+    value: tuple[int, ...] = ()  # the tensors that the last call made
 
     def lists(self) -> tuple[tuple[str, list[int]], ...]:
-        """The tensors that no call of the run read, and all that it made. A name is matched by its tensor's position in
-        one of these lists."""
+        """Returns two lists of tensors: those that no call of the run read, and all that it made.
+
+        A name is matched by the position of its tensor in one of these lists.
+        """
         unread = [tensor for tensor in self.made if tensor not in self.used]
         return ("unread", unread), ("made", list(self.made))
 
 
 class StoredValues:
-    """The evidence for the names that lines store under. `read`: the tensors that each function reads by a name."""
+    """Finds the tensors that lines store. `read` maps functions to the names that they read, and to their tensors."""
 
     def __init__(self, trace: Trace, read: Mapping[Scope, Mapping[str, set[int]]]) -> None:
         self._trace = trace
@@ -53,7 +56,7 @@ class StoredValues:
         self._looked_up = {sighted.site: sighted.names for sighted in trace.inspection.sighted}
 
     def named(self, site: int, runs: list[LineResults]) -> Iterator[Named]:
-        """Yields the tensors that the runs of a line made and stored, with the event and the name."""
+        """Yields (tensor, event, name) for the tensors that the runs of a line made and stored."""
         targets = self._trace.sites[site].targets
         names = list(dict.fromkeys([*targets, *self._looked_up.get(site, ())]))
         known = {name: positions for name in names if (positions := self._positions(site, name, runs))}
@@ -64,17 +67,19 @@ class StoredValues:
                     yield tensor, run.made[tensor].index, name
 
     def _stored_by(self, site: int, name: str, run: LineResults, known: dict[str, _Positions]) -> int | None:
-        """The tensor that a run of the line stored under a name."""
+        """Returns the tensor that a run of the line stored under a name."""
         for kind, tensors in run.lists() if name in known else ():
             for position, op in known[name].get(kind, set()):
                 if len(known[name][kind]) == 1 and len(tensors) >= position and run.made[tensors[-position]].op == op:
                     return tensors[-position]
         single = len(self._trace.sites[site].targets) == 1 and name not in known and not name.startswith("*")
-        return run.value[0] if single and len(run.value) == 1 and self._may_be(site, name) else None
+        return run.value[0] if single and len(run.value) == 1 and self._may_name_value(site, name) else None
 
     def _positions(self, site: int, name: str, runs: list[LineResults]) -> _Positions:
-        """The positions of the name's tensors in each list, with the ops that made them. They count from the end,
-        because a loader makes further tensors before its first batch."""
+        """Returns where the name's tensors are in each list, and the ops that made them.
+
+        Positions count from the end, because a loader makes additional tensors before its first batch.
+        """
         positions: _Positions = defaultdict(set)
         evidence = self._evidence(site, name)
         for run in runs:
@@ -100,9 +105,9 @@ class StoredValues:
             return seen  # the frame itself is better evidence than other lines
         return self._read_at(site).get(name, set()) | self._bound.get(name, set())
 
-    def _may_be(self, site: int, name: str) -> bool:
-        """Returns whether the output of the line's last call may be the line's value: no evidence says that the name
-        means another tensor or a container."""
+    def _may_name_value(self, site: int, name: str) -> bool:
+        """Returns whether the name may mean the output of the line's last call: no evidence says that it means another
+        tensor or a container."""
         if (self._trace.sites[site].function, name) in self._containers and name not in self._bound:
             return False
         seen = self._seen.get((site, name))
@@ -115,10 +120,10 @@ class StoredValues:
 def results_by_site(
     trace: Trace, calls: Iterable[tuple[Call, bool]], is_direct: Callable[[Call], bool]
 ) -> dict[int, list[LineResults]]:
-    """Collects the tensors that library code made for lines which store a value: one entry for each run, by site.
+    """Collects, by site, the tensors that library code made in each run of a line that stores a value.
 
-    `calls` says of each call whether it is the last of a run of its line; `is_direct` recognises calls that the
-    line's own expression makes.
+    `calls` has for each call whether it is the last in a run of its line. `is_direct` recognises calls that the line's
+    own expression makes.
     """
     results: dict[int, list[LineResults]] = defaultdict(list)
     run = LineResults()

@@ -21,7 +21,7 @@ _PLAIN = (ast.Name, ast.Attribute, ast.Subscript)
 
 
 class Syntax:
-    """The syntax nodes of each file by their span; a file is parsed when it is first needed."""
+    """Finds syntax nodes by their span. It parses a file when it first needs it."""
 
     def __init__(self, sources: Mapping[str, str]) -> None:
         self._sources = sources
@@ -32,7 +32,7 @@ class Syntax:
         self._whole: dict[str, set[_Key]] = {}
 
     def node(self, span: Span) -> ast.AST | None:
-        """The node that covers exactly `span`, if any."""
+        """Returns the node that covers exactly `span`, if any."""
         return self._nodes(span.file).get((span.line, span.column, span.end_line, span.end_column))
 
     def _nodes(self, file: str) -> dict[_Key, ast.AST]:
@@ -41,8 +41,10 @@ class Syntax:
         return self._files[file]
 
     def is_thrown_away(self, span: Span) -> bool | None:
-        """Returns whether nothing uses the value of the expression at `span`: it is a whole statement, or is assigned
-        to names that nothing reads. None if a function returns the value."""
+        """Returns whether nothing uses the value of the expression at `span`; None if a function returns the value.
+
+        Nothing uses it if it is a whole statement, or if only names that nothing reads are assigned to it.
+        """
         tree, node = tree_of(self._sources.get(span.file, "")), self.node(span)
         for statement in ast.walk(tree) if tree is not None and node is not None else ():
             value = getattr(statement, "value", None)
@@ -61,18 +63,18 @@ class Syntax:
         return next(iter(keys), None)
 
     def _names_read(self, file: str) -> frozenset[str]:
-        """Every name that a file reads."""
+        """Returns every name that a file reads."""
         nodes = self._nodes(file).values()
         return frozenset(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
 
     def loop_names(self) -> frozenset[str]:
-        """The variables of `for` statements."""
+        """Returns the variables of `for` statements."""
         nodes = (node for file in self._sources for node in self._nodes(file).values())
         targets = (node.target for node in nodes if isinstance(node, ast.For | ast.AsyncFor))
         return frozenset(part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name))
 
     def first_stored(self, file: str, function: str, name: str) -> int | None:
-        """The first line of a function, or of the top level (`<module>`), that assigns to the name; None if none
+        """Returns the first line of a function, or of the top level (`<module>`), that assigns to a name; None if none
         does."""
         if file not in self._stored:
             self._stored[file] = _first_stored(self._sources.get(file, ""))
@@ -115,8 +117,11 @@ class Syntax:
         return node is not None and not isinstance(node, ast.Name)
 
     def reads(self, site: Site, op: str, name: str) -> bool:
-        """Returns whether the expression at `site` itself reads the value of the tensor `name`: `float(x)`,
-        `if x > 0`, `range(n)`. False if library code that it calls does."""
+        """Returns whether the expression at `site` reads the value of the tensor `name`: `float(x)`, `if x > 0`,
+        `range(n)`.
+
+        It does not if only library code that it calls reads the value.
+        """
         node = self.node(site.span)
         if not isinstance(node, ast.Call):
             return not isinstance(node, ast.stmt) or isinstance(node, ast.Assert | ast.If | ast.While)
@@ -133,7 +138,8 @@ class Syntax:
         return isinstance(self.node(site.span), ast.Call)
 
     def unpacked(self, site: Site) -> tuple[str, ...]:
-        """The names that receive the items of the value iterated at `site`: `q, k, v = qkv`, `for row in table`."""
+        """Returns the names that take the items of the tensor unpacked at `site`: `q, k, v = qkv`, `for row in
+        table`."""
         node = self.node(site.span)
         if isinstance(node, ast.Tuple | ast.List) and isinstance(node.ctx, ast.Store):
             names = [plain_name(part) for part in node.elts]
@@ -143,7 +149,7 @@ class Syntax:
         return (name,) if name else ()
 
     def augmented(self, site: Site) -> tuple[str, str] | None:
-        """The name and operator of an augmented assignment at `site`: `x` and `*` for `x *= 2`."""
+        """Returns the name and operator of an augmented assignment at `site`: `x` and `*` for `x *= 2`."""
         node = self.node(site.span)
         if not isinstance(node, ast.AugAssign) or isinstance(node.target, ast.Subscript):
             return None
@@ -151,12 +157,14 @@ class Syntax:
         return None if name is None else (name, OPERATORS[type(node.op)])
 
     def value_span(self, site: Site) -> Span:
-        """The span of the expression that makes the value at `site`: for a loop, of the iterated expression."""
+        """Returns the span of the expression that makes the value at `site`; for a loop, that of what it iterates
+        over."""
         loop = _loop(self.node(site.span))
         return site.span if loop is None else span_of(loop.iter, self._sources[site.span.file], site.span.file)
 
     def operands(self, site: Site, op: str) -> list[ast.expr]:
-        """The parts of the expression at `site` that can be the inputs of `op`, in order; [] if it isn't direct."""
+        """Returns the parts of the expression at `site` that can be inputs of `op`, in order; none if library code ran
+        `op`."""
         node = self.node(site.span)
         if op.endswith(_CONVERSIONS) and not isinstance(node, ast.Call):
             return []  # `if x[0] > 2:` reads the truth of the comparison, not of its parts
@@ -176,7 +184,7 @@ class Syntax:
 
 
 def plain_name(node: ast.expr) -> str | None:
-    """`out`, `model.fc.weight` or `xs[0]` as a name; None for an expression that computes something."""
+    """Returns `out`, `model.fc.weight` or `xs[0]` as text; None for an expression that computes something."""
     inner: ast.expr = node
     while isinstance(inner, ast.Attribute | ast.Subscript):
         if isinstance(inner, ast.Subscript) and not isinstance(inner.slice, ast.Constant | ast.Name):
@@ -204,7 +212,7 @@ def _call_operands(node: ast.Call, method: bool) -> Iterator[ast.expr]:
 
 
 def _is_torch(node: ast.expr) -> bool:
-    """Returns whether a method's receiver is a class or module, not a tensor: `torch.Tensor.add(a, b)`."""
+    """Returns whether a method is called on a module or a class, not on a tensor: `torch.Tensor.add(a, b)`."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return isinstance(node, ast.Name) and node.id in {"torch", "Tensor", "F", "nn"}
@@ -232,7 +240,7 @@ def _index(text: str) -> dict[_Key, ast.AST]:
 
 
 def _first_stored(text: str) -> dict[tuple[str, str], int]:
-    """The first line that assigns to a name, by function (`<module>`, `Net.forward`) and name."""
+    """Returns the first line that assigns to a name, by function (`<module>`, `Net.forward`) and name."""
     first: dict[tuple[str, str], int] = {}
     tree = tree_of(text)
     waiting: list[tuple[str, str, ast.AST]] = [("<module>", "", tree)] if tree else []  # function, prefix, node

@@ -19,7 +19,7 @@ _SEVERAL = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambd
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Statement:
-    """A statement, or the head of a compound one. A `for` counts as often as its body runs."""
+    """A statement, or the head of a compound statement. The head of a `for` counts as run once for each iteration."""
 
     node: ast.stmt
     above: Statement | None  # the compound statement around it
@@ -35,7 +35,7 @@ class Statement:
         return isinstance(self.node, ast.With | ast.AsyncWith)
 
     def around(self) -> Iterator[Statement]:
-        """The compound statements around it inside its function, the innermost first."""
+        """Yields the compound statements around it inside its function, the innermost first."""
         above = self.above
         while above is not None and not isinstance(above.node, _SCOPES):
             yield above
@@ -52,8 +52,10 @@ class Statement:
         return any(isinstance(each.node, _LOOPS) for each in (self, *self.around()))
 
     def together(self) -> tuple[ast.stmt, ...]:
-        """The other statements that run as often as this one if nothing raises: those of its block without a jump
-        between them."""
+        """Returns the other statements that run as often as this one if nothing raises.
+
+        These are the statements of its block, as far as no jump comes between; for a `for`, those of its body.
+        """
         if any(isinstance(each.node, ast.Try) for each in self.around()):
             return ()
         if self.is_for:
@@ -65,7 +67,8 @@ class Statement:
 
 
 def _until_jump(nodes: Sequence[ast.stmt], inclusive: bool = True) -> tuple[ast.stmt, ...]:
-    """The statements before the first that may jump away; `inclusive`: and that one, since its beginning runs."""
+    """Returns the statements before the first one that may jump away; if `inclusive`, also that one: it begins to
+    run."""
     reached: list[ast.stmt] = []
     for node in nodes:
         if _jumps(node):
@@ -75,14 +78,14 @@ def _until_jump(nodes: Sequence[ast.stmt], inclusive: bool = True) -> tuple[ast.
 
 
 def _jumps(node: ast.AST) -> bool:
-    """Returns whether a statement may leave its block by a jump; jumps in a function that it defines do not count."""
+    """Returns whether a statement may jump out of its block. Jumps in a function that it defines do not count."""
     if isinstance(node, (*_JUMPS, ast.Try)):
         return True
     return not isinstance(node, (*_SCOPES, ast.Lambda)) and any(map(_jumps, ast.iter_child_nodes(node)))
 
 
 class Blocks:
-    """The statements around sites; a file is parsed when it is first needed."""
+    """Finds the statements around sites. It parses a file when it first needs it."""
 
     def __init__(self, sources: Mapping[str, str]) -> None:
         self._sources = sources
@@ -90,7 +93,7 @@ class Blocks:
         self._conditional: dict[str, set[Span]] = {}
 
     def statement(self, site: Site) -> Statement | None:
-        """The innermost statement around a site."""
+        """Returns the innermost statement around a site."""
         span = site.span
         if span.file not in self._by_line:
             self._by_line[span.file] = _statements(self._sources.get(span.file, ""), span.file)
@@ -101,8 +104,10 @@ class Blocks:
         return innermost
 
     def is_computed(self, site: Site) -> bool:
-        """Returns whether the expression at a site is computed once in each run of its statement. Not so in a
-        comprehension, a lambda, an operand that may be skipped, or the head of a `for`."""
+        """Returns whether each run of its statement computes the expression at a site exactly once.
+
+        That is not so in a comprehension, a lambda, an operand that may be skipped, or the head of a `for`.
+        """
         if site.span.file not in self._conditional:
             text = self._sources.get(site.span.file, "")
             self._conditional[site.span.file] = set(_conditional(text, site.span.file))
@@ -137,7 +142,7 @@ def _statements(text: str, file: str) -> dict[int, list[tuple[Span, Statement]]]
 
 
 def _conditional(text: str, file: str) -> Iterator[Span]:
-    """Yields the expressions that a run of their statement may skip or repeat."""
+    """Yields the spans of expressions that one run of their statement may skip or repeat."""
     for node in ast.walk(tree_of(text) or ast.Module([], [])):
         parts: list[ast.expr] = []
         if isinstance(node, _SEVERAL):

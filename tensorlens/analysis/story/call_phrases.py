@@ -21,7 +21,7 @@ _VALUE_READS = {
 
 
 class CallPhrases:
-    """The phrases for the calls of one run of a line."""
+    """Puts the calls of one run of a line into phrases."""
 
     def __init__(self, facts: TraceIndex, before: TensorsBefore, visit: VisitCalls, calls: Sequence[Call]) -> None:
         self._facts = facts
@@ -32,7 +32,7 @@ class CallPhrases:
         self._calls = calls
 
     def line_events(self, modified: Sequence[SavedTensor]) -> list[LineEvent]:
-        """All phrases; `modified`: the saved tensors that failed the version check of a later backward."""
+        """Returns all phrases. `modified` are the saved tensors that failed the version check of a later backward."""
         events = folded(event for call in self._calls for event in self._new_tensors(call))
         events += self._writes()
         events += folded([*self._state_changes(), *(event for call in self._calls for event in self._other_uses(call))])
@@ -41,7 +41,7 @@ class CallPhrases:
     # --- new tensors ------------------------------------------------------------------------------------------------
 
     def _new_tensors(self, call: Call) -> Iterator[LineEvent]:
-        """The new tensors that have a name, or that no other call on the line read."""
+        """Yields the new tensors that have a name, or that no other call of the line read."""
         visit = self._visit
         if call.op.startswith("optim."):
             targets = self._trace.sites[call.site].targets
@@ -64,7 +64,7 @@ class CallPhrases:
         return LineEvent(self._names.display_name(tensor, call.index), text, self._before.mark(tensor))
 
     def _passing(self) -> Iterator[LineEvent]:
-        """For a line that stores no tensor: the values it reads, or the tensor it passes on."""
+        """Yields, for a line that stores no tensor, the values that it reads or the tensor that it passes on."""
         for call in self._calls:
             method = call.op.rpartition(".")[2]
             if method in _VALUE_READS and call.inputs:
@@ -103,8 +103,8 @@ class CallPhrases:
         return [LineEvent("", " and ".join(counts) + " changed in place")]
 
     def _is_optimizer_state(self, call: Call, write: Write) -> bool:
-        """Returns whether an optimizer step wrote to its own state: not all of that is recorded, so it is not
-        counted."""
+        """Returns whether an optimizer step wrote to its own state. Such writes are left out: not all of them are
+        recorded."""
         known = self._names.is_named(write.tensor) or self._before.requires_grad(write.tensor)
         return bool(call.within) and not known
 
@@ -128,7 +128,7 @@ class CallPhrases:
         return LineEvent(name, text, self._before.mark(write.tensor), more=more)
 
     def _state_changes(self) -> Iterator[LineEvent]:
-        """Changes of a tensor's autograd state other than by a write, in order."""
+        """Yields the changes of autograd state that no write made, in order."""
         texts: dict[int, list[str]] = {}
         last: dict[int, tuple[State, Call]] = {}
         for call in self._calls:
@@ -146,7 +146,7 @@ class CallPhrases:
                 yield LineEvent(name, _in_turn(changes), mark)
 
     def _other_uses(self, call: Call) -> Iterator[LineEvent]:
-        """Uses that matter although they leave no output, write or change of state."""
+        """Yields uses that matter although they make no tensor, write nothing and change no state."""
         if not call.inputs:
             return
         name = self._names.display_name(call.inputs[0].tensor, call.index)
@@ -160,7 +160,7 @@ class CallPhrases:
     # --- saved tensors ----------------------------------------------------------------------------------------------
 
     def _with_saved(self, events: list[LineEvent], modified: Sequence[SavedTensor]) -> list[LineEvent]:
-        """Adds which tensors the line saved that a later backward found changed."""
+        """Adds the tensors that the line saved and that a later backward found changed."""
         texts = []
         for saved in modified:
             for call in self._calls:
@@ -175,7 +175,7 @@ class CallPhrases:
 
 
 def _merged_writes(calls: Iterable[Call]) -> list[tuple[Call, Write]]:
-    """One write for each tensor: from its first version in these calls to its last."""
+    """Merges the writes to each tensor into one: from its first version in these calls to its last."""
     merged: dict[int, tuple[Call, Write]] = {}
     for call in calls:
         for write in call.writes:
@@ -198,6 +198,6 @@ def _differences(before: State, after: State) -> Iterator[str]:
 
 
 def _in_turn(texts: list[str]) -> str:
-    """Joins changes in their order; if there are many, each one once and the last one at the end."""
+    """Joins changes in their order. Of many changes, each is listed once, and the last one at the end."""
     turns = [text for text, before in zip(texts, [None, *texts], strict=False) if text != before]
     return ", then ".join(turns if len(turns) <= MANY else [*dict.fromkeys(turns[:-1]), f"at last {turns[-1]}"])

@@ -6,9 +6,9 @@ from tensorlens.records.model import Gradient
 
 
 def gradient_kind(gradient: Gradient) -> str:
-    """Says whether `.grad` was set, replaced or accumulated in place.
+    """Returns whether backward set `.grad`, replaced it, or added to it in place.
 
-    Decided by the tensor in `.grad` and its version: the texts of large tensors do not show their values.
+    The tensor in `.grad` and its version decide that: the short text of a large tensor does not show all its values.
     """
     if gradient.before is None:
         return "set"

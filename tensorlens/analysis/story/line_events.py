@@ -1,4 +1,4 @@
-"""The phrases of the story: what one run of a line did to one tensor, or in all."""
+"""Defines the phrases of the story: what one run of a line did to one tensor, or to many."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MANY = 3
 
 @dataclass(frozen=True, slots=True)
 class LineEvent:
-    """One thing that happened: to `name` (may be empty), in the memory `storage` (`#1`, may be empty)."""
+    """One thing that a line did to the tensor `name`, in the storage with the mark `storage`. Both may be empty."""
 
     name: str
     text: str
@@ -21,7 +21,7 @@ class LineEvent:
 
 
 def folded(events: Iterable[LineEvent]) -> list[LineEvent]:
-    """Makes one event of many that say the same about different tensors."""
+    """Merges events that say the same about different tensors, if there are many."""
     groups: dict[tuple[str, tuple[str, ...]], list[LineEvent]] = {}
     for event in events:
         groups.setdefault((event.text, event.more), []).append(event)

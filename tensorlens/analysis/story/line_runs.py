@@ -78,7 +78,7 @@ class LineRuns:
         return RunCount(least, least == 1 and not statement.is_in_loop)  # one call of its function is recorded
 
     def _computations(self) -> dict[ast.stmt, int]:
-        """Counts the runs of each statement that contains a one-op expression which every run computes."""
+        """Counts the runs of each statement with an expression that is one op and that every run computes."""
         counts = Counter((e.site, e.op) for e in self._trace.events if isinstance(e, Call | Backward))
         counts |= Counter({(total.site, total.op): total.count for total in self._trace.totals})
         for failure in self._trace.failures:
@@ -92,7 +92,7 @@ class LineRuns:
         return runs
 
     def _beginnings(self) -> dict[ast.stmt, int]:
-        """Counts the runs of each statement that certainly began among the recorded events: a minimum."""
+        """Counts for each statement the runs that certainly began among the recorded events: a minimum."""
         begun: Counter[ast.stmt] = Counter()
         last: dict[Scope, tuple[int, Statement]] = {}  # function -> its last event and statement
         for event in self._trace.events:
@@ -115,7 +115,8 @@ class LineRuns:
         return place_of(self._trace.sites[site])[:2]
 
     def _outer_of(self, site: int) -> frozenset[Scope]:
-        """The functions that a site was called from: an event in one of them means that the site's function ended."""
+        """Returns the functions that called a site's function. An event in one of them shows that the site's function
+        ended."""
         return frozenset(map(self._scope, callers(self._trace, site))) - {self._scope(site)}
 
     def _recursive_functions(self) -> set[Scope]:

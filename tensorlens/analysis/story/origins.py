@@ -12,7 +12,7 @@ from tensorlens.records.model import Access, Backward, Call, State, Trace
 
 
 class VisitCalls:
-    """The calls of one run of a line: the tensors that they made, and those that they read or wrote themselves."""
+    """Collects what the calls of one run of a line did: the tensors that they made, and the new ones that they used."""
 
     def __init__(self, trace: Trace, calls: Sequence[Call], backwards: Sequence[Backward]) -> None:
         self.made: dict[int, Call] = {}
@@ -34,18 +34,18 @@ class VisitCalls:
 
 @dataclass(frozen=True, slots=True)
 class _Sources:
-    """The tensors that a call computed its results from, and the nodes between them, the last first."""
+    """The tensors that a call computed its results from, and the names of the nodes between them, the last first."""
 
     names: dict[int, str]
     grad_fns: tuple[str, ...]
     in_storage: dict[int, list[int]]  # storage -> tensors in `names`
-    text: str  # `from a, b`; "" for none
-    require_grad: bool  # one of them does
-    in_graph: str  # the names that backward reaches from the results, and those that it does not
+    text: str  # "from a, b"; "" for none
+    require_grad: bool  # whether one of them requires grad
+    in_graph: str  # the phrase for a recorded result: "from a by AddBackward0; b is a constant"
 
 
 def origin(before: TensorsBefore, call: Call, state: State, visit: VisitCalls) -> str:
-    """Says how `call` made the tensor of `state`, its state at the end of the run of the line."""
+    """Puts into words how `call` made the tensor of `state`. `state` is the one after the run of the line."""
     tensor = before.trace.tensors[state.tensor]
     key = call.index, state.grad_fn
     sources = visit.sources.get(key)
@@ -82,7 +82,7 @@ def _alias_text(before: TensorsBefore, state: State, sources: _Sources, shared: 
 
 
 def _graph_text(before: TensorsBefore, names: dict[int, str], reached: set[int], grad_fns: Sequence[str]) -> str:
-    """`from a by AddBackward0; b is a constant`: the tensors that backward reaches, and those that it does not."""
+    """Returns "from a by AddBackward0; b is a constant": backward reaches `a` from the result, and not `b`."""
     reached_names = {tensor: name for tensor, name in names.items() if tensor in reached}
     others = {tensor: name for tensor, name in names.items() if tensor not in reached}
     text = (f"from {_joined(before, reached_names, bool(others))}" if reached_names else "made") + _by(grad_fns)
@@ -95,12 +95,12 @@ def _graph_text(before: TensorsBefore, names: dict[int, str], reached: set[int],
 
 
 class _Search:
-    """Follows a result back through the calls of one run of a line, to named tensors and to those made before it."""
+    """Follows a result back through the calls of one run of a line, to tensors that have a name or were made before."""
 
     def __init__(self, before: TensorsBefore, call: Call, state: State, visit: VisitCalls) -> None:
         self.names: dict[int, str] = {}
-        self.reached: set[int] = set()  # the sources that backward reaches
-        self.grad_fns: dict[int, str] = {}  # by sequence number; by the call, below 0, if that is not known
+        self.reached: set[int] = set()  # the sources that backward reaches from the result
+        self.grad_fns: dict[int, str] = {}  # by sequence number; if that is not known, by the call as a negative number
         self.first_read: dict[int, int] = {}  # source -> the first call that read it
         self._before = before
         self._call = call
@@ -150,7 +150,7 @@ class _Search:
         return any(state.requires_grad for state in states) or not states
 
     def _is_source(self, tensor: int, maker: Call) -> bool:
-        """Returns whether a tensor made in the run has a name of its own, if only `x.grad`."""
+        """Returns whether the search ends at a tensor made in the run: it has a name of its own, if only `x.grad`."""
         return self._before.names.is_named(tensor) or maker.op.endswith(".grad.__get__")
 
 
@@ -174,7 +174,8 @@ def _sources(before: TensorsBefore, call: Call, state: State, visit: VisitCalls)
 
 
 def _source_name(before: TensorsBefore, call: Call, tensor: int) -> str:
-    """The name of an input of `call`; another one if the line gives that name to its result: `y = y.detach()`."""
+    """Returns the name of an input of `call`. If the line gives that name to its result, `y = y.detach()`, it takes
+    another."""
     name = before.names.display_name(tensor, call.index)
     if name not in before.trace.sites[call.site].targets:
         return name
@@ -185,7 +186,7 @@ def _source_name(before: TensorsBefore, call: Call, tensor: int) -> str:
 
 
 def _joined(before: TensorsBefore, names: dict[int, str], more: bool = False) -> str:
-    """`x, 2 parameters`: attributes come last, and many parameters are counted; `more`: other names follow."""
+    """Joins names: variables first, attributes last, many parameters as their number. `more`: other names follow."""
     parameters = [tensor for tensor in names if before.is_parameter(tensor)]
     others = [name for tensor, name in names.items() if not before.is_parameter(tensor)]
     attributes = [name for name in others if _is_attribute(name)]
@@ -209,7 +210,7 @@ def _by(grad_fns: Sequence[str]) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """The first few of the names, and the number of the others."""
+    """Returns the first few of the names, and the number of the rest."""
     distinct = list(dict.fromkeys(names))
     rest = len(distinct) - MANY
     return ", ".join(distinct[:MANY]) + (f" and {rest} more" if rest > 0 else "")

@@ -74,7 +74,7 @@ class Phrases:
         return [LineEvent(f"{n}.grad", gradient_text(g)) for n, g in zip(names, event.gradients, strict=True)]
 
     def _grad_mode(self, event: GradMode) -> list[LineEvent]:
-        """A block is shown once, where it is entered."""
+        """Returns the phrase for a switch of gradient recording. A block has one phrase, where it is entered."""
         text, place = _MODES[event.mode], self._place(event)
         if not event.entering:
             return [] if place in self._entered else [LineEvent("", f"{text} again")]
@@ -91,7 +91,8 @@ class Phrases:
 
 
 def failure_event(failure: Failure) -> LineEvent:
-    """The exception on the line that raised it. Only a caught one shows its message: the report shows the other's."""
+    """Returns the phrase for an exception, with its message only if it was caught: the report itself shows the
+    other's."""
     if failure.caught:
         return LineEvent("", f"{failure.type}, caught: {one_line(failure.message, 80)}", kind="error")
     return LineEvent("", failure.type, kind="error")

@@ -1,5 +1,7 @@
-"""Makes the story of a run: one row for each line, with what it did and how often it ran, in a section for each
-function."""
+"""Makes the story of a run: a section for each function, and in it a row for each line.
+
+A row says what the line did and how often it ran. A *visit* is one run of a line: its successive events.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ MAX_FACTS = 6
 _IMPORT = re.compile(r"\s*(import\s|from\s+\S+\s+import\b)[^;]*$")
 _Mark = tuple[int, str, str]  # site, op and grad mode of an event
 _Statement = tuple[int, int]  # line and column of its beginning
-_Kind = tuple[_Statement, frozenset[_Mark]]  # visits of one kind did the same
+_Kind = tuple[_Statement, frozenset[_Mark]]  # two visits of the same kind did the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Section:
 
 
 def story(trace: Trace, names: Names) -> tuple[Section, ...]:
-    """The sections of a run: the top level first, then the functions in the order in which they first ran."""
+    """Returns the sections of a run: the top level first, then the functions in the order in which they first ran."""
     rows = _rows(trace, names)
     callers = _callers(trace)
     sections: dict[Scope, list[Row]] = defaultdict(list)
@@ -59,7 +61,7 @@ def story(trace: Trace, names: Names) -> tuple[Section, ...]:
 
 @dataclass(slots=True)
 class _Visit:
-    """Successive events at one line."""
+    """The successive events of one run of a line."""
 
     place: Place
     events: list[Event]
@@ -73,7 +75,7 @@ class _Visit:
 
 @dataclass(slots=True)
 class _Line:
-    """The visits to one line: of those that did the same kind of thing, the last one is shown."""
+    """The visits to one line. Of those that did the same kind of thing, only the last is shown."""
 
     visits: dict[_Kind, int] = field(default_factory=dict)  # kind -> number of the last visit
     sites: set[int] = field(default_factory=set)
@@ -104,7 +106,7 @@ def _rows(trace: Trace, names: Names) -> dict[Place, Row]:
 
 
 def _facts_of(line: _Line) -> list[LineEvent]:
-    """The facts of a line, statement by statement."""
+    """Returns the facts of a line, in the order of its statements."""
     statements = sorted({statement for statement, _ in line.facts})
     return [
         fact
@@ -114,7 +116,10 @@ def _facts_of(line: _Line) -> list[LineEvent]:
 
 
 def _latest(kinds: Iterable[list[LineEvent]]) -> list[LineEvent]:
-    """The facts of a statement's visits, the last visit first; for each name, those of the last visit that has it."""
+    """Returns the facts of a statement's visits, those of the last visit first.
+
+    For a name that several visits have, only the facts of the last one count.
+    """
     facts: dict[LineEvent, None] = {}
     shown: set[str] = set()
     for events in reversed(list(kinds)):
@@ -131,7 +136,8 @@ def _add_phrases(visits: list[_Visit], lines: dict[Place, _Line], phrases: Phras
 
 
 def _visits(trace: Trace, names: Names) -> list[_Visit]:
-    """Groups successive events at one line into visits. A new visit begins when the line's expression runs again."""
+    """Groups successive events at one line into visits. A new visit begins when an expression of the line runs
+    again."""
     visits: list[_Visit] = []
     visit: _Visit | None = None
     place = cache(lambda site: place_of(trace.sites[site]))
@@ -169,7 +175,7 @@ def _is_not_shown(event: Event) -> bool:
 
 
 def _kind_of(event: Event) -> tuple[str, str]:
-    """The op and grad mode of an event: visits with the same ones are shown once."""
+    """Returns the op and grad mode of an event. Visits in which these are the same are shown once."""
     if isinstance(event, Call):
         return event.within or event.op, event.mode
     return type(event).__name__, str(getattr(event, "entering", ""))
@@ -194,7 +200,7 @@ def _limited(facts: list[LineEvent]) -> tuple[LineEvent, ...]:
 
 
 def _callers(trace: Trace) -> dict[Scope, tuple[str, int]]:
-    """The (file, line) that called each function first."""
+    """Returns the (file, line) that called each function first."""
     callers: dict[Scope, tuple[str, int]] = {}
     for site in trace.sites:
         file, function, _ = place_of(site)

@@ -16,7 +16,7 @@ MAX_SHARES = 3
 
 @dataclass(frozen=True, slots=True)
 class TensorRow:
-    """One tensor, or the tensors of one module, as text."""
+    """A row of the table, as text: one tensor, or the tensors of one module."""
 
     name: str
     storage: str = ""
@@ -35,11 +35,15 @@ class TensorTable:
     rows: tuple[TensorRow, ...]
     more: int  # rows left out
     unnamed: int  # tensors without a name
-    stale: str  # why the rows are older than the end of the run; "" if they are not
+    stale: str  # why the rows show states from before the end of the run; "" if they do not
 
 
 def tensor_table(trace: Trace, names: Names) -> TensorTable:
-    """Lists named tensors in the order in which the run met them; the tensors of a big module share a row."""
+    """Makes the table of the named tensors.
+
+    The script's own variables come first, then what is nested in them, each in the order in which the run met the
+    tensors. If single rows would fill the table, the tensors of one object share a row.
+    """
     states = last_states(trace)
     named = [
         state
@@ -102,13 +106,13 @@ def _sharers(trace: Trace, names: Names, state: State) -> str:
 
 
 def _nested(names: Names, tensor: int) -> bool:
-    """Returns whether only an attribute or item holds the tensor: those come after the script's own variables."""
+    """Returns whether the tensor has no variable of its own: an attribute or an item holds it."""
     name = names.display_name(tensor)
     return "." in name or "[" in name
 
 
 def _groups(trace: Trace, names: Names, states: list[State]) -> list[list[State]]:
-    """Groups the tensors of one object if single rows would fill the table."""
+    """Groups the tensors of one object, if single rows would fill the table."""
     if len(states) <= MAX_ROWS:
         return [[state] for state in states]
     groups: dict[tuple[str, str], list[State]] = defaultdict(list)
@@ -137,7 +141,7 @@ def _group_row(names: Names, states: list[State]) -> TensorRow:
 
 
 def _root(name: str) -> str:
-    """The variable that a name begins with: `model` of `model.fc.weight`."""
+    """Returns the variable that a name begins with: `model` of `model.fc.weight`."""
     return name.split(".")[0].split("[")[0]
 
 

@@ -1,4 +1,5 @@
-"""Answers what was known of each tensor before an event: its state, its storage and which tensors share that."""
+"""Answers what was known of each tensor before an event: its state, its storage, and which tensors share the
+storage."""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ _LISTED = 3
 
 
 class StorageUsers:
-    """The tensors that calls used in each storage, and the event of each one's first use there."""
+    """Indexes the tensors that calls used in each storage, with the event of their first use there."""
 
     def __init__(self, trace: Trace) -> None:
         self.first_use: dict[int, dict[int, int]] = defaultdict(dict)  # storage -> tensor -> event
         self.first_parameter: dict[int, int] = {}  # storage -> the first event that used a parameter in it
         self.last_use = _last_uses(trace)
-        storages: dict[int, int] = {}  # tensor -> the storage that its last state names
+        storages: dict[int, int] = {}  # tensor -> the storage in its last recorded state
         for event in trace.events:
             if not isinstance(event, Call):
                 continue
@@ -34,7 +35,7 @@ class StorageUsers:
 
 
 class TensorsBefore:
-    """The tensors of a trace as they were before event `index`."""
+    """Answers questions about the tensors of a trace as they were before event `index`."""
 
     def __init__(self, trace: Trace, names: Names, users: StorageUsers, index: int) -> None:
         self.trace = trace
@@ -54,19 +55,19 @@ class TensorsBefore:
         return state.storage if state and state.storage is not None else self.trace.tensors[tensor].storage
 
     def memory(self, tensor: int) -> int:
-        """A number that exactly the tensors with one storage have in common."""
+        """Returns the tensor's storage; for a tensor without one, a negative number of its own."""
         storage = self.storage(tensor)
         return -1 - tensor if storage is None else storage
 
     def mark(self, tensor: int) -> str:
-        """The mark of the tensor's storage, `#2`."""
+        """Returns the mark of the tensor's storage, `#2`."""
         return self.names.storage_mark(self.storage(tensor))
 
     def is_parameter(self, tensor: int) -> bool:
         return self.trace.tensors[tensor].type == "Parameter"
 
     def shares_with_parameter(self, tensor: int) -> bool:
-        """Returns whether the tensor is a parameter or has the storage of one."""
+        """Returns whether the tensor is a parameter or shares the storage of one."""
         first = self._users.first_parameter.get(self.memory(tensor), self._index)
         return self.is_parameter(tensor) or first < self._index
 
@@ -76,12 +77,12 @@ class TensorsBefore:
         return storage is not None and any(other != tensor for other in self._met_in(storage))
 
     def effects(self, call: Call, others: list[int], written: int) -> tuple[str, ...]:
-        """Says what a write means for the `others` with the same storage."""
+        """Puts into words what a write does to the `others` in the same storage."""
         texts = [self._effect(call, written, other) for other in others[:_LISTED]]
         return (*texts, f"{len(others) - _LISTED} more in the same memory") if len(others) > _LISTED else tuple(texts)
 
     def named_in_memory(self, call: Call, written: int) -> list[int]:
-        """The other named tensors in the storage that was written that are used later or alive at the end."""
+        """Returns the other named tensors in the storage of `written`, if they are used later or alive at the end."""
         storage = self.storage(written)
         others = sorted(self._met_in(storage)) if storage is not None else []
         return [
@@ -94,7 +95,7 @@ class TensorsBefore:
         ]
 
     def _met_in(self, storage: int) -> list[int]:
-        """The tensors that calls before the event used in a storage."""
+        """Returns the tensors that earlier calls used in a storage."""
         return [tensor for tensor, first in self._users.first_use.get(storage, {}).items() if first < self._index]
 
     def _effect(self, call: Call, written: int, other: int) -> str:
@@ -104,8 +105,10 @@ class TensorsBefore:
         return f"{name} {effect}" + ("" if same else ", its version stays")
 
     def surely_changes(self, other: int, written: int, op: str) -> bool:
-        """Returns whether a write to `written` surely changes values of `other`: one contains the other, and all of
-        `written` was written."""
+        """Returns whether a write to `written` surely changes values of `other`.
+
+        It does if `other` contains `written`, or if `written` contains `other` and all of it was written.
+        """
         tensors = self.trace.tensors
         if tensors[written].base is None and tensors[other].base is None:
             return tensors[written].shape == tensors[other].shape
@@ -115,7 +118,7 @@ class TensorsBefore:
 
 
 def _last_uses(trace: Trace) -> dict[int, int]:
-    """Maps each tensor to the last event that uses it; tensors alive at the end to the end of the run."""
+    """Maps each tensor to the last event that uses it; one that is alive at the end, to the end of the run."""
     last: dict[int, int] = {}
     for event in trace.events:
         if isinstance(event, Call):

@@ -15,15 +15,19 @@ class ClearedGradients:
     """The gradients of one leaf that were cleared before an update."""
 
     leaf: int
-    filled: Moment
-    cleared: Moment
+    filled: Moment  # the backward pass that computed the last of them
+    cleared: Moment  # what cleared it
     used: Moment  # the update, which used only the last gradient
     count: int  # gradients cleared before this update
     updates: int  # updates before which gradients were cleared
 
 
 def cleared_gradients(training: Training, leaf: int) -> ClearedGradients | None:
-    """Finds the gradients cleared before the last update, if some were before every update and the script read none."""
+    """Finds the gradients of a leaf that were cleared before its last update.
+
+    None unless gradients were cleared before every update, and there are `MIN_UPDATES` or more: a single case may be
+    intended. None also if the script reads the gradient.
+    """
     if leaf in training.gradient_read or leaf not in training.stepped:
         return None
     pending: Moment | None = None
@@ -47,8 +51,10 @@ def cleared_gradients(training: Training, leaf: int) -> ClearedGradients | None:
 
 
 def _is_alike(one: Moment, other: Moment) -> bool:
-    """Returns whether two backward passes ran on one line and reached the same leaves: a helper function may run the
-    backward of a generator and of its critic."""
+    """Returns whether two backward passes ran on one line and reached the same leaves.
+
+    The line alone does not decide: a helper function may run the backward of a generator and of its critic.
+    """
     first, second = one.event, other.event
     if not isinstance(first, Backward) or not isinstance(second, Backward) or first.site != second.site:
         return False
@@ -56,7 +62,8 @@ def _is_alike(one: Moment, other: Moment) -> bool:
 
 
 def _in_closure(training: Training, filled: Moment) -> bool:
-    """Returns whether the optimizer's step ran this backward in its closure: it may try several values and keep one."""
+    """Returns whether a step ran this backward in its closure. An optimizer may try several values there and keep
+    one."""
     events = training.facts.events
     before = events[training.facts.trace.position(filled.index) - 1]
     return isinstance(before, Call) and bool(before.within)

@@ -1,4 +1,4 @@
-"""Recognises modules that are run only for a hook on an inner layer: the script discards their output."""
+"""Recognises modules that the script runs only for a hook on an inner layer: it discards their output."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from tensorlens.records.model import Backward, Call, Site
 
 
 def is_discarded(facts: TraceIndex, end: PathEnd, trained: set[int]) -> bool:
-    """Returns whether the line that used a parameter discards the result, while parameters before it on the same path
-    did get gradients."""
+    """Returns whether a parameter has no gradient only because the script discards what was computed from it.
+
+    Parameters earlier on the same path did get gradients, and the line that used this one discards its result.
+    """
     call = end.cut.call
     if end.kind != "unused" or not (_is_thrown_away(facts, call) or _is_replaced_by_root(facts, call, end.backward)):
         return False
@@ -20,7 +22,7 @@ def is_discarded(facts: TraceIndex, end: PathEnd, trained: set[int]) -> bool:
 
 
 def _is_thrown_away(facts: TraceIndex, call: Call) -> bool:
-    """Returns whether the statement of a call, or of the functions that return its value, discards it."""
+    """Returns whether the statement of a call discards its value, or that of a caller to which functions return it."""
     if any(backward.site == call.site for backward in facts.backwards):
         return False  # the line runs a whole training step
     site: Site | None = facts.trace.sites[call.site]
@@ -35,7 +37,8 @@ def _is_thrown_away(facts: TraceIndex, call: Call) -> bool:
 
 
 def _is_replaced_by_root(facts: TraceIndex, call: Call, backward: Backward) -> bool:
-    """Returns whether library code made the value, and the line that called it stores a root that was made later."""
+    """Returns whether the line stores a root instead: library code called there made this value, and the root after
+    it."""
     site = facts.trace.sites[call.site]
     if len(site.targets) != 1 or facts.names.syntax.is_direct(site, call.op):
         return False

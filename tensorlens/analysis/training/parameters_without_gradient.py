@@ -15,15 +15,18 @@ from tensorlens.records.observations import Step
 
 MAX_PASSES = 4  # backward passes followed back, each from a different line
 Kind = Literal["cut", "late", "swallowed", "unused"]
-_End = tuple[Call, int, Kind]  # the call where a path ends, and its last tensor
+_End = tuple[Call, int, Kind]  # the call where a path ends, and the input of it that is on the path
 
 
 @dataclass(frozen=True, slots=True)
 class PathEnd:
     """The end of the path from a parameter without gradient to a root of `backward`.
 
-    What the call of `cut` did, by `kind`: "cut": took the value out of the graph; "late": used the parameter before
-    it required grad; "swallowed": gave no gradient to this input; "unused": made a result that no root uses.
+    `kind` is what the call of `cut` did:
+    - "cut": it took the value out of the graph.
+    - "late": it used the parameter before that required grad.
+    - "swallowed": it is recorded, and gave no gradient to this input.
+    - "unused": it made a result that no root was computed from.
     """
 
     number: int  # of the parameter
@@ -33,8 +36,10 @@ class PathEnd:
 
 
 def parameters_without_gradient(training: Training) -> dict[int, Step]:
-    """Finds the parameters that required grad at every optimizer step and never had a gradient, unless something else
-    changed them; each with its last step."""
+    """Finds the parameters that an optimizer stepped and that never had a gradient, each with its last step.
+
+    They required grad at every step, and nothing else changed them.
+    """
     last_steps: dict[int, Step] = {}
     if training.is_hidden:
         return last_steps
@@ -51,7 +56,7 @@ def parameters_without_gradient(training: Training) -> dict[int, Step]:
 
 
 def changed_since(training: Training, number: int, index: int) -> bool:
-    """Returns whether a call after event `index` changed a parameter: an averaged model, a loaded state dict."""
+    """Returns whether a call after event `index` changed a parameter, as averaging or loading a state dict does."""
     facts = training.facts
     storages = facts.storages_of(number)
     later = [call for call in facts.calls if call.index > index]
@@ -61,7 +66,7 @@ def changed_since(training: Training, number: int, index: int) -> bool:
 
 
 def path_ends(training: Training, numbers: set[int]) -> Iterator[PathEnd]:
-    """Finds where the path to the root ends, for each of the tensors that a root was computed from."""
+    """Yields where the path to a root ends, for each of the tensors that a root was computed from."""
     facts, left = training.facts, set(numbers)
     lines: set[int] = set()
     for backward in facts.backwards:
@@ -76,7 +81,7 @@ def path_ends(training: Training, numbers: set[int]) -> Iterator[PathEnd]:
 
 
 def unused_path_ends(training: Training, numbers: set[int]) -> Iterator[PathEnd]:
-    """Finds where the path ends, for each of the tensors that calls used and that no root was computed from."""
+    """Yields where the path ends, for each of the tensors that calls used and that no root was computed from."""
     facts = training.facts
     computed_from: dict[int, frozenset[int]] = {number: frozenset((number,)) for number in numbers}
     ends: dict[int, _End] = {}
@@ -102,7 +107,7 @@ def unused_path_ends(training: Training, numbers: set[int]) -> Iterator[PathEnd]
 
 
 def _taken_out(facts: TraceIndex, ends: set[int]) -> dict[int, Cut]:
-    """Maps tensors with a history to the call that detached their values, if those left torch afterwards."""
+    """Maps tensors to the call that detached their values, if these values left torch afterwards."""
     constant: dict[int, Cut] = {}
     cuts: dict[int, Cut] = {}
     for call in facts.calls:
@@ -121,15 +126,16 @@ def _taken_out(facts: TraceIndex, ends: set[int]) -> dict[int, Cut]:
 
 
 def _brought_back(facts: TraceIndex, backward: Backward, left: Call | None) -> bool:
-    """Returns whether a root was computed from values that entered torch after the call `left` took some out."""
+    """Returns whether a root was computed from values that entered torch after the call `left` took some out of it."""
     above = (call for root in backward.roots for _, call in ancestry(facts, root.tensor, backward.index))
     return any(left is not None and call.index > left.index and call.op in OPS_ENTERING_TORCH for call in above)
 
 
 def _follow(training: Training, backward: Backward, numbers: set[int]) -> list[PathEnd]:
-    """Follows the roots back through every call, recorded or not; the first cut on a path counts.
+    """Follows the roots back through every call, recorded or not. The first cut on a path counts.
 
-    A call is followed once for each end that a path below it has, not for each of its results: it may have thousands.
+    The inputs of a call are followed once for each end on the way to it, not once for each of its results, which may be
+    thousands.
     """
     facts, trained = training.facts, training.stepped & training.had_gradient
     ends: dict[int, PathEnd] = {}
@@ -161,14 +167,16 @@ def _follow(training: Training, backward: Backward, numbers: set[int]) -> list[P
 
 
 def _from_graph(facts: TraceIndex, call: Call) -> bool:
-    """Returns whether `nn.Parameter` was called with a computed value. For a trained parameter other producers only
-    give its first values: a copy, an initialisation."""
+    """Returns whether a call of `nn.Parameter` took a computed value.
+
+    Other calls that make a trained parameter only give it its first values: a copy, an initialisation.
+    """
     states = [facts.state(access.tensor, call.index - 1) for access in call.inputs]
     return call.op == "nn.Parameter" and any(s is not None and s.requires_grad and not s.is_leaf for s in states)
 
 
 def _computed_roots(facts: TraceIndex, backward: Backward) -> list[Access]:
-    """The roots that are no leaves."""
+    """Returns the roots that are not leaves."""
     states = ((root, facts.state(root.tensor, backward.index - 1)) for root in backward.roots)
     return [root for root, state in states if state is None or not state.is_leaf]
 
@@ -189,8 +197,11 @@ def _has_history(facts: TraceIndex, number: int, call: Call) -> bool:
 
 
 def _cut_at(facts: TraceIndex, source: int, call: Call, in_graph: bool, numbers: set[int]) -> _End | None:
-    """Returns the call as an end if it takes a value out of the graph: its input required grad, and its result does
-    not or is a leaf. Also if it used the parameter before that required grad."""
+    """Returns the call as the end of a path: it took the value out of the graph, or used a parameter too early.
+
+    It takes a value out of the graph if its input required grad and its result does not, or is a leaf. It uses a
+    parameter too early if that does not require grad yet.
+    """
     required = facts.requires_grad(source, call.index - 1)
     if required and not in_graph:
         return call, source, "cut"

@@ -21,12 +21,14 @@ class ReplacedParameter:
     new: int
     index: int
     site: int | None
-    copied: bool  # the new one was made from the old one; else assigned in its place
+    copied: bool  # whether the new one was made from the old one; else it was assigned in its place
 
 
 def replaced_parameters(training: Training) -> list[tuple[ReplacedParameter, Step]]:
-    """Finds the replaced parameters, each with the first optimizer step that had no gradient for it. No later step has
-    one."""
+    """Finds the replaced parameters, each with the first optimizer step that had no gradient for the old one.
+
+    No later step has a gradient for it either.
+    """
     assigned = list(_assigned(training))
     known = {replaced.new for replaced in assigned}
     both = (*assigned, *(replaced for replaced in _copied(training) if replaced.new not in known))
@@ -35,7 +37,7 @@ def replaced_parameters(training: Training) -> list[tuple[ReplacedParameter, Ste
 
 
 def _never_updated(training: Training) -> set[int]:
-    """The leaves that got gradients and that no optimizer or other call changed."""
+    """Returns the leaves that got gradients and that neither an optimizer nor another call changed."""
     return {n for n in training.had_gradient - training.stepped if not training.is_updated(n)}
 
 

@@ -19,7 +19,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Backward, Call
 
 MIN_STEPS = 3  # steps whose graphs are alive at once
-MANY = 5  # such steps, whatever their share of the run
+MANY = 5  # so many such steps are enough, whatever their share of the run
 MAX_PASSES = 50
 _COPIES = (
     "Alias", "AsStrided", "Cat", "Clone", "Copy", "Expand", "Index", "Permute", "Reshape", "Select", "Slice", "Split",
@@ -29,16 +29,16 @@ _COPIES = (
 
 @dataclass(frozen=True, slots=True)
 class RetainedGraphs:
-    """The results of one line in many steps that were alive together."""
+    """The results of one line, made in many steps, that were alive at the same time."""
 
     calls: tuple[Call, ...]  # one for each step, in order
     alive: int  # the largest number of earlier steps whose tensor was alive at once
     passed: bool  # a backward pass went through the graph
-    in_gradient: bool  # one with `create_graph` did: perhaps only the graph of a gradient keeps the tensor alive
+    in_gradient: bool  # a pass with `create_graph` did: perhaps only the graph of a gradient keeps the tensor alive
 
 
 class _Steps:
-    """The steps of a run: optimizer steps or, without an optimizer, backward passes that freed their graph."""
+    """Finds the steps of a run: optimizer steps or, without an optimizer, backward passes that freed their graph."""
 
     def __init__(self, facts: TraceIndex) -> None:
         self._facts = facts
@@ -52,7 +52,7 @@ class _Steps:
 
     @cached_property
     def last_seen(self) -> dict[int, int]:
-        """Maps each tensor with a graph to the last event at which it was certainly alive."""
+        """The last event at which each tensor with a graph was certainly alive."""
         last: dict[int, int] = {}
         for alive in self._facts.trace.inspection.held:
             last.update(dict.fromkeys(alive.tensors, alive.index))
@@ -64,7 +64,10 @@ class _Steps:
         return last
 
     def most_alive(self, calls: dict[int, Call]) -> int:
-        """The largest number of the tensors that were alive in one later step; `calls` made them, by step."""
+        """Returns the largest number of results that were alive at once in a later step than their own.
+
+        `calls` maps each step to the call that made its result.
+        """
         changes: dict[int, int] = defaultdict(int)
         for made, call in calls.items():
             changes[made + 1] += 1
@@ -73,8 +76,10 @@ class _Steps:
 
 
 def retained_graphs(facts: TraceIndex) -> list[RetainedGraphs]:
-    """Finds the lines whose results are still alive, step after step, without being needed. A result that is only
-    alive as part of another's graph is left out."""
+    """Finds the lines whose results stay alive step after step, although no later step needs them.
+
+    A result that is alive only as part of another's graph is left out.
+    """
     retained: list[RetainedGraphs] = []
     for group in sorted(_groups(facts), key=lambda group: -group.calls[0].index):
         above = (
@@ -100,7 +105,7 @@ def _groups(facts: TraceIndex) -> Iterator[RetainedGraphs]:
 
 
 def _by_line(facts: TraceIndex, steps: _Steps) -> dict[object, dict[int, Call | None]]:
-    """Maps lines to steps to the call whose result lives longer than the step, or None."""
+    """Maps each line and step to the call whose result outlives the step; None if the result does not."""
     by_line: dict[object, dict[int, Call | None]] = defaultdict(dict)
     for call in facts.calls:
         if call.mode != "grad" or call.within or len(call.outputs) != 1 or not call.states:
@@ -125,7 +130,7 @@ def _has_graph(facts: TraceIndex, number: int) -> bool:
 
 
 def _passes(facts: TraceIndex, steps: _Steps, calls: tuple[Call, ...]) -> tuple[bool, bool]:
-    """Returns whether backward passes went through the graph of the results, and whether one did in a later step."""
+    """Returns whether a backward pass went through the graph of the results, and whether one of a later step did."""
     passed = False
     for call in {calls[0].index: calls[0], calls[len(calls) // 2].index: calls[len(calls) // 2]}.values():
         later = [b for b in facts.backwards if b.index > call.index and not b.failed]
@@ -138,14 +143,16 @@ def _passes(facts: TraceIndex, steps: _Steps, calls: tuple[Call, ...]) -> tuple[
 
 
 def _is_in_gradient(facts: TraceIndex, call: Call) -> bool:
-    """Returns whether the graph of a gradient may have saved the result of `call`: a backward with `create_graph` went
-    through it or ran it."""
+    """Returns whether the graph of a gradient may have saved the result of `call`.
+
+    It may if a backward pass with `create_graph` went through the call, or made it.
+    """
     passes = [b for b in facts.backwards if b.create_graph and not b.failed and b.index > call.index]
     return any(b.started <= call.index or backward_reaches(facts, b, call) for b in passes[:MAX_PASSES])
 
 
 def _is_copy(facts: TraceIndex, call: Call) -> bool:
-    """Returns whether the result of `call` is only a copy of leaves, as a snapshot of a parameter is."""
+    """Returns whether the result of `call` only copies leaves, like a snapshot of a parameter."""
     made = [call, *(inner for _, inner in ancestry(facts, _made(call), call.index))]
     recorded = [inner for inner in made if inner.nodes[1] > inner.nodes[0] and not inner.within and inner.states]
     return all((inner.states[0].grad_fn or "").startswith(_COPIES) for inner in recorded)

@@ -1,5 +1,6 @@
-"""Orders what happened to each leaf and its gradient: backward filled the gradient, something cleared or changed it,
-an update changed the leaf.
+"""Orders what happened to each leaf and its gradient.
+
+Backward fills the gradient, the script clears or changes it, and an update changes the leaf.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ _CHANGING = (GRAD_SET, DATA_SET, "torch._fused_")  # change a leaf or its gradie
 MAX_WALK = 12  # calls between a gradient and the update by hand that uses it
 
 Kind = Literal["fill", "clear", "touch", "update"]
-"""Backward filled the gradient; the script cleared it, or changed it otherwise; something changed the leaf."""
+"""What happened: backward filled the gradient ("fill"), the script cleared it ("clear") or changed it in another way
+("touch"), or something changed the leaf ("update")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +36,11 @@ class Moment:
     index: int
     kind: Kind
     event: Call | Backward | Step
-    fresh: bool = True  # for a fill: there was no gradient before; for an update: it used the gradient
+    fresh: bool = True  # of a "fill": there was no gradient before; of an "update": it used the gradient
 
 
 class Training:
-    """The moments of every leaf that had a gradient or was stepped by an optimizer."""
+    """Collects the moments of every leaf that had a gradient or that an optimizer stepped."""
 
     def __init__(self, facts: TraceIndex) -> None:
         self.facts = facts
@@ -48,7 +50,7 @@ class Training:
 
     @cached_property
     def optimizers(self) -> list[list[Step]]:
-        """The steps of each optimizer: those with the same first parameter belong to one optimizer."""
+        """The steps of each optimizer. Steps with the same first parameter belong to one optimizer."""
         groups: dict[tuple[str, int], list[Step]] = defaultdict(list)
         for step in self.steps:
             if step.parameters:
@@ -83,7 +85,7 @@ class Training:
 
     @cached_property
     def is_hidden(self) -> bool:
-        """Returns whether compiled code ran: its inputs and changes are not recorded."""
+        """True if compiled code ran: what it reads and changes is not recorded."""
         return any(isinstance(event, Gap) and "torch.compile" in event.reason for event in self.facts.events)
 
     # --- moments --------------------------------------------------------------------------------------------------
@@ -110,7 +112,7 @@ class Training:
 
     @cached_property
     def _places(self) -> dict[tuple[int, Kind], list[int]]:
-        """The positions of the moments of one kind among those of a leaf."""
+        """The positions in a leaf's moments of those of one kind."""
         places: dict[tuple[int, Kind], list[int]] = defaultdict(list)
         for number, moments in self.moments.items():
             for place, moment in enumerate(moments):
@@ -124,13 +126,15 @@ class Training:
         return next((m for m in reversed(self.moments.get(number, ())) if m.kind == "fill"), None)
 
     def is_updated(self, number: int) -> bool:
-        """Returns whether a leaf was changed after its first gradient: changes before that initialise it."""
+        """Returns whether a leaf changed after its first gradient. Changes before that initialise it."""
         kinds = [moment.kind for moment in self.moments.get(number, ())]
         return "update" in kinds[kinds.index("fill") :] if "fill" in kinds else "update" in kinds
 
     def is_left_out(self, number: int) -> bool:
-        """Returns whether nothing used the gradients of a leaf although optimizer steps followed, and the leaf existed
-        before the optimizer was made."""
+        """Returns whether an optimizer could have been given a leaf that nothing ever updated.
+
+        The leaf existed before the optimizer was made, and it got a gradient before a step of this optimizer.
+        """
         filled = self.first_fill(number)
         use = self.facts.first_use(number)
         if filled is None or use is None or number in self.stepped or self.is_updated(number):
@@ -153,7 +157,7 @@ class Training:
                 yield from self._of_step(step)
 
     def _complete_from(self) -> int:
-        """The index from which on no event is missing: a long run folds some earlier ones."""
+        """Returns the index from which on no event is missing: a long run folds some of the earlier ones."""
         start: int | None = None
         for event in reversed(self.facts.events):
             if start is not None and event.index != start - 1:
@@ -193,7 +197,7 @@ class Training:
                 yield leaf, Moment(call.index, "update", call, bool(call.within) or self.uses_gradient(call, leaf))
 
     def _leaf_at(self, number: int, at: int) -> int | None:
-        """The leaf that a tensor is or shares its storage with."""
+        """Returns the leaf that a tensor is, or whose storage it shares; None for a gradient."""
         if number in self.leaves:
             return number
         if number in self._gradient_of:
@@ -202,7 +206,7 @@ class Training:
 
     @cached_property
     def _memory(self) -> dict[int | None, int]:
-        """Maps storages to the leaf that used them."""
+        """The first leaf that used each storage."""
         leaves: dict[int | None, int] = {}
         for number in sorted(self.leaves, reverse=True):
             for storage in self.facts.storages_of(number):
@@ -211,7 +215,7 @@ class Training:
 
     @cached_property
     def _gradient_of(self) -> dict[int, int]:
-        """Maps tensors that were a `.grad` to the leaf."""
+        """The leaf of each tensor that was a `.grad`."""
         leaves = owners_of_gradients(self.facts.trace)
         for step in self.steps:
             pairs = zip(step.gradients, step.parameters, strict=True)
@@ -224,7 +228,7 @@ class Training:
         return any(self._gradient_of.get(number) == leaf for number in self._near(call, changed))
 
     def _near(self, call: Call, changed: set[int]) -> Iterator[int]:
-        """Yields the inputs of a call, except those changed, and the tensors that they were computed from."""
+        """Yields the inputs of a call that it did not change, and the tensors that they were computed from."""
         for access in (a for a in call.inputs if a.tensor not in changed):
             yield access.tensor
             for steps, (_, made) in enumerate(ancestry(self.facts, access.tensor, call.index)):
@@ -234,7 +238,7 @@ class Training:
 
 
 def _order(pair: tuple[int, Moment]) -> tuple[int, bool]:
-    """Sorts a step before the first of its calls: its index is the number of events before it."""
+    """Returns a sort key that puts a step before its first call: both have the same index."""
     return pair[1].index, not isinstance(pair[1].event, Step)
 
 
@@ -244,7 +248,7 @@ def _fill(event: Backward, change: Gradient) -> Moment:
 
 @lru_cache(maxsize=1)
 def training_of(facts: TraceIndex) -> Training:
-    """The `Training` of a trace, made once."""
+    """Returns the `Training` of a trace, which is made once."""
     return Training(facts)
 
 

@@ -1,5 +1,4 @@
-"""Explains a gradient that was requested by name, with `autograd.grad` or `inputs=`, and that the graph does not
-have."""
+"""Explains a gradient that `autograd.grad`, or `inputs=`, asked for, and to which the graph has no path."""
 
 from __future__ import annotations
 
@@ -35,7 +34,11 @@ def find_requested(facts: TraceIndex, code: str, title: str, why: str) -> Iterat
 
 
 def _wanted(facts: TraceIndex, failure: Failure, root: int | None, requested: tuple[int, ...], code: str) -> int | None:
-    """Finds the first requested tensor that the root was not computed from."""
+    """Finds the requested tensor that PyTorch rejects.
+
+    It does not require grad, or the root was not computed from its present value. If only one tensor was requested, it
+    is that one.
+    """
     if code == "input-does-not-require-grad":
         return next((n for n in requested if not facts.requires_grad(n, failure.index)), None)
     if root is None:
@@ -64,7 +67,8 @@ def _labels(facts: TraceIndex, failure: Failure, root: int | None, number: int |
 
 
 def _built(facts: TraceIndex, root: int, failure: Failure) -> Call | None:
-    """Finds the last recorded operation behind the root, if possible on a line before the failing one."""
+    """Finds the last recorded operation that the root was computed by, if possible on a line other than the failing
+    one."""
     span = facts.span(failure.site)
     recorded = [
         c for _, c in ancestry(facts, root, failure.index) if c.nodes[1] > c.nodes[0] or c.op == "autograd.grad"

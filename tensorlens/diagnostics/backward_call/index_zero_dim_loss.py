@@ -37,7 +37,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 
 def _computed(facts: TraceIndex, number: int, before: int) -> Call | None:
-    """Finds the call that made the value, behind `.data` and `detach()`, which only give it a second name."""
+    """Finds the call that computed the value: `.data` and `detach()` only make another tensor on the same memory."""
     made = next(iter(facts.producers(number, before)), None) or facts.first_use(number)
     while made is not None and len(made.inputs) == 1:
         source = made.inputs[0].tensor

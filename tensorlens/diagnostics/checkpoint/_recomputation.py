@@ -1,4 +1,4 @@
-"""Explains a checkpointed function that did not do the same when backward ran it again."""
+"""Explains a checkpointed function that did something else when backward ran it again."""
 
 from __future__ import annotations
 

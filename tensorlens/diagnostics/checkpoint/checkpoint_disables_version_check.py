@@ -62,7 +62,10 @@ def _report(
 
 
 def _name(facts: TraceIndex, stale: Stale, saving: Call, change: tuple[Call | Backward, Write] | None) -> str:
-    """Names the tensor as the checkpoint's line that saves it does, else as the line that writes it."""
+    """Names the tensor as the line that saves it does.
+
+    If that line calls backward, so that no line of the function is known, the name is that on the line of the change.
+    """
     site = saving.site
     in_pass = any(one.site == site for one in facts.backwards)
     if in_pass and change is not None:

@@ -33,7 +33,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 
 def _given(facts: TraceIndex, at: int) -> list[int]:
-    """Returns the tensors passed to the checkpoint: those of the call that emitted the warning."""
+    """Returns the tensors passed to the checkpoint that warned: its call is recorded after the warning."""
     call = next((c for c in facts.calls if c.index > at and c.op == "CheckpointFunction.apply"), None)
     return [] if call is None else list(dict.fromkeys(access.tensor for access in call.inputs))
 

@@ -19,7 +19,7 @@ CODE = "checkpoint-recomputes-with-changed-state"
 
 @dataclass(frozen=True, slots=True)
 class _Cause:
-    """Something that the function reads and that had changed in its second run."""
+    """Something that the function reads and that had changed when backward ran it again."""
 
     site: int | None
     text: str
@@ -63,7 +63,7 @@ def _values(facts: TraceIndex, checkpoint: Region, backward: Backward) -> Iterat
 
 
 def _tensors(facts: TraceIndex, checkpoint: Region, recomputed: Recomputed, backward: Backward) -> Iterator[_Cause]:
-    """Finds tensors that both runs read and that were changed in place in between."""
+    """Finds tensors that the function reads and that were changed in place between its two runs."""
     end = next((e.index for e in facts.events if _ends(e, checkpoint)), backward.started)
     first = {a.tensor: call for call in _between(facts, checkpoint.index, end) for a in call.inputs}
     counters = {facts.tensor(number).counter: number for number in first}

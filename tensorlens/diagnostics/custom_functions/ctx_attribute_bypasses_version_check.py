@@ -27,7 +27,8 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 
 def _reads(facts: TraceIndex, backward: Backward, stale: Stale) -> bool:
-    """Returns whether a call during the pass read the attribute: one that only counts or caches does no harm."""
+    """Returns whether a call during the pass read the attribute. An unread one, such as a counter or a cache, is
+    harmless."""
     during = (call for call in facts.calls if backward.started <= call.index <= backward.index)
     return any(access.tensor == stale.tensor for call in during for access in call.inputs)
 

@@ -26,14 +26,14 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 
 def _rounding(facts: TraceIndex, number: int) -> Call | None:
-    """Finds the call that turned a gradient of fractions into this integer tensor."""
+    """Finds the call that turned a floating-point gradient into this integer tensor."""
     made = facts.creator(number)
-    if made is None or not _whole(facts.tensor(number)):
+    if made is None or not _is_integer(facts.tensor(number)):
         return None
-    return made if any(not _whole(facts.tensor(access.tensor)) for access in made.inputs) else None
+    return made if any(not _is_integer(facts.tensor(access.tensor)) for access in made.inputs) else None
 
 
-def _whole(tensor: Tensor) -> bool:
+def _is_integer(tensor: Tensor) -> bool:
     return tensor.dtype.startswith(("int", "uint", "bool"))
 
 

@@ -20,15 +20,17 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         if not call.op.endswith(".apply") or call.site in reported:
             continue
         for write in call.writes:
-            backward = _unnoticed(facts, call, write)
+            backward = _misled_backward(facts, call, write)
             if backward is not None and call.site not in reported:
                 reported.add(call.site)
                 yield _report(facts, call, write, backward)
 
 
-def _unnoticed(facts: TraceIndex, call: Call, write: Write) -> Backward | None:
-    """Finds the backward pass through a later use of an input that `forward` changed and whose history stayed the old
-    one."""
+def _misled_backward(facts: TraceIndex, call: Call, write: Write) -> Backward | None:
+    """Finds the backward pass through an input that `forward` changed and whose history stayed the same.
+
+    The pass starts at the input, or goes through a later use of it.
+    """
     before, after = facts.state(write.tensor, call.index - 1), facts.state(write.tensor, call.index)
     if before is None or after is None or before.is_leaf or not before.requires_grad or before.node != after.node:
         return None

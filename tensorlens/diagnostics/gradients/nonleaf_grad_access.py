@@ -21,7 +21,7 @@ _TITLE = "`.grad` of {nonleaf} was read, which is not a leaf"
 
 @dataclass(frozen=True, slots=True)
 class _Rebound:
-    """The assignment that took a name from a leaf and gave it to a result, and the line that had made the leaf."""
+    """An assignment that gave the name of a leaf to a result, with the lines that made the result and the leaf."""
 
     name: str
     made: Call
@@ -64,7 +64,8 @@ def _rebound(facts: TraceIndex, number: int, at: int) -> _Rebound | None:
 
 
 def _words(facts: TraceIndex, rebound: _Rebound) -> tuple[str, str, tuple[str, ...]]:
-    """Writes the text for a name that was a leaf's: `retain_grad()` would keep the gradient of the wrong tensor."""
+    """Writes the text for a result that has the name of a leaf. It does not suggest `retain_grad()`, which would keep
+    the gradient of the wrong tensor."""
     name, line = _escaped(rebound.name), rebound.line
     why = (
         f"line {line} gave the name `{name}`, which was a leaf's (made on line {rebound.leaf_line}), to a result; "
@@ -84,7 +85,10 @@ def _words(facts: TraceIndex, rebound: _Rebound) -> tuple[str, str, tuple[str, .
 
 
 def _in_place(facts: TraceIndex, rebound: _Rebound) -> str:
-    """`w -= 0.1 * w.grad` for `w = w - 0.1 * w.grad`; "" where the assignment is no update by a gradient."""
+    """Returns the update in place for an assignment: `w -= 0.1 * w.grad` for `w = w - 0.1 * w.grad`.
+
+    "" if the assignment is no update by a gradient.
+    """
     node = facts.names.syntax.node(facts.trace.sites[rebound.made.site].span)
     if not isinstance(node, ast.BinOp) or plain_name(node.left) != rebound.name:
         return ""
@@ -93,5 +97,5 @@ def _in_place(facts: TraceIndex, rebound: _Rebound) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Escapes text of the script for a template with fields."""
+    """Escapes the braces in text of the script, for use in a template with fields."""
     return text.replace("{", "{{").replace("}", "}}")

@@ -14,30 +14,33 @@ from tensorlens.records.report import Diagnostic
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
-    """Needs a second run, in which each hook gets its own copy of the gradient: it shows which other gradients
-    changed."""
+    """Finds hooks that changed the gradients of other tensors, in a run with `--reference`.
+
+    In the second run each hook gets its own copy of the gradient. The comparison shows which other gradients had
+    changed.
+    """
     reported: set[int] = set()
     stale = {backward_of(facts, saved.index) for saved in facts.trace.inspection.stale}
     for run in facts.trace.callbacks.runs:
         backward = backward_of(facts, run.index)
         if run.registration in reported or backward is None or backward in stale:
             continue
-        write, others = _write(facts, run, backward), _spoiled(facts, run, backward)
+        write, others = _write(facts, run, backward), _changed_gradients(facts, run, backward)
         if write is not None and others:
             reported.add(run.registration)
             yield _report(facts, run, backward, write, others)
 
 
 def _write(facts: TraceIndex, run: Run, backward: Backward) -> Call | None:
-    """Finds the change in place, in a tensor hook, of the gradient that it was given."""
+    """Finds the call in a tensor hook that changed the given gradient in place."""
     if facts.trace.callbacks.registrations[run.registration].kind != "tensor hook":
         return None
     inside = (call for call in facts.calls if backward.started <= call.index < run.index)
     return next((call for call in inside if any(write.tensor in run.given for write in call.writes)), None)
 
 
-def _spoiled(facts: TraceIndex, run: Run, backward: Backward) -> list[int]:
-    """Finds the tensors, other than the hook's own, whose gradients of this pass differ in the second run."""
+def _changed_gradients(facts: TraceIndex, run: Run, backward: Backward) -> list[int]:
+    """Lists the tensors, except the hook's own, whose gradients of this pass differ in the second run."""
     reference = facts.trace.reference
     target = facts.trace.callbacks.registrations[run.registration].target
     differences = () if reference is None else reference.differences

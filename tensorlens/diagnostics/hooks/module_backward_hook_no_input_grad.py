@@ -48,7 +48,10 @@ def _labels(facts: TraceIndex, rejected: RejectedCall, number: int | None) -> It
 
 
 def _module_input(facts: TraceIndex, at: int) -> int | None:
-    """Finds the module's input: the nearest first input above its hook that does not require grad."""
+    """Finds the input of the module with the hook.
+
+    It is the first input of a call before the hook that does not require grad; the nearest such call counts.
+    """
     backward = next((b for b in facts.backwards if b.started <= at <= b.index), None)
     for hook in _hooks(facts, backward):
         for _, call in ancestry(facts, hook, at):

@@ -1,4 +1,4 @@
-"""Finds what anomaly mode's findings share: the call whose backward failed, its input value, and the mode."""
+"""Finds what the findings about anomaly mode share: the call whose backward failed, its input, and the mode."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from tensorlens.records.report import Diagnostic, Label
 
 
 def find_announced(facts: TraceIndex, code: str, why: str, help_: str) -> Iterator[Diagnostic]:
-    """Reports warnings of anomaly mode before an error in backward that the script caught. An error that ended the
-    script has its own finding."""
+    """Reports warnings that anomaly mode gave before an error in backward that the script caught.
+
+    An error that ended the script has a finding of its own.
+    """
     for rejected in rejected_calls(facts, code):
         failure = next((f for f in facts.trace.failures if f.index >= rejected.index and f.op), None)
         if failure is None or not failure.caught:
@@ -49,9 +51,12 @@ def mode_label(facts: TraceIndex, at: int) -> Label | None:
 
 
 def value_label(facts: TraceIndex, failure: Failure, call: Call | None) -> Label | None:
-    """Labels the input of the failing operation: the tensor that it saved with odd values, else the input whose
-    gradient failed. An input made on the same line leads to the leaf above it. In a custom Function, the last line of
-    its `backward` made the value."""
+    """Labels the input that the failing operation could not differentiate.
+
+    It is the tensor that the operation saved with infinite, NaN or zero values, else the input whose gradient was NaN.
+    If that was made on the same line, the label goes to the leaf that it was computed from. In a custom Function it
+    goes to the last line that its `backward` ran.
+    """
     last = _last_of_backward(facts, failure)
     if last is not None:
         return facts.label("value_made_here", last.site, "the last that the custom function computed")
@@ -69,7 +74,7 @@ def value_label(facts: TraceIndex, failure: Failure, call: Call | None) -> Label
 
 
 def _given(facts: TraceIndex, failure: Failure, call: Call) -> list[int]:
-    """Finds the inputs of the failing call, the likeliest culprit first."""
+    """Lists the inputs of the failing call, the most probable cause first."""
     odd = {saved.storage for saved in failure.saved[1:]}
     position = int(failure.saved[0].slot.rpartition(" ")[2])
     numbers = [access.tensor for access in call.inputs]

@@ -18,7 +18,7 @@ BOUNDARY = "infinite-or-nan-gradient-at-boundary"
 
 
 def find_singular(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
-    """Makes one finding for each line whose operation made a gradient non-finite first."""
+    """Makes one finding for each line whose operation was the first to make a gradient infinite or NaN."""
     reported: set[int] = set()
     for node in facts.trace.inspection.singular:
         backward, call = backward_of(facts, node.index), facts.call_of_node(node.sequence, node.index)
@@ -30,7 +30,8 @@ def find_singular(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
 
 
 def _is_unselected(node: Singular) -> bool:
-    """Returns whether a value was not selected: its gradient is zero, and zero times infinity is NaN."""
+    """Returns whether a later selection left the value out: then its gradient is zero, and zero times infinity is
+    NaN."""
     return bool(node.selected) and "nan" in node.gradient
 
 
@@ -67,7 +68,7 @@ def _why(code: str, node: Singular, select: Call | None) -> str:
 
 
 def _value(facts: TraceIndex, call: Call) -> tuple[int | None, Call | None]:
-    """Finds the tensor that the operation read, and the call on another line that made its value."""
+    """Finds the tensor that the operation read, and the call on another line that made the value of that tensor."""
     state = next((s for s in call.states if s.requires_grad), None)
     inputs = [a.tensor for a in call.inputs if facts.requires_grad(a.tensor, call.index)]
     number = inputs[-1] if inputs and state is not None else None

@@ -15,7 +15,7 @@ CODE = "gradient-differs-from-reference"
 
 
 def find_unreported(facts: TraceIndex) -> Iterator[Diagnostic]:
-    """Reports the wrong gradients of a run that no other detector explains."""
+    """Reports the wrong gradients of a run that no other finding explains."""
     reference = facts.trace.reference
     if reference is None or not reference.differences:
         return

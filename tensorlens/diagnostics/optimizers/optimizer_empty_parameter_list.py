@@ -18,8 +18,10 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 
 def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
-    """Reports why no parameter was left: a consumed iterator, tensors that `parameters()` does not find, an empty
-    list."""
+    """Reports why the optimizer was given no parameter.
+
+    An iterator was consumed, `parameters()` does not find the tensors, or the list is empty.
+    """
     spent = any(value.type == "exhausted generator" for value in failure.values)
     hidden = len(failure.inputs)
     why = "none of the tensors that it was given, or that its iterator yielded, is a parameter"

@@ -24,17 +24,17 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
             continue
         parameters = {access.tensor for access in made.inputs}
         passes = [b for b in facts.backwards if b.index > made.index and parameters & {c.tensor for c in b.gradients}]
-        if len(passes) >= FEWEST and not _moves(training, parameters) and not _scaled(facts, parameters):
+        if len(passes) >= FEWEST and not _any_changed(training, parameters) and not _scaled(facts, parameters):
             yield _report(training, made, passes)
 
 
-def _moves(training: Training, parameters: set[int]) -> bool:
-    """Returns whether anything changed one of the parameters, or stepped it."""
+def _any_changed(training: Training, parameters: set[int]) -> bool:
+    """Returns whether an optimizer stepped one of the parameters, or something else changed one."""
     return bool(parameters & training.stepped) or any(training.is_updated(number) for number in parameters)
 
 
 def _scaled(facts: TraceIndex, parameters: set[int]) -> bool:
-    """Returns whether a `GradScaler` makes the steps: it skips those whose gradients overflowed."""
+    """Returns whether a `GradScaler` makes the steps: it skips a step if a gradient overflowed."""
     calls = (call for call in facts.calls if call.op == "GradScaler.step")
     return any(parameters & {access.tensor for access in call.inputs} for call in calls)
 
@@ -45,8 +45,8 @@ def _report(training: Training, made: Call, passes: list[Backward]) -> Diagnosti
     optimizer = made_name(facts, made)
     fed = parameters & {change.tensor for backward in passes for change in backward.gradients}
     filled = "its parameter" if len(parameters) == 1 else f"{len(fed)} of its {len(parameters)} parameters"
-    kinds = [training.last_moment(number, last.index, "clear") for number in sorted(fed)]
-    cleared = next((moment for moment in kinds if moment is not None), None)
+    clears = [training.last_moment(number, last.index, "clear") for number in sorted(fed)]
+    cleared = next((moment for moment in clears if moment is not None), None)
     return finding(
         CODE,
         "note" if training.gradient_read & parameters else "warning",

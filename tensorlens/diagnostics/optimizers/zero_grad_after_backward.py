@@ -25,23 +25,26 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
                 reported.add(place)
                 yield _report(training, step, lost)
     if not reported:
-        yield from _partly(training)
+        yield from _find_partly_cleared(training)
 
 
-def _partly(training: Training) -> Iterator[Diagnostic]:
-    """Reports updates that used only the last of several gradients: the others of the same line were cleared."""
+def _find_partly_cleared(training: Training) -> Iterator[Diagnostic]:
+    """Reports updates that used only the last of several gradients: the same line computed the others, which were
+    cleared."""
     groups: dict[tuple[int | None, int | None], list[ClearedGradients]] = {}
     for leaf in training.moments:
         cleared = cleared_gradients(training, leaf)
         if cleared is not None and isinstance(cleared.used.event, Step):
             groups.setdefault((cleared.filled.event.site, cleared.cleared.event.site), []).append(cleared)
     for group in groups.values():
-        yield _report_partly(training, group)
+        yield _report_partly_cleared(training, group)
 
 
 def _lost(training: Training, step: Step) -> list[tuple[int, Moment, Moment]]:
-    """Returns (parameter, what filled its gradient, what cleared it) if a step found only cleared gradients that no
-    update had used."""
+    """Returns (parameter, what filled its gradient, what cleared it) for the gradients that a step did not find.
+
+    Only if the step found no gradient at all, and no update had used those that were cleared.
+    """
     lost = []
     for position, number in enumerate(step.parameters):
         cleared = cleared_at(training, step, position)
@@ -80,7 +83,7 @@ def _report(training: Training, step: Step, lost: list[tuple[int, Moment, Moment
     )
 
 
-def _report_partly(training: Training, group: list[ClearedGradients]) -> Diagnostic:
+def _report_partly_cleared(training: Training, group: list[ClearedGradients]) -> Diagnostic:
     facts, first = training.facts, group[0]
     step = first.used.event
     assert isinstance(step, Step)

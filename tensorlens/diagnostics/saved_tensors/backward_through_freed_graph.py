@@ -49,7 +49,7 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
 
 
 def _read_directly(facts: TraceIndex, failure: Failure) -> Diagnostic:
-    """Returns whether no pass failed and the program itself read a saved tensor of a node."""
+    """Reports a program that itself read the saved tensors of a node, after backward had freed them."""
     passes = [b for b in facts.backwards if b.index < failure.index and not b.retain_graph]
     whole = len(facts.events) == facts.events[-1].index + 1 if facts.events else True
     freeing = passes[0] if whole and len(passes) == 1 else None
@@ -70,7 +70,7 @@ def _read_directly(facts: TraceIndex, failure: Failure) -> Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class _Culprit:
-    """The freed node that the failed pass reached: its name, the call that recorded it, the pass that freed it."""
+    """The freed node that the failed pass reached, the call that recorded it, and the pass that freed it."""
 
     node: str | None = None
     built: Call | None = None
@@ -78,8 +78,11 @@ class _Culprit:
 
 
 def _freed(failure: Failure) -> dict[int, SavedTensor]:
-    """Returns the nodes that an earlier pass can have freed, by sequence number, in the engine's order. All are known
-    to be freed, except those without a message."""
+    """Returns the nodes that an earlier pass may have freed, by sequence number, in the order in which the engine runs
+    them.
+
+    Those with a message are known to be freed.
+    """
     nodes: dict[int, SavedTensor] = {}
     for saved in failure.saved:
         if saved.problem == "freed":
@@ -88,9 +91,11 @@ def _freed(failure: Failure) -> dict[int, SavedTensor]:
 
 
 def _culprit(facts: TraceIndex, failure: Failure, failed: Backward) -> _Culprit:
-    """Finds the freed node that the failed pass reached first. This pass freed nodes itself before it failed, so the
-    node is the first one that an earlier pass went through, provided that no earlier pass went through those before
-    it."""
+    """Finds the freed node that the failed pass reached first.
+
+    The failed pass freed nodes itself before it raised. So the node is the first one that an earlier pass went through.
+    Its name is certain only if no earlier pass can have gone through the nodes before it.
+    """
     passes = [calls_reached_by(facts, backward) for backward in facts.backwards if backward.index < failure.index]
     freed = _freed(failure)
     certain = True
@@ -106,8 +111,10 @@ def _culprit(facts: TraceIndex, failure: Failure, failed: Backward) -> _Culprit:
 
 
 def _recorded(facts: TraceIndex, failure: Failure, saved: SavedTensor) -> Call | None:
-    """Finds the call that recorded a node. Each thread numbers its own nodes, so the names have to agree if both are
-    known."""
+    """Finds the call that recorded a node.
+
+    Each thread has its own sequence numbers, so the name of the node must agree as well, if it is known.
+    """
     built = facts.call_of_node(saved.sequence, failure.index)
     if built is None:
         return None
@@ -116,8 +123,10 @@ def _recorded(facts: TraceIndex, failure: Failure, saved: SavedTensor) -> Call |
 
 
 def _frees(facts: TraceIndex, reached: ReachedCalls, built: Call, saved: SavedTensor | None = None) -> bool:
-    """Returns whether a pass went through the nodes of a call and freed them. A failed pass freed the nodes before the
-    one that it stopped at."""
+    """Returns whether a pass went through the nodes of a call and freed them.
+
+    A failed pass freed only the nodes that it ran before it stopped.
+    """
     backward = reached.backward
     if backward.retain_graph or built.index not in reached.calls:
         return False
@@ -129,8 +138,8 @@ def _frees(facts: TraceIndex, reached: ReachedCalls, built: Call, saved: SavedTe
 
 
 def _shared_part(facts: TraceIndex, failed: Backward, passes: list[ReachedCalls]) -> _Culprit:
-    """Finds the last call that both the failed pass and an earlier one went through, for a graph that does not show the
-    node."""
+    """Finds the last call that both the failed pass and an earlier one went through. It serves where the node is
+    unknown."""
     needed = calls_reached_by(facts, failed)
     for call in reversed(facts.calls):
         if call.index in needed.calls and call.nodes[1] > call.nodes[0]:
@@ -147,8 +156,10 @@ def _freed_text(facts: TraceIndex, freeing: Backward) -> str:
 
 
 def _passes_at(facts: TraceIndex, one: Backward) -> tuple[int, int]:
-    """Returns the number of this pass among the passes of its line, and how many there are. Passes inside another pass
-    of the line do not count."""
+    """Returns (the number of this pass among the passes of its line, how many there are).
+
+    Passes that run inside another pass of the line do not count.
+    """
     same = [b for b in facts.backwards if b.site == one.site]
     outer = [b.index for b in same if not any(a.started <= b.started and b.index < a.index for a in same)]
     return sum(index <= one.index for index in outer), len(outer)
@@ -172,8 +183,10 @@ def _fixes(facts: TraceIndex, failure: Failure, built: Call | None, freeing: Bac
 
 
 def _fixes_of_a_shared_part(facts: TraceIndex, failure: Failure, built: Call, freeing: Backward) -> Iterator[Fix]:
-    """Suggests fixes for two passes through one part of the graph. They depend on whether a step between the passes
-    changes that part."""
+    """Suggests fixes for two passes through one part of the graph.
+
+    They depend on whether an optimizer step between the passes changed leaves that this part was computed from.
+    """
     keep = f"keep the graph for the later pass: `retain_graph=True` at `{source_text(facts, freeing.site)}`"
     steps = [c for c in facts.calls if c.within and c.writes and freeing.index < c.index < failure.index]
     moved = {write.tensor for step in steps for write in step.writes}
@@ -195,7 +208,7 @@ def _fixes_of_a_shared_part(facts: TraceIndex, failure: Failure, built: Call, fr
 
 
 def _entry(facts: TraceIndex, built: Call, freeing: Backward) -> Call | None:
-    """Finds the first call through which a pass reached what `built` made."""
+    """Finds the first call through which a pass reached the results of `built`."""
     made = {access.tensor for access in built.outputs}
     users = (c for c in facts.calls if built.index < c.index < freeing.index and made & {a.tensor for a in c.inputs})
     return next((call for call in users if backward_reaches(facts, freeing, call)), None)

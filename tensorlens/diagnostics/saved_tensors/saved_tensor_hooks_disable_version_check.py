@@ -39,7 +39,7 @@ def _report(facts: TraceIndex, stale: Stale, backward: Backward, saving: Call) -
         f"what a saved-tensor hook has packed has no version check: it was packed at version {then} and comes back at "
         f"version {now}, {stale.after}, so the gradient is wrong",
         [
-            *_changes(facts, stale, saving),
+            *_change_label(facts, stale, saving),
             facts.label("saved_here", saving.site, f"{op_text(saving.op)} saves {name}{count_text(facts, saving)}"),
             None if mode is None else facts.label("mode_entered_here", mode.site, "hooks pack what is saved"),
             facts.label("needed_here", backward.site, "backward computes with the changed values"),
@@ -53,8 +53,8 @@ def _report(facts: TraceIndex, stale: Stale, backward: Backward, saving: Call) -
     )
 
 
-def _changes(facts: TraceIndex, stale: Stale, saving: Call) -> Iterator[Label | None]:
-    """Finds the first change after the save."""
+def _change_label(facts: TraceIndex, stale: Stale, saving: Call) -> Iterator[Label | None]:
+    """Labels the first change after the save, if there is one."""
     for event, write in facts.writes(facts.tensor(stale.tensor or 0).counter):
         if saving.index <= event.index < stale.index and write.after > stale.versions[0]:
             text = f"{op_text(event.op)} changes it in place: version {write.before} -> {write.after}"

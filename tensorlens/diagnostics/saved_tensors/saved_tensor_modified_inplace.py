@@ -22,7 +22,7 @@ _OTHERS = 3
 _ONLY_IN_PLACE = (
     *("copy_", "fill_", "fill_diagonal_", "set_", "zero_", "apply_", "map_", "random_"),
     *("normal_", "log_normal_", "uniform_", "cauchy_", "exponential_", "geometric_"),
-)  # methods that have no counterpart which makes a new tensor
+)  # methods without a variant that makes a new tensor
 CODE = "saved-tensor-modified-inplace"
 
 
@@ -114,7 +114,7 @@ def _change_notes(facts: TraceIndex, changes: Sequence[InplaceChange]) -> Iterat
 
 
 def _other_notes(facts: TraceIndex, others: Sequence[Save]) -> Iterator[str]:
-    """Finds the other saved tensors that fail the version check; those with one node, line and name share a note."""
+    """Writes notes on the other saved tensors that fail the version check: one for each node, line and name."""
     groups: dict[tuple[str, str, str], list[Save]] = defaultdict(list)
     for save in others:
         span = None if save.call is None else facts.span(save.call.site)
@@ -164,7 +164,7 @@ def _fixes(facts: TraceIndex, change: SavedTensorChange) -> tuple[Fix, ...]:
 
 
 def _fixes_of_call(facts: TraceIndex, change: SavedTensorChange, call: Call, written: int) -> Iterator[Fix]:
-    """Fixes for a change in place that the program's own line makes."""
+    """Suggests fixes for a change in place by a call, not by an optimizer step or backward."""
     trained = next((n for n in (written, change.save.tensor) if _is_trained(facts, n, call.index)), None)
     maker = _maker_of_copy(facts, change.save, written)
     method = call.op.rpartition(".")[2]
@@ -218,12 +218,14 @@ def _is_direct(facts: TraceIndex, call: Call) -> bool:
 
 
 def _is_trained(facts: TraceIndex, number: int | None, at: int) -> bool:
-    """Returns whether the tensor is a leaf that requires grad: a write with recording off was intended."""
+    """Returns whether the tensor is a leaf that requires grad. Such a leaf is written on purpose, with recording
+    off."""
     return number is not None and facts.is_leaf_requiring_grad(number, at)
 
 
 def _maker_of_copy(facts: TraceIndex, save: Save, written: int) -> Call | None:
-    """Finds the call on the program's line that made the written tensor from the saved one, but not as a view."""
+    """Finds the call that made the written tensor from the saved one, if it is not a view and the script's line made
+    it."""
     call = facts.creator(written)
     if call is None or written == save.tensor or facts.tensor(written).base is not None or not _is_direct(facts, call):
         return None

@@ -1,4 +1,4 @@
-"""Explains a tensor that was replaced between the forward pass and the backward that needs it."""
+"""Explains a tensor whose history or memory changed between the forward pass and the backward that needs it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ Words = tuple[str, str, str]  # title, why, text of the change
 def overtaken_before_backward(
     code: str, changed: StateChange, roles: tuple[str, ...], words: Words, *fixes: str
 ) -> Callable[[TraceIndex], Iterator[Diagnostic]]:
-    """Returns the `find` of a code. `changed` decides from the states before and after a call whether it made the
-    change; the words and fixes are templates with the fields {name} and {op}."""
+    """Makes the `find` of a code.
+
+    `changed` tests the states before and after a call for the change in question. The words and fixes are templates
+    with the fields {name} and {op}.
+    """
 
     def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         for failure in facts.failures(code):

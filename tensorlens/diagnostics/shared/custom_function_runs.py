@@ -23,7 +23,7 @@ def backward_runs(facts: TraceIndex) -> Iterator[tuple[Run, Call]]:
 
 
 def inputs_needing_gradient(facts: TraceIndex, call: Call) -> list[int]:
-    """Finds the tensors among a call's inputs that require grad and that autograd knows as its inputs."""
+    """Lists the inputs of a call that require grad and that autograd sees: not those inside a list, tuple or dict."""
     nested = {n for note in facts.trace.inspection.nested if note.index == call.index + 1 for n in note.tensors}
     inputs = [access.tensor for access in call.inputs if facts.requires_grad(access.tensor, call.index - 1)]
     return [number for number in dict.fromkeys(inputs) if number not in nested]
@@ -38,8 +38,10 @@ def gradient_of(facts: TraceIndex, number: int, at: int) -> str | None:
 
 
 def missing_gradients(facts: TraceIndex) -> Iterator[tuple[Run, Call, list[int]]]:
-    """Finds the runs of a `backward` that returned None for inputs that need a gradient, once for each `return`, with
-    the call that made the node and these inputs."""
+    """Yields (run, call, inputs) for the runs of a `backward` that returned None for inputs that need a gradient.
+
+    Each `return` statement counts once. The call is the one that made the node.
+    """
     seen: set[int | None] = set()
     for run, call in backward_runs(facts):
         if (backward := backward_of(facts, run.index)) is not None and backward.failed:
@@ -51,8 +53,10 @@ def missing_gradients(facts: TraceIndex) -> Iterator[tuple[Run, Call, list[int]]
 
 
 def _missing(facts: TraceIndex, run: Run, call: Call) -> list[int]:
-    """Finds the inputs that need a gradient and got None; if the positions are not known, those whose gradient stayed
-    None."""
+    """Lists the inputs that need a gradient and got None.
+
+    If it is not known which returned value belongs to which input, these are the leaves whose `.grad` stayed None.
+    """
     wanted = inputs_needing_gradient(facts, call)
     nothing = [position for position, value in enumerate(run.values) if value.type == "NoneType"]
     if len(run.values) == len(call.inputs):

@@ -1,5 +1,4 @@
-"""Reports a parameter that never received a gradient: where its path to the loss is cut, and which optimizer steps it
-to no effect."""
+"""Reports parameters that no gradient reached: where the path to the loss is cut, and which optimizer steps in vain."""
 
 from __future__ import annotations
 
@@ -27,20 +26,22 @@ Chosen = Callable[[Cut], bool]
 
 
 def find_cut_off(facts: TraceIndex, code: str, chosen: Chosen) -> Iterator[Diagnostic]:
-    """Makes one finding for each cut of the kind of `code`. A parameter that an optimizer steps is meant to be trained,
-    so a missing gradient is a warning. Without an optimizer it is a note. It is also a note if the program discards the
-    result and only a hook uses the values on the way."""
+    """Makes one finding for each cut that `chosen` accepts.
+
+    If an optimizer steps the parameter, it is meant to be trained, so the finding is a warning. Without an optimizer it
+    is a note. It is also a note if the program discards the result and only a hook uses the values on the way.
+    """
     training = training_of(facts)
     if facts.trace.script.failure is not None or training.is_hidden:
         return
     stepped = _stepped(training)
     reported = {call.op for _, call, _ in missing_gradients(facts)}
-    cut_off = [end for end in _ways(training, stepped) if chosen(end.cut) and end.cut.call.op not in reported]
+    cut_off = [end for end in _path_ends_of(training, stepped) if chosen(end.cut) and end.cut.call.op not in reported]
     whole = [end for end in cut_off if end.number not in training.had_gradient]
     sites = {end.cut.call.site for end in whole}
     moved = {call.site for call in facts.calls if call.op == DATA_SET}
     beside = [end for end in cut_off if end.number in training.had_gradient and end.cut.call.site not in sites | moved]
-    partly = [end for end in beside if _is_partly(facts, end)]
+    partly = [end for end in beside if _may_be_mistake(facts, end)]
     groups: dict[tuple[int, int], list[PathEnd]] = {}
     for end in (*whole, *partly):
         groups.setdefault((end.cut.call.site, end.backward.site), []).append(end)
@@ -55,7 +56,7 @@ def find_unused(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
     if folded or facts.trace.script.failure is not None or training.is_hidden or not training.had_gradient:
         return
     stepped = _stepped(training)
-    known = {end.number for end in _ways(training, stepped)}
+    known = {end.number for end in _path_ends_of(training, stepped)}
     known |= {access.tensor for call in facts.calls if call.nodes[1] > call.nodes[0] for access in call.inputs}
     groups: dict[tuple[int, ...], list[int]] = {}
     for number, step in stepped.items():
@@ -78,19 +79,23 @@ def find_unused(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
 
 
 def _stepped(training: Training) -> dict[int, Step]:
-    """Returns the parameters that an optimizer steps to no effect, each with the last such step. Replaced ones have
-    their own finding."""
+    """Returns the parameters that an optimizer steps in vain, each with the last such step.
+
+    Replaced parameters have a finding of their own.
+    """
     replaced = {parameter.old for parameter, _ in replaced_parameters(training)}
     return {number: step for number, step in parameters_without_gradient(training).items() if number not in replaced}
 
 
-def _ways(training: Training, stepped: dict[int, Step]) -> list[PathEnd]:
+def _path_ends_of(training: Training, stepped: dict[int, Step]) -> list[PathEnd]:
+    """Finds where the paths from the parameters to a root end, for roots computed from them and then for the others."""
     followed = list(path_ends(training, set(stepped) if training.steps else _leaves(training)))
     return followed + list(unused_path_ends(training, set(stepped) - {end.number for end in followed}))
 
 
-def _is_partly(facts: TraceIndex, end: PathEnd) -> bool:
-    """Returns whether a cut beside an open path may be a mistake: comparisons have no derivative."""
+def _may_be_mistake(facts: TraceIndex, end: PathEnd) -> bool:
+    """Returns whether a cut on one of several paths may be a mistake. Where the result is not floating point, it is
+    not."""
     made = [facts.tensor(access.tensor).dtype for access in end.cut.call.outputs]
     return end.kind == "cut" and any(dtype.startswith("float") for dtype in made)
 

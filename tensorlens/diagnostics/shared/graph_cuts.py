@@ -33,7 +33,7 @@ def cut_labels(facts: TraceIndex, cut: Cut | None) -> Iterator[Label | None]:
 
 
 def switch_of(facts: TraceIndex, cut: Cut) -> GradMode | None:
-    """Finds the user's switch of gradient recording that caused the cut, if one did."""
+    """Finds the switch of gradient recording, such as the script's `no_grad`, that caused the cut."""
     if cut.source is None or _is_switch(facts, cut) or not _recording_off(facts, cut):
         return None
     return facts.mode_switch(cut.call.index)
@@ -44,7 +44,7 @@ def _recording_off(facts: TraceIndex, cut: Cut) -> bool:
 
 
 def _is_switch(facts: TraceIndex, cut: Cut) -> bool:
-    """Returns whether the cut is a tensor's own flag, switched off in place."""
+    """Returns whether the cut is a call such as `requires_grad_(False)`, which changed the tensor's own flag."""
     return cut.source in {access.tensor for access in cut.call.inputs} & {state.tensor for state in cut.call.states}
 
 

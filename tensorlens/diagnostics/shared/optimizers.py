@@ -22,20 +22,20 @@ def several(facts: TraceIndex, numbers: Sequence[int], at: int | None = None) ->
 
 
 def optimizer_name(training: Training, step: Step) -> str:
-    """Returns the script's name of an optimizer, else its class."""
+    """Returns the name that the script gave an optimizer, else the name of its class."""
     made = training.optimizer_call(step)
     return step.op.removesuffix(".step") if made is None else made_name(training.facts, made)
 
 
 def made_name(facts: TraceIndex, made: Call) -> str:
-    """Returns the script's name of the object that a call made, else its class."""
+    """Returns the name that the script gave the object that a call made, else the name of its class."""
     site = facts.trace.sites[made.site]
     name = site.targets[0] if site.targets else assigned_to(facts.trace.sources.get(site.span.file, ""), site.span)
     return name or made.op.rpartition(".")[2]
 
 
 def optimizer_label(training: Training, step: Step) -> Label | None:
-    """Finds the line that made the optimizer."""
+    """Labels the line that made the optimizer."""
     made = training.optimizer_call(step)
     if made is None:
         return None

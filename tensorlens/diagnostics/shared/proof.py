@@ -19,12 +19,15 @@ BEYOND_COPIES = (
 UNPROVEN = "unproven: run with `--reference` to compare the gradients with those of a second run that keeps copies"
 PROVEN = "proven: "
 NOT_CONFIRMED = "not confirmed: a second run with copies of what autograd saved has the same gradients in this pass"
-ENOUGH = 4  # gradients that are listed in notes
+ENOUGH = 4  # gradients that the notes list
 
 
 def proof_notes(facts: TraceIndex, backward: Backward | None, tensors: Iterable[int] = ()) -> tuple[str, ...]:
-    """Writes the notes of a finding that calls the gradients of a pass wrong: proven with the right values, not
-    confirmed, or unproven and why. `tensors` are the leaves in question; none means all leaves of the pass."""
+    """Writes the notes that say whether the second run proves the gradients of a pass wrong.
+
+    A note gives the right values, or says that the gradients are not confirmed to be wrong, or why nothing is proven.
+    `tensors` are the leaves in question; without them, all leaves of the pass are.
+    """
     reference, wanted = facts.trace.reference, frozenset(tensors)
     if reference is None:
         return (UNPROVEN,)
@@ -44,7 +47,7 @@ def proof_notes(facts: TraceIndex, backward: Backward | None, tensors: Iterable[
 
 
 def downgrade_unconfirmed(diagnostic: Diagnostic) -> Diagnostic:
-    """Makes a warning a note if the second run has the same gradients."""
+    """Turns a warning into a note if the second run has the same gradients."""
     unconfirmed = diagnostic.severity == "warning" and NOT_CONFIRMED in diagnostic.notes
     return replace(diagnostic, severity="note") if unconfirmed else diagnostic
 
@@ -62,7 +65,7 @@ def difference_text(facts: TraceIndex, difference: Difference) -> str:
 
 
 def values_text(difference: Difference, values: tuple[float, ...]) -> str:
-    """Writes the values of a gradient that are shown, with dots for those left out."""
+    """Writes the values of a gradient that are shown, with dots for those that are left out."""
     shown = [f"{value:.6g}" for value in values]
     if difference.start:
         shown.insert(0, "...")

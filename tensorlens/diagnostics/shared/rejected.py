@@ -1,7 +1,7 @@
 """Explains a rejected call, or a warning, from the front matter of its page.
 
-The page names the roles of the cause and has the text of the finding. `find_rejected` finds the line of each role in
-the facts of the failing call: where the leaf, the view, the non-leaf or the value among its tensors was made.
+The page lists the roles that lines play in the cause, and has the text of the finding. `find_rejected` finds the line
+of each role in the facts of the rejected call: where its leaf, view, non-leaf or value was made.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from tensorlens.records.report import Diagnostic, Label
 
 
 def _returned(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the `return` of the wrong value: in a callback that the engine ran, else in a function passed to torch."""
+    """Finds the `return` of the rejected value: in a callback that the engine ran, else in a function passed to
+    torch."""
     return hooks.returned(rejected) or function_arguments.returned_by_function(rejected)
 
 
@@ -46,7 +47,7 @@ ROLES = {
 }
 
 
-_CUT = "graph_cut_here"  # has one label or several: not in `ROLES`
+_CUT = "graph_cut_here"  # not in `ROLES`, because it may have several labels
 SEARCHED_ROLES = frozenset({_CUT, *ROLES})
 
 CONDITIONS: dict[str, Callable[[RejectedCall], bool]] = {
@@ -57,13 +58,13 @@ CONDITIONS: dict[str, Callable[[RejectedCall], bool]] = {
     "forward_not_callable": custom_functions.forward_not_callable,
     "function_not_called": custom_functions.not_called,
 }
-"""What confirms a code whose message other mistakes share: `when` in the front matter of its page."""
+"""Tests that confirm a code if other mistakes share its message, by the `when` of the page's front matter."""
 
 
 def find_rejected(facts: TraceIndex, known: Entry) -> Iterator[Diagnostic]:
-    """Makes the findings of a code whose page says all: its roles, and the text of the finding.
+    """Makes the findings of a code whose page has the text of the finding.
 
-    The first role's line is the primary one. Title, why and help are templates with the fields {op} and, for each
+    The label of the first role is the primary one. Title, why and help are templates with the fields {op} and, for each
     role, its tensor: {leaf}, {nonleaf}, {view}, {base}, {value}, {graph}; for a callback also those of `hooks.words`.
     """
     text = known.finding
@@ -74,7 +75,7 @@ def find_rejected(facts: TraceIndex, known: Entry) -> Iterator[Diagnostic]:
 
 
 def report_rejected(rejected: RejectedCall, known: Entry, text: tuple[str, str, tuple[str, ...]]) -> Diagnostic:
-    """Makes the diagnostic of one rejected call, with the labels of its code's roles."""
+    """Makes the diagnostic of one rejected call, with a label for each role of its code."""
     title, why, fixes = text
     labels, fields = labels_of(rejected, known.roles)
     template = _Fields(fields)
@@ -118,7 +119,10 @@ def labels_of(rejected: RejectedCall, roles: tuple[str, ...]) -> tuple[list[Labe
 
 
 def _cut(rejected: RejectedCall) -> list[Label | None]:
-    """Labels the call that cut the graph above the call's first tensor, or the call itself if it takes a value out."""
+    """Labels the call that cut the graph before the rejected call's first tensor.
+
+    If that tensor requires grad, the rejected call itself takes the value out of the graph.
+    """
     facts, site = rejected.facts, rejected.site
     if not rejected.inputs:
         return []
@@ -136,14 +140,14 @@ def _cut(rejected: RejectedCall) -> list[Label | None]:
 
 
 def _requested(rejected: RejectedCall) -> int | None:
-    """Finds the first tensor in the `inputs` of a backward pass that does not require grad."""
+    """Finds the first tensor among the `inputs` of a failed backward pass that does not require grad."""
     backward = rejected.facts.event(rejected.index)
     inputs = backward.inputs if isinstance(backward, Backward) and rejected.failure is not None else ()
     return next((number for number in inputs if not rejected.facts.requires_grad(number, rejected.index)), None)
 
 
 class _Fields(dict[str, str]):
-    """Template fields; a tensor that was not found is called "the tensor"."""
+    """The fields of a template. A tensor that was not found is called "the tensor"."""
 
     def __missing__(self, key: str) -> str:
         return "the tensor"
@@ -165,7 +169,7 @@ def rejected_calls(facts: TraceIndex, code: str) -> Iterator[RejectedCall]:
 
 
 def of_failure(facts: TraceIndex, failure: Failure) -> RejectedCall:
-    """Describes a failing call."""
+    """Describes a failed call as a `RejectedCall`."""
     inputs, op = failure.inputs, failure.op or ""
     raised = failure.stack[-1] if failure.stack and failure.stack[-1] != failure.site else None
     return RejectedCall(
@@ -183,7 +187,10 @@ def of_failure(facts: TraceIndex, failure: Failure) -> RejectedCall:
 
 
 def of_notice(facts: TraceIndex, notice: Notice) -> RejectedCall:
-    """Describes a warning. The row of the call or backward pass that emitted it follows at the same site."""
+    """Describes a warning as a `RejectedCall`.
+
+    The call that emitted it is a backward pass at the same site that was running, else the next recorded call there.
+    """
     during = next((b for b in facts.backwards if b.started <= notice.index < b.index and b.site == notice.site), None)
     call = during or next((e for e in facts.calls if e.index > notice.index and e.site == notice.site), None)
     inputs = () if call is None else call.roots if isinstance(call, Backward) else call.inputs

@@ -1,4 +1,4 @@
-"""Describes a rejected call, and the lines that explain it."""
+"""Defines a rejected call, and the lines that explain it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tensorlens.records.report import Severity
 
 @dataclass(frozen=True, slots=True)
 class RejectedCall:
-    """A failing call or a warning, seen the same way."""
+    """A call that failed or that emitted a warning: finders treat both alike."""
 
     facts: TraceIndex
     index: int
@@ -23,7 +23,7 @@ class RejectedCall:
     message: str
     inputs: tuple[Access, ...]
     severity: Severity
-    raised: int | None = None  # the user's line inside the call that raised: in a hook, in a `backward`
+    raised: int | None = None  # the user's line that raised inside the call, as in a hook or a `backward`
     failure: Failure | None = None  # None: a warning
     values: tuple[Value, ...] = ()  # the plain values that the rejected expression reads
 
@@ -51,7 +51,8 @@ class RejectedCall:
         return (name.endswith("_") and not name.endswith("__")) or name == "__setitem__" or name.startswith("__i")
 
     def stands_alone(self) -> bool:
-        """Returns whether a warning is not just part of a call that then failed."""
+        """Returns whether no failure follows a warning at the same line: then the warning is not just part of the
+        failure."""
         return not any(f.site == self.site and f.index == self.index + 1 for f in self.facts.trace.failures)
 
     def name(self, number: int | None) -> str:

@@ -16,12 +16,12 @@ Place = tuple[int | None, str]  # a site, and what happened there
 
 
 def backward_of(facts: TraceIndex, index: int) -> Backward | None:
-    """Finds the backward pass during which something was observed."""
+    """Finds the backward pass that contains an event."""
     return next((b for b in facts.backwards if b.started <= index <= b.index), None)
 
 
 def saving_call(facts: TraceIndex, stale: Stale) -> Call | None:
-    """Finds the call whose node saved the tensor."""
+    """Finds the call that made the node which saved the tensor."""
     return facts.call_of_node(stale.sequence, stale.index)
 
 
@@ -40,7 +40,7 @@ def grouped(facts: TraceIndex, wanted: list[Stale]) -> Iterator[tuple[Backward, 
 
 
 def _where(facts: TraceIndex, stale: Stale) -> int | None:
-    """Returns the line of the change, so that a loop over the parameters counts as one mistake."""
+    """Returns the site of the change. A loop that changes several parameters there is one mistake."""
     if stale.overwrite is None:
         return None
     sites = facts.trace.inspection.overwrites[stale.overwrite].sites
@@ -54,7 +54,7 @@ def values_text(stale: Stale) -> str:
 
 
 def way_text(overwrite: Overwrite) -> str:
-    """Explains why the change did not move the version."""
+    """Explains why the write did not move the version."""
     way = overwrite.way.rpartition(".")[2] if not overwrite.way.endswith(("__get__", "__set__")) else overwrite.way
     if overwrite.way == "Tensor.data.__get__":
         return "`.data` has a version counter of its own"
@@ -76,7 +76,7 @@ def way_text(overwrite: Overwrite) -> str:
 
 
 def find_overwritten(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
-    """Reports saved tensors whose memory was changed without a new version, and that a backward pass then used."""
+    """Reports saved tensors whose memory changed while the version did not, and that a backward pass then used."""
     wanted = [s for s in facts.trace.inspection.stale if s.overwrite is not None]
     for backward, group in grouped(facts, wanted):
         yield _report_overwritten(facts, code, backward, group)

@@ -48,8 +48,7 @@ def find_unexplained(facts: TraceIndex, failure: Failure) -> Iterator[Diagnostic
 
 
 def _by_roles(facts: TraceIndex, failure: Failure, roles: tuple[str, ...], title: str) -> Diagnostic:
-    """Finds a known error without a finder of its own: the lines of its roles, as far as the facts of the call give
-    them."""
+    """Reports a known error without a finder, with the lines of those of its roles that the facts show."""
     rejected = of_failure(facts, failure)
     labels, _ = labels_of(rejected, tuple(role for role in roles if role in SEARCHED_ROLES))
     missing = sorted({*roles} - {label.role for label in labels if label is not None})

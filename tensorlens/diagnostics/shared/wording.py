@@ -1,7 +1,7 @@
-"""Writes ops, names and counts in prose, and makes findings.
+"""Puts ops, names and counts into words, and makes findings.
 
-Wording as in rustc's guide: lower case, no full stop, code in backticks; the title states what happened, labels say
-what happened there, only fixes advise.
+The wording follows rustc's guide: lower case, no full stop, code in backticks. The title states what happened, labels
+what happened at their lines, and only fixes give advice.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PRIMARY = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 
 
 def op_text(op: str) -> str:
-    """Writes an op as a person does: "`detach()`", "`.data`", "`torch.argmax()`", "an item assignment"."""
+    """Returns an op as a person writes it: "`detach()`", "`.data`", "`torch.argmax()`", "an item assignment"."""
     if op.endswith("__setitem__"):
         return "an item assignment"
     if op.endswith("__getitem__"):
@@ -40,7 +40,7 @@ def op_text(op: str) -> str:
 
 
 def node_text(node: str) -> str:
-    """Writes a node's name: "`SigmoidBackward0`"."""
+    """Returns a node's name in backticks, without its namespace: "`SigmoidBackward0`"."""
     return f"`{node.rpartition(chr(58))[2]}`"
 
 
@@ -50,30 +50,29 @@ def ordinal(number: int) -> str:
 
 
 def count_text(facts: TraceIndex, event: Call | Backward) -> str:
-    """ ", the 3rd time this ran", where the line ran more than once: which iteration is meant."""
+    """Returns which run of its line an event belongs to: ", the 3rd time this ran"; "" if the line ran once."""
     times, total = run_number(facts, event) or (0, 0)
     return f", the {ordinal(times)} time this ran" if total > 1 and times else ""
 
 
 def source_text(facts: TraceIndex, site: int | None, limit: int = 40) -> str:
-    """Returns the expression at a site as the script writes it."""
+    """Returns the expression at a site as the script writes it, cut to `limit` characters."""
     span = facts.span(site)
     return "" if span is None else one_line(text_of(facts.trace.sources.get(span.file, ""), span), limit)
 
 
 def severity_of(failure: Failure) -> Severity:
-    """Returns the severity of a failure: an exception that the script caught may be intended, so it is a note."""
+    """Returns the severity of a failure: "note" if the script caught it, because it may be intended, else "error"."""
     return "note" if failure.caught else "error"
 
 
 def finding(
     code: str, severity: Severity, title: str, explanation: str, labels: Iterable[Label | None], **more: object
 ) -> Diagnostic:
-    """Makes a diagnostic, without the labels whose line is unknown and without repeated ones. `more`: notes, fixes,
-    evidence.
+    """Makes a diagnostic from the labels whose line is known, each once. `more` are its notes, fixes and evidence.
 
     Raises:
-        KeyError: a label has a role that `ROLE_NAMES` does not know.
+        KeyError: a label has a role that is not in `ROLE_NAMES`.
     """
     kept: list[Label] = []
     for label in labels:
@@ -89,7 +88,7 @@ def fix(title: str, *edits: Edit) -> Fix:
 
 
 def with_method(name: str, method: str) -> str:
-    """Writes `name.method` in backticks; `name` is a result of `named`, which may be prose."""
+    """Returns `name.method` in backticks. `name` is a result of `named`, which need not be code."""
     text = name.strip("`")
     try:
         tree = ast.parse(text, mode="eval").body if name.startswith("`") else None

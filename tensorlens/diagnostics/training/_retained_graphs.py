@@ -18,10 +18,10 @@ MAX_CALLERS = 4
 
 @dataclass(frozen=True, slots=True)
 class _Holder:
-    """A container that was there when the run ended, with what was kept in it."""
+    """A container that existed when the run ended, and what was kept in it."""
 
     name: str
-    calls: tuple[Call, ...]  # that made what it holds
+    calls: tuple[Call, ...]  # the calls that made what it holds
 
 
 def find_kept(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
@@ -73,7 +73,7 @@ def _why(group: RetainedGraphs) -> str:
 
 
 def _holder(facts: TraceIndex, group: RetainedGraphs) -> _Holder | None:
-    """Finds the container that held most of the results at the end."""
+    """Finds the container that held at least half of the results when the run ended."""
     names = [facts.names.script_name(call.outputs[0].tensor) or "" for call in group.calls]
     counts = Counter(outer for name in names for outer in _containers(name))
     holder = max(
@@ -91,7 +91,7 @@ def _containers(name: str) -> list[str]:
 
 
 def _put(facts: TraceIndex, made: int, holder: str) -> Label | None:
-    """Labels the line that puts the result into its container, else the line that made it."""
+    """Labels the line that puts the results into the container `holder`, else the line that made them."""
     text = f"each goes into `{holder}`, its graph with it"
     for site in _callers(facts, made):
         span = only_store_into(facts.trace.sources.get(site.span.file, ""), site.span.file, holder)
@@ -101,7 +101,7 @@ def _put(facts: TraceIndex, made: int, holder: str) -> Label | None:
 
 
 def _kept(facts: TraceIndex, made: int, name: str) -> Label | None:
-    """Finds the line that puts the result into a container: the line that made it, or a caller's line."""
+    """Labels the line that puts the result into a container, if one is found, else the line that made it."""
     for site in _callers(facts, made):
         span = container_store(facts.trace.sources.get(site.span.file, ""), site.span, (*site.targets, name.strip("`")))
         if span is not None:

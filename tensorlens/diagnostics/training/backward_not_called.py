@@ -32,7 +32,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 
 def _elsewhere(training: Training, step: Step, passes: list[Backward]) -> bool:
-    """Returns whether backward was only called on results that do not depend on the optimizer's parameters."""
+    """Returns whether backward was called, but only on results that do not depend on the optimizer's parameters."""
     numbers = {number for number in parameters_without_gradient(training) if number in step.parameters}
     replaced = {replacement.old for replacement, _ in replaced_parameters(training)}
     if not numbers or numbers & replaced or len(numbers) < len(step.parameters):
@@ -65,7 +65,7 @@ def _count(steps: list[Step]) -> str:
 
 
 def _forward(facts: TraceIndex, step: Step) -> Call | None:
-    """Finds the first recorded computation with the optimizer's parameters before a step."""
+    """Finds the first recorded call before a step that computed with the optimizer's parameters."""
     parameters = set(step.parameters)
     calls = (c for c in facts.calls if c.index < step.index and c.nodes[1] > c.nodes[0])
     return next((c for c in calls if parameters & {a.tensor for a in c.inputs}), None)

@@ -27,8 +27,8 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 
 def _filled(facts: TraceIndex, call: Call, leaf: int) -> tuple[Call, Backward] | None:
-    """Finds the use of the leaf before the change, and the backward pass through it that gave the leaf a gradient
-    afterwards."""
+    """Finds a use of the leaf before the change, and the later backward pass through it that gave the leaf a
+    gradient."""
     earlier = (use for use in facts.calls if use.index < call.index and any(not s.is_leaf for s in use.states))
     uses = [use for use in earlier if any(access.tensor == leaf for access in use.inputs)]
     for backward in facts.backwards:

@@ -27,12 +27,12 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 
 def _cut(facts: TraceIndex, root: int, flagged: Call) -> Cut | None:
-    """Finds where the history was lost: before the flag was set, or when the tensor was made with the flag."""
+    """Finds the call that cut the history, before the tensor was made to require grad."""
     return find_cut(facts, root, flagged.index + (flagged is facts.creator(root)))
 
 
 def _flagged(facts: TraceIndex, root: int, before: int) -> Call | None:
-    """Finds the call that made a computed value a leaf that requires grad."""
+    """Finds the call that made the root a leaf that requires grad."""
     state, made = facts.state(root, before - 1), facts.creator(root)
     if state is None or not (state.requires_grad and state.is_leaf) or made is None:
         return None

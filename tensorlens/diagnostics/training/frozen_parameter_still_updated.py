@@ -36,7 +36,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 
 def _frozen(training: Training, step: Step) -> list[Moved]:
-    """Finds the parameters that no longer require grad and that the step changed with an old gradient."""
+    """Finds the parameters that a step changed with an old gradient, although they no longer required grad."""
     facts, moved = training.facts, []
     for number, gradient in zip(step.parameters, step.gradients, strict=True):
         if gradient is None or facts.requires_grad(number, step.index - 1):
@@ -52,8 +52,10 @@ def _frozen(training: Training, step: Step) -> list[Moved]:
 
 
 def _without_gradient(training: Training, step: Step) -> list[Moved]:
-    """Finds the parameters that a step changed by momentum or decay alone: every gradient was set to zero after an
-    update used it."""
+    """Finds the parameters that a step changed by momentum or weight decay alone.
+
+    Every gradient of the step had been set to zero after an update had used it.
+    """
     moved = []
     for position, number in enumerate(step.parameters):
         cleared = cleared_at(training, step, position)
@@ -82,7 +84,7 @@ def _changed_by(training: Training, step: Step, number: int) -> bool:
 
 
 def _end(training: Training, step: Step) -> int:
-    """Returns the index of the first event after the step's own calls."""
+    """Returns the index of the first event that is not a call of the step itself."""
     end = step.index
     while (call := training.facts.call(end)) is not None and call.within == step.op:
         end += 1

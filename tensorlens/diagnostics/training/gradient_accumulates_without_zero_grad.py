@@ -18,7 +18,7 @@ CODE = "gradient-accumulates-without-zero-grad"
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """A gradient added to one that an update had already used, and the update that used the sum."""
+    """A gradient that backward added to one that an update had used already, and the update that used the sum."""
 
     leaf: int
     used: Moment | None
@@ -41,7 +41,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 
 def _sum(training: Training, leaf: int) -> Sum | None:
-    """Finds the first sum of gradients of a leaf that an update used, else the first sum."""
+    """Finds the first sum of gradients of a leaf that an update used. Without any update it is the first sum."""
     moments = training.moments[leaf]
     if not any(moment.kind == "update" for moment in moments):
         added = next((m for m in moments if m.kind == "fill" and not m.fresh), None)
@@ -64,7 +64,7 @@ def _sum(training: Training, leaf: int) -> Sum | None:
 
 
 def _puts_back(facts: TraceIndex, leaf: int, moment: Moment, used: Moment) -> bool:
-    """Returns whether an update gave a leaf values from before an earlier update, which is thereby undone."""
+    """Returns whether an update undoes an earlier one: it gives the leaf values from before that."""
     call = moment.event
     if not isinstance(call, Call) or not call.op.endswith(("copy_", "data.__set__")) or len(call.inputs) < 2:
         return False

@@ -15,14 +15,14 @@ from tensorlens.records.model import Backward, Call
 from tensorlens.records.report import Diagnostic, Label
 
 CODE = "no-grad-write-not-in-gradient"
-ENOUGH = 4  # changes by one line that are looked at
+ENOUGH = 4  # changes on one line that are examined
 SHIFTS = ("Tensor.add_", "Tensor.sub_", "Tensor.__iadd__", "Tensor.__isub__")
 ALIASES = ("Tensor.detach", "torch.detach", "Tensor.data.__get__", "Tensor.numpy")
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A change of an activation's values that was not recorded. `call` is None for a change that torch did not see."""
+    """A change of an activation's values that was not recorded. `call` is None if PyTorch did not see the change."""
 
     index: int
     site: int
@@ -32,7 +32,7 @@ class _Change:
 
     @property
     def before(self) -> int:
-        """The last event before the change."""
+        """The index of the last event before the change."""
         return self.index if self.call is None else self.index - 1
 
 
@@ -72,7 +72,7 @@ def _changes(facts: TraceIndex) -> Iterator[_Change]:
 
 
 def _written(facts: TraceIndex, call: Call) -> Iterator[int]:
-    """Returns the tensors that a call changed in place without recording it."""
+    """Yields the tensors that a call changed without recording the change."""
     for write in () if _only_shifts(facts, call) else call.writes:
         if call.mode != "grad" or not facts.requires_grad(write.tensor, call.index):
             yield write.tensor
@@ -83,7 +83,7 @@ def _written(facts: TraceIndex, call: Call) -> Iterator[int]:
 
 
 def _only_shifts(facts: TraceIndex, call: Call) -> bool:
-    """Returns whether a call added constants: the derivative by the old values stays the same."""
+    """Returns whether a call only added constants. Then the derivative by the old value is also that by the new one."""
     if call.op not in SHIFTS or not call.writes:
         return False
     memory = facts.storage_of(call.writes[0].tensor, call.index)
@@ -96,8 +96,7 @@ def _activations(facts: TraceIndex, number: int, call: Call) -> list[int]:
 
 
 def _owners(facts: TraceIndex, number: int) -> list[int]:
-    """Yields the tensor, the base that it is a view of, and the tensors that it was taken from by `detach()` or
-    `.data`."""
+    """Lists the tensor, the base that it is a view of, and the tensors from which `detach()` or `.data` made it."""
     owners = [number]
     for current in owners:
         base, made = facts.tensor(current).base, facts.creator(current)
@@ -114,8 +113,10 @@ def _is_activation(facts: TraceIndex, number: int, at: int) -> bool:
 
 
 def _writing_functions(facts: TraceIndex) -> dict[int, list[Call]]:
-    """Returns the calls of custom Functions that wrote, by version counter: `custom-function-unmarked-inplace` is about
-    these."""
+    """Maps version counters to the calls of custom Functions that wrote to their memory.
+
+    `custom-function-unmarked-inplace` reports these.
+    """
     functions: dict[int, list[Call]] = defaultdict(list)
     for call in facts.calls:
         if call.op.endswith(".apply"):
@@ -125,13 +126,15 @@ def _writing_functions(facts: TraceIndex) -> dict[int, list[Call]]:
 
 
 def _is_inside(call: Call, function: Call) -> bool:
-    """Returns whether a call was made while a custom Function ran: the Function's row follows, and its nodes span the
-    call's."""
+    """Returns whether a call was made while a custom Function ran.
+
+    The Function's own call is recorded after it, and its range of nodes contains the other's.
+    """
     return function.index > call.index and function.nodes[0] <= call.nodes[0] and function.nodes[1] >= call.nodes[1]
 
 
 def _used_by(facts: TraceIndex, change: _Change) -> Backward | None:
-    """Finds the backward pass that goes through a later use of the activation, whose history is still the old one."""
+    """Finds the backward pass that goes through the activation after its change, along the history from before."""
     state = facts.state(change.activation, change.before)
     uses = [
         call

@@ -15,19 +15,19 @@ from tensorlens.records.report import Diagnostic
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     training = training_of(facts)
     groups: dict[tuple[str, str], list[Unregistered]] = {}
-    for tensor in facts.trace.inspection.unregistered:
-        state = facts.state(tensor.tensor, tensor.index)
-        if state is not None and state.is_leaf and training.is_left_out(tensor.tensor):
-            groups.setdefault((tensor.module, _attribute(tensor)), []).append(tensor)
+    for entry in facts.trace.inspection.unregistered:
+        state = facts.state(entry.tensor, entry.index)
+        if state is not None and state.is_leaf and training.is_left_out(entry.tensor):
+            groups.setdefault((entry.module, _attribute(entry)), []).append(entry)
     for group in groups.values():
         step = next((s for s in training.steps if s.index >= group[0].index), None)
         if step is not None:
             yield _report(training, step, group)
 
 
-def _attribute(tensor: Unregistered) -> str:
-    """Returns the attribute in a name: "hidden" of "hidden[0].weight"."""
-    return tensor.name.partition("[")[0]
+def _attribute(entry: Unregistered) -> str:
+    """Returns the attribute that a name begins with: "hidden" of "hidden[0].weight"."""
+    return entry.name.partition("[")[0]
 
 
 def _report(training: Training, step: Step, group: list[Unregistered]) -> Diagnostic:
@@ -36,7 +36,7 @@ def _report(training: Training, step: Step, group: list[Unregistered]) -> Diagno
     name = f"`{first.name}`{rest}"
     optimizer = optimizer_name(training, step)
     plain = facts.tensor(first.tensor).type != "Parameter"
-    alone = first.name.endswith("]")  # a parameter in a container, not in a layer that is in one
+    alone = first.name.endswith("]")  # a container holds the parameter itself, not a layer with it
     cure = (
         f"make it a parameter: `self.{first.name} = torch.nn.Parameter(...)`"
         if plain
@@ -54,5 +54,5 @@ def _report(training: Training, step: Step, group: list[Unregistered]) -> Diagno
             facts.label("needed_here", step.site, f"`{optimizer}.step()` does not know it"),
         ],
         fixes=(fix(cure),),
-        evidence={"parameters": [tensor.name for tensor in group]},
+        evidence={"parameters": [entry.name for entry in group]},
     )

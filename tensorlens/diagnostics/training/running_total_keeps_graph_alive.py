@@ -16,17 +16,17 @@ from tensorlens.records.model import Call
 from tensorlens.records.report import Diagnostic, Label
 
 CODE = "running-total-keeps-graph-alive"
-FEWEST = 3  # rounds that depend on one another
+FEWEST = 3  # rounds, each of which depends on the one before
 _ADDING = ("add", "sub", "lerp")
-MAX_STEPS = 200  # calls followed back from one round to the one before it
+MAX_STEPS = 200  # calls that are followed back from one round to the one before
 
 
 @dataclass(frozen=True, slots=True)
 class _Chain:
-    """Calls of one line, each of which uses the result of the one before."""
+    """Calls of one line, one for each round of a loop. Each uses the result of the one before."""
 
     calls: tuple[Call, ...]
-    added: int | None  # what the last round added to it; None: it was computed from itself
+    added: int | None  # the tensor that the last round added; None: it only computed with the result before
 
     @property
     def last(self) -> Call:
@@ -43,12 +43,12 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     kept = [chain for chain in chains if _outlives(facts, chain) and not _needed(facts, chain)]
     wrong = [chain for chain in kept if _over_passes(facts, chain) or _is_repeated(facts, chain)]
     yield from (_report(facts, chain) for chain in wrong)
-    if not wrong:  # what a total keeps alive needs no holder of its own
+    if not wrong:  # else the total explains what stays alive
         yield from find_kept(facts, CODE)
 
 
 def _by_line(facts: TraceIndex) -> dict[object, list[Call]]:
-    """Returns the recorded calls that make the value of their line, by line, for lines that ran often enough."""
+    """Returns the recorded calls that made a result, by line. Lines that ran fewer than `FEWEST` times are left out."""
     lines: dict[object, list[Call]] = defaultdict(list)
     for call in facts.calls:
         if call.mode == "grad" and any(s.requires_grad and not s.is_leaf for s in call.states) and _made(call):
@@ -61,7 +61,7 @@ def _made(call: Call) -> list[int]:
 
 
 def _chain(facts: TraceIndex, calls: list[Call]) -> _Chain | None:
-    """Returns the last calls of a line that each depend on the one of the round before through recorded operations."""
+    """Returns the last calls of a line, as far back as each depends on the one of the round before."""
     site = calls[-1].site
     rounds = list({facts.times_run(site, call.index)[0]: call for call in calls if call.site == site}.values())
     chain = [rounds[-1]]
@@ -75,7 +75,7 @@ def _chain(facts: TraceIndex, calls: list[Call]) -> _Chain | None:
 
 
 def _carries(facts: TraceIndex, earlier: Call, later: Call) -> bool:
-    """Returns whether `later` uses the result of `earlier`, through calls of its own line alone."""
+    """Returns whether `later` uses the result of `earlier`, directly or through other calls of the same line."""
     line = place_of(facts.trace.sites[later.site])
     waiting, seen = [(access.tensor, later.index) for access in later.inputs], 0
     while waiting and seen < MAX_STEPS:
@@ -90,7 +90,7 @@ def _carries(facts: TraceIndex, earlier: Call, later: Call) -> bool:
 
 
 def _added(facts: TraceIndex, last: Call, before: Call) -> int | None:
-    """Finds the tensor with a history, made on another line, that the last round added to the total."""
+    """Finds the tensor with a history, computed on another line, that the last round added to the total."""
     carried, line = set(_made(before)), place_of(facts.trace.sites[last.site])
     waiting = [last]
     for call in waiting:
@@ -113,8 +113,10 @@ def _over_passes(facts: TraceIndex, chain: _Chain) -> bool:
 
 
 def _is_repeated(facts: TraceIndex, chain: _Chain) -> bool:
-    """Returns whether each round computed from the same leaves, unlike a sum over different parameters. If backward
-    runs elsewhere, it must be a total as well: the state of a recurrent network is one value."""
+    """Returns whether each round computed from the same leaves, unlike a sum over different parameters.
+
+    If backward passes run elsewhere, the line must also add: the state of a recurrent network is no total.
+    """
     rounds = list(pairwise(chain.calls[-3:]))
     if facts.backwards and not all(_adds(call) for _, call in rounds):
         return False
@@ -128,7 +130,7 @@ def _adds(call: Call) -> bool:
 
 
 def _leaves_used(facts: TraceIndex, call: Call, before: Call) -> set[int]:
-    """Returns the leaves behind a round's other inputs, without the result of the round before."""
+    """Returns the leaves that a round's other inputs were computed from, apart from the result of the round before."""
     carried, found = set(_made(before)), set[int]()
     waiting, seen = [(access.tensor, call.index) for access in call.inputs], 0
     while waiting and seen < MAX_STEPS:
@@ -152,7 +154,8 @@ def _is_leaf(facts: TraceIndex, number: int, at: int) -> bool:
 
 
 def _outlives(facts: TraceIndex, chain: _Chain) -> bool:
-    """Returns whether the last result was kept for its value: alive when the run ended, or read as a number."""
+    """Returns whether the last result was kept for its value: it was alive when the run ended, or was read as a
+    number."""
     number = chain.carried
     if any(state.tensor == number and state.requires_grad for state in facts.trace.end.states):
         return True
@@ -163,14 +166,14 @@ def _outlives(facts: TraceIndex, chain: _Chain) -> bool:
 
 
 def _needed(facts: TraceIndex, chain: _Chain) -> bool:
-    """Returns whether a backward pass went through the chain, which was then built on purpose."""
+    """Returns whether a backward pass went through the chain: then the program needs it."""
     first = chain.calls[0]
     later = [backward for backward in facts.backwards if backward.index > first.index]
     return any(backward_reaches(facts, backward, call) for backward in later for call in (chain.calls[1], chain.last))
 
 
 def _failed_in_backward(facts: TraceIndex) -> bool:
-    """Returns whether a backward pass failed: it may have gone through any chain."""
+    """Returns whether a backward pass failed: it may have been going through any chain."""
     return any(failure.op is not None and "backward" in failure.op for failure in facts.trace.failures)
 
 

@@ -29,19 +29,18 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     for call in facts.calls:
         if call.writes or call.within or not call.outputs or call.outputs[0].tensor in used:
             continue
-        number = _left_alone(training, call, returned, unstepped)
-        number = _not_averaged(training, call) if number is None else number
+        number = _leaf_not_updated(training, call, returned, unstepped)
+        number = _average_not_updated(training, call) if number is None else number
         if number is not None:
             groups.setdefault(call.site, []).append((number, call))
     for group in groups.values():
         yield _report(facts, group)
 
 
-def _left_alone(training: Training, call: Call, returned: dict[int, int], unstepped: set[int]) -> int | None:
-    """Finds the leaf that `call` computed an updated value for from its gradient, if nothing used that value: the leaf
-    stayed the same."""
+def _leaf_not_updated(training: Training, call: Call, returned: dict[int, int], unstepped: set[int]) -> int | None:
+    """Finds the leaf for which `call` computed a new value from its gradient, while the leaf itself stayed the same."""
     targets = set(training.facts.trace.sites[call.site].targets)
-    for number, names in _read(training.facts, call, unstepped) if targets else ():
+    for number, names in _leaves_read(training.facts, call, unstepped) if targets else ():
         if number in unstepped and names & targets and not training.is_updated(number):
             if training.uses_gradient(call, number) or returned.get(number, call.index) < call.index < _last_use(
                 training.facts, number
@@ -51,7 +50,7 @@ def _left_alone(training: Training, call: Call, returned: dict[int, int], unstep
 
 
 def _returned_by_grad(facts: TraceIndex) -> dict[int, int]:
-    """Returns the leaves whose gradients `autograd.grad` returned, with the first time."""
+    """Maps the leaves whose gradients `autograd.grad` returned to the first such pass."""
     first: dict[int, int] = {}
     for backward in facts.backwards:
         for number in backward.inputs if not backward.failed else ():
@@ -62,27 +61,29 @@ def _returned_by_grad(facts: TraceIndex) -> dict[int, int]:
 
 
 def _last_use(facts: TraceIndex, number: int) -> int:
-    """Finds the last recorded call that used a tensor."""
+    """Returns the index of the last recorded call that used a tensor; -1 if there is none."""
     uses = (c.index for c in reversed(facts.calls) if c.mode == "grad" and any(a.tensor == number for a in c.inputs))
     return next(uses, -1)
 
 
-def _not_averaged(training: Training, call: Call) -> int | None:
-    """Finds the parameter of an averaged copy that `call` computed a new value for, if nothing used that value."""
+def _average_not_updated(training: Training, call: Call) -> int | None:
+    """Finds the parameter of an averaged copy for which `call` computed a new value, while the copy stayed the same."""
     facts = training.facts
     targets = set(facts.trace.sites[call.site].targets)
     shape = facts.tensor(call.outputs[0].tensor).shape
     copy, trained = None, False
-    for number, names in _read(facts, call, training.stepped) if targets else ():
+    for number, names in _leaves_read(facts, call, training.stepped) if targets else ():
         if facts.tensor(number).shape == shape:
             trained = trained or number in training.stepped
             copy = number if names & targets and number not in training.stepped else copy
     return copy if trained and copy is not None and not changed_since(training, copy, 0) else None
 
 
-def _read(facts: TraceIndex, call: Call, leaves: set[int]) -> Iterator[tuple[int, set[str | None]]]:
-    """Finds the parameters and `leaves` that the line of `call` computes with, each with the names in the expression
-    that reads it."""
+def _leaves_read(facts: TraceIndex, call: Call, leaves: set[int]) -> Iterator[tuple[int, set[str | None]]]:
+    """Yields the parameters and `leaves` that the line of `call` computes with.
+
+    Each comes with the names that the expression which reads it contains.
+    """
     waiting, line = [call], place_of(facts.trace.sites[call.site])
     for made in waiting:
         site = facts.trace.sites[made.site]

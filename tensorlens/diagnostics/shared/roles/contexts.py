@@ -1,5 +1,4 @@
-"""Finds what was open around a rejected call: a mode, a transform of `torch.func`, a checkpoint, a custom
-Function."""
+"""Finds what was open around a rejected call: a mode, a `torch.func` transform, a checkpoint, a custom Function."""
 
 from __future__ import annotations
 
@@ -47,7 +46,7 @@ def _switch(rejected: RejectedCall) -> GradMode | None:
 
 
 def _left_by(rejected: RejectedCall) -> Region | None:
-    """Finds the transform that the exception left: the last one called from a line of the exception's traceback."""
+    """Finds the transform that the exception ended: the last one that a line of the traceback entered."""
     stack = () if rejected.failure is None else rejected.failure.stack
     events = [e for e in rejected.facts.events if isinstance(e, Region) and e.entering and e.name.startswith("func.")]
     return next((e for e in reversed(events) if e.site in stack and e.index < rejected.index), None)

@@ -1,6 +1,4 @@
-"""Finds the lines of custom Functions and operators: their classes and methods, the calls that put them in the graph,
-and what they declared.
-"""
+"""Finds the lines of custom Functions and operators: their classes and methods, and the calls that recorded them."""
 
 from __future__ import annotations
 
@@ -27,13 +25,13 @@ from tensorlens.records.model import Call
 
 
 def returned_by_forward(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the `return` of the `forward` that the rejected call, or the call that made its view, ran."""
+    """Finds the `return` of a custom `forward`: that of the rejected call, or of the call that made its view."""
     site, op = _apply(rejected)
     return only_return(method_at(rejected.facts, "forward", site, op), "returns its result here")
 
 
 def made_view(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds where a custom Function returned the view, or where the module was made whose full backward hook makes
+    """Finds what made the view: the `return` of a custom Function, else the module whose full backward hook makes
     views."""
     place = returned_by_forward(rejected)
     if place is not None:
@@ -51,7 +49,7 @@ def returned_by_operator(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def rejected_forward(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the definition of the `forward` that the rejected call could not run as it was."""
+    """Finds the definition of the `forward` that the rejected call could not run."""
     site, op = _apply(rejected)
     function = method_at(rejected.facts, "forward", site, op)
     return None if function is None else takes(function)
@@ -69,14 +67,15 @@ def defined_class(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def not_called(rejected: RejectedCall) -> bool:
-    """Returns whether the object of a custom Function was made and not called: the call has an error of its own."""
+    """Returns whether an object of a custom Function was made and not called: calling it is an error with its own
+    code."""
     called = (rejected.facts.span(failure.site) for failure in rejected.facts.failures("legacy-function-called"))
     made = rejected.facts.span(rejected.site)
     return made is None or all(span is None or span.line != made.line for span in called)
 
 
 def instantiated(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the `forward` of the custom Function of which the rejected line makes an object."""
+    """Finds the `forward` of the custom Function of which the rejected line makes an instance."""
     here = rejected.facts.span(rejected.site)
     for known, function in registrations(rejected.facts, "forward"):
         made = rejected.facts.span(known.site)
@@ -128,7 +127,8 @@ def marked_dirty(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def saving(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the line of `forward` that saved something: PyTorch checks it only after `forward` has returned."""
+    """Finds the line of `forward` that saved something that is not a tensor. PyTorch rejects it after `forward`
+    returned."""
     saved = [c for c in rejected.facts.calls if c.op == "ctx.save_for_backward" and c.index < rejected.index]
     return None if not saved else LabelledSite(None, saved[-1].site, "saved here, with something that is not a tensor")
 
@@ -156,7 +156,7 @@ def _once(rejected: RejectedCall) -> tuple[CallbackRun, Registration] | None:
 
 
 def called(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the call of the custom Function whose node ran last, else the call that is open around the rejected one."""
+    """Finds the call of the custom Function whose node ran last, else the call around the rejected one."""
     callback = next(iter(runs_before(rejected.facts, rejected.index)), None)
     again = rejected.failure is not None and last_recomputed_checkpoint(rejected.facts, rejected.failure) is not None
     call = None if callback is None or again else call_running(rejected.facts, callback, rejected.index)
@@ -166,7 +166,7 @@ def called(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def _apply(rejected: RejectedCall) -> tuple[int | None, str]:
-    """(site, class) of the call of a custom Function that a rejected is about."""
+    """Returns (site, class) of the custom Function's call that a rejected call is about."""
     facts = rejected.facts
     if rejected.op.endswith(".apply"):
         return rejected.site, rejected.op.removesuffix(".apply")

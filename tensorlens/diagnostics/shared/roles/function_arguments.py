@@ -21,7 +21,7 @@ def _registered(rejected: RejectedCall, kind: str) -> Function | None:
 
 
 def given_to(rejected: RejectedCall) -> str:
-    """Returns the name of what the function was passed to, such as `hessian`."""
+    """Returns the name of the torch function to which the program passed its function, such as `hessian`."""
     known = rejected.facts.trace.callbacks.registrations
     kinds = [r.kind for r in known if r.site == rejected.site and r.kind.startswith("given to ")]
     return kinds[-1].removeprefix("given to ") if kinds else rejected.op.rpartition(".")[2]
@@ -35,8 +35,10 @@ def defined(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def returned(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the cause of a failed check: an input that is not exact enough, else the `return` of a custom `backward`,
-    else that of the function itself."""
+    """Finds the cause of a failed check.
+
+    It is an input of low precision, else the `return` of a custom `backward`, else that of the checked function.
+    """
     for access in rejected.inputs:
         tensor, state = rejected.facts.tensor(access.tensor), rejected.facts.state(access.tensor, rejected.index)
         if state is not None and state.requires_grad and tensor.dtype not in _EXACT:
@@ -50,7 +52,7 @@ def returned(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def _backward_within(rejected: RejectedCall) -> Function | None:
-    """Finds the custom `backward` that ran last, if its Function was called below the rejected line."""
+    """Finds the custom `backward` that ran last, if the rejected line called its Function, directly or not."""
     sites = rejected.facts.trace.sites
     for callback in runs_before(rejected.facts, rejected.index):
         call = call_running(rejected.facts, callback, rejected.index)
@@ -70,7 +72,7 @@ def returned_by_function(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def left_graph(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the last call within the function that lost the history of what it was given."""
+    """Finds the last call in the function whose input required grad and whose result does not."""
     for call in _within(rejected):
         lost = any(rejected.facts.requires_grad(a.tensor, call.index) for a in call.inputs)
         if lost and not any(rejected.facts.requires_grad(a.tensor, call.index) for a in call.outputs):
@@ -79,7 +81,7 @@ def left_graph(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def _within(rejected: RejectedCall) -> Iterator[Call]:
-    """Finds the calls that ran below the rejected line before it was rejected, the latest first."""
+    """Yields the calls that functions called at the rejected line made, the latest first."""
     sites = rejected.facts.trace.sites
     for call in reversed(rejected.facts.calls):
         if call.index < rejected.index and sites[call.site].caller == rejected.site:
@@ -99,7 +101,7 @@ def value(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def vector(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the last of the rejected call's tensors, before the call itself made a copy of it."""
+    """Finds the last tensor of the rejected call. If the call itself made it as a copy, it finds the original."""
     facts = rejected.facts
     number = rejected.inputs[-1].tensor if rejected.inputs else None
     made = None if number is None else facts.first_use(number)

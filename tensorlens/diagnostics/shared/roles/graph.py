@@ -1,5 +1,7 @@
-"""Finds lines behind the rejected call's tensors: whose memory they share, which of them a message means, and which
-recorded operation has no derivative."""
+"""Finds lines that the rejected call's tensors depend on.
+
+They made tensors share memory, made the tensor that a message names, or recorded an operation without a derivative.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from tensorlens.records.model import Call
 
 
 def leaf_of_argument(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the leaf behind the argument that the message names; a lone tensor that requires grad needs no name."""
+    """Finds the leaf that the argument in the message was computed from; without a name in it, the call's first
+    leaf."""
     name = argument_named(rejected.message)
     arguments = () if rejected.failure is None else rejected.failure.arguments
     tensors = [argument.tensor for argument in arguments if argument.name == name]
@@ -24,7 +27,7 @@ def leaf_of_argument(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def dead_end(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the forward call whose derivative is a node that has none itself; else the operation that has none."""
+    """Finds the forward call whose backward cannot be differentiated again; else the operation without a derivative."""
     nodes = () if rejected.failure is None else rejected.failure.dead_ends
     for node in nodes:
         call = None if node.sequence is None else rejected.facts.call_of_node(node.sequence, rejected.index)
@@ -36,7 +39,7 @@ def dead_end(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def stopped(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the forward call whose backward formula was run last."""
+    """Finds the forward call whose backward formula ran last."""
     node = None if rejected.failure is None else rejected.failure.stopped_at
     call = None if node is None else rejected.facts.call_of_node(node.sequence, rejected.index)
     if node is None or call is None:
@@ -46,7 +49,7 @@ def stopped(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def result_of_stopped(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the first operation on a result of the call whose backward formula was run last."""
+    """Finds the first operation on a result of the call whose backward formula ran last."""
     node = None if rejected.failure is None else rejected.failure.stopped_at
     call = None if node is None else rejected.facts.call_of_node(node.sequence, rejected.index)
     results = set() if call is None else {access.tensor for access in call.outputs}
@@ -58,7 +61,7 @@ def result_of_stopped(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def of_sparse(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the recorded operation on a sparse tensor, which has no storage, that gave another sparse tensor."""
+    """Finds a recorded operation from sparse tensors to a sparse tensor: they have no storage."""
     facts = rejected.facts
     for access in rejected.inputs:
         for number, call in ancestry(facts, access.tensor, rejected.index):
@@ -69,7 +72,7 @@ def of_sparse(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def never_required(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the first of the call's tensors that does not require grad, or the tensor that it was computed from."""
+    """Finds the first of the call's tensors that does not require grad, or a tensor that it was computed from."""
     facts = rejected.facts
     number = rejected.first(lambda n: not facts.requires_grad(n, rejected.index))
     cut = None if number is None else find_cut(facts, number, rejected.index)
@@ -79,7 +82,7 @@ def never_required(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def gradient_assigned(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the last assignment to `.grad` of a leaf behind the call's tensors."""
+    """Finds the last assignment to `.grad` of a leaf that the call's tensors were computed from."""
     facts = rejected.facts
     leaves = {leaf for access in rejected.inputs for leaf in leaves_above(facts, access.tensor, rejected.index)}
     for call in reversed(facts.calls):
@@ -90,7 +93,7 @@ def gradient_assigned(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def outer_call(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the line that called into torch, which in turn called the user's code with the rejected line."""
+    """Finds the line that called torch, if torch then called the user's code with the rejected line."""
     stack = () if rejected.failure is None else rejected.failure.stack
     return LabelledSite(None, stack[-2], "called from here") if len(stack) > 1 else None
 
@@ -114,7 +117,7 @@ def shared_with_array(rejected: RejectedCall) -> LabelledSite:
 
 
 def _aliases(facts: TraceIndex, number: int, made: Call) -> list[int]:
-    """Returns the inputs of the call that made a tensor whose memory it shares."""
+    """Lists the inputs that share memory with the tensor that a call made from them."""
     storage = facts.tensor(number).storage
     return [a.tensor for a in made.inputs if a.tensor != number and facts.tensor(a.tensor).storage == storage]
 

@@ -1,6 +1,4 @@
-"""Finds the lines of the user's own callbacks: where one is defined, where it was registered, and where it returned the
-value that was rejected.
-"""
+"""Finds the lines of the user's callbacks: where each is defined and registered, and where it returned a value."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ BACKWARD_HOOKS = ("module backward", "old module backward")
 
 
 def returned(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the statement that returned the rejected value."""
+    """Finds the `return` statement of the rejected value."""
     callback = last_run_that_returned(rejected.facts, rejected.index)
     if callback is None or callback.returned is None:
         return None
@@ -44,7 +42,7 @@ def returned_by_module(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def registered(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds where the hook was registered that ran last before the rejected."""
+    """Finds the registration of the hook that ran last before the rejected call."""
     callback = last_run_that_returned(rejected.facts, rejected.index)
     return None if callback is None else _registered(callback.registration, callback.function)
 
@@ -54,7 +52,7 @@ def _registered(registration: Registration, function: Function) -> LabelledSite:
 
 
 def registered_before(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the first registration on a module whose second one was rejected."""
+    """Finds the earlier backward hook of a module that rejected a second one."""
     here = registrations(rejected.facts, "", rejected.site)
     target = here[0][0].target if here else None
     for known, function in registrations(rejected.facts, "", None, target):
@@ -64,7 +62,7 @@ def registered_before(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def registered_on_called(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the backward hook of the module that is called at the rejected line."""
+    """Finds the registration of the backward hook of the module that the rejected line calls."""
     hooked = registrations(rejected.facts, "hooked forward", rejected.site)
     for known, function in registrations(rejected.facts, "", None, hooked[0][0].target) if hooked else ():
         if known.kind.startswith(BACKWARD_HOOKS):
@@ -77,7 +75,7 @@ def registered_on_called(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def registered_and_running(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the module's hook that runs next after a warning of the backward pass."""
+    """Finds the registration of the module's hook that runs next after a warning of the backward pass."""
     callback = _running(rejected)
     return None if callback is None else _registered(callback.registration, callback.function)
 
@@ -94,7 +92,7 @@ def defined(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def rejected_function(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the definition of the function that could not be called as it was."""
+    """Finds the definition of the function that autograd could not call with its arguments."""
     callback = next(iter(runs_before(rejected.facts, rejected.index)), None)
     return None if callback is None or callback.run.ended != "refused" else takes(callback.function)
 
@@ -114,7 +112,7 @@ def defined_at(function: Function | None) -> LabelledSite | None:
 
 
 def written_by_hook(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the last change in place, within a hook, of what the hook was given."""
+    """Finds the last change in place of a hook's arguments before the hook returned."""
     callback = last_run_that_returned(rejected.facts, rejected.index)
     if callback is None:
         return None
@@ -128,7 +126,7 @@ def written_by_hook(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def calling(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the backward pass that called the function."""
+    """Finds the backward pass that called the callback."""
     callback = last_run_that_returned(rejected.facts, rejected.index)
     name = "it" if callback is None else f"`{callback.function.name}`"
     return LabelledSite(

@@ -1,4 +1,4 @@
-"""Finds tensors and gradients made in inference mode, which have no version."""
+"""Finds tensors and gradients made in inference mode. Such tensors have no version counter."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from tensorlens.records.model import Backward
 
 
 def made_in_inference(rejected: RejectedCall) -> int | None:
-    """Finds the tensor, among the call's or above them, that was made in inference mode. A tensor that has a version
-    can only share the memory of one."""
+    """Finds the inference tensor that is one of the call's tensors or that they were computed from.
+
+    If a tensor of the call has a version, only an inference tensor with the same memory counts.
+    """
     facts = rejected.facts
     for access in rejected.inputs:
         chain = [access.tensor, *(number for number, _ in ancestry(facts, access.tensor, rejected.index))]

@@ -1,5 +1,4 @@
-"""Finds causes outside the rejected call's tensors: plain Python values, optimizers, modules, and the backward passes
-that gave the parameters their gradients."""
+"""Finds causes other than the rejected call's tensors: Python values, optimizers, modules, earlier backward passes."""
 
 from __future__ import annotations
 
@@ -22,12 +21,13 @@ _CONTAINERS = ("list", "tuple", "dict", "set", "frozenset", *_ITERATORS)
 
 
 def plain(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the plain value that the rejected expression reads last, else a value written in the expression."""
+    """Finds the Python value that the rejected expression reads last, else the expression itself."""
     return _described(rejected, rejected.values[-1]) if rejected.values else _inline(rejected)
 
 
 def container(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the first list, dict, iterator or the like that the rejected expression reads."""
+    """Finds the first list, dict, iterator or the like that the rejected expression reads, else the expression
+    itself."""
     container = next((value for value in rejected.values if value.type in _CONTAINERS), None)
     return _inline(rejected) if container is None else _described(rejected, container)
 
@@ -49,7 +49,7 @@ def _inline(rejected: RejectedCall) -> LabelledSite:
 
 
 def optimizer(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the line that made the optimizer of the call's parameters: the call itself, or an earlier one."""
+    """Finds the line that made the optimizer of the call's parameters: the rejected line, or an earlier one."""
     if rejected.op.startswith("optim."):
         return failing_call(rejected)
     made = optimizer_of(rejected)
@@ -65,7 +65,7 @@ def optimizer_of(rejected: RejectedCall) -> Call | None:
 
 
 def first_half(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the last call of a method of the same class on the same tensors."""
+    """Finds the last call of the same class on the same tensors, such as the first `GradScaler.unscale_`."""
     tensors = {access.tensor for access in rejected.inputs}
     owner = rejected.op.partition(".")[0] + "."
     same = (c for c in reversed(rejected.facts.calls) if c.index < rejected.index and c.op.startswith(owner))
@@ -77,8 +77,7 @@ def first_half(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def gradient(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the backward pass that gave the call's tensors the gradients that they have; a non-finite one comes
-    first."""
+    """Finds the backward pass that gave the call's tensors their gradients, preferably an infinite or NaN one."""
     passes = list(_gave_gradients(rejected))
     broken = [event for event in passes if any(word in event[2] for word in ("nan", "inf"))]
     if not passes:
@@ -100,7 +99,7 @@ def _gave_gradients(rejected: RejectedCall) -> Iterable[tuple[Backward, int, str
 
 
 def used_in_graph(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the last recorded forward operation that the call's tensors went into."""
+    """Finds the last recorded operation on the call's tensors."""
     tensors = {access.tensor for access in rejected.inputs}
     for call in reversed(rejected.facts.calls):
         if call.index < rejected.index and call.nodes[1] > call.nodes[0]:
@@ -126,7 +125,8 @@ def cut(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def unreached_leaf(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the line that made, or last froze, the call's first parameter that no backward pass reached."""
+    """Finds the line that froze, or made, a parameter of the call that no backward pass reached; frozen ones come
+    first."""
     facts = rejected.facts
     parameters = [a.tensor for a in rejected.inputs if facts.tensor(a.tensor).type == "Parameter"]
     frozen = [number for number in parameters if not facts.requires_grad(number, rejected.index)]
@@ -151,7 +151,7 @@ def _frozen_at(facts: TraceIndex, number: int, before: int) -> int | None:
 
 
 def converted_leaf(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the line that made the first leaf among the call's tensors, or last converted it to another data type."""
+    """Finds the line that last changed the data type of the call's first leaf, else the line that made the leaf."""
     facts = rejected.facts
     number = rejected.first(rejected.is_leaf)
     if number is None:
@@ -179,14 +179,14 @@ def module_call(rejected: RejectedCall) -> LabelledSite:
 
 
 def replaced(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the line that put another parameter or module in the place of one that the call's tensors belong to."""
+    """Finds the assignment to a module that removed one of the call's tensors from it."""
     tensors = {access.tensor for access in rejected.inputs}
     change = _last(rejected, lambda a: bool(tensors & (set(a.old) - set(a.new))))
     return None if change is None else LabelledSite(None, change.site, f"`{change.name}` is replaced here")
 
 
 def swapped(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the line that swapped a leaf of the graph for another tensor."""
+    """Finds the line that swapped a leaf, from which the call's tensors were computed, for another tensor."""
     facts = rejected.facts
     leaves = {leaf for access in rejected.inputs for leaf in leaves_above(facts, access.tensor, rejected.index)}
     change = _last(rejected, lambda a: bool(leaves & {*a.old, *a.new}))
@@ -197,7 +197,7 @@ def swapped(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def shared(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the line that put a parameter, which the call got twice, into two places of a module."""
+    """Finds the assignment that put a parameter into a second place, preferably one that the call got twice."""
     tensors = [access.tensor for access in rejected.inputs]
     twice = {number for number in tensors if tensors.count(number) > 1}
     change = _last(rejected, lambda a: a.shared and bool((twice or set(tensors)) & set(a.new)))
@@ -213,7 +213,7 @@ def _last(rejected: RejectedCall, wanted: Callable[[Assignment], bool]) -> Assig
 
 
 def never_reached(facts: TraceIndex, numbers: Iterable[int], before: int) -> list[int]:
-    """Finds those of the tensors that no backward pass before an event gave a gradient."""
+    """Lists those of the tensors to which no backward pass before an event gave a gradient."""
     reached = {change.tensor for event in facts.backwards if event.index < before for change in event.gradients}
     return [number for number in numbers if number not in reached]
 

@@ -1,4 +1,4 @@
-"""Finds the origin of the tensors that PyTorch rejected: one function for each role in a cause.
+"""Finds the origin of the tensors that PyTorch rejected, with one function for each role.
 
 Each function finds the line of its role for one rejected call or warning, or returns None.
 """
@@ -18,8 +18,8 @@ from tensorlens.records.model import Call
 
 
 def leaf(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the leaf that requires grad among the call's tensors or under them as a base; else the nearest above
-    them."""
+    """Finds the leaf that requires grad among the call's tensors and their bases; else one that they were computed
+    from."""
     facts = rejected.facts
     under = [(a.tensor, facts.tensor(a.tensor).base) for a in rejected.inputs]
     leaves = [n for pair in under for n in pair if n is not None and rejected.is_leaf(n)]
@@ -53,7 +53,7 @@ def nonleaf(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def view(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the view among the call's tensors; of a chain of views, the one that was made without recording."""
+    """Finds the view among the call's tensors. In a chain of views it prefers one that was made without recording."""
     number = next(iter(views(rejected)), None)
     if number is None:
         return LabelledSite(None, rejected.site, "a view is made here")
@@ -63,8 +63,10 @@ def view(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def views(rejected: RejectedCall) -> list[int]:
-    """Finds the first view among the call's tensors and the views that it was taken from; those made without recording
-    first."""
+    """Lists the first view among the call's tensors and the views that it was taken from.
+
+    Those made without recording come first.
+    """
     chain: list[int] = []
     number = rejected.first(rejected.is_view)
     while number is not None and number not in chain:
@@ -76,13 +78,13 @@ def views(rejected: RejectedCall) -> list[int]:
 
 
 def _returning_call(facts: TraceIndex, number: int) -> Call | None:
-    """Finds the custom Function that returned a tensor made inside it."""
+    """Finds the call of a custom Function that returned a tensor which its `forward` had made."""
     returning = (c for c in facts.calls if c.op.endswith(".apply") and any(a.tensor == number for a in c.outputs))
     return next(returning, None)
 
 
 def modified(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the rejected change itself, or, if a later use was rejected, the last change of the memory before it."""
+    """Finds the change in place: the rejected call itself, else the last change before a rejected use of the memory."""
     name = rejected.op.rpartition(".")[2]
     if (name.endswith("_") and not name.endswith("__")) or name in ("__setitem__", "") or not rejected.inputs:
         return failing_call(rejected)
@@ -103,8 +105,10 @@ def base(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def value(rejected: RejectedCall, position: int = -1) -> LabelledSite | None:
-    """Finds where one of the call's tensors was made: by default the last one, or one made in inference mode. For an
-    error of Python code, which has no tensors, it is the tensor computed last."""
+    """Finds where one of the call's tensors was made: by default an inference tensor, else the last one.
+
+    An error of Python code has no tensors: there it is the tensor computed last.
+    """
     facts = rejected.facts
     gradient = gradient_in_inference(rejected) if rejected.op.endswith("backward") else None
     if gradient is not None:
@@ -128,7 +132,7 @@ def value(rejected: RejectedCall, position: int = -1) -> LabelledSite | None:
 
 
 def plain_value(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the first value of plain Python or NumPy that the rejected expression names."""
+    """Finds the first value of plain Python or NumPy that the rejected expression reads."""
     plain = next((v for v in rejected.values if v.site is not None and v.type not in _NO_OPERANDS), None)
     return None if plain is None else LabelledSite(None, plain.site, f"`{plain.name}` is made here: a {plain.type}")
 
@@ -137,13 +141,15 @@ _NO_OPERANDS = ("bool", "str", "NoneType", "Tensor", "Parameter")
 
 
 def first_value(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the call's first tensor: what backward was started from."""
+    """Finds where the call's first tensor was made, such as the root of a backward pass."""
     return value(rejected, 0)
 
 
 def graph(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the recorded operation behind the call's tensors: one whose node has no derivative, else the last before
-    the rejected line, else the last of all."""
+    """Finds a recorded operation that the call's tensors were computed by.
+
+    It prefers one without a derivative, then the last one on another line, then the last one of all.
+    """
     facts = rejected.facts
     recorded = [
         (number, call)
