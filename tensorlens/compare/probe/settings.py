@@ -26,7 +26,7 @@ class Setting:
     write: Callable[[Any], object]
 
 
-_entered: list[Any] = []  # modes entered to undo an operand's; leaving or deleting one would undo it
+_entered: list[Any] = []  # entered to undo an operand's mode; to leave or delete one would bring that back
 
 
 def _enter_inference_mode(enabled: bool) -> None:
