@@ -12,7 +12,7 @@ import torch
 
 import tensorlens
 from benchmarks.observers import available
-from benchmarks.paired import Measured, measure
+from benchmarks.paired import FEW, SLOW, Measured, measure
 from benchmarks.scale import ROOT, long_run, sizes, start_up
 from benchmarks.workloads import WORKLOADS
 from tensorlens.tracer.recording import compiled
@@ -43,10 +43,12 @@ def _head() -> str:
     return f"""# What the lens costs
 
 Written by `make bench` on {os.cpu_count()} cores of {processor or "an unnamed processor"}, {platform.system()}, Python
-{platform.python_version()}, torch {torch.__version__}, tensorlens {tensorlens.__version__}. In each round every
-observer runs the same workload twice in the same process, and the better time is divided by the better plain one of
-that round: the median of the rounds, and the middle half of them. The last column is what the observer adds to the
-plain run, over what an empty `TorchFunctionMode` adds to it. The recorder's fast path was {COMPILED}.
+{platform.python_version()}, torch {torch.__version__}, tensorlens {tensorlens.__version__}. In each round, every
+observer runs the same workload twice in the same process, and its better time is divided by the better time of two
+plain runs. "Times plain" is the median of these ratios over the rounds, "middle half" the range of the middle half of
+them. The last column divides the time that the observer adds by the time that an empty `TorchFunctionMode` adds. An
+observer that takes more than {SLOW:.0f} times as long as a plain run has only {FEW} rounds. The recorder's fast path
+was {COMPILED}.
 """
 
 

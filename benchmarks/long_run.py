@@ -29,7 +29,7 @@ def resident() -> float:
     return pages * resource.getpagesize() / 2**20
 
 
-module = RESULTS.with_name("hundred_lines.py")  # so that the lines are those of a file of the user's
+module = RESULTS.with_name("hundred_lines.py")  # the lens must take the lines for the user's own
 module.write_text(f"import torch\n\n\ndef hundred(x, y):{_TEN * (LINES // 10)}    return b\n")
 sys.path.insert(0, str(module.parent))
 from hundred_lines import hundred  # type: ignore[import-not-found]  # noqa: E402

@@ -1,5 +1,5 @@
-"""Measures ratios of times on a noisy machine: in each round, the better of two runs under an observer is divided by
-the better of two plain runs."""
+"""Measures ratios of times on a noisy machine: the better of two runs under an observer, divided by the better of two
+plain runs of the same round."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.observers import Observer
 from benchmarks.workloads import Workload
 
 SLOW = 20.0  # an observer that takes this many times the plain run is measured in fewer rounds
-FEW = 3
+FEW = 3  # rounds for such an observer
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The workloads: each function makes one, as a function to be called repeatedly."""
+"""Makes the workloads: each function returns one, as a function to call repeatedly."""
 
 from __future__ import annotations
 

@@ -16,11 +16,11 @@ PROCESSES = 2
 DOCUMENT = DOCS / "catalogue.md"
 _HEAD = """# What is explained down to the marked lines
 
-Written by `make catalogue`. Each script under `tests/catalogue/scripts` brings about one entry of the catalogue by one
-mechanism, with the lines that play a part in the cause marked. It counts as right if the lens gives the entry's code
-and a label for every marked part, on marked lines only. What is right is recorded in `tests/catalogue/right.txt`; a
-script that is no longer right fails the tests. Silent entries are those that raise nothing; `docs/silent.md` says which
-of them are reported as warnings, and which as facts.
+Written by `make catalogue`. Each script under `tests/catalogue/scripts` causes one entry of the catalogue by one
+mechanism, and marks the lines that play a part in the cause. A script counts as right if the lens gives the entry's
+code and a label for every marked part, on marked lines only. `tests/catalogue/right.txt` lists the scripts that are
+right; the tests fail if one of them is right no longer. Silent entries raise nothing; `docs/silent.md` says which of
+them are reported as warnings, and which as facts.
 """
 
 
@@ -59,7 +59,7 @@ def _summary(scores: list[Score]) -> list[str]:
 
 
 def _entries(scores: list[Score]) -> Iterable[str]:
-    """Writes a line per entry with its mechanisms; those that are wrong are bold."""
+    """Writes a line per entry with its mechanisms; a mechanism whose script is not right is bold."""
     groups: dict[str, list[Score]] = defaultdict(list)
     for result in scores:
         groups[result.entry.code].append(result)

@@ -11,36 +11,36 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 FILE = ROOT / "docs" / "course.md"
-ANSWERS = ("[1.0]", "r", "h", "h", "?", "true", "h")  # those of a reader who met the lesson for the first time
+ANSWERS = ("[1.0]", "r", "h", "h", "?", "true", "h")  # some are wrong, so that the page shows every kind of reply
 QUIZ = f"tensorlens run tensor-basics --quiz --answers {shlex.quote(','.join(ANSWERS))}"
 
 TEXT = """\
 # The course
 
-`tensorlens list` shows the lessons in the order in which they build on one another: what a tensor says of itself, which
-tensors share memory, what the graph is, what a change in place does to it, and the same in a training step. Each is a
-short script. There are three ways to go through one.
+`tensorlens list` shows the lessons in the order in which they build on one another: the properties of a tensor, which
+tensors share memory, what the graph is, what a change in place does to it, and the same in a training step. Each lesson
+is a short script. There are three ways to go through one.
 
-`tensorlens run NAME` runs it and shows all at once: what each line did, the tensors, the verdict on each claim.
+`tensorlens run NAME` runs it and shows everything at once: what each line did, the tensors, the verdict on each claim.
 
 `tensorlens run NAME --step` goes line by line. Each step shows the script up to a line, what that line did, every named
-tensor after it with the memory that it is in, and the claims that are checked there. A line that did not run is no
-step. Enter goes on, `b` goes back, a number goes to a step, `w` explains the words, `q` quits. Where standard input is
-no terminal, all steps are printed.
+tensor after it with its storage, and the claims that are checked there. A line that did not run is not a step. Enter
+goes on, `b` goes back, a number goes to that step, `w` explains the words, `q` quits. If standard input is not a
+terminal, all steps are printed.
 
-`tensorlens run NAME --quiz` shows the script without its comments and asks, claim by claim, before it answers: whether
-the claim holds (`h`) or is refuted (`r`), which value an expression has, or whether a line runs (`r`) or ends in an
-error (`e`). `?` shows the answer and counts as wrong, `w` explains the words, `q` quits. Some claims are asked the
-other way round, so that "holds" is not always right. Every answer was measured in a run just before. At the end the
-quiz counts, shows what was seen where an answer was wrong, and names a comparison or a page to read.
+`tensorlens run NAME --quiz` shows the script without its comments and asks about each claim before it shows the answer:
+whether the claim holds (`h`) or is refuted (`r`), which value an expression has, or whether a line runs (`r`) or ends
+in an error (`e`). `?` shows the answer and counts as wrong, `w` explains the words, `q` quits. The quiz negates some
+claims, so that "holds" is not always right. It measures every answer in a run just before it asks. At the end it counts
+the right answers, shows for each wrong one what was seen in the run, and names a comparison or a page to read.
 
-Both keep the place where they are left, also by Ctrl-D (exit code 0) or Ctrl-C (130), in `tensorlens/progress.json`
-below `$XDG_STATE_HOME` (`~/.local/state` by default). `--restart` begins again; so does a change of the lesson.
-`--answers` gives the answers instead of a person: a file with one a line, or a list with commas. Without a terminal, a
-quiz reads its answers from standard input. Scripts of your own with `#:` lines work the same way:
-`tensorlens run ./mine.py --quiz`.
+Both remember where you stop, also with Ctrl-D (exit code 0) or Ctrl-C (130). They save it in `tensorlens/progress.json`
+in `$XDG_STATE_HOME` (`~/.local/state` by default). `--restart` starts from the beginning, and so does a lesson that was
+edited since. `--answers` takes the place of a person: it names a file with one answer per line, or lists the answers
+with commas between them. Without a terminal, a quiz reads its answers from standard input. Scripts of your own with
+`#:` lines work the same way: `tensorlens run ./mine.py --quiz`.
 
-All that is below was printed by real runs (`make course` writes it anew, and a test compares).
+Real runs printed all output below. `make course` writes this page, and a test compares it with new runs.
 
 ## The lessons
 

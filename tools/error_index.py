@@ -77,7 +77,7 @@ def _wrong_keys(front: dict[str, Any]) -> Iterable[str]:
             yield f"no {key}"
 
 
-def _wrong_values(front: dict[str, Any], searched: bool) -> Iterable[str]:
+def _wrong_values(front: dict[str, Any], has_finder: bool) -> Iterable[str]:
     silent = front.get("kind") == "silent"
     if front.get("kind") not in KINDS:
         yield f"unknown kind {front.get('kind')}"
@@ -86,9 +86,9 @@ def _wrong_values(front: dict[str, Any], searched: bool) -> Iterable[str]:
     if silent == ("patterns" in front) or silent == ("raises" in front):
         yield "errors and warnings have patterns and raises, silent mistakes have neither"
     texts = [key for key in ("title", "why", "help") if key in front]
-    if texts and (len(texts) < 3 or searched):
+    if texts and (len(texts) < 3 or has_finder):
         yield "title, why and help go together, and with no finder in Python"
-    if (silent and searched) != ("order" in front):
+    if (silent and has_finder) != ("order" in front):
         yield "order is for silent mistakes with a finder"
     if "when" in front and (front["when"] not in CONDITIONS or not texts):
         yield f"unknown condition {front['when']}, or a condition without a title"
@@ -104,10 +104,10 @@ def _wrong_values(front: dict[str, Any], searched: bool) -> Iterable[str]:
 
 
 def build() -> str:
-    """Returns the text of the index: every page, by family and code.
+    """Returns the text of the index: an entry for every page, sorted by family and code.
 
     Raises:
-        PageError: a page is wrong, two have one code, or two silent mistakes one place.
+        PageError: a page is wrong, two pages have the same code, or two silent mistakes the same `order`.
     """
     found = [read_page(path) for path in sorted(PAGES.rglob("*.md"))]
     for key in ("code", "order"):

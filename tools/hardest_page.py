@@ -39,9 +39,9 @@ COMPARED = [
 _HEAD = """# Ten hard errors, side by side
 
 Written by `make hardest` from runs of programs under `tests/programs/failing`: alone, with
-`torch.autograd.set_detect_anomaly(True)`, and under `tensorlens explain`. Of the tracebacks the frames in the program's
-own files are kept; comments that mark lines for the tests are left out. The tables list the program's lines that each
-of the three names; for the lens, the part that the line played."""
+`torch.autograd.set_detect_anomaly(True)`, and under `tensorlens explain`. Tracebacks show only the frames in the
+program's own files, and comments that mark lines for the tests are removed. Each table lists the lines of the program
+that PyTorch, anomaly mode or TensorLens names; for TensorLens, with the part that the line played."""
 _FRAME = re.compile(r'^  File "(?P<file>[^"]+)", line (?P<line>\d+), in .+\n(?P<source>(?:    .*\n)*)', re.M)
 _MARK = re.compile(r"\s+#(?: role: .+| ?[role: ]*…)$", re.M)  # whole, or cut off where a snippet ends
 _ANOMALY = """import runpy, sys, torch
@@ -65,7 +65,7 @@ class Compared:
     diagnostic: Diagnostic
 
     def facts(self) -> list[str]:
-        """Returns the heading and the table, which must be up to date."""
+        """Returns the heading and the table. A test compares them with the document."""
         title = f"## `{self.program.stem}`: {self.diagnostic.code}"
         return [title, "", "| line | PyTorch | anomaly mode adds | TensorLens |", "|---|---|---|---|", *self._rows()]
 
@@ -106,7 +106,7 @@ def source(program: Path, place: Place) -> str:
 
 
 def own(stderr: str, program: Path) -> str:
-    """Returns standard error without frames of libraries, and with paths shortened to names."""
+    """Returns standard error without the frames of libraries, and with the names of files in place of their paths."""
 
     def frame(match: re.Match[str]) -> str:
         return match[0] if Path(match["file"]).parent == program.parent else ""

@@ -50,26 +50,26 @@ from `_fast_path.c`) for every operation of the script.
 ## 2. A call becomes a row
 
 The recorder appends rows to a list: plain tuples of numbers and text (`journal/rows.py`). No row holds a tensor, a
-gradient or a node, so recording keeps nothing alive. Line 4 is new, so its site is a row: the file, the function, the
-line with its columns, and the name that the line assigns to.
+gradient or a node, so recording keeps nothing alive. When a line runs for the first time, the recorder writes a row for
+its site: the file, the function, the line with its columns, and the name that the line assigns to. For line 4:
 
 {site}
 
-The call of `exp` is new at this site, so the recorder also writes down, once, what will be the same in every call from
-there: the op, shape and dtype of the result, and the name of its `grad_fn`. This is a call template. The call itself is
-a run of numbers: the template, the id and the version of each input, then of the result its id, the id of its base
-(-1: none), its version, and autograd's sequence number.
+The recorder also writes a call template, once: what is the same each time this site calls `exp` on such a tensor, such
+as the op, the shape and dtype of the result, and the name of its `grad_fn`. The call itself is a run of numbers: the
+template, the id and the version of each input, then the id of the result, the id of its base (-1: none), its version,
+and autograd's sequence number.
 
 {template}
 
-If the script ran line 4 again, only the run of numbers would be written. Line 5 writes its first argument
-(`result=1`, where 0 is a new tensor). Its numbers say that tensor 1, at version 0 before the call, is the result, at
-version 1:
+If the script ran line 4 again, the recorder would write only the run of numbers. Line 5 changes its first argument in
+place: its template has `result=1`, where `result=0` stands for a new tensor. Its numbers say that the input is tensor 1
+at version 0, and the result tensor 1 at version 1:
 
 {write}
 
-A thread packs the rows and appends them to a file, the journal, several times a second (`journal_writer.py`). If the
-script is killed, only the last batch is lost.
+A thread packs the rows and appends them to a file, the journal, several times a second
+(`tracer/recording/journal_writer.py`). If the script is killed, only the last batch is lost.
 
 ## 3. The failure
 
@@ -84,7 +84,7 @@ The exception then goes on to the script, unchanged.
 
 Back in the command's own process, which never imports torch, `journal/reader.py` reads each row with the function for
 its tag, and `journal/trace_builder.py` builds the frozen records of a `Trace` (`records/model.py`). The run of numbers
-of line 5 is a `Call` again:
+of line 5 becomes a `Call`:
 
 {call}
 
@@ -112,7 +112,7 @@ The finder puts the answer into words. A `Diagnostic` (`records/report.py`) labe
 
 
 def document() -> str:
-    """The page, from a run of the program."""
+    """Writes the page, from a run of the program."""
     rows: list[Any] = []
     trace = _run(rows)
     index = TraceIndex(trace)
@@ -136,7 +136,7 @@ def document() -> str:
 
 
 def _run(rows: list[Any]) -> Trace:
-    """Runs the program as the command does, and copies what the reader reads into `rows`."""
+    """Runs the program as the command does, and copies the rows of its journal into `rows`."""
     read = Reader.read
 
     def copying(reader: Reader, batches: Iterable[Any]) -> Any:
@@ -151,7 +151,7 @@ def _run(rows: list[Any]) -> Trace:
 
 
 def _printed() -> str:
-    """Returns what the command prints at 80 columns."""
+    """Returns the output of the command at 80 columns."""
     environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
     command = [sys.executable, "-m", "tensorlens", "explain", PROGRAM]
     ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
@@ -159,7 +159,7 @@ def _printed() -> str:
 
 
 def _ints(rows: list[Any], template: int) -> str:
-    """The run of numbers after a template, up to the next row."""
+    """Returns the run of numbers after a template, up to the next row."""
     numbers: list[int] = []
     for row in rows[template + 1 :]:
         if not isinstance(row, int):
@@ -169,7 +169,7 @@ def _ints(rows: list[Any], template: int) -> str:
 
 
 def _shown(value: Any, indent: str = "") -> str:
-    """A record as Python text, with a field or an item on each line if it is long."""
+    """Writes a record as Python text, with a field or an item on each line if it is long."""
     deeper = indent + "    "
     if is_dataclass(value):
         texts = [f"{field.name}={_shown(getattr(value, field.name), deeper)}" for field in fields(value)]

@@ -41,15 +41,15 @@ error and exit status.
 WRONG = f"""
 ## Programs that go wrong
 
-Each calls torch {CALLS} times, then goes wrong, or is stopped (`tests/programs/endings`). "Unchanged" are those whose
-output, error output and exit status under `tensorlens explain` are what they are under `python`; crashes come a second
-after the last of the calls.
+Each calls torch {CALLS} times, then goes wrong or is stopped (`tests/programs/endings`). "Unchanged" counts those whose
+output, error output and exit status under `tensorlens explain` are the same as under `python`. A program that crashes
+before its end waits for a second after its last call.
 
 | Group | Programs | Unchanged | Calls in the report |
 | --- | --- | --- | --- |
 """
-TOLD = """
-What the reports said of them:
+REPORTED_ENDINGS = """
+How the reports describe the endings:
 
 | The script | Programs | Which |
 | --- | --- | --- |
@@ -63,15 +63,20 @@ ODD = """
 SAMPLES = f"""
 ## PyTorch's own tests, as far as its wheel carries them
 
-What `make unchanged` got through: where not all was tried, it was stopped before its end. It runs what PyTorch's own
-tests are made of, plainly and under the lens, and compares values bit by bit, strides, versions, storage sharing,
-gradients, warnings, exceptions with their text, and the state of the random generator. Operations go forward and
-backward in float64, float32, complex128 and int64: as functions on all sample inputs, in every other way that they can
-be called on {SOME} of them in each dtype. Modules go forward, backward, and backward through the backward, in training
-and evaluation; optimizers in each implementation (loop, foreach, fused, differentiable) through steps and a round trip
-of their state. Of the cases of `test_nn.py` and the checks (float64, {FEW} samples of each operation, with no more than
-{MOST_TENSORS} tensors) the end is compared: passed, or the same error with the same text. "Undetermined" are those that
-plain runs already give different values for (`torch.empty`): all but the values is compared.
+The table says how much of PyTorch's test inputs `make unchanged` has tried; a run that was stopped did not try all. It
+runs each input plainly and under the lens, and compares values bit by bit, strides, versions, storage sharing,
+gradients, warnings, exceptions with their text, and the state of the random generator.
+
+- Operations run forward and backward in float64, float32, complex128 and int64: as functions on all sample inputs, in
+  each other way of calling them on {SOME} samples per dtype.
+- Modules run forward, backward, and backward through the backward, in training and evaluation mode.
+- Optimizers run in each implementation (loop, foreach, fused, differentiable): some steps, and a round trip of their
+  state.
+- For the cases of `test_nn.py` and for the checks, only the ending is compared: passed, or the same error with the same
+  text. The checks take float64 and {FEW} samples of each operation, of at most {MOST_TENSORS} tensors.
+
+"Undetermined" counts the samples for which plain runs already give different values (`torch.empty`): everything but the
+values is compared.
 
 | What | How many | Samples | Undetermined | Differences |
 | --- | --- | --- | --- | --- |
@@ -91,13 +96,14 @@ SUITES = (
     ("linear_operator 0.6.1 (functions, utilities, four operators)", 948, 0),
     ("gpytorch 1.15.2 (two kernels, means, optimizers)", 146, 0),
 )
-"""Done once, by hand: other projects' sources are not fetched by a test."""
+"""The results of runs by hand: a test does not fetch the sources of other projects."""
 REAL = """
 ## Programs and libraries of others
 
-Each was run plainly and under `tensorlens explain`, shortened to seconds, on synthetic data, the random state seeded.
-"The same" are those with the same exit status and output (but for times, addresses and process numbers), and, bit for
-bit, the same parameters of every optimizer and random states at exit. One warning was wrong; it is no longer made.
+Each was shortened to seconds, given synthetic data and a fixed random seed, and run plainly and under
+`tensorlens explain`. "The same" counts the programs whose two runs had the same exit status, the same output (except
+times, addresses and process numbers) and, bit for bit, the same optimizer parameters and random states at exit. The
+lens gave one wrong warning, and gives it no longer.
 
 | Group | Programs | The same | Which |
 | --- | --- | --- | --- |
@@ -120,7 +126,7 @@ OTHERS = (
     ("small repositories", 28, 28, REPOSITORIES),
     ("libraries", 22, 22, LIBRARIES),
 )
-"""Likewise done once, by hand."""
+"""The results of runs by hand, too."""
 FUZZED = """
 ## Made by hypothesis
 
@@ -136,25 +142,33 @@ EXTREMES = """
 LIMITS = """
 ## Known limits
 
-What the reports of the programs above say that they don't know:
+The reports of the programs above list these gaps:
 
 | Gap | Programs | Which |
 | --- | --- | --- |
 """
 DAMAGED = (BROKEN, "one that writes into its journal (`tests/runner/test_survival.py`)")
-UNSAID = """
-The following is not reported as a gap. A program can still notice TensorLens by: the function mode on torch's stack
-(`torch.overrides._get_current_function_mode()`), one more entry in `warnings.filters`, the functions that stand in for
-the patched ones (they have the names and signatures of the originals), that what `import torch` made is out of the
-garbage collector's sight (`gc.get_freeze_count()`; collections come at other moments), a deeper stack (by some ten
-frames for each backward pass that runs inside another; `sys.getrecursionlimit()` is higher by as much while it runs;
-a few calls less fit into the recursion limit outside of such passes; `faulthandler` shows these frames, and the thread
-that writes the journal), `Tensor.dim_order(ambiguity_check=...)` (PyTorch drops the argument under any function mode
-and takes it for False), and the time that recording takes.
-What runs inside `torch._C.DisableTorchFunction()`, or in C++ that calls no Python, is not recorded.
-A process that is killed loses what it recorded in its last second, at the most; its report says that it covers what was
-recorded until then. Where the command is killed at the same moment as the program, with the live line on screen, the
-terminal scrolls all but its last row until `reset`.
+NOT_REPORTED = """
+The reports do not list what follows as gaps. A program can still notice TensorLens:
+
+- The stack of function modes has one more mode (`torch.overrides._get_current_function_mode()`).
+- `warnings.filters` has one more entry.
+- The patched functions are other objects, with the names and signatures of the originals.
+- The garbage collector ignores the objects that `import torch` made (`gc.get_freeze_count()`), and it runs at other
+  moments.
+- The stack is deeper, by some ten frames for each backward pass that runs inside another. While such a pass runs,
+  `sys.getrecursionlimit()` is higher by as much; at other times, a few calls fewer fit into the recursion limit.
+  `faulthandler` shows these frames, and the thread that writes the journal.
+- `Tensor.dim_order(ambiguity_check=...)`: under any function mode, PyTorch drops the argument and takes it for False.
+- Recording takes time.
+
+The lens does not record what runs inside `torch._C.DisableTorchFunction()`, or in C++ that calls no Python.
+
+A process that is killed loses at most what it recorded in its last second. Its report says that it covers what was
+recorded until then.
+
+If the command is killed at the same moment as the program while the progress line is on screen, the terminal scrolls
+all rows but its last one, until `reset`.
 """
 
 
@@ -162,7 +176,7 @@ Table = tuple[str, list[str]]
 
 
 class Named:
-    """Names in groups, with the number that were unchanged."""
+    """Collects names in groups, and counts those of each group that are unchanged."""
 
     def __init__(self) -> None:
         self._names: dict[str, list[str]] = defaultdict(list)
@@ -199,7 +213,7 @@ def main() -> None:
         (EXTREMES, extremes),
         (LIMITS, list(limits.rows(False))),
     ]
-    PAGE.write_text("".join(head + "\n".join(rows) + "\n" for head, rows in tables) + UNSAID, "utf-8")
+    PAGE.write_text("".join(head + "\n".join(rows) + "\n" for head, rows in tables) + NOT_REPORTED, "utf-8")
 
 
 def _unchanged(warm: Warm, limits: Named) -> list[str]:
@@ -217,18 +231,18 @@ def _note_gaps(limits: Named, trace: Trace, name: str) -> None:
 
 
 def _gone_wrong(limits: Named) -> list[Table]:
-    """Writes two tables: the groups, and the endings that their reports name."""
+    """Makes two tables: the groups of programs, and the endings that their reports name."""
     with ThreadPoolExecutor(4) as pool:
-        came = list(pool.map(_try_out, ENDINGS))
+        outcomes = list(pool.map(_try_out, ENDINGS))
     groups: dict[str, list[Outcome]] = defaultdict(list)
     ends = Named()
-    for path, one in zip(ENDINGS, came, strict=True):
+    for path, one in zip(ENDINGS, outcomes, strict=True):
         name = f"{path.parent.name}: {path.stem}"
         groups[path.parent.name].append(one)
         ends.add(reported_ending(one.trace), name, one.is_unchanged)
         _note_gaps(limits, one.trace, name)
-    rows = [_group(name, members) for name, members in [*groups.items(), ("all", came)]]
-    return [(WRONG, rows), (TOLD, sorted(ends.rows(False)))]
+    rows = [_group(name, members) for name, members in [*groups.items(), ("all", outcomes)]]
+    return [(WRONG, rows), (REPORTED_ENDINGS, sorted(ends.rows(False)))]
 
 
 def _try_out(path: Path) -> Outcome:
@@ -253,7 +267,7 @@ def _odd(warm: Warm) -> list[str]:
 
 
 def _made_to_go_wrong() -> Iterator[tuple[str, int, str]]:
-    """Lists how tests stress TensorLens: (what they do, how often, what they require)."""
+    """Yields how tests stress TensorLens: (what they damage or flood, how often, what must hold)."""
     requirement = "the program's output, exceptions and exit status are the plain run's, and the report has a gap"
     yield "functions of the lens that fail whenever they are called", len(INNER + REFERENCE + CLAIMS), requirement
     requirement = "where rows make no sense together the report says that the journal was damaged; 1.5 GB are enough"
@@ -267,7 +281,7 @@ def _made_to_go_wrong() -> Iterator[tuple[str, int, str]]:
 
 
 def _compared() -> Iterator[str]:
-    """Writes a row per database: how much of it the last `make unchanged` has run."""
+    """Yields a row per group of test inputs: how much of it the last `make unchanged` has run."""
     done = counts.kept(counts.KEPT.read_text("utf-8")) if counts.KEPT.exists() else {}
     for group in GROUPS:
         tried, samples, random, wrong = done.get(group.name, (0, 0, 0, 0))

@@ -1,7 +1,6 @@
 """Parses the command line: one function per command, which exits with the code that `commands` or `guide` returns.
 
-Neither this module nor anything it imports imports torch: scripts run in a child process. The exit codes are those of
-`exit_codes`.
+No module that is imported here imports torch: scripts run in a child process. `exit_codes` defines the exit codes.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ app = typer.Typer(
 
 
 def _option(name: str, **more: Any) -> Any:
-    """Makes the typer option of an entry of `OPTIONS`."""
+    """Makes a typer option from the entry `name` of `OPTIONS`."""
     option = OPTIONS[name]
     return typer.Option(*option.flags, help=option.help, metavar=option.metavar or None, min=option.minimum, **more)
 
@@ -238,7 +237,7 @@ def view(
 
 
 def main() -> None:
-    """Runs the command line. Once it has its exit code, Ctrl-C no longer changes it."""
+    """Runs the command line and exits. Once the exit code is known, Ctrl-C does not change it."""
     gc.disable()  # a command ends before reference cycles could fill the memory
     try:
         code = guarded(run_command)
@@ -254,7 +253,7 @@ def main() -> None:
 
 
 def run_command() -> int:
-    """Parses the command line and runs the command; prints what can't be parsed without its control characters."""
+    """Parses the command line and runs the command. Prints a usage error without control characters."""
     try:
         code: int | None = app(standalone_mode=False)
         return code or 0

@@ -63,7 +63,7 @@ def explain(
 
 
 def _is_watched() -> bool:
-    """Returns whether somebody at a terminal waits for the report, so that a progress line is of use."""
+    """Returns whether somebody waits at a terminal, so that a progress line is useful."""
     from tensorlens.runner.progress_line import can_show
     from tensorlens.runner.ranks import is_first_here, rank_in
 
@@ -160,7 +160,8 @@ def list_probes() -> int:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonParts:
-    """The parts of a comparison to print: the table, with `everything` all of its rows, or the program of one row."""
+    """The parts of a comparison to print: the program of the row `program_of`, or else the table (`everything`: all of
+    its rows)."""
 
     everything: bool = False
     program_of: str | None = None

@@ -1,4 +1,4 @@
-"""Turns errors into one line and an exit code, and a report into the exit code that it stands for.
+"""Turns an error into a line and an exit code, and a report into an exit code.
 
 0: nothing is wrong. 1: the script failed, a finding is an error, or a claim is not as recorded. 2: wrong usage.
 70: an internal error. 130: interrupted.
@@ -52,7 +52,7 @@ def safe_line(text: str) -> str:
 
 
 def _open_streams() -> None:
-    """Opens the null device for a standard stream that was closed (`>&-`); the next opened file would get its
+    """Opens the null device for each closed standard stream (`>&-`): the next file to be opened would get its
     number."""
     for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         if getattr(sys, name) is None:
@@ -63,9 +63,9 @@ def _open_streams() -> None:
 
 
 def report_exit_code(report: Report, is_lesson: bool = False) -> int:
-    """Returns the exit code for a report. A lesson that ends in the error that one of its claims announces is fine.
+    """Returns the exit code for a report: OK also for a lesson that ends in the error that one of its claims announces.
 
-    In a distributed run only a failed script counts, since the launcher stops all ranks for any exit code but 0.
+    In a distributed run, findings do not count: the launcher stops all ranks for any exit code but 0.
     """
     trace = report.trace
     outcome = trace.script.outcome

@@ -1,6 +1,6 @@
-"""Makes typer accept strings without asking pydantic, which takes longer to import than `list` takes to run.
+"""Makes typer accept strings without pydantic, whose import takes longer than the whole command `list`.
 
-typer has pydantic check every value, even one that was not given. A string needs no check: only numbers and paths do.
+typer asks pydantic to check every value, even one that was not given. Only numbers and paths need a check.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes reports to standard output or to a file, in the right form and width, one rank at a time."""
+"""Writes reports to standard output or to a file, in the form and width that were asked for, one rank at a time."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Output:
 
     @property
     def form(self) -> str:
-        """The form to write: the one that was asked for, else the one of the file's suffix, else a table."""
+        """Returns the form to write: `format` if it is given, else the form of the file's suffix, else a table."""
         suffix = "" if self.path is None else self.path.suffix.lower()
         return self.format or _SUFFIXES.get(suffix, "table")
 
@@ -56,7 +56,7 @@ class Output:
 
     @property
     def prose_width(self) -> int:
-        """The columns of prose."""
+        """Returns the width of prose, in columns."""
         return self.width or min(_terminal_width(self.path), _PROSE)
 
     def options(self, **more: Any) -> RenderOptions:

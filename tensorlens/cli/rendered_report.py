@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RenderedReport:
-    """The text of a report, and the exit code that it stands for."""
+    """The text of a report, and the exit code of the command."""
 
     text: str
     exit_code: int
@@ -25,14 +25,15 @@ class RenderedReport:
 
 
 class ScriptReporter:
-    """Reports a script soon after its end: imports in a thread while it runs, and renders while its process exits."""
+    """Reports a script soon after its end: it imports in a thread while the script runs, and renders while the script's
+    process exits."""
 
     def __init__(self, output: Output, lesson: str = "", is_bundled: bool = True) -> None:
         self._output, self._lesson, self._is_bundled = output, lesson, is_bundled
         self._early: tuple[Trace, RenderedReport] | None = None
 
     def on_start(self) -> None:
-        """Starts the imports, when the script has been started."""
+        """Starts to import what the report needs, in a thread; called once the script runs."""
         form = self._output.form
         threading.Thread(target=_import_all, args=(form,), name="tensorlens-imports", daemon=True).start()
 
@@ -59,10 +60,10 @@ def _import_all(form: str) -> None:
 
 
 def rendered_report(trace: Trace, output: Output, lesson: str = "", is_bundled: bool = True) -> RenderedReport:
-    """Diagnoses and renders a trace. A trace that cannot be rendered since the script damaged its journal is emptied.
+    """Diagnoses and renders a trace. If the script damaged its journal so that this fails, renders an empty trace.
 
-    `lesson` is the name to show if the script is a lesson; the ids of a bundled lesson's claims are those of the
-    articles' statements.
+    `lesson` is the name to show if the script is a lesson. Only in a bundled lesson does the id of a claim name a
+    statement of the articles.
     """
     try:
         return _rendered(trace, output, lesson, is_bundled)

@@ -18,7 +18,7 @@ def _known_form(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReportOption:
-    """One option. `convert` reads its value and raises ValueError for a wrong one; a flag has none."""
+    """One option. `convert` reads its value and raises ValueError if that is wrong; a flag has no value."""
 
     flags: tuple[str, ...]
     help: str

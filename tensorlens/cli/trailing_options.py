@@ -1,8 +1,8 @@
 """Reads the options after the script: `explain train.py --format json`.
 
-As under plain python, the words after a script are the script's own. They are taken as options of `explain` only if all
-of them are, and are well formed: a script that gets any argument of its own gets all of them. After `--` everything is
-the script's: `explain train.py -- --format json` passes `--format json` to the script.
+As under plain python, the words after a script are the script's own. They are options of `explain` only if all of them
+are well-formed options of `explain`; otherwise the script gets all of them. After `--` everything is the script's:
+`explain train.py -- --format json` passes `--format json` to the script.
 """
 
 from __future__ import annotations

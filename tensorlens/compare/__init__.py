@@ -6,7 +6,7 @@ For the command line:
     from tensorlens.render.comparison import render_comparison
     from tensorlens.render.options import RenderOptions
 
-    comparison = compare(["clone", "x.detach()"], ProbeOptions(shape=parse_shape("2,3")))  # UsageError: one line
+    comparison = compare(["clone", "x.detach()"], ProbeOptions(shape=parse_shape("2,3")))  # or UsageError
     print(render_comparison(comparison, "table", RenderOptions(width=80, color=False)), end="")
     for probe in list_probes(): ...  # .name, .label, .group, .question
 """
@@ -30,8 +30,8 @@ __all__ = ["Comparison", "ProbeOptions", "compare", "list_probes"]
 
 @dataclass(frozen=True, slots=True)
 class ProbeOptions:
-    """The properties of the input `x`. Those that are None vary over several inputs, to show which answers depend on
-    them."""
+    """The properties of the input `x`. One that is None varies over several inputs, which shows the answers that depend
+    on it."""
 
     shape: tuple[int, ...] | None = None
     dtype: str | None = None
@@ -62,7 +62,7 @@ def parse_shape(text: str) -> tuple[int, ...]:
 
 
 def compare(operands: Sequence[str], options: ProbeOptions | None = None) -> Comparison:
-    """Measures every probe for every operand."""
+    """Asks every probe about every operand."""
     if len(operands) < 2:
         raise UsageError('compare takes two operands or more, such as: clone detach "x[1:]"')
     settings = asdict(options or ProbeOptions())

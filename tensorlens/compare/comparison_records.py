@@ -1,4 +1,4 @@
-"""The records of a comparison and their JSON, from the probing child to the renderers.
+"""Defines the records of a comparison, which go from the probing child to the renderers, and their JSON.
 
 `docs/comparison.schema.json` describes the JSON; a test checks real comparisons against it.
 """
@@ -14,7 +14,7 @@ VERSION = 1
 
 Value = bool | int | float | str | None
 Group = Literal["result", "graph", "writing", "cost"]
-Level = Literal["basic", "usual", "detail"]  # always shown; shown if operands differ; shown with --all
+Level = Literal["basic", "usual", "detail"]  # shown: always; if the operands differ; only with --all
 Layout = Literal["contiguous", "transposed", "every_second", "first_columns"]
 Values = Literal["signed", "positive"]
 
@@ -31,7 +31,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One of the compared operations: as the user typed it, and the code that was run for it."""
+    """One of the compared operations: the text that the user typed, and the code that runs for it."""
 
     operand: str  # "view"
     call: str  # "x.view(-1)"
@@ -60,7 +60,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The answer of the row's probe for one operand on one input; both are indices into the comparison's tables."""
+    """The answer of one probe for one operand on one input, both as indices into the tables of the comparison."""
 
     operand: int
     input: int
@@ -69,7 +69,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One probe over all operands. `values` are those on the main input; `evidence` has every input measured."""
+    """The answers of one probe. `values` has one per operand, on the main input; `evidence` has all, on every input."""
 
     probe: str
     label: str

@@ -19,7 +19,7 @@ NOTICEABLE = 1.25  # costs whose ratio is smaller count as equal
 def rows_of(
     probes: Sequence[Probe], operands: int, cells: Mapping[Cell, Answer | None], crashed: Mapping[int, str]
 ) -> tuple[Row, ...]:
-    """Returns one row per probe, without the probes that did not apply to any operand."""
+    """Returns one row for each probe that applied to some operand."""
     rows = []
     for probe in probes:
         evidence = [
@@ -50,7 +50,7 @@ def _differs(evidence: Sequence[Observation]) -> bool:
 
 
 def _same_numbers(evidence: Sequence[Observation]) -> list[Observation]:
-    """Gives answers that differ only by rounding the same value, so that they count as equal."""
+    """Gives one value to all answers that differ only by rounding, so that they count as equal."""
     unified: list[Observation] = []
     for each in evidence:
         same = next((other for other in unified if close(other.answer.value, each.answer.value)), each)
@@ -67,7 +67,7 @@ def _costs_differ(evidence: Sequence[Observation]) -> bool:
 
 
 def _times(evidence: Sequence[Observation]) -> dict[int, tuple[int, int, int]]:
-    """Returns operand -> nanoseconds per call: the first quartile, the median, the third quartile."""
+    """Returns operand -> (first quartile, median, third quartile) of the nanoseconds per call."""
     times = {}
     for each in evidence:
         if isinstance(each.answer.value, int):

@@ -1,6 +1,7 @@
 """Describes the inputs on which an answer differs, by the smallest set of properties that explains the answers.
 
-A non-leaf x also requires grad. Inputs that differ in both properties show which of the two matters.
+Properties go together: a non-leaf x, for example, always requires grad. Inputs in which they vary apart from each other
+show which one matters.
 """
 
 from __future__ import annotations
@@ -50,21 +51,21 @@ TRAITS = (
 
 
 def quoted(error: str) -> str:
-    """Removes the shapes and versions of the probe's tensors, and PyTorch's hints, from an error message."""
+    """Replaces the shapes and versions of the probe's tensors in an error message by `[...]`, and removes the hint."""
     return re.sub(r": \[[\w.]+ \[[^\]]*\]\],? .*? instead\.", ": [...]", error.partition(" Hint: ")[0])
 
 
 def comparable(answer: Answer) -> object:
-    """Returns a value that is equal for equal answers: `(3, 2), as x` equals `(3, 1), as x`."""
+    """Returns a value by which answers compare: `(3, 2), as x` and `(3, 1), as x` are the same answer."""
     return "as x" if answer.text.endswith(", as x") else answer.value
 
 
 def exceptions(
     inputs: Sequence[Input], answers: dict[int, Answer], main: int, places: Sequence[int]
 ) -> list[tuple[str, list[Answer]]]:
-    """Returns (description of inputs, their answers) for every answer that differs from the main input's.
+    """Returns (description of inputs, their answers) for every answer that differs from that on the main input.
 
-    `places` are the inputs to consider. A description fits its own inputs, and no other input that has an answer.
+    `places` are the inputs to consider. A description fits its inputs, and no other input that has an answer.
     """
     answered = [place for place in places if place in answers]
     against = answered if main in answers else list(places)
@@ -77,7 +78,7 @@ def exceptions(
 
 
 def conditions(inputs: Sequence[Input], chosen: Sequence[int], asked: Sequence[int]) -> str:
-    """Describes the `chosen` inputs so that no other of the `asked` inputs fits: `a leaf x, or a transposed x`."""
+    """Describes the `chosen` inputs, and no other of the `asked` ones: `a leaf x, or a transposed x`."""
     return ", or ".join(_phrase(term) for term in _cover(inputs, chosen, asked))
 
 

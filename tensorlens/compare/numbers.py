@@ -1,4 +1,4 @@
-"""The numbers in the tensors that `compare` probes with, and in the programs that it prints.
+"""Defines the numbers in the tensors that `compare` probes with, and in the programs that it prints.
 
 `signed` numbers are negative, zero and positive; two are equal, and some equal the number of `y` at the same index.
 `positive` numbers are between 0 and 1, for operations such as `log` that have no value elsewhere.
@@ -20,7 +20,7 @@ VALUES = {"signed": (SIGNED, SECOND), "positive": (POSITIVE, SECOND_POSITIVE)}
 
 
 def flat(shape: tuple[int, ...], numbers: tuple[float, ...]) -> list[float]:
-    """Repeats `numbers` until a tensor of that shape is full."""
+    """Returns `numbers`, repeated to fill a tensor of that shape."""
     return [numbers[index % len(numbers)] for index in range(math.prod(shape))]
 
 
@@ -33,7 +33,7 @@ def dense_strides(shape: Sequence[int]) -> list[int]:
 
 
 def sizes_and_strides(spec: Input) -> tuple[list[int], list[int]]:
-    """Returns the shape and strides of the tensor to make x from. For a view it holds two tensors; the second is x."""
+    """Returns the shape and strides of the memory for x. For a view, it holds two tensors, and x is the second."""
     shape = list(spec.shape)
     gaps = spec.layout in ("every_second", "first_columns")
     strides = dense_strides([*shape[:-1], shape[-1] * 2] if gaps else shape)

@@ -16,8 +16,8 @@ from tensorlens.compare.comparison_records import Answer, Input, Operand, input_
 from tensorlens.errors import UsageError
 from tensorlens.runner.python_process import python_child
 
-MAX_STARTS = 12  # of children
-MAX_CRASHES = 3  # of one operand; after that it is not measured any further
+MAX_STARTS = 12  # of child processes
+MAX_CRASHES = 3  # of one operand; then it is not measured any further
 SPOILED = "a global setting could not be restored"  # the child has exited; another one continues
 IMPORTING = 120.0  # seconds that the child may take to start
 
@@ -40,7 +40,7 @@ class Measured:
     stopped: list[tuple[int, int, str, bool]] = field(default_factory=list)  # (operand, input, "runs", False)
 
     def given_up(self) -> list[int]:
-        """Returns the operands that must not be run again."""
+        """Returns the operands that must not run again."""
         return [*self.crashed, *(operand for operand, count in self.crashes.items() if count >= MAX_CRASHES)]
 
     def add(self, message: Mapping[str, Any]) -> None:
@@ -65,7 +65,7 @@ class Measured:
 
 
 def measure(texts: Sequence[str], options: Mapping[str, Any], timeout: float) -> Measured:
-    """Measures the operands, with as many children as that takes. `timeout` is for one answer, in seconds."""
+    """Measures the operands, in one child process after the other if they crash. `timeout` is in seconds per answer."""
     measured = Measured()
     for _ in range(MAX_STARTS):
         ending = _one_child(_request(texts, options, measured), measured, timeout)
@@ -93,7 +93,7 @@ def _request(texts: Sequence[str], options: Mapping[str, Any], measured: Measure
 
 
 def _one_child(request: dict[str, Any], measured: Measured, timeout: float) -> tuple[list[Any] | None, str] | None:
-    """Runs one child. Returns None if it finished, else the last thing it began and how it ended."""
+    """Runs one child. Returns None if it finished, else (the last thing that it began, how it ended)."""
     begun: list[Any] | None = None
     with _Child() as child:
         for message in child.messages(json.dumps(request), timeout):
@@ -142,7 +142,7 @@ class _Child:
                 stream.close()
 
     def messages(self, request: str, timeout: float) -> Iterator[dict[str, Any] | None]:
-        """Yields the child's messages; None after it was silent for too long, and then no more."""
+        """Yields the child's messages. If it is silent for too long, yields None and ends."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(request)
@@ -162,7 +162,7 @@ class _Child:
             yield json.loads(line)
 
     def ending(self) -> str:
-        """Says how a silent child ended."""
+        """Returns how a child ended that sends no more messages."""
         code = self._process.wait()
         self._threads[1].join(1)
         if code < 0:
@@ -180,7 +180,7 @@ class _Child:
 
 
 def _note_crash(begun: list[Any], reason: str, texts: Sequence[str], measured: Measured) -> None:
-    """Records a crash as the answer of the current probe. If the call itself crashes, no other probe is asked."""
+    """Records a crash as the answer of the probe that ran. If the call itself crashes, no other probe asks about it."""
     if begun[0] == "resolve":
         _, operand, call = begun
         is_only_call = call == texts[operand] or len(measured.avoid) >= MAX_CRASHES

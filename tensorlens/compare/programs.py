@@ -1,4 +1,4 @@
-"""Writes the programs behind the rows that write in place and run backward, as scripts that can be run."""
+"""Writes runnable scripts for the rows that write in place and run backward."""
 
 from __future__ import annotations
 

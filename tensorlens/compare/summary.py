@@ -14,7 +14,7 @@ SAME_NUMBERS = "those of x"
 
 
 class Answers:
-    """The answers by probe, operand and input."""
+    """Looks up answers by probe, operand and input."""
 
     def __init__(self, operands: Sequence[Operand], inputs: Sequence[Input], rows: Sequence[Row]) -> None:
         self.operands, self.inputs = operands, inputs
@@ -37,8 +37,8 @@ class Answers:
 
 
 def summarize(operands: Sequence[Operand], inputs: Sequence[Input], rows: Sequence[Row]) -> str:
-    """Writes a line per operand: its result and its dangers. A last line says what grows with x, or that nothing
-    differs."""
+    """Writes a line per operand, with its result and its dangers. A last line says which costs grow with x, or that
+    nothing differs."""
     answers = Answers(operands, inputs, rows)
     lines = [_about(answers, operand) for operand in range(len(operands))]
     last = " ".join(filter(None, (_nothing_differs(rows), _costs(answers))))
@@ -163,7 +163,7 @@ def _graph(answers: Answers, operand: int, place: int) -> str:
 
 
 def _write(answers: Answers, operand: int) -> str:
-    """Says what a write to the result does, if the result is not x itself."""
+    """Says whether a user may write to the result; "" if it is x itself, or if there is nothing to say."""
     written = answers.value("write_result_then_backward", operand)
     unusable = (
         answers.value("use_in_graph", operand) == "error"
@@ -223,7 +223,7 @@ def _beware(answers: Answers, operand: int) -> str:
 
 
 def _by_input(answers: Answers, places: Sequence[int], phrase: Callable[[int], str]) -> str:
-    """Returns the phrase of the first input, then those of the inputs on which it differs."""
+    """Returns the phrase for the first input, then, in brackets, other phrases with the inputs that they are for."""
     groups: dict[str, list[int]] = {}
     for place in places:
         groups.setdefault(phrase(place), []).append(place)

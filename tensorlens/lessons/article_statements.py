@@ -1,7 +1,7 @@
-"""The statements of the five articles, paraphrased. The claims of the bundled lessons refer to them by id.
+"""Lists the statements of the five articles, paraphrased. The claims of the bundled lessons refer to them by id.
 
-`ARTICLES` gives each article an English title: its own, or one that describes it. Where a statement is wider than a run
-can decide, `narrowed` says what is measured instead.
+`ARTICLES` gives each article an English title: its own, or one that describes it. If a run can't decide a statement as
+it is, `narrowed` says what is measured instead.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ _IDS = {title: article for article, title in ARTICLES.items()}
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A bundled script. `teaches` is its docstring without the title and without the line `Article: TITLE (in Chinese),
-    part 2`, which names the article that the lesson follows. `article` is the article's id, "004"."""
+    """A bundled script. `article` is the id of the article that it follows, such as "004". `teaches` is its docstring
+    without the title and without the line `Article: TITLE (in Chinese), part 2`."""
 
     name: str
     title: str
@@ -69,7 +69,7 @@ def bundled(name: str) -> Path | None:
 
 
 def _check_claims(path: Path) -> None:
-    """Rejects wrong claims before the script runs. Running the script reports all other mistakes in it."""
+    """Rejects wrong claims before the script runs. The run reports all other mistakes."""
     try:
         with tokenize.open(path) as file:
             specs = claim_syntax.parse(file.read())
@@ -91,8 +91,11 @@ def is_bundled(path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The facts to print before a lesson runs: its title, the exception that a claim expects at its end and the line of
-    that claim, and whether the script seems to print. Empty strings stand for "none"."""
+    """The facts to print before a lesson runs.
+
+    They are its title; the `exception` that it is expected to end with, and the line of the claim that says so; and
+    whether the script seems to print. "" means none.
+    """
 
     title: str = ""
     exception: str = ""
@@ -101,7 +104,7 @@ class Header:
 
 
 def header(path: Path) -> Header:
-    """Reads the header of a lesson; an empty one if the script can't be read, which running it will report."""
+    """Reads the header of a lesson; an empty one if the script can't be read, which the run will report."""
     try:
         with tokenize.open(path) as file:
             source = file.read()

@@ -1,4 +1,4 @@
-"""Runs the lessons that check documented statements, and sums up a verdict for each statement. Imports no torch."""
+"""Runs the lessons that check documented statements, and decides a verdict for each statement. Imports no torch."""
 
 from __future__ import annotations
 
@@ -42,8 +42,11 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class StatementVerdict:
-    """A statement and its verdict. `condition` says when it holds, for the verdict `holds only if`; or, for a statement
-    with "may" that `holds`, when the thing happens."""
+    """A statement and its verdict.
+
+    For the verdict `holds only if`, `condition` says when the statement holds. For a statement that something "may"
+    happen, which `holds`, it says when that happens.
+    """
 
     statement: Statement
     verdict: Verdict
@@ -57,7 +60,7 @@ class StatementVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The verdicts of all requested statements under one torch version. `problems` are failed checks without an id."""
+    """The verdicts of the requested statements under one torch version. `problems` are failed checks without an id."""
 
     torch: str
     findings: tuple[StatementVerdict, ...]
@@ -116,7 +119,7 @@ def _claim(*fields: Any) -> Claim:
 
 
 def summed_up(wanted: Iterable[Statement], runs: Sequence[tuple[str, Sequence[Claim]]], torch: str) -> Checked:
-    """Sums up the verdicts of the statements from the claims of lessons, which ran under the version `torch`."""
+    """Decides the verdicts of the statements from the claims of lessons that ran under the version `torch`."""
     by_id: dict[str | None, list[Evidence]] = {}
     for name, claims in runs:
         for claim in claims:
@@ -132,8 +135,11 @@ def _evidence(lesson: str, claim: Claim) -> Evidence:
 
 
 def _finding(statement: Statement, evidence: tuple[Evidence, ...]) -> StatementVerdict:
-    """Sums up one statement. A check without a condition decides; checks with conditions that disagree make it `holds
-    only if`. A statement that something "may" happen is not refuted by a run in which it did not happen."""
+    """Decides the verdict of one statement from its checks.
+
+    A statement that a check refutes is refuted, unless other checks hold and every check has a condition: then it
+    `holds only if`. A statement that something "may" happen holds if one check shows that it happens.
+    """
     reached = [each for each in evidence if each.verdict != "not reached"]
     holding = [each for each in reached if each.verdict == "holds"]
     refuted = [each for each in reached if each.verdict == "refuted"]

@@ -1,4 +1,4 @@
-"""The lines around the reports of lessons: headers, labels, and the count of all claims."""
+"""Writes the lines around the reports of lessons: headers, labels, and the count of all claims."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ def before_script(header: Header, first: bool) -> str:
 
 
 def before_report(header: Header) -> str:
-    """Returns a label for the report if a label or an announced error is above it; an empty line below a title."""
+    """Returns the text above the report: a label if the script's output or error precedes it, else an empty line below
+    a title."""
     if header.prints or header.exception:
         return "-- the report --\n"
     return "\n" if header.title else ""
 
 
 def claims_of_all(lessons: Sequence[tuple[str, Sequence[Claim]]]) -> str:
-    """`22 lessons, 140 claims, all as recorded`."""
+    """Returns `22 lessons, 140 claims, all as recorded`."""
     number = sum(len(claims) for _, claims in lessons)
     failed = [f"{name}:{claim.line}" for name, claims in lessons for claim in claims if not claim.as_expected]
     verdict = f"{len(failed)} not as recorded: {', '.join(failed)}" if failed else "all as recorded"

@@ -19,7 +19,7 @@ from tensorlens.render.report.claim_texts import seen_value
 from tensorlens.render.report.headline import count
 from tensorlens.render.safe_text import cut, pad, safe
 
-_LEAST = 40  # cells
+_LEAST = 40  # cells of a line, however narrow the terminal
 _VALUE = 60  # cells of a value that are shown; the JSON form has more
 _SHORT = {"holds only if": "only if", "not reached": "not run"}
 _STYLES = {"holds": "good", "refuted": "warning", "holds only if": "note", "not reached": "bad"}
@@ -45,7 +45,7 @@ def render_claims(checked: Checked, form: str = "table", options: RenderOptions 
 
 
 def to_table(checked: Checked, options: RenderOptions) -> str:
-    """Lists the statements by article: each with its verdict and its place, and the values seen if it does not hold."""
+    """Lists the statements by article, each with its verdict and checks, and the values seen if it does not hold."""
     size = max(options.width, _LEAST)
     lines = paragraph(_heading(checked), size, style="heading")
     lines += paragraph(_counts(checked), size)
@@ -201,7 +201,7 @@ def to_markdown(checked: Checked, options: RenderOptions) -> str:
         lines += [
             f"## {marked(_title(article))}",
             "",
-            *markdown_table(("id", "statement", "verdict", "checked"), rows),
+            *markdown_table(_MARKDOWN_TITLES, rows),
             "",
         ]
     lines += [f"- not as recorded: {_markdown_evidence(evidence, True)}" for evidence in checked.problems]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["FORMS", "RenderOptions", "choose", "render", "report_renderer"]
 
 FORMS = {"table": ".txt", "json": ".json", "markdown": ".md"}
-"""The forms of every output, each with the file suffix that asks for it."""
+"""The forms of every output, each with the file suffix that selects it."""
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ def render(report: Report, form: str = "table", options: RenderOptions | None = 
 
 
 def report_renderer(form: str) -> Callable[[Report, RenderOptions], str]:
-    """Imports the renderer of a form: only the table needs rich.
+    """Imports and returns the renderer of a form: only the table needs rich.
 
     Raises:
         UsageError: there is no such form.

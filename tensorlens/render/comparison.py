@@ -28,7 +28,7 @@ def to_json(comparison: Comparison, options: RenderOptions) -> str:
 
 
 def to_markdown(comparison: Comparison, options: RenderOptions) -> str:
-    """Returns a Markdown table and the closing paragraph; text that the user typed is never taken as markup."""
+    """Returns a Markdown table and the closing paragraph. Text that the user typed is escaped."""
     notes = ErrorNotes()
     differing, agreeing = shown_rows(comparison, options.everything)
     shown = {row.probe for row in (*differing, *agreeing)}

@@ -1,4 +1,4 @@
-"""Makes the cells of a comparison, for every form: answers grouped by input, and numbered error messages."""
+"""Makes the cells of a comparison, for all forms: they group answers by input and number the error messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LAYOUTS = {"transposed": "transposed", "every_second": "b[..., ::2]", "first_col
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One operand's answer on the main input, then those on the inputs where it differs."""
+    """One operand's answer on the main input, and the `others` that it gives on other inputs."""
 
     text: str
     others: tuple[tuple[str, str], ...]  # (labels of the inputs, answer)
@@ -27,13 +27,13 @@ class Cell:
 
 
 class ErrorNotes:
-    """The error messages of a table, numbered: each is printed once, in full, below the table."""
+    """Numbers the error messages of a table: each is printed once, in full, below the table."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, tuple[int, Answer]] = {}
 
     def text_of(self, answers: Sequence[Answer]) -> str:
-        """Returns the text of equal answers, with the numbers of their error messages."""
+        """Returns the common text of equal answers, with the numbers of their error messages."""
         numbers: list[int] = []
         for answer in answers:
             if answer.error:
@@ -50,7 +50,8 @@ class ErrorNotes:
 def shown_rows(comparison: Comparison, everything: bool) -> tuple[list[Row], list[Row]]:
     """Returns the rows in which the operands differ, and those in which they agree.
 
-    Rows of costs are left out; without `everything` also details, and all rows but the basic ones in which they agree.
+    Leaves out the costs. Without `everything`, also leaves out details, and rows in which the operands agree unless
+    the rows are basic.
     """
     differing: list[Row] = []
     agreeing: list[Row] = []
@@ -65,8 +66,8 @@ def shown_rows(comparison: Comparison, everything: bool) -> tuple[list[Row], lis
 
 
 def cells_of(comparison: Comparison, row: Row, notes: ErrorNotes) -> list[Cell]:
-    """Returns one cell per operand. An x without grad is left out where all operands agree that nothing is in the
-    graph."""
+    """Returns one cell per operand. A row about the graph leaves out an x without grad if all operands give the same
+    answer for it."""
     answers = [row.answers(operand) for operand in range(len(comparison.operands))]
     obvious = {
         place

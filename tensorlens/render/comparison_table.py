@@ -12,8 +12,8 @@ from tensorlens.render.layout import GAP, Line, paragraph, to_text
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.safe_text import pad, safe, wrap
 
-NARROW = 18  # cells; if an operand's column would be narrower, each answer is followed by the operands that give it
-MARK = len(DIFFERS) + 1
+NARROW = 18  # cells; if columns would be narrower, there are none: each answer is followed by its operands
+MARK = len(DIFFERS) + 1  # width of the first column
 
 
 def to_terminal(comparison: Comparison, options: RenderOptions) -> str:
@@ -39,7 +39,7 @@ def to_terminal(comparison: Comparison, options: RenderOptions) -> str:
 
 
 def _layout_note(comparison: Comparison, rows: Sequence[Row], size: int) -> list[Line]:
-    """Explains `b`, if the table mentions it."""
+    """Explains the `b` of `b[..., ::2]`, if the table mentions it."""
     lines = [text for row in rows for cell in cells_of(comparison, row, ErrorNotes()) for text in cell.lines]
     if not any("b[..., " in text for text in lines):
         return []
@@ -81,7 +81,7 @@ def _label_width(comparison: Comparison, size: int) -> int:
 
 
 def _columns(comparison: Comparison, title: str, rows: Sequence[Row], notes: ErrorNotes, size: int) -> list[Line]:
-    """Returns one row per probe and one column per operand."""
+    """Draws one row per probe and one column per operand, or groups if there is no room for columns."""
     if not rows:
         return []
     if _is_grouped(comparison, size):
@@ -99,7 +99,7 @@ def _columns(comparison: Comparison, title: str, rows: Sequence[Row], notes: Err
 
 
 def _breakable(code: str, room: int) -> str:
-    """Inserts blanks where code is to be broken: before a dot or behind a bracket, not inside a name."""
+    """Inserts blanks where code may be broken to fit: before a dot or after a bracket, never inside a name."""
     if width(code) <= room:
         return code
     lines = [""]
@@ -111,7 +111,7 @@ def _breakable(code: str, room: int) -> str:
 
 
 def _agreeing(comparison: Comparison, rows: Sequence[Row], notes: ErrorNotes, size: int) -> list[Line]:
-    """Shows an answer that all operands give once, not in a column for each."""
+    """Draws rows in which all operands agree: each answer once, without columns."""
     if not rows:
         return []
     label = _label_width(comparison, size)
@@ -125,7 +125,7 @@ def _agreeing(comparison: Comparison, rows: Sequence[Row], notes: ErrorNotes, si
 
 
 def _groups(comparison: Comparison, row: Row, notes: ErrorNotes, size: int) -> list[Line]:
-    """Shows each answer once, and beside it the operands that give it: there are too many operands for columns."""
+    """Draws a row without columns: each answer once, and beside it the operands that give it."""
     mark = pad(DIFFERS if row.differs else "", MARK)
     lines: list[Line] = [
         [(mark, "bad" if row.differs else "plain"), (row.label, "heading" if row.differs else "plain")]

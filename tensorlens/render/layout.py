@@ -21,7 +21,7 @@ _ANY_WIDTH = 10_000  # the lines are laid out already: Rich only colours them
 
 
 def to_text(lines: Iterable[Line], color: bool) -> str:
-    """Joins the lines into one text; without colour it has no escape codes."""
+    """Joins the lines into one text. Without `color` it has no escape codes."""
     if not color:
         texts = ["".join(text for text, _ in line).rstrip() for line in lines]
         return "\n".join(texts) + "\n" if texts else ""
@@ -50,15 +50,15 @@ def paragraph(
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table. If room is short, titles are first broken into two lines at `|`; then a column that `folds`
-    is moved to lines of its own below each row."""
+    """A column of a table. If room is short, the title is broken into two lines at `|`. If that is not enough, a column
+    that `folds` leaves the table: its cells go to lines of their own below each row."""
 
     title: str
     style: str = "plain"
     folds: bool = False
 
     def titles(self, broken: bool) -> tuple[str, str]:
-        """Returns the title as two lines, the first of them empty if it is not broken."""
+        """Returns the title as two lines; the first is empty if the title is not broken."""
         first, bar, second = self.title.rpartition("|")
         if broken and bar:
             return first, second
@@ -66,12 +66,12 @@ class Column:
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], size: int) -> list[Line]:
-    """Draws a table of safe cells, at most `size` cells wide. Columns that do not fit are folded, never cut: of the
-    ways to fold them, the one that takes the fewest lines is chosen."""
+    """Draws a table of safe texts, at most `size` cells wide. Columns that do not fit are folded, never cut. Of all
+    ways to fold them, it takes the one with the fewest lines."""
     shown = [i for i, column in enumerate(columns) if any(row[i] for row in rows) or not column.folds]
     folding = [i for i in shown if columns[i].folds]
-    subsets = (out for count in range(len(folding) + 1) for out in combinations(folding, count))
-    ways = (_table(columns, rows, size, [i for i in shown if i not in out]) for out in subsets)
+    choices = (folded for count in range(len(folding) + 1) for folded in combinations(folding, count))
+    ways = (_table(columns, rows, size, [i for i in shown if i not in folded]) for folded in choices)
     return min((lines for lines in ways if lines), key=len, default=_table(columns, rows, size, [0]))
 
 
@@ -84,14 +84,14 @@ def _table(columns: Sequence[Column], rows: Sequence[Sequence[str]], size: int, 
     titles = [columns[i].titles(broken) for i in inline]
     heads = [[(title[part], "quiet") for title in titles] for part in (0, 1)]
     heads = [head for head in heads if any(text for text, _ in head)]
-    out = [[i for i, cell in enumerate(row) if cell and (i not in inline or width(cell) > sizes[i])] for row in rows]
+    folds = [[i for i, cell in enumerate(row) if cell and (i not in inline or width(cell) > sizes[i])] for row in rows]
     cells = [
         [("" if i in folded else row[i], columns[i].style) for i in inline]
-        for row, folded in zip(rows, out, strict=True)
+        for row, folded in zip(rows, folds, strict=True)
     ]
     grid = _grid([*heads, *cells], [sizes[i] for i in inline])
     lines = grid[: len(heads)]
-    for row, folded, shown in zip(rows, out, grid[len(heads) :], strict=True):
+    for row, folded, shown in zip(rows, folds, grid[len(heads) :], strict=True):
         if 0 in folded:
             lines += paragraph(row[0], size, style=columns[0].style)
         lines.append(shown)
@@ -105,8 +105,8 @@ def _table(columns: Sequence[Column], rows: Sequence[Sequence[str]], size: int, 
 def _shrunk(
     columns: Sequence[Column], rows: Sequence[Sequence[str]], sizes: list[int], inline: list[int], size: int
 ) -> list[int]:
-    """Shrinks column widths to fit: first the widest columns that fold give up their widest cells, then the first
-    one."""
+    """Shrinks column widths to fit. The widest column that folds shrinks first, to its next smaller cell (its larger
+    cells fold); the first column shrinks last."""
     sizes, least = list(sizes), _sizes(columns, [], True)
     while _total(sizes, inline) > size and (wide := [i for i in inline if columns[i].folds and sizes[i] > least[i]]):
         widest = max(wide, key=lambda i: (sizes[i], i))

@@ -46,7 +46,7 @@ def _lesson_line(name: str, title: str, column: int, width: int) -> str:
 
 
 def render_index(form: str, width: int, everything: bool = False, family: str = "") -> str:
-    """Renders the index of errors: the frequent ones, all, or those of a family; in JSON and Markdown never a part."""
+    """Renders the index of errors: the frequent ones, all, or a family. JSON and Markdown always list rare ones too."""
     if form == "table":
         return family_index(family, width) if family else index(width, everything)
     listed = [entry for entry in entries() if family in ("", entry.family)]

@@ -57,7 +57,7 @@ def page_markdown(answer: Answer) -> str:
 
 
 def markdown_body(entry: Entry) -> str:
-    """Writes a page without its title as Markdown: PyTorch's message, the sections, what else to read."""
+    """Writes a page as Markdown, without its title: PyTorch's message, the sections, what else to read."""
     said = [f"> {entry.message}"] if entry.message else []
     see = ["## See also", "\n".join(f"- `tensorlens {text}`" for text in see_also(entry))]
     text = _with_words(manual.page(entry.code)).replace("## Fails", f"## {_FAILS[entry.kind]}")
@@ -89,7 +89,7 @@ def _see_text(entry: Entry) -> str:
 
 
 def _with_words(text: str) -> str:
-    """Replaces the names of roles in a page's examples by words."""
+    """Replaces the names of roles in the comments of a page's examples by words."""
     return re.sub(r"(?<=  # )\w+_here(?:, \w+_here)*$", _comment, text, flags=re.MULTILINE)
 
 
@@ -120,7 +120,7 @@ def _example(code: str, width: int) -> str:
 
 
 def _wrapped(text: str, width: int) -> str:
-    """Breaks the prose of a page to the width of a terminal; the examples stay as they are."""
+    """Breaks the prose of a page into lines of `width`; the examples stay as they are."""
     return "\n\n".join(_filled(paragraph, width) for paragraph in text.split("\n\n"))
 
 

@@ -1,4 +1,4 @@
-"""Writes Markdown: tables, and text by others, which is shown as it is and never taken as markup."""
+"""Writes Markdown: tables, code, and other people's text, escaped so that it shows as it is."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def escaped(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """Returns a code span that may be in a table cell, with enough backticks around it; "" for an empty text."""
+    """Returns a code span for a table cell, with enough backticks around it; "" for an empty text."""
     shown = safe(text).replace("|", "\\|")
     if not shown.strip():
         return ""

@@ -8,9 +8,14 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class RenderOptions:
-    """`everything` shows the rows that a table leaves out by default. `lesson` shows every source line and the
-    docstring. `titled`: the lesson's title has been printed already. `statements`: the texts of documented statements,
-    by id."""
+    """The options of every renderer.
+
+    Args:
+        everything: show the rows that a comparison leaves out by default.
+        lesson: show every source line, and the docstring.
+        titled: the title of the lesson has been printed already.
+        statements: the texts of documented statements, by id.
+    """
 
     width: int = 80
     color: bool = False

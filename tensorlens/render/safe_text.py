@@ -1,4 +1,4 @@
-"""Makes other people's text safe to print: control characters are shown, never sent to the terminal."""
+"""Makes other people's text safe to print: it escapes control characters, which a terminal would obey."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def pad(text: str, size: int) -> str:
 
 
 def wrap(text: str, size: int, first: int | None = None) -> list[str]:
-    """Breaks safe `text` at blanks into lines of at most `size` cells (the first: `first`). There is always one line.
-    `v0 -> v1` stays together if it fits."""
+    """Breaks safe `text` at blanks into lines of at most `size` cells; the first has at most `first`. There is always a
+    line. `v0 -> v1` stays together if it fits."""
     sizes = (max(size if first is None else first, 2), max(size, 2))
     lines: list[str] = []
     current, *words = (word.replace("\0", " ") for word in text.replace(" -> ", "\0->\0").split(" "))

@@ -1,7 +1,7 @@
 """Defines the styles of all output. No other module names a colour.
 
-Only the sixteen colours of the terminal's own theme are used, and of those the ones that are readable on light and dark
-backgrounds. A style never says anything that words or positions do not say too.
+The colours are those of the terminal's own sixteen that are readable on light and dark backgrounds. A style never says
+anything that words or positions do not say too.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ THEME = Theme(
 def console(width: int, color: bool) -> Console:
     """Returns a console that prints into memory, to be read with `console.file.getvalue()`.
 
-    It takes nothing as markup, and highlights and replaces nothing, since it prints other people's text.
+    It prints other people's text as it is: without markup, highlighting or replacements.
     """
     return Console(
         file=StringIO(),

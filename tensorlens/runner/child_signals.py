@@ -24,7 +24,7 @@ class Signals:
 
 @contextmanager
 def signals_sent_to(child: subprocess.Popen[Any]) -> Iterator[Signals]:
-    """Leaves Ctrl-C and SIGQUIT, which the terminal sends to both processes, to the child. Passes SIGTERM on to it."""
+    """Leaves Ctrl-C and SIGQUIT to the child: the terminal sends them to both processes. Passes SIGTERM on to it."""
     signals = Signals()
     if threading.current_thread() is not threading.main_thread():
         yield signals  # only the main thread can handle signals

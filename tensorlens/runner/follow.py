@@ -22,7 +22,7 @@ _PAUSE = 0.02  # seconds between two reads
 class JournalFollower:
     """Feeds a journal file to a `Reader` from a thread. Leaving the `with` block reads the rest of the file.
 
-    `on_trace` is called once from that thread, when the script has written its outcome, while its process still exits.
+    The thread calls `on_trace` once, when the script has written its outcome and its process has yet to exit.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class JournalFollower:
                     self._on_trace(self._early[1])
 
     def trace(self, script: Script) -> Trace:
-        """Returns the trace of a script that ended as `script` says: the early one, if nothing changed since."""
+        """Returns the final trace of a script that ended as `script` says: the early one, if nothing came after it."""
         if self._early is not None and self._early[0] == self._batches and self._early[1].script == script:
             return self._early[1]
         return trace_of(self._reader, script)
@@ -85,7 +85,7 @@ class JournalFollower:
 
 
 def trace_of(reader: Reader, script: Script) -> Trace:
-    """Returns the trace that was read, or an empty one where the script has damaged its own journal."""
+    """Returns the trace that was read, or an empty one if the script damaged its own journal."""
     try:
         return replace(reader.trace(), script=script)
     except Exception:
@@ -93,7 +93,7 @@ def trace_of(reader: Reader, script: Script) -> Trace:
 
 
 def empty_trace(script: Script) -> Trace:
-    """Returns a trace of a run of which no record can be trusted; its one gap says so."""
+    """Returns a trace without records, for a run whose journal can't be trusted; its one gap says so."""
     reader = Reader(replace(script, failure=None))
     reader.break_off(BROKEN)
     return reader.trace()

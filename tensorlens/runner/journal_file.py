@@ -16,7 +16,7 @@ from tensorlens.journal.overflow import pipe
 
 @dataclass(frozen=True, slots=True)
 class JournalFile:
-    """A file that the child writes by its descriptor, and a pipe for the rows that a full disk has no room for."""
+    """The file of a journal: the child writes to `descriptor`, and to `pipe` when the disk is full; `stream` reads."""
 
     descriptor: int
     stream: IO[bytes]
@@ -27,7 +27,7 @@ class JournalFile:
 def journal_file() -> Iterator[JournalFile]:
     """Makes a file that only the two processes can reach and that vanishes with them.
 
-    It is read without a buffer: the script may overwrite its own journal, and a buffer would hide that.
+    The stream has no buffer: the script may overwrite its own journal, and a buffer would hide that.
     """
     descriptor, path = _new_file()
     with ExitStack() as stack:

@@ -40,7 +40,8 @@ _GRACE = 2.0  # seconds that a script gets to exit after a timeout before it is 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """`output` is a descriptor for standard output; the script then gets no input, and its errors are not shown."""
+    """The options of a run. With `output`, a descriptor for standard output, the script gets no input and its standard
+    error is dropped."""
 
     timeout: float | None = None  # seconds
     claims: bool = False  # check the `#:` lines
@@ -58,9 +59,9 @@ def run_script(
 ) -> Trace:
     """Runs a script to its end in a child process and returns its trace, however the script ended.
 
-    `on_start` is called once, when the child has been started: it has time while the child imports torch. `on_trace` is
-    called once from another thread, while the child's process still exits, with the trace that is returned later unless
-    the script recorded more, or exited otherwise than it had said.
+    `on_start` is called once, when the child has been started; it may take as long as the child imports torch.
+    `on_trace` is called at most once, from another thread, while the child exits. It gets the trace that this function
+    returns later, unless the script then records more or exits in another way than it has reported.
 
     Raises:
         UsageError: there is no such file or module, or it is not Python source.
@@ -123,7 +124,7 @@ def _run_child(
     on_start: Callable[[], None] = lambda: None,
     on_trace: Callable[[Trace], None] | None = None,
 ) -> tuple[Reader, _Exited, JournalFollower]:
-    """Runs the target once. The imports below take time, so they wait until the child has been started."""
+    """Runs the target once. The imports inside take time, so they come after the start of the child."""
     with journal_file() as journal:
         process = _start(target, child, journal)
         with signals_sent_to(process) as signals:
@@ -195,7 +196,7 @@ def _wait(process: subprocess.Popen[Any], timeout: float | None) -> bool:
 
 
 def _exited_script(reader: Reader, exited: _Exited) -> Script:
-    """Fills in from the exit status what the child could not report."""
+    """Returns the script's record, completed from the exit status with what the child could not report."""
     script = reader.script
     if exited.timed_out:
         return replace(script, outcome="timeout", exit_code=exited.returncode)

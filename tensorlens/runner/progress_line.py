@@ -1,9 +1,9 @@
 """Draws the progress of a long run on the last row of the terminal.
 
-The script writes to the terminal at the same time, so nothing may be written at its cursor. The terminal scrolls its
-other rows only, and the cursor is put back each time the last row was written. While a program has taken over the
-terminal (an editor, a password prompt), nothing is drawn. If the command is killed, the script's own process gives the
-row back (`tracer.recording.journal_writer`).
+The script writes to the terminal at the same time, so the line must not appear at its cursor. The terminal is set to
+scroll only the other rows, and each update puts the cursor back. While a program has taken over the terminal (an
+editor, a password prompt), nothing is drawn. If the command is killed, the script's own process makes the terminal
+scroll its last row again (`tracer.recording.journal_writer`).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class ProgressLine:
         self._write(f"{reserved}{_SAVE}\x1b[{rows}H{_PLAIN_EMPTY_LINE}{text[: columns - 1]}{_RESTORE}")
 
     def _is_free(self) -> bool:
-        """Returns whether the terminal's modes are as at the start, and this process is in its foreground."""
+        """Returns whether the terminal's modes are those of the start, and this process is in the foreground."""
         try:
             return self._read_modes() == self._modes and os.tcgetpgrp(self._descriptor) == os.getpgrp()
         except OSError:

@@ -1,4 +1,4 @@
-"""Starts Python child processes: with the options of this interpreter, and safe from modules that shadow others."""
+"""Starts Python child processes with the options of this interpreter; no module of the user shadows a standard one."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ sys.path[:] = ordered
 def python_child(code: str, *arguments: str, **streams: Any) -> subprocess.Popen[Any]:
     """Starts `code` with `arguments` in a new process of this interpreter; `streams` are those of `subprocess.Popen`.
 
-    `code` imports from the standard library, PYTHONPATH and the installed packages, and the same `tensorlens` as this
-    process. Two names are defined for it: `first`, the names of the modules that python itself has imported, and
-    `path`, the `sys.path` that a script is to get, without the script's own folder.
+    `code` imports from the standard library, PYTHONPATH and the installed packages, and gets the `tensorlens` of this
+    process. It finds two names defined: `first`, the names of the modules that python itself has imported, and `path`,
+    the `sys.path` for a script, without the script's own folder.
     """
     bootstrap = _BOOTSTRAP.format(folder=str(PACKAGE.resolve().parent))
     command = [sys.executable, *options(sys.orig_argv), "-c", bootstrap + code, *arguments]

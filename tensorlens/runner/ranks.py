@@ -1,4 +1,4 @@
-"""Finds out from the environment which process of a distributed run this is."""
+"""Reads from the environment which process of a distributed run this is."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def rank_in(environment: Mapping[str, str]) -> Rank | None:
 
 def own_file(path: Path, rank: Rank) -> Path:
     """Returns the output file of one rank: `out/report.rank1.json`, or `out/report.rank1.restart1.json` after a
-    restart. All ranks share what is not a regular file (`/dev/null`, a pipe)."""
+    restart. All ranks share a path that is not a regular file (`/dev/null`, a pipe)."""
     if path.exists() and not path.is_file():
         return path
     restart = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")

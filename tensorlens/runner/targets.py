@@ -62,7 +62,7 @@ def _has_main(path: Path) -> bool:
 
 
 def _check_module(name: str) -> None:
-    """Looks for the first part of a dotted name only: looking for the rest would import, and so run, its package."""
+    """Checks only the first part of a dotted name: a search for the rest would import, and so run, the package."""
     package = name.partition(".")[0]
     current_directory = [] if sys.flags.safe_path else [os.getcwd()]
     sys.path[:0] = current_directory

@@ -9,7 +9,7 @@ import pytest
 
 
 def one_in(number: int, every: Iterable[Any]) -> list[Any]:
-    """Makes test values: one in so many for every day, the others for `make unchanged` or `make fuzz`."""
+    """Makes test values: one in `number` for every day, the others for `make unchanged` or `make fuzz`."""
     return [pytest.param(value, marks=[pytest.mark.complete] * (n % number > 0)) for n, value in enumerate(every)]
 
 

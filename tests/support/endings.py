@@ -1,7 +1,7 @@
 """Runs the programs that end badly (`programs/endings`), with and without TensorLens.
 
-Each continues the prelude below. Its first lines say what the report must say: the ending, a gap, how it is stopped.
-`test_endings.py` checks that; `tools/trust_page.py` writes down the results.
+Each program continues the prelude below. Comments in its first lines say what the report must say (the ending, a gap)
+and how the program is stopped. `test_endings.py` checks the reports; `tools/trust_page.py` writes down the results.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SECONDS = 120  # until a run counts as hanging
 GRACE = 2  # seconds between asking a program to stop and killing it, as with `--timeout`
 
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
-_REPEATED = re.compile(r"Previous line repeated \d+ more times")  # a few less: our frames are on the stack too
+_REPEATED = re.compile(r"Previous line repeated \d+ more times")  # fewer under the lens: it needs frames too
 
 
 _POINTER = re.compile(r"^ *[~^]+\n", re.MULTILINE)  # Ctrl-C falls anywhere in a line
@@ -43,7 +43,7 @@ _POINTER = re.compile(r"^ *[~^]+\n", re.MULTILINE)  # Ctrl-C falls anywhere in a
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """A program, as its first lines describe it."""
+    """A program, and what its first lines say of its end."""
 
     source: str
     reported: str  # "was killed by SIGSEGV"
@@ -68,7 +68,7 @@ def read(path: Path) -> Ending:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The results of a program: of the plain run, of the run under TensorLens, and of its report."""
+    """The results of a program: its plain run, its run under TensorLens, and the trace of that run."""
 
     plain: Ran
     under_lens: Ran
@@ -113,7 +113,7 @@ def try_out(ending: Ending, folder: Path) -> Outcome:
     trace = load(saved)
     status = trace.script.exit_code
     assert status is not None
-    if status == 128 + signal.SIGINT:  # as a shell has it; python ends itself by the signal
+    if status == 128 + signal.SIGINT:  # the code that a shell shows; the plain process ends by the signal
         status = -signal.SIGINT
     texts = [text.replace(str(script.parent), str(folder / "plain")) for text in (under_lens.stdout, under_lens.stderr)]
     return Outcome(plain, Ran(status, *texts), trace)
@@ -128,20 +128,20 @@ def _written(ending: Ending, folder: Path) -> Path:
 
 def _run(command: list[str], ending: Ending, seconds: float | None) -> Ran:
     streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    streams["preexec_fn"] = _hear_interrupts
+    streams["preexec_fn"] = _enable_interrupts
     with subprocess.Popen(command, start_new_session=True, **streams) as process:
         assert process.stdout is not None
         first = b""
         for line in ending.interrupts:
             while not first.endswith(line.encode() + b"\n"):
                 first += process.stdout.readline()
-            time.sleep(0.3)  # python sleeps on where a signal comes between its last look for one and the system call
+            time.sleep(0.3)  # a signal just before python's system call would not wake it
             os.killpg(process.pid, signal.SIGINT)  # as a terminal does
         out, err = _stopped(process, seconds or SECONDS)
     return Ran(process.returncode, (first + out).decode("utf-8", "replace"), err.decode("utf-8", "replace"))
 
 
-def _hear_interrupts() -> None:
+def _enable_interrupts() -> None:
     """Enables Ctrl-C, which a shell disables for background processes and their children."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 

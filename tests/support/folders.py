@@ -1,4 +1,4 @@
-"""The folders of the files that tests read."""
+"""Names the folders of the files that tests read."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Reads journals whose rows are well-formed but make no sense: numbers without a record, cyclic or gigantic numbers,
-rows in the wrong order. Run as a program, under the limits that its caller sets:
+rows in the wrong order. A test runs it as a program, with a limit of memory:
 
     python -m support.forged_journal JOURNAL FOLDER SEED…
 """
@@ -19,7 +19,7 @@ from tensorlens.journal.reader import Reader
 from tensorlens.records.model import Script
 from tensorlens.runner.follow import JournalFollower, trace_of
 
-WHOLE = (-1, -2, 0, 1, 2, 7, 2**31, 2**62, -(2**63), 10**30)
+INTEGERS = (-1, -2, 0, 1, 2, 7, 2**31, 2**62, -(2**63), 10**30)
 SECONDS = 20.0
 
 
@@ -65,7 +65,7 @@ def forged(rows: list[Any], chance: random.Random) -> list[Any]:
 def changed(item: Any, chance: random.Random) -> Any:
     """Replaces one of the integers in `item`, at any depth, except its tag."""
     if type(item) is int:
-        return chance.choice((*WHOLE, item + 1, chance.randrange(100)))
+        return chance.choice((*INTEGERS, item + 1, chance.randrange(100)))
     places = [n for n, part in enumerate(item) if type(part) is int or (type(part) is tuple and part)]
     places = [n for n in places if n or type(item[0]) is not int or len(item) == 1]
     if type(item) is not tuple or not places:

@@ -1,7 +1,7 @@
-"""Renders saved traces that are well-formed but make no sense, in every form. Run as a program, under the limits that
-its caller sets:
+"""Renders saved traces that are well-formed but make no sense, in every form. A test runs it as a program, with a limit
+of memory:
 
-    python forged_trace.py TRACE EDIT…
+    python -m support.forged_trace TRACE EDIT…
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ _NAMES = "größe Ελληνικά кириллица עברית عربي हि
 
 FAULTS = {"x @ torch.ones(3)", "torch.ones(2) @ torch.ones(3)", "torch.ones(2) \\\n  @ \\\n  torch.ones(3)"}
 FAULTS |= {"fi @ torch.ones(3)", "1 / 0"}
-"""What raises, where a source gets that far."""
+"""The expressions that raise in these sources, one of them in each source that runs that far."""
 
 SOURCES: dict[str, bytes] = {
     "nothing": b"",

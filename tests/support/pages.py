@@ -17,7 +17,7 @@ def fence(code: str, heading: str) -> str:
 
 
 def marked(example: str) -> dict[str, set[int]]:
-    """Returns role -> the lines whose trailing comment names it."""
+    """Returns role -> the lines with a trailing comment that names it."""
     lines: dict[str, set[int]] = {}
     for number, line in enumerate(example.splitlines(), 1):
         comment = line.rpartition("  # ")[2] if "  # " in line else ""
@@ -27,7 +27,7 @@ def marked(example: str) -> dict[str, set[int]]:
 
 
 def untested() -> dict[str, str]:
-    """Code -> why its examples cannot run here, for the pages whose front matter says so."""
+    """Returns code -> why its examples cannot run here, for the pages whose front matter says so."""
     pages = (PACKAGE / "diagnostics").rglob("*.md")
     found = ((page, re.search('^untested = "(.*)"$', page.read_text(encoding="utf-8"), re.M)) for page in pages)
     return {page.stem.replace("_", "-"): reason[1] for page, reason in found if reason is not None}

@@ -1,4 +1,4 @@
-"""Measures comparisons in the tests' own process, with the code of the child, but without starting one."""
+"""Measures comparisons in the tests' own process, with the code of the probing child."""
 
 from __future__ import annotations
 

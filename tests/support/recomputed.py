@@ -24,7 +24,7 @@ NOT_ASKED = "not asked"
 
 
 class Run:
-    """An operand applied once to a fresh x, which slices and transpositions make as a user would."""
+    """An operand, a fresh x for it, made by slicing and transposing as a user would, and after `go` the result."""
 
     def __init__(self, call: str, spec: Input, values: str = "", dtype: str = "") -> None:
         self.call, self.spec = call, spec
@@ -357,7 +357,7 @@ def two(of: torch.Tensor) -> torch.Tensor:
 
 
 def written(which: str) -> Callable[[str, Input], Answer]:
-    """Runs with and without the write, and compares the gradients of what was computed before it."""
+    """Runs a program with and without the write, and compares the gradients of what it computed before the write."""
 
     def program(call: str, spec: Input, write: bool) -> Any:
         ran = Run(call, spec)
@@ -375,9 +375,9 @@ def written(which: str) -> Callable[[str, Input], Answer]:
             w = two(used)
             z = used * w
             if write:
-                keeps = which == "source" and ran.x.is_leaf and ran.x.requires_grad
+                needs_no_grad = which == "source" and ran.x.is_leaf and ran.x.requires_grad
                 try:
-                    with torch.no_grad() if keeps else contextlib.nullcontext():
+                    with torch.no_grad() if needs_no_grad else contextlib.nullcontext():
                         ran.write(target)
                 except Exception:
                     return "write refused"

@@ -12,7 +12,7 @@ from tensorlens.records.trace_file import dumps, loads
 
 
 def traced(function: Callable[[], object]) -> Trace:
-    """Returns the trace of a call, which may raise. The trace is valid, and equal after saving and loading."""
+    """Returns the trace of a call, which may raise. It must be valid, and equal after saving and loading."""
     session = tensorlens.trace()
     with contextlib.suppress(Exception), session:
         function()

@@ -40,7 +40,7 @@ def warnings(trace: Trace) -> list[Diagnostic]:
 
 
 def expect(run: Run, code: str, text: str) -> Diagnostic:
-    """Returns the one warning of a program: it must be `code`, on exactly the lines whose comments name its roles."""
+    """Returns the only warning of a program. It must be `code`, with labels on the lines whose comments name roles."""
     ran, trace = run(text)
     assert ran.returncode == 0, ran.stderr
     (found,) = warnings(trace)
@@ -58,7 +58,7 @@ def expect(run: Run, code: str, text: str) -> Diagnostic:
 
 
 def expect_nothing(run: Run, text: str) -> Trace:
-    """Returns the trace of a correct program, for which there must be no warning."""
+    """Returns the trace of a correct program. It must have no warning."""
     ran, trace = run(text)
     assert ran.returncode == 0, ran.stderr
     assert warnings(trace) == []

@@ -31,7 +31,7 @@ def span(source: str, line: int, text: str) -> Span:
 
 
 def written_alias(source: str, names: tuple[str, str, str] = ("a", "out", "c"), message: str = "oops") -> Report:
-    """Returns the report of a small program: a leaf, its sigmoid, a detached alias, a write to it, and a failure."""
+    """Returns the report of a small program: a leaf, its sigmoid, a detached alias, a write to that, and a failure."""
     lines = source.splitlines()[:5]
     parts = [line.partition(" = ")[2] or line for line in lines]
     spans = [span(source, number + 1, part) for number, part in enumerate(parts)]

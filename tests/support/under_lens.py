@@ -1,4 +1,4 @@
-"""A pytest plugin: every test of another project runs inside `tensorlens.trace()`, and the outcomes are written down.
+"""A pytest plugin: it runs every test of another project inside `tensorlens.trace()`, and writes down the outcomes.
 
 PYTHONPATH=tests/support python -m pytest -p under_lens --outcomes plain.txt THEIR_TESTS
 PYTHONPATH=tests/support python -m pytest -p under_lens --outcomes lens.txt --lens THEIR_TESTS

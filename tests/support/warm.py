@@ -21,7 +21,7 @@ _ZYGOTE = Path(__file__).with_name("zygote.py")
 _FRAME = r'  File "[^"]*zygote\.py"'
 _VARYING = re.compile(
     r"(?<=0x)[0-9a-f]+"
-    r"|Previous line repeated \d+ more times"  # a few less: frames of the lens are on the stack too
+    r"|Previous line repeated \d+ more times"  # fewer under the lens: it needs frames too
     rf'|  File "<string>", line 1, in <module>\n(?={_FRAME})|{_FRAME}.*\n.*\n'  # what runs the script here
 )
 
@@ -39,7 +39,7 @@ def comparable(ran: Ran) -> tuple[int, str, str]:
 
 
 class Warm:
-    """A context manager that starts the process and ends it."""
+    """Starts the process that forks; leaving the context ends it."""
 
     def __enter__(self) -> Warm:
         command = [sys.executable, str(_ZYGOTE)]
@@ -60,7 +60,7 @@ class Warm:
         return self._ask(script, None)
 
     def traced(self, script: Path) -> tuple[Ran, Trace]:
-        """The script under the tracer, its claims checked."""
+        """Runs a script under the tracer, and checks its claims."""
         ran, reader = self.read(script, None)
         return ran, reader.trace()
 
@@ -71,7 +71,7 @@ class Warm:
         return ran, first.trace()
 
     def twice(self, script: Path) -> tuple[tuple[Ran, Reader], tuple[Ran, Reader]]:
-        """The two runs of `--reference`."""
+        """Makes the two runs of `--reference`."""
         first, second = (ReferenceRun(7, remove_hash_seed=False, copy_saved_tensors=copies) for copies in (False, True))
         return self.read(script, first), self.read(script, second)
 
@@ -82,7 +82,7 @@ class Warm:
             return journal.read()
 
     def read(self, script: Path, reference: ReferenceRun | None) -> tuple[Ran, Reader]:
-        """Runs the script under the tracer, as one of the runs of `--reference` if one is given."""
+        """Runs the script under the tracer; with `reference`, as that run of `--reference`."""
         with tempfile.NamedTemporaryFile(prefix="journal-") as journal:
             ran = self._ask(script, journal.name, reference)
             reader = Reader(Script(str(script), (), str(script.parent), "killed", None, None))

@@ -1,8 +1,8 @@
-"""A process that has imported torch once and forks for every script: hundreds of real runs in seconds.
+"""Imports torch once, then forks for every script: this makes hundreds of real runs in seconds.
 
 Each fork runs the same code as the child process of the command (`tensorlens.tracer.entry.script.main`), or the script
-plainly, with its own standard streams, working directory and journal. Run as a program, it reads one JSON request a
-line.
+plainly, with its own standard streams, working directory and journal. Run as a program, this module reads one JSON
+request per line.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def serve() -> None:
     import tensorlens.tracer.reference.gradient_samples  # noqa: F401
 
     _leave_libraries()
-    gc.collect()  # what importing leaves behind is not what a script's own `gc.collect()` counts
+    gc.collect()  # else a script's own `gc.collect()` would count the garbage of the imports
     for line in sys.stdin:
         request = json.loads(line)
         print(json.dumps(_run(request)), flush=True)

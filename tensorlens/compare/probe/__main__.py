@@ -1,9 +1,13 @@
 """The probing child: reads one JSON request from standard input, and writes JSON lines to its original standard output.
 
-The lines: `{"begin": ...}` before anything that may crash or hang, so that the parent knows what did;
-`{"inputs": ...}` and `{"operands": ...}` once; `{"cell": [operand, input, probe], "answer": ...}` per measurement;
-`{"error": line}` for a mistake of the user; `{"spoiled": names}` if a global setting can't be restored, so that
-another child must continue; `{"done": true}` last.
+The lines:
+
+- `{"begin": ...}` comes before anything that may crash or hang: the parent then knows what did.
+- `{"torch": ..., "inputs": ...}` and `{"operands": ...}` come once, from the first child that gets so far.
+- `{"cell": [operand, input, probe], "answer": ...}` is one measurement.
+- `{"error": line}` is a mistake of the user.
+- `{"spoiled": names}` says that a global setting can't be restored: another child must continue.
+- `{"done": true}` comes last.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ Send = Callable[[dict[str, Any]], None]
 
 
 def main() -> None:
-    """Measures. Standard output is reserved for the messages; the prints of operands go to standard error."""
+    """Answers the request. Standard output is only for the messages: what operands print goes to standard error."""
     request = json.loads(sys.stdin.read())
     pipe = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
@@ -48,7 +52,7 @@ def main() -> None:
 
 
 def answer(request: dict[str, Any], send: Send) -> None:
-    """Measures the request, without the cells that an earlier child has measured."""
+    """Measures all cells of the request, except those that an earlier child has measured."""
     request["settings"] = settings.snapshot()
     if "operands" in request:
         specs = [input_from(each) for each in request["inputs"]]
@@ -73,7 +77,7 @@ def answer(request: dict[str, Any], send: Send) -> None:
 
 
 def _resolved_before(operand: dict[str, str], is_skipped: bool) -> Resolved:
-    """Reads an operand that an earlier child resolved. A skipped one may have no code."""
+    """Reads an operand that an earlier child resolved. A skipped operand gets a placeholder: it may have no code."""
     if is_skipped:
         return operands.skipped(operand["operand"])
     return operands.read(operand["operand"], operand["call"], operand["kind"])

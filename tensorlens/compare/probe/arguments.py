@@ -1,7 +1,8 @@
 """Finds arguments for an operation, as source text, from the types and names of its parameters.
 
-Operator schemas have types; `torch.overrides` and Python signatures have names. Candidates are tried until one runs.
-No rule is about a single operation: parameters of the same name and type get the same candidates.
+The types come from operator schemas, the names from `torch.overrides` and Python signatures. The caller tries the
+candidates until one runs. No rule is about a single operation: parameters with the same name and type get the same
+candidates.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Parameter:
 
 
 def argument_lists(name: str, function: Callable[..., Any], method: bool = False) -> Iterator[str]:
-    """Yields argument lists to try for `function`, the likeliest first; for a method without the tensor itself."""
+    """Yields argument lists to try for `function`, the likeliest first. Those of a `method` leave out the tensor."""
     for parameters in sorted(_overloads(name, function), key=lambda each: sum(p.required for p in each)):
         rest = _without_self(parameters) if method else parameters
         required = [p for p in rest if p.required]
@@ -75,7 +76,7 @@ def argument_lists(name: str, function: Callable[..., Any], method: bool = False
 
 
 def signature_text(name: str, function: Callable[..., Any]) -> str:
-    """Returns the required parameters of a method, for a message: `size`."""
+    """Returns the required parameters of a method as text for a message: `size`, or `...` if they are unknown."""
     for parameters in _overloads(name, function):
         return ", ".join(p.name for p in _without_self(parameters) if p.required) or "..."
     return "..."

@@ -1,4 +1,4 @@
-"""Gives probes the tools to apply an operand to inputs of one kind, and to write and run backward."""
+"""Gives probes their tools: they apply an operand to fresh inputs, write to tensors, and run backward."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tensorlens.compare.probe.outcome import filler, first_tensor, overlap, stri
 
 @dataclass(slots=True)
 class Trial:
-    """Fresh tensors, and the value that the operand returned for them. `result` is the first tensor in it, or None."""
+    """Fresh tensors, and what the operand `returned` for them. `result` is the first tensor in that, or None."""
 
     subject: Subject
     returned: Any
@@ -36,7 +36,7 @@ class Trial:
 
 
 def weight_like(tensor: torch.Tensor) -> torch.Tensor:
-    """Returns a leaf to multiply `tensor` by: autograd then saves `tensor`, whose values become the leaf's gradient."""
+    """Returns a leaf to multiply `tensor` by. Autograd then saves `tensor`, which becomes the leaf's gradient."""
     dtype = tensor.dtype if tensor.dtype.is_floating_point or tensor.dtype.is_complex else torch.get_default_dtype()
     return torch.full(tensor.shape, 2, dtype=dtype, device=tensor.device).requires_grad_()
 
@@ -48,7 +48,8 @@ def cotangent(output: torch.Tensor) -> torch.Tensor:
 
 
 def gradients(output: torch.Tensor, leaf: torch.Tensor, sent: torch.Tensor | None = None) -> torch.Tensor | None:
-    """Runs backward from `output` with the gradient `sent` (default: random). Returns the leaf's gradient, or None."""
+    """Runs backward from `output` and returns the leaf's gradient, or None. `sent` is the gradient of `output`; by
+    default, its `cotangent`."""
     if not output.requires_grad:
         return None
     output = output if strided(output) else output.to_dense()
@@ -104,7 +105,7 @@ def memory_filled() -> Iterator[None]:
 
 
 def backward(roots: list[torch.Tensor]) -> None:
-    """Runs backward from all roots with gradients of ones, for roots of any shape and dtype."""
+    """Runs backward from all roots, with ones as their gradients. The roots may have any shape and dtype."""
     torch.autograd.backward(roots, [torch.ones_like(root) for root in roots])
 
 
@@ -123,9 +124,9 @@ def _same(one: torch.Tensor | None, other: torch.Tensor | None) -> bool:
 
 
 class Bench:
-    """Everything that a probe gets: fresh inputs, the operand, and the functions of this module.
+    """The tools of a probe: fresh inputs, the operand, and the functions of this module.
 
-    A probe may change its tensors: every measurement makes new ones.
+    A probe may change its tensors, since every measurement makes new ones.
     """
 
     overlap = staticmethod(overlap)
@@ -162,7 +163,7 @@ class Bench:
     def apply(self, subject: Subject, seed: int = settings.SEED) -> Trial:
         """Runs the operand on `subject`, with the same random numbers each time.
 
-        Settings of PyTorch that the operand changed are restored: the probe measures its result.
+        Restores the settings of PyTorch that the operand changed, since they would change what the probe measures.
         """
         settings.seed(seed)
         before = settings.snapshot()
@@ -234,7 +235,7 @@ class Bench:
         return max(1, math.prod(spec.shape) * dtype_of(spec.dtype).itemsize)
 
     def settle_allocator(self) -> None:
-        """Allocates and frees memory as the calls will: the allocator of the C library adapts to freed sizes."""
+        """Allocates and frees memory as the timed calls will: the C library's allocator then has adapted to them."""
         for _ in range(3):
             self.subject(self.large)
 

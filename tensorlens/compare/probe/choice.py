@@ -22,7 +22,8 @@ OTHER_DTYPES = ("int64", "complex64")  # tried if no shape of the usual dtype wo
 
 @dataclass(slots=True)
 class Attempt:
-    """One kind of input, and the operands resolved on it. `calls`: those that are known from samples, by operand."""
+    """One shape and set of options, and the operands resolved on such inputs. `calls` has the calls that are known from
+    samples, by operand."""
 
     options: Mapping[str, Any]
     shape: tuple[int, ...]
@@ -59,7 +60,7 @@ def choose(
 
 
 def _casts(resolved: Resolved, specs: Sequence[Input]) -> bool:
-    """Returns whether an operand returns its usual dtype also for a float64 x, as `x.float()` does."""
+    """Returns whether an operand casts, as `x.float()` does: it returns the usual dtype for a float64 x too."""
     double = next((spec for spec in specs if spec.id == "float64"), None)
     if double is None or not (_runs(resolved, double) and _runs(resolved, specs[0])):
         return False
@@ -73,8 +74,8 @@ def _casts(resolved: Resolved, specs: Sequence[Input]) -> bool:
 def _best(
     texts: Sequence[str], options: Mapping[str, Any], crashed: Collection[int], begin: Callable[[int, str], bool]
 ) -> Attempt:
-    """Returns the first attempt in which every operand ran, preferably with finite results; else the one with the
-    most."""
+    """Returns the first attempt in which every operand runs, or, if only that gives finite results,
+    the same with positive numbers. If there is none, returns the attempt in which most operands run."""
     tried: list[Attempt] = []
 
     def run(attempt: Attempt) -> bool:
@@ -91,20 +92,20 @@ def _best(
         for attempt in attempts:
             if not run(attempt):
                 continue
-            between = Attempt({**options, "values": "positive"}, attempt.shape, attempt.calls)
+            with_positive = Attempt({**options, "values": "positive"}, attempt.shape, attempt.calls)
             if (
                 attempt.options.get("values") != "positive"
                 and not _finite(attempt)
-                and run(between)
-                and _finite(between)
+                and run(with_positive)
+                and _finite(with_positive)
             ):
-                return between
+                return with_positive
             return attempt
     return min(tried, key=lambda attempt: len(attempt.unresolved))
 
 
 def _usual(texts: Sequence[str], options: Mapping[str, Any]) -> Iterator[Attempt]:
-    """Yields inputs of every shape, then of other dtypes, as far as the user left them open."""
+    """Yields attempts with every shape, then with other dtypes, unless the user fixed the shape or the dtype."""
     wanted = [typed_operands.SHAPES[text] for text in texts if text in typed_operands.SHAPES]
     shapes = (*wanted[:1], *inputs.SHAPES) if options.get("shape") is None else [tuple(options["shape"])]
     for shape in shapes:
@@ -114,7 +115,7 @@ def _usual(texts: Sequence[str], options: Mapping[str, Any]) -> Iterator[Attempt
 
 
 def _finite(attempt: Attempt) -> bool:
-    """Returns whether every operand's result on the first input that it runs on is finite."""
+    """Returns whether every operand gives a finite result on the first input that it runs on."""
     return all(_is_finite(each, attempt.specs) for each in attempt.operands if isinstance(each, Resolved))
 
 
@@ -124,11 +125,11 @@ def _is_finite(resolved: Resolved, specs: Sequence[Input]) -> bool:
             with settings.restored():
                 settings.seed()
                 result = first_tensor(resolved.code(inputs.make(spec)))
-            return result is None or not (differentiable(result.dtype) and _has_nan(result))
+            return result is None or not (differentiable(result.dtype) and _has_nonfinite(result))
     return True
 
 
-def _has_nan(result: torch.Tensor) -> bool:
+def _has_nonfinite(result: torch.Tensor) -> bool:
     try:
         return not bool(result.detach().isfinite().all())
     except Exception:
@@ -136,7 +137,7 @@ def _has_nan(result: torch.Tensor) -> bool:
 
 
 def _sampled(texts: Sequence[str], options: Mapping[str, Any], tried: Sequence[Attempt]) -> Iterator[Attempt]:
-    """Yields the sample inputs of torch's own tests, for operands that ran on none of the usual inputs."""
+    """Yields attempts from the samples of torch's own tests, for operands that ran on none of the usual inputs."""
     for index in range(len(texts)):
         has_run = not all(index in attempt.unresolved for attempt in tried)
         if has_run or not texts[index].replace(".", "").isidentifier():
@@ -177,7 +178,7 @@ def _failing(unresolved: Unresolved) -> Resolved:
 
 
 def _main_first(resolved: Mapping[int, Resolved], specs: list[Input], begin: Callable[[int, str], bool]) -> list[Input]:
-    """Moves the first input that every operand runs on to the front: probes that are asked once are asked there."""
+    """Moves the first input that every operand runs on to the front: it is the main input, where all probes ask."""
     for spec in specs:
         if all(begin(index, each.operand.call) and _runs(each, spec) for index, each in resolved.items()):
             return [spec, *(other for other in specs if other is not spec)]

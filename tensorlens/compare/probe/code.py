@@ -1,4 +1,4 @@
-"""Compiles an operand: Python code with `x` and `y`, whose value (or last assigned target) is the result."""
+"""Compiles an operand: Python code with `x` and `y`. Its value, or what it assigned last, is the result."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ PARAMETERS = ("x", "y", "dtype", "device")
 
 
 class Code:
-    """An operand's code as a function of a subject. It may use `x`, `y`, `dtype` (not that of x), `device` and
-    torch."""
+    """An operand's code as a function of a subject. The code may use `x`, `y`, `dtype` (not that of x), `device` and
+    the names of `namespace`."""
 
     def __init__(self, text: str, extra: dict[str, Any] | None = None) -> None:
         tree = ast.parse(text, "<operand>", "exec")
@@ -42,7 +42,7 @@ class Code:
 
 @cache
 def namespace() -> dict[str, Any]:
-    """Returns the modules that an operand may use."""
+    """Returns the modules that an operand may use, by name."""
     names: dict[str, Any] = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional, "optim": torch.optim}
     names |= {"copy": copy, "math": math}
     with contextlib.suppress(ImportError):
@@ -74,7 +74,7 @@ def _function(tree: ast.Module, names: dict[str, Any]) -> Callable[..., Any]:
 
 
 def _return_result(body: list[ast.stmt]) -> None:
-    """Appends a return: of the last expression, of the last assigned name, or of `x`."""
+    """Makes the code return its last expression, its last assigned name, or `x`."""
     last = body[-1] if body else ast.Pass()
     if isinstance(last, ast.With):
         _return_result(last.body)

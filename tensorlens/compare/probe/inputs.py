@@ -1,4 +1,4 @@
-"""Makes the tensors to probe with, anew for every measurement, since a probe may write to them."""
+"""Makes the tensors to probe with. Every measurement gets new ones, since a probe may write to them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tensorlens.errors import UsageError
 
 SHAPES = ((3, 2), (3, 3), (3,), (2, 3, 4), (1,), (), (1, 2, 6, 6), (2, 3, 4, 6, 6))  # tried until every operand runs
 
-MANY = 10_000  # elements; larger tensors hold one number only, to be made fast
+MANY = 10_000  # elements; a larger tensor repeats one number, so that it is made fast
 
 
 @dataclass(slots=True)
 class Subject:
-    """The tensors of one measurement. `leaf` is x itself or the leaf that x is computed from: it gets the gradient."""
+    """The tensors of one measurement. `leaf` gets the gradient: it is x itself, or what x is computed from."""
 
     x: torch.Tensor
     y: torch.Tensor
@@ -64,8 +64,8 @@ def differentiable(dtype: torch.dtype) -> bool:
 def inputs_for(shape: tuple[int, ...], options: Mapping[str, Any], cast: bool = False) -> list[Input]:
     """Returns the main input, then inputs that differ from it in one or two of the properties that the user left open.
 
-    Pairs of changes show which property an answer depends on: a non-leaf x also requires grad. `cast`: an operand
-    returns float32 for float64, so whether it returns x itself depends on the dtype and on the other properties.
+    Pairs of changes separate properties that go together, as a leaf and no grad. `cast` says that an operand casts:
+    then float64 is combined with the other changes too, since it may decide whether x itself comes back.
     """
     main = _main(shape, options)
     changes = _changes(main, options)
@@ -84,7 +84,8 @@ def inputs_for(shape: tuple[int, ...], options: Mapping[str, Any], cast: bool = 
 
 
 def _is_informative(names: tuple[str, ...], cast: bool) -> bool:
-    """Returns whether two changes together can show more than each alone. Sizes and dtypes only matter without grad."""
+    """Returns whether changes are worth an input. A change of the size is only paired with `no_grad`, and so is one of
+    the dtype unless an operand casts."""
     if len(names) < 2 or "no_grad" in names:
         return True
     return not {"size_one", "several"} & set(names) and (cast or "float64" not in names)
@@ -119,25 +120,25 @@ def _main(shape: tuple[int, ...], options: Mapping[str, Any]) -> Input:
 
 
 def _changes(main: Input, options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Returns name of a change -> the fields of the main input that it replaces."""
-    open_ = {
+    """Returns the changes that the user left open: name -> the fields of the main input that it replaces."""
+    left_open = {
         key for key in ("requires_grad", "leaf", "contiguous", "view", "dtype", "shape") if options.get(key) is None
     }
     changes: dict[str, dict[str, Any]] = {}
-    if main.requires_grad and "leaf" in open_:
+    if main.requires_grad and "leaf" in left_open:
         changes["leaf"] = {"leaf": True, "requires_grad": True}
-    if main.requires_grad and "requires_grad" in open_ and options.get("leaf") is not False:
+    if main.requires_grad and "requires_grad" in left_open and options.get("leaf") is not False:
         changes["no_grad"] = {"leaf": True, "requires_grad": False}
-    if "contiguous" in open_:
+    if "contiguous" in left_open:
         for layout in ("transposed", "every_second", "first_columns"):
             changes[layout] = {"layout": layout}
-    if "view" in open_:
+    if "view" in left_open:
         changes["view"] = {"view": True}
-    if "shape" in open_ and len(main.shape) > 1:
+    if "shape" in left_open and len(main.shape) > 1:
         changes["size_one"] = {"shape": (*main.shape[:-1], 1)}
-    if "shape" in open_ and math.prod(main.shape) == 1:
+    if "shape" in left_open and math.prod(main.shape) == 1:
         changes["several"] = {"shape": SHAPES[0]}
-    if "dtype" in open_:
+    if "dtype" in left_open:
         changes["float64"] = {"dtype": "float64"}
     return changes
 
@@ -153,7 +154,7 @@ def possible(spec: Input) -> bool:
 
 
 def enlarged(base: Input, size: int) -> Input:
-    """Returns the same input with about `size` elements; every dimension grows by the same factor."""
+    """Returns the same input with about `size` elements; every dimension above 1 grows by the same factor."""
     grown = [index for index, extent in enumerate(base.shape) if extent > 1]
     if not grown:
         return replace(base, shape=(size, *base.shape[1:]) if base.shape else ())
@@ -203,7 +204,7 @@ def _small(shape: tuple[int, ...], dtype_name: str, device: str, numbers: tuple[
 
 
 def _laid_out(values: torch.Tensor, spec: Input) -> torch.Tensor:
-    """Copies `values` to memory with the strides of the layout; for a view, to two tensors, the second of which is
-    x."""
+    """Copies `values` to memory with the strides of the layout. For a view, the memory holds two tensors, and x is the
+    second."""
     sizes, strides = sizes_and_strides(spec)
     return torch.empty_strided(sizes, strides, dtype=values.dtype, device=values.device).copy_(values.detach())

@@ -13,7 +13,7 @@ MAX_LENGTH = 60  # characters of a printed tensor
 
 
 def raised(error: BaseException, text: str = "error", value: Any = "error") -> Answer:
-    """Makes an answer of an exception: the first paragraph of its message, and the code of its page."""
+    """Makes an answer from an exception, with the first paragraph of its message and the code of its page."""
     message = without_places(str(error).split("\n\n")[0])
     return Answer(value, text, f"{type(error).__name__}: {message}".removesuffix(": "), classify(str(error)))
 
@@ -56,7 +56,7 @@ def numbers(tensor: Any, with_shape: bool = True) -> str:
 
 
 def digest(tensors: Sequence[Any]) -> str:
-    """Writes the numbers of tensors as text to compare, without shape and dtype; -0.0 equals 0.0."""
+    """Writes the numbers of tensors as text to compare. Shape and dtype do not count, and -0.0 equals 0.0."""
     parts: list[str] = []
     for tensor in tensors:
         plain = tensor.detach()

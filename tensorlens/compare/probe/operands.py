@@ -35,9 +35,9 @@ NAMESPACES = {
     "np": namespace().get("np"),
     "copy": copy,
 }
-WRITTEN_SHORT = ("torch", "F", "np", "copy")  # written without `torch.` before them
-MISTAKES = (NameError, AttributeError, TypeError, ImportError)  # errors of the user's text, not of the operation
-MAX_READINGS = 400  # tried for one operand on inputs of one shape
+WRITTEN_SHORT = ("torch", "F", "np", "copy")  # a call writes these without `torch.` in front
+MISTAKES = (NameError, AttributeError, TypeError, ImportError)  # mean that the typed text is wrong
+MAX_READINGS = 400  # to try for one operand on inputs of one shape
 BODY = "r = x * 2"  # the body of a `with` block
 
 
@@ -51,7 +51,7 @@ class Resolved:
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """An operand that ran on none of the inputs: the first call that was tried, and its error."""
+    """An operand that ran on none of the inputs: the first call that was tried, its error, and what to type instead."""
 
     first: Resolved
     error: Exception
@@ -89,7 +89,7 @@ def resolve(
 
 
 def readings(text: str) -> Iterator[Resolved]:
-    """Yields every call that `text` may mean, the likeliest first; none for a name that torch does not have."""
+    """Yields every call that `text` may mean, the likeliest first; nothing for a name that torch does not have."""
     script = re.fullmatch(r"(.+\.py):(\w+)", text)
     if script:
         yield from _script_function(text, Path(script[1]), script[2])
@@ -139,8 +139,7 @@ def unknown(text: str) -> UsageError:
 
 
 def _calls(text: str) -> Iterator[tuple[str, str]]:
-    """Yields (code, kind) for a name, dotted or not: first the call without arguments, then with candidate
-    arguments."""
+    """Yields (code, kind) for a name, dotted or not: first with as few arguments as possible, then with candidates."""
     prefix, _, name = text.rpartition(".")
     if prefix in ("", "x", "Tensor", "torch.Tensor") and hasattr(torch.Tensor, name):
         yield from _member_calls(name)
@@ -197,14 +196,14 @@ def _function(path: str, name: str) -> Callable[..., Any]:
 
 
 def _is_context(result: object) -> bool:
-    """Returns whether an operand is a context manager. A hook's handle is one too, but is not used as one."""
+    """Returns whether an operand is a context manager. A hook's handle is one too, but nobody uses it as one."""
     if isinstance(result, (torch.Tensor, RemovableHandle)):
         return False
     return hasattr(result, "__enter__") and hasattr(result, "__exit__")
 
 
 def _around_body(resolved: Resolved) -> Resolved:
-    """Puts a context manager expression around a body."""
+    """Returns the operand as a `with` block around `BODY`."""
     call = f"with {ast.unparse(ast.parse(resolved.operand.call))}: {BODY}"
     return read(resolved.operand.operand, call, "context")
 

@@ -1,4 +1,4 @@
-"""Inspects the value that an operand returned: its tensors and their memory; and writes to it as a user would."""
+"""Inspects the value that an operand returned, its tensors and their memory, and writes to it as a user would."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def tensors_in(value: object) -> list[torch.Tensor]:
 
 
 def filler(tensor: torch.Tensor) -> torch.Tensor:
-    """Marks the elements that hold the value of `fill_uninitialized_memory`."""
+    """Returns a mask of the elements with the value that PyTorch's `fill_uninitialized_memory` writes."""
     dense = tensor.detach() if strided(tensor) else tensor.detach().to_dense()
     if dense.dtype.is_floating_point or dense.dtype.is_complex:
         return dense.isnan()

@@ -1,6 +1,6 @@
 """Saves, compares and restores the global settings of PyTorch and Python that an operand may change.
 
-`torch.set_grad_enabled(False)` takes effect when it is constructed: one such operand would spoil all later answers.
+`torch.set_grad_enabled(False)` acts as soon as it is constructed: one such operand would spoil all later answers.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from torch.utils import _python_dispatch
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A global setting: its name, how to read it, how to write it."""
+    """A global setting: its name, and functions that read and write it."""
 
     name: str
     read: Callable[[], Any]
     write: Callable[[Any], object]
 
 
-_entered: list[Any] = []  # inference modes entered to undo an operand's mode; they must not be left or deleted
+_entered: list[Any] = []  # entered to undo an operand's mode; to leave or delete one would bring that back
 
 
 def _enter_inference_mode(enabled: bool) -> None:

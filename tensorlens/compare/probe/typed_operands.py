@@ -10,8 +10,8 @@ import torch
 
 from tensorlens.compare.probe.code import PARAMETERS, namespace
 
-# Names whose plain call would not show what one asks about. Operations that are compared with each other get arguments
-# with which they do the same.
+# Calls for names whose plain call would not show what a user wants to know. Operations that people compare with each
+# other get arguments with which they do the same.
 MEANT = {
     "copy_": "torch.empty_like(x).copy_(x)",
     "to": "x.to(dtype)",
@@ -59,7 +59,7 @@ SHAPES = {
     "chunk": (6, 2),
     "torch.split": (6, 2),
     "torch.chunk": (6, 2),
-}  # shapes for which 2 pieces differ from pieces of 2
+}  # with 6 rows, 2 pieces (`chunk`) differ from pieces of 2 (`split`)
 
 
 def completed(text: str) -> str:

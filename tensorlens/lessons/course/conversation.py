@@ -1,4 +1,4 @@
-"""Writes, asks and saves progress, for `--step` and `--quiz` alike. Imports no torch."""
+"""Writes, asks and saves progress: what `--step` and `--quiz` have in common. Imports no torch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tensorlens.render.safe_text import safe
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A lesson that was run: its name as it was typed, its trace, its output, and the place for its progress."""
+    """A lesson that was run: its name as it was typed, its trace, its output, and where its progress is saved."""
 
     name: str
     trace: Trace
@@ -31,14 +31,14 @@ class Ran:
 
     @property
     def first(self) -> int:
-        """The first line below the docstring."""
+        """Returns the number of the first line below the docstring."""
         docstring = docstring_lines(self.trace)
         return docstring.stop if docstring else 1
 
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """The output of a session and its options."""
+    """The output of a session: a function that writes, and the options for drawing."""
 
     options: RenderOptions
     write: Callable[[str], None]
@@ -88,7 +88,7 @@ class Conversation:
         return answer
 
     def see_also(self, way: str, named: Collection[str] = ()) -> None:
-        """Lists the commands to continue with, without those that were `named` already."""
+        """Writes the commands to continue with, except those in `named`, which are on the screen already."""
         next_lesson = curriculum.after(self.ran.name)
         commands = [f"tensorlens {command}" for command in curriculum.see_also(self.ran.name) if command not in named]
         commands += [f"tensorlens run {next_lesson} --{way}    the next lesson"] if next_lesson else []

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CourseOptions:
-    """`answers` replace what a user would type: a file, or texts between commas. `restart` forgets the saved place."""
+    """`answers` takes the place of typed input: a file, or texts between commas. `restart` drops the saved progress."""
 
     answers: str | None = None
     restart: bool = False

@@ -40,7 +40,7 @@ _CLAIMS = (
 
 
 def of_lesson(name: str) -> tuple[tuple[str, str], ...]:
-    """Returns the terms to explain before a lesson: those of a stage before its first lesson."""
+    """Returns the terms to explain before a lesson: those of its stage if it is the first lesson there, else none."""
     return next((_TERMS.get(stage.name, ()) for stage in STAGES if stage.lessons[0] == name), ())
 
 

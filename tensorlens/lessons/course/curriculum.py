@@ -69,7 +69,7 @@ COMPARISONS = {
 
 @cache
 def course() -> tuple[tuple[Stage, tuple[Lesson, ...]], ...]:
-    """Returns all bundled lessons by stage, in learning order; at the end those that no stage names."""
+    """Returns all bundled lessons by stage, in learning order; those that no stage names come last."""
     known = {lesson.name: lesson for lesson in lessons()}
     staged = {name for stage in STAGES for name in stage.lessons}
     groups = [(stage, tuple(known[name] for name in stage.lessons if name in known)) for stage in STAGES]
@@ -111,13 +111,16 @@ _TOPICS = (
     (r"is_leaf|requires_grad", "compare requires_grad_ detach"),
     (r"\bitem\(", "compare item detach"),
 )
-"""The command to read about a claim that matches a pattern; the first matches count."""
-_ADDED = "gradient-accumulates-without-zero-grad"
+"""Pairs of a pattern and the command to read about a claim that matches it. The first matches count."""
+_ADDED = "gradient-accumulates-without-zero-grad"  # the page on gradients that are added up
 
 
 def to_read(lesson: str, check: str, message: str = "", added: bool = False) -> list[str]:
-    """Returns the commands to read after a wrong answer: the page of the `message` that was raised, the page on
-    gradients that were `added` if the claim is about one, the topics of the `check`, or else a link of the lesson."""
+    """Returns the commands to read after a wrong answer about `check`.
+
+    If the script raised `message`, that is the message's page. Otherwise they are the page on added gradients, if
+    gradients were `added` and the check is about one; then the topics of the check; or else a link of the lesson.
+    """
     if code := classify(message):
         return [f"errors {code}"]
     commands = [f"errors {_ADDED}"] if added and ".grad" in check else []

@@ -72,7 +72,7 @@ class Stepping(Conversation):
         self._end()
 
     def _show(self, lesson_steps: Sequence[Step], number: int, whole: bool) -> None:
-        """Shows one step; `whole` repeats the lines above it."""
+        """Shows one step, with the lines since the step before it, or with `whole` the last lines above it."""
         step, size = lesson_steps[number], self.options.width
         above = lesson_steps[number - 1].last + 1 if number else self.ran.first
         first = max(self.ran.first, step.last - _WINDOW) if whole else min(above, step.first)
@@ -148,7 +148,7 @@ class Quiz(Conversation):
         return self.ask(prompter, prompt, lambda typed: "q" if typed == "q" else question.read(typed))
 
     def _reveal(self, asked: Sequence[Question], number: int, answer: str) -> None:
-        """Shows the right answer; after the last question about some lines, also their events."""
+        """Shows the right answer. After the last question that ends at this line, also shows what the lines did."""
         question = asked[number]
         self.write(screens.answer_lines(asked, number, answer, self.options))
         if any(each.last == question.last for each in asked[number + 1 :]):
@@ -178,7 +178,7 @@ class Quiz(Conversation):
         self.see_also("quiz", self._read_again(asked, [question for question, _ in wrong]))
 
     def _read_again(self, asked: Sequence[Question], wrong: Sequence[Question]) -> list[str]:
-        """Names the commands to read about wrong answers, each once with the lines it is about."""
+        """Writes and returns the commands to read about wrong answers, each once with the lines that it is about."""
         lines: dict[str, list[int]] = {}
         for question in sorted(wrong, key=lambda question: question.kind != "ending"):
             above = max((each.last for each in asked if each.last < question.last), default=0)
@@ -192,14 +192,14 @@ class Quiz(Conversation):
             self.say(f"  tensorlens {command}    line{'s' if ', ' in where else ''} {where}")
         return named
 
-    def _to_read(self, question: Question, above: int) -> list[str]:
-        """Returns the commands to read about a question, whose lines begin with line `above`."""
+    def _to_read(self, question: Question, start: int) -> list[str]:
+        """Returns the commands to read about a question. Its lines begin with line `start`."""
         trace = self.ran.trace
         file = script_file(trace)
         sites = {
             site.id
             for site in trace.sites
-            if site.span.file == file and site.span.line in range(above, question.last + 1)
+            if site.span.file == file and site.span.line in range(start, question.last + 1)
         }
         passes = [event for event in trace.events if isinstance(event, Backward) and event.site in sites]
         added = any(gradient.before is not None for each in passes for gradient in each.gradients)
@@ -208,12 +208,12 @@ class Quiz(Conversation):
 
 
 def _without_hints(event: LineEvent) -> LineEvent:
-    """Removes the notes that show that a later backward fails."""
+    """Removes the notes on saved tensors: they would show that a later backward fails."""
     return replace(event, more=tuple(text for text in event.more if not text.startswith("saved: ")))
 
 
 def _still_readable(asked: Sequence[Question], answers: Sequence[str]) -> list[str]:
-    """Returns the saved answers, as far as they fit the questions."""
+    """Returns the saved answers up to the first that does not fit its question; none if the quiz was finished."""
     readable: list[str] = []
     for question, answer in zip(asked, answers, strict=False):
         try:
@@ -236,8 +236,9 @@ def _squeezed(lines: Sequence[Line]) -> list[Line]:
 
 
 def go_through(ran: Ran, way: Way, answers: Iterable[str] | None, screen: Screen) -> None:
-    """Takes a user through a lesson. `answers` replace what the user would type. Without answers and without a
-    terminal, the steps are shown one after the other, and a quiz reads the lines of standard input.
+    """Takes a user through a lesson. If `answers` are given, they take the place of what the user types.
+
+    Without answers and without a terminal, all steps are shown, and a quiz reads the lines of standard input.
 
     Raises:
         UsageError: the lesson has no claims to ask about.

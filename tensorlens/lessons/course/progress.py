@@ -17,7 +17,7 @@ _FORMAT = "tensorlens.progress"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The progress of one lesson in one mode. A lesson that was edited since starts from the beginning."""
+    """Loads and saves the progress of one lesson, for `--step` or `--quiz`. Drops that of a lesson edited since."""
 
     way: Way
     lesson: str  # the name of a bundled lesson, else an absolute path
@@ -37,7 +37,7 @@ class Place:
         return [str(answer) for answer in answers] if isinstance(answers, list) else []
 
     def save(self, answers: Sequence[str]) -> bool:
-        """Saves the answers, or forgets the lesson if there are none. Returns whether that was possible."""
+        """Saves the answers, or drops the saved ones if there are none. Returns whether that was possible."""
         data = _read()
         saved = data.setdefault(self.way, {})
         if answers:
@@ -66,7 +66,7 @@ def _read() -> dict[str, Any]:
 
 
 def _write(data: dict[str, Any]) -> bool:
-    """Replaces the file atomically: of two sessions at the same time, one is saved whole."""
+    """Replaces the file atomically: if two sessions write at once, the file is that of one of them, and whole."""
     path = state_file()
     new = path.with_name(f"{path.name}.{os.getpid()}")
     try:

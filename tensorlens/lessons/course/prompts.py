@@ -1,4 +1,4 @@
-"""Asks questions at a prompt, which a user or lines of text answer. Imports no torch."""
+"""Asks questions at a prompt. A user answers them, or prepared lines do. Imports no torch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tensorlens.render.theme import THEME
 
 
 class Prompter:
-    """Asks until an answer can be read. `answers` replace the user's input, and the input ends where they end."""
+    """Asks until an answer can be read. If `answers` are given, they take the place of the user's input."""
 
     def __init__(self, answers: Iterable[str] | None, color: bool) -> None:
         self._answers = None if answers is None else _Answers(answers)

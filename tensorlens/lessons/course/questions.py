@@ -1,4 +1,4 @@
-"""Turns the claims of a lesson into quiz questions, which the run has answered. Imports no torch."""
+"""Turns the claims of a lesson into quiz questions, with the answers that the run gave. Imports no torch."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _INVERSE: dict[type[ast.cmpop], type[ast.cmpop]] = {
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A claim without its answer. `last` is the last line of the script that is shown with the question."""
+    """A question about a claim. The script is shown up to line `last`."""
 
     claim: Claim
     first: int  # the statement that the claim follows
@@ -43,7 +43,7 @@ class Question:
 
     @property
     def prompt(self) -> str:
-        """The question, and in the last line the kind of answer."""
+        """Returns the question; its last line says what kind of answer it wants."""
         plain = self.text.replace(".tolist()", "").replace(".item()", "")
         how = {"verdict": "holds or refuted?", "value": f"{plain} = ?", "ending": "runs or error?"}
         which = (
@@ -53,7 +53,7 @@ class Question:
 
     @property
     def measured(self) -> str:
-        """The answer as a sentence."""
+        """Returns the answer as a sentence."""
         if self.kind == "value":
             return f"{self.text} is {self.answer}"
         words = {"holds": "holds", "refuted": "is refuted", "error": "raises an error", "runs": "runs"}
@@ -89,7 +89,7 @@ class Question:
 
 
 def questions(source: str, checked: Sequence[Claim]) -> tuple[Question, ...]:
-    """Makes a question of each claim that was reached. Equal claims about one statement are asked once."""
+    """Makes a question of each claim that the run reached, and of equal claims about one statement only one."""
     places = claim_syntax.followed(source)
     asked: dict[tuple[int, str], Question] = {}
     for claim in checked:
@@ -139,7 +139,7 @@ def _equal_to(node: ast.expr, claim: Claim) -> tuple[str, str] | None:
         return None
     asked = ast.unparse(node.left)
     seen = dict(claim.values).get(asked, right if claim.verdict == "holds" else "")
-    return (asked, seen) if seen else None  # the parts after a false part of an `and` were not evaluated
+    return (asked, seen) if seen else None  # Python does not evaluate the parts of an `and` after a false one
 
 
 def _is_short(value: object) -> bool:
@@ -153,7 +153,8 @@ def _is_short(value: object) -> bool:
 
 
 def _negated(claim: Claim) -> str:
-    """Negates every second check that does not test a documented statement: else "holds" would mostly be right."""
+    """Returns the negated check for about half of the claims without an id, "" for the others. Without it, most answers
+    would be "holds"."""
     node = _expression(claim.check)
     if claim.id or node is None or zlib.crc32(f"{claim.line} {claim.check}".encode()) % 2:
         return ""
@@ -183,7 +184,7 @@ def _literal(text: str) -> object:
 
 
 def _alike(one: object, other: object) -> bool:
-    """Compares values; a rounded number counts as equal, and a tuple as equal to a list."""
+    """Returns whether values are equal, with numbers rounded, and a tuple equal to a list."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, int | float) and isinstance(other, int | float):

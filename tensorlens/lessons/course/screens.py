@@ -100,8 +100,8 @@ def claim_lines(claim: Claim, options: RenderOptions) -> list[Line]:
 
 
 def question_lines(asked: Sequence[Question], number: int, options: RenderOptions) -> list[Line]:
-    """Draws question `number` without its last line. The documented statement that it tests comes first, unless that
-    gives away how a later line ends."""
+    """Draws question `number` without its last line. First comes the documented statement that it tests, unless that
+    would answer a later question."""
     question, later = asked[number], asked[number + 1 :]
     lines: list[Line] = []
     head: Line = [(f"{number + 1} of {len(asked)}  ", "gutter")]
@@ -125,7 +125,7 @@ def wrong_lines(question: Question, answer: str, options: RenderOptions) -> list
 
 
 def answer_lines(asked: Sequence[Question], number: int, answer: str, options: RenderOptions) -> list[Line]:
-    """Says whether an answer was right and why, without what later questions ask about."""
+    """Draws whether an answer is right, and why, without what would answer a later question."""
     question, later = asked[number], asked[number + 1 :]
     right = question.is_right(answer)
     word = "right" if right else "the answer" if answer == DONT_KNOW else "wrong"

@@ -39,8 +39,7 @@ def _raised(trace: Trace, failure: Failure, file: str) -> Raised | None:
 
 
 def skipped_lines(tree: ast.Module, raised: Sequence[Raised], known: Collection[int]) -> set[int]:
-    """Returns the lines of statements that did not run, as far as the trace shows it. The lines `known` ran: something
-    was recorded there."""
+    """Returns the lines of statements that did not run, as far as the trace shows it. The lines in `known` did run."""
     skipped: set[int] = set()
     for statement, loop in _statements(tree.body, None):
         if isinstance(statement, ast.Try):
@@ -98,14 +97,14 @@ def _may_catch(handler: ast.ExceptHandler, error: Raised) -> bool:
 
 
 def _is_plain(statement: ast.Try, line: int) -> bool:
-    """Returns whether an exception at `line` certainly leaves the body of a `try`: no inner block can catch it."""
+    """Returns whether an exception at `line` is sure to leave the body of a `try`: the line is in no inner block."""
     return any(
         part.lineno <= line <= (part.end_lineno or 0) and not getattr(part, "body", None) for part in statement.body
     )
 
 
 def _untouched(blocks: Sequence[list[ast.stmt]], known: Collection[int]) -> set[int]:
-    """Returns the lines of the blocks in which nothing was recorded."""
+    """Returns the lines of the blocks that contain no line of `known`."""
     candidates = (_lines(block) for block in blocks)
     return set[int]().union(*(lines for lines in candidates if not lines.intersection(known)))
 
@@ -124,8 +123,8 @@ def _last_of(body: list[ast.stmt], line: int) -> int:
 
 
 def _end_of_loop(tree: ast.Module, line: int) -> int:
-    """Returns the last line that may have run before an exception at `line`: the end of the outermost loop around
-    it."""
+    """Returns the last line that may have run before an exception at `line`: that of its outermost loop, if any, else
+    that of its statement."""
     for statement, loop in _statements(tree.body, None):
         if statement.lineno <= line <= (statement.end_lineno or 0) and not any(_blocks(statement)):
             return (loop or statement).end_lineno or line

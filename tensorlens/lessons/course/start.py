@@ -20,7 +20,7 @@ from tensorlens.runner.launch import RunOptions, Target, run_script
 
 
 def begin(name: str, way: Way, course: CourseOptions, options: RenderOptions, write: Callable[[str], None]) -> None:
-    """Runs a lesson without showing its output, and takes the user through it.
+    """Runs a lesson, keeps its output for later, and takes the user through it.
 
     Raises:
         UsageError: there is no such lesson, or the file of answers can't be read.

@@ -48,7 +48,7 @@ class Step:
 
 def steps(trace: Trace, file: str) -> tuple[Step, ...]:
     """Returns the steps of the script `file` in the order of its lines. A line that ran several times is one step, with
-    the tensors as its last run left them."""
+    the tensors after its last run."""
     source = trace.sources.get(file, "")
     names = names_of(trace)
     events = _events_by_line(story(trace, names), file, _called_from_several(trace, file, source))
@@ -67,8 +67,8 @@ def steps(trace: Trace, file: str) -> tuple[Step, ...]:
 
 
 def _claims_by_step(source: str, claims: Iterable[Claim], ends: list[int]) -> dict[int, list[Claim]]:
-    """Groups the claims by the last line of the step after which they were checked. A claim on a `try` belongs to the
-    last step of it that ran."""
+    """Groups the claims by the last line of their step. A claim below a `try` belongs to the last step of the `try`
+    that ran."""
     places = claim_syntax.followed(source)
     by_step: dict[int, list[Claim]] = defaultdict(list)
     for claim in claims:
@@ -101,14 +101,14 @@ def _of_block(body: list[ast.stmt]) -> Iterator[tuple[int, int]]:
 
 
 def _is_head(source: str, step: Step) -> bool:
-    """Returns whether a step is only `for ...:` or `try:`; its lines are shown with the next step."""
+    """Returns whether a step is only the head of a block, such as `for ...:`; the next step shows its lines."""
     tree = tree_of(source)
     blocks = (node for node in ast.walk(tree) if getattr(node, "body", None)) if tree is not None else iter(())
     return any(getattr(node, "lineno", 0) == step.first for node in blocks)
 
 
 def _called_from_several(trace: Trace, file: str, source: str) -> set[str]:
-    """Returns the functions that may have been called from several lines: a trace knows the first caller only."""
+    """Returns the functions that several lines may have called: a trace knows only the first caller of each."""
     ran = Counter(event.site for event in trace.events if isinstance(event, Call))
     repeated = {site.function for site in trace.sites if site.span.file == file and ran[site.id] > 1}
     tree = tree_of(source) or ast.Module([], [])
@@ -117,8 +117,8 @@ def _called_from_several(trace: Trace, file: str, source: str) -> set[str]:
 
 
 def _events_by_line(sections: tuple[Section, ...], file: str, unplaced: set[str]) -> dict[int, list[LineEvent]]:
-    """Groups the events by line of the module. Events inside the script's functions belong to the calling line; those
-    inside the functions in `unplaced` are left out."""
+    """Groups the events by line of the module. An event inside a function of the script belongs to the line that called
+    the function; those inside the functions in `unplaced` are left out."""
     callers = {section.function: section.caller for section in sections if section.file == file}
     by_line: dict[int, list[LineEvent]] = {}
     for section in sections:
@@ -141,7 +141,7 @@ def _module_line(function: str, callers: dict[str, tuple[str, int] | None], file
 
 
 class _Replay:
-    """Answers how the tensors of a run were after any of its events."""
+    """Looks up the tensors of a run, and their states, after any of its events."""
 
     def __init__(self, trace: Trace, names: Names, file: str, source: str) -> None:
         self._trace = trace
@@ -166,8 +166,10 @@ class _Replay:
         return 0
 
     def end_of(self, line: int) -> int:
-        """Counts the events up to the last run of the lines up to `line`. Leaving a `with` block does not count: that
-        is an event of the first line of the block."""
+        """Returns how many events there were when the lines up to `line` ran for the last time.
+
+        The event of leaving a `with` block has the line of the `with`, but comes after the block, so it is skipped.
+        """
         leaves_block = (isinstance(event, GradMode) and not event.entering for event in self._trace.events)
         numbered = enumerate(zip(self.lines, leaves_block, strict=True), 1)
         return max([0, *(number for number, (at, leaves) in numbered if 0 < at <= line and not leaves)])
@@ -193,8 +195,11 @@ class _Replay:
         return next((name for name in plain if self._may_be_bound(name, tensor, line)), "")
 
     def _may_be_bound(self, name: str, tensor: int, line: int) -> bool:
-        """Returns whether the name may be bound to the tensor at `line`. A name that is bound several times is bound to
-        the tensor on a line that runs after its first use; in a loop, that may be any line."""
+        """Returns whether the name may be bound to the tensor at `line`.
+
+        A name with several bindings got this tensor in a binding that ends after the tensor's first use; a binding in
+        a loop may always be the one.
+        """
         bindings = self._bindings.get(name.partition(".")[0].partition("[")[0], [])
         before = [binding for binding in bindings if binding[0] <= line]
         if len(bindings) < 2 or name != name.partition(".")[0].partition("[")[0]:
@@ -216,7 +221,7 @@ class _Replay:
 
 
 def _bindings(source: str) -> dict[str, list[tuple[int, int, bool]]]:
-    """Finds the statements that bind each name of the module: first and last line, and whether a loop runs them."""
+    """Returns name -> the statements that bind it: first line, last line, whether a loop repeats them."""
     bindings: dict[str, list[tuple[int, int, bool]]] = defaultdict(list)
     tree = tree_of(source)
     waiting: list[tuple[ast.AST, tuple[int, int], bool]] = [(tree, (0, 0), False)] if tree is not None else []

@@ -14,7 +14,7 @@ def claim_word(claim: Claim) -> str:
 
 
 def claim_verdict(claim: Claim) -> str:
-    """Returns the text beside the claim's own line; for a false claim with the expected and the actual verdict."""
+    """Returns the text beside the claim's own line. For a false claim, it has the expected and the actual verdict."""
     if claim.as_expected or claim.verdict == "not reached":
         return claim.verdict
     if claim.changed:
@@ -72,7 +72,8 @@ def _outcome(claim: Claim) -> str:
 
 
 def claim_details(claim: Claim, statements: Mapping[str, str]) -> list[str]:
-    """Returns the documented statement, its condition, and the values seen; for a false claim, expected and actual."""
+    """Returns lines about a claim: the documented statement, the condition, and the values seen or, for a false claim,
+    what was expected."""
     statement = statements.get(claim.id or "", "")
     details = [f"{claim.id} {statement}".strip()] if claim.id else []
     if claim.condition:

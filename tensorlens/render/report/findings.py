@@ -71,8 +71,8 @@ def _change(number: int, sign: str, text: str, gutter: int, size: int) -> Line:
 
 
 def _applied(before: list[str], edits: list[Edit], first: int, last: int) -> list[str]:
-    """Returns lines `first` to `last` after the edits, which are made from the last to the first: columns stay
-    valid."""
+    """Returns lines `first` to `last` after the edits. The last edit is made first, so that the columns of the others
+    stay valid."""
     text = list(before)
     for edit in sorted(edits, key=lambda edit: (edit.span.line, edit.span.column), reverse=True):
         start, end = max(edit.span.line, 1) - 1, min(max(edit.span.end_line, edit.span.line), len(before)) - 1

@@ -35,7 +35,7 @@ def headline(report: Report) -> list[str]:
 
 
 def _at(trace: Trace, diagnostic: Diagnostic) -> str:
-    """Returns ` at line 6`, the place of the primary label."""
+    """Returns the place of the primary label: ` at line 6`."""
     if not diagnostic.labels:
         return ""
     span = diagnostic.labels[0].span
@@ -146,7 +146,7 @@ def gaps(trace: Trace) -> list[tuple[str, str, int]]:
 
 
 def shared_memory(trace: Trace) -> str:
-    """Returns a sentence for a run in which arrays outside torch share memory with tensors; "" for other runs."""
+    """Returns a sentence if arrays outside torch share memory with tensors of the run, else ""."""
     shared = any(isinstance(event, Gap) and event.reason == SHARED_MEMORY for event in trace.events)
     return (
         "tensors share memory with arrays outside torch: writes through those arrays are not listed" if shared else ""
@@ -172,7 +172,7 @@ def docstring_lines(trace: Trace) -> range:
 
 
 def script_file(trace: Trace) -> str:
-    """Returns the key of the script's own file in the trace's sources; the trace has its path as it was typed."""
+    """Returns the key of the script's own file in the sources of the trace. `script.path` is only the path as typed."""
     script = trace.script
     name = script.path.replace("\\", "/").rpartition("/")[2]
     candidates = [script.path, f"{script.folder}/{name}", f"{script.folder}\\{name}", "<stdin>"]

@@ -19,8 +19,8 @@ from tensorlens.render.safe_text import written
 
 FORMAT = "tensorlens.report"
 VERSION = 1
-MAX_EVENTS = 2_000  # of a longer run, each line and op is listed once, with a count
-MAX_TENSORS = 2_000  # as many living tensors as the tracer lists; the last ones are kept
+MAX_EVENTS = 2_000  # if there are more, each line and op is listed once, with a count
+MAX_TENSORS = 2_000  # the last ones; the tracer lists as many living tensors
 
 
 def to_json(report: Report, options: RenderOptions) -> str:
@@ -67,7 +67,7 @@ def _script(trace: Trace) -> dict[str, Any]:
 
 
 def _ranks(report: Report) -> list[dict[str, Any]] | None:
-    """Describes this process of a distributed run. One process cannot know which one failed first."""
+    """Describes this process of a distributed run. `failed_first` is None: one process cannot know which one did."""
     trace, rank = report.trace, report.trace.script.rank
     if rank is None:
         return None
@@ -145,7 +145,7 @@ def _storages(trace: Trace, states: list[State]) -> list[dict[str, Any]]:
 
 
 def _events(trace: Trace) -> Iterator[dict[str, Any]]:
-    """Yields the events in order; of a long run one for each line and op, with a count."""
+    """Yields the events in order; for a long run, one for each line and op, with a count."""
     listed: list[Event] = [event for event in trace.events if not isinstance(event, Gap | Change)]
     if len(listed) <= MAX_EVENTS:
         yield from (_event(trace, event, 1) for event in listed)

@@ -12,14 +12,14 @@ from tensorlens.render.report import underlines
 from tensorlens.render.report.underlines import Mark
 from tensorlens.render.safe_text import safe, wrap
 
-_CONTEXT = 2  # lines shown at each end of a label that spans several lines
-_MAX_NESTED = 3
-_TEXT_ROOM = 36  # cells; with less room beside its end, the text of a long label goes below it
+_CONTEXT = 2  # lines to show at each end of a label that spans several lines
+_MAX_NESTED = 3  # labels over several lines with a bar of their own; further ones mark their first line
+_TEXT_ROOM = 36  # cells that the text of a long label gets at least, when it goes below the end of the label
 
 
 def snippet(labels: Sequence[Label], trace: Trace, size: int, style: str) -> list[Line]:
-    """Draws the files of the labels one after the other, first that of the primary label (the first); `style` is its
-    style."""
+    """Draws the labelled files one after the other. The first label is the primary one: `style` is its style, and its
+    file comes first."""
     files = list(dict.fromkeys(label.span.file for label in labels))
     gutter = max([1, *(len(str(_clamped(label, trace)[1])) for label in labels)])
     lines: list[Line] = []
@@ -41,7 +41,7 @@ def _wrapped(path: str, size: int, gutter: int) -> list[tuple[int, str]]:
 
 
 def _clamped(label: Label, trace: Trace) -> tuple[int, int]:
-    """Returns the first and last line of a label, limited to its file: a trace file may be wrong."""
+    """Returns the first and last line of a label, limited to the lines of its file: a trace file may be wrong."""
     count = len(lines_of(trace.sources.get(label.span.file, "")))
     first = min(max(label.span.line, 1), count)
     return first, min(max(label.span.end_line, first), count)
@@ -124,7 +124,7 @@ class _File:
         return not self._text[first - 1][: label.span.column].strip()
 
     def _margin(self, number: int, part: str) -> Line:
-        """Draws the bars left of the labels that span line `number`; `/` where a label begins with its line."""
+        """Draws a bar at the left for each label that spans line `number`, or `/` if the label begins with it."""
         line: Line = []
         for position, (first, last, label) in enumerate(self._multi):
             style = self._mark(label, 0, 0).style
@@ -135,8 +135,8 @@ class _File:
         return line
 
     def _bracket(self, position: int, number: int, column: int, text: str) -> list[Line]:
-        """Draws `|____^ text` below the last line of a long label, or ` ____^` below a first line that it starts
-        within."""
+        """Draws `|____^ text` below the last line of a long label, or ` ____^` below its first line if it begins in the
+        middle of that line."""
         _, _, label = self._multi[position]
         mark = self._mark(label, 0, 0)
         view = underlines.views(self._text[number - 1], [Mark(column, column + 1, "", mark.style, False)], self._room)[

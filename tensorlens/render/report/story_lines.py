@@ -83,8 +83,7 @@ def _has_error(row: Row) -> bool:
 
 
 def _lesson_sections(trace: Trace, sections: Sequence[Section]) -> list[Section]:
-    """Puts all lines of the script into one section, with the events of its functions on their lines; other files
-    follow."""
+    """Puts all lines of the script into one section, with the events of each line beside it; other files follow."""
     file = headline.script_file(trace)
     by_line: dict[int, list[Row]] = defaultdict(list)
     for section in sections:
@@ -119,7 +118,7 @@ def _best_shape(rows: Sequence[Row], size: int, lesson: bool) -> _Shape:
 
 
 class _Shape:
-    """The widths of the story's columns, chosen once for all its rows."""
+    """The widths of the story's columns, the same for all rows, and the drawing of a row in them."""
 
     def __init__(self, rows: Sequence[Row], size: int, source: int) -> None:
         counts = max([0, *(len(row.count) for row in rows)])

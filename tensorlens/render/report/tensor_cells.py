@@ -1,4 +1,4 @@
-"""Makes the rows of the tensor table, which every form of the report draws in its own way."""
+"""Lists the columns of the tensor table, and makes its cells and notes for the forms that draw it."""
 
 from __future__ import annotations
 

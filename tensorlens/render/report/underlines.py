@@ -10,14 +10,14 @@ from tensorlens.render.layout import Line
 from tensorlens.render.safe_text import fitting, safe, wrap
 
 _MARGIN = 8  # cells of context kept before a label where a long line is cut
-_LONGEST = 1_000_000  # characters of a line that are read: a trace file may hold anything
-_ROOM = 36  # cells; a hanging text with less room moves to the left
+_LONGEST = 1_000_000  # characters of a line to read: a trace file may contain anything
+_ROOM = 36  # cells; a text below the underlines that has less room moves to the left
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The part of a label on one line: columns `start` to `end`, in characters of the source or in cells of the
-    screen."""
+    """The part of a label on one line: columns `start` to `end`, in characters of the source, or in a `View` in cells
+    of the screen."""
 
     start: int
     end: int
@@ -78,8 +78,8 @@ def _cell(offsets: list[int], column: int) -> int:
 
 
 def rows(marks: Sequence[Mark], room: int) -> list[Line]:
-    """Returns the rows below a view: the underlines, with the last text beside them if it fits, and the others
-    below."""
+    """Returns the rows below a view: the underlines, with the text of the last mark beside them if it fits, then the
+    other texts."""
     if not marks:
         return []
     ordered = sorted(marks, key=lambda mark: (mark.start, not mark.primary))

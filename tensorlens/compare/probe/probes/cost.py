@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 TOO_LARGE = "does not run on a large x"
-SECONDS, CALLS = 0.7, 200  # limits for the times of one operand
-BATCH = 8  # inputs that are made before the first is used; the first call is not counted
-MEMORY = 100_000_000  # bytes of x that a batch may take; the other tensors of a batch take several times that
+SECONDS, CALLS = 0.7, 200  # limits of the measurement of one operand's time
+BATCH = 8  # inputs made at once; the first call of each batch is not counted
+MEMORY = 100_000_000  # bytes that all x of a batch may take; its other tensors take several times that
 MIN_SIZE = 200_000  # elements; on fewer the overhead of a call takes longer than its work
 SMALLER = 16  # the ratio of the sizes of a large and a small x
-GROWN = 4  # a cost that grows with x grows about 16 times; one that does not stays the same
-MAX_SECONDS = 0.03  # for a call on the small x; for a slower call both sizes are reduced
+GROWN = 4  # on an x `SMALLER` times as large: a cost that grows with x is 16 times as high, any other the same
+MAX_SECONDS = 0.03  # of a call on the small x; if it is slower, both sizes are reduced
 
 
 @probe("memory allocated", "cost", everywhere=False, level="detail")
@@ -91,7 +91,7 @@ def _times(bench: Bench, spec: Input, seconds: float, calls: int) -> list[int]:
     started = time.perf_counter()
     batch = max(2, min(BATCH, MEMORY // bench.bytes_of(spec)))
     while not spent or (len(spent) < calls and time.perf_counter() - started < seconds):
-        subjects = [bench.subject(spec) for _ in range(batch)]  # all before the calls: making one evicts the caches
+        subjects = [bench.subject(spec) for _ in range(batch)]  # before the calls, since making one evicts the caches
         bench.timed(subjects[0])
         for subject in subjects[1:]:
             spent.append(bench.timed(subject))

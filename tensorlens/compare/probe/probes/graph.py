@@ -12,7 +12,7 @@ from tensorlens.compare.probe.probes.registry import equal, probe
 if TYPE_CHECKING:
     from tensorlens.compare.probe.bench import Bench, Trial
 
-NOISE = 1e-5  # of the gradient sent: a smaller gradient may be a rounded zero in float32
+NOISE = 1e-5  # in float32, a gradient that is smaller than this may be a rounded zero
 PRECISE_NOISE = 1e-13  # the same in float64
 
 
@@ -172,7 +172,7 @@ def _reaches(bench: Bench, leaf_of: Any) -> Answer | None:
 
 
 def _is_noise(bench: Bench, leaf_of: Any, reached: Any, sent: Any = None) -> bool:
-    """Returns whether small numbers are rounded zeros; float64 decides if float32 can't."""
+    """Returns whether all numbers are rounded zeros. If float32 can't show that, a run in float64 decides."""
     if not reached.isfinite().all() or reached.abs().max() > NOISE:
         return False
     if bench.spec.dtype == "float64":

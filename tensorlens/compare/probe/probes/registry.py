@@ -20,8 +20,8 @@ Ask = Callable[["Bench"], Answer | None]
 class Probe:
     """One question about an operand.
 
-    `everywhere`: it is asked on every input, not only on the main one. `level`: the table shows it always, if the
-    operands differ, or only with `--all`.
+    `everywhere`: it is asked on every input, not only on the main one. `level` says when the table shows it: always, if
+    the operands differ, or only with `--all`.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Probes that write in place and run backward: fine, an error, or silently wrong; and where the call is allowed.
+"""Probes that write in place and run backward (fine, an error, or silently wrong), or ask where a call is allowed.
 
 The right gradients come from a second run in which autograd saves copies of tensors.
 """
@@ -116,7 +116,7 @@ def _compared(bench: Bench, program: Program) -> Answer:
 
 
 def _right(bench: Bench, program: Program) -> list[Any]:
-    """Returns the right gradients: from a run with copies of saved tensors, or else from a run without the write."""
+    """Returns the right gradients: of a run with copies of saved tensors, or if that raises, without the write."""
     with bench.copies_saved():
         try:
             return _gradients(bench, program, lambda target: _write(bench, target), [])
@@ -141,7 +141,7 @@ def _gradients(
 
 
 class WriteRefusedError(Exception):
-    """PyTorch raised an error for the write, so backward can show nothing."""
+    """PyTorch raised an error for the write, so there is nothing to run backward for."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
