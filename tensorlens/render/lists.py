@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from tensorlens.diagnostics.manual import Answer
 from tensorlens.records.error_messages import Entry, entries
-from tensorlens.render.manual import family_index, index, markdown_body, page_markdown, page_text
 from tensorlens.render.markdown_text import markdown_table
 from tensorlens.render.safe_text import written
 
 if TYPE_CHECKING:
+    from tensorlens.diagnostics.manual import Answer
     from tensorlens.lessons.bundled import Lesson
     from tensorlens.lessons.course.curriculum import Stage
 
@@ -47,6 +46,8 @@ def _lesson_line(name: str, title: str, column: int, width: int) -> str:
 
 def render_index(form: str, width: int, everything: bool = False, family: str = "") -> str:
     """Renders the index of errors: the frequent ones, all, or a family. JSON and Markdown always list rare ones too."""
+    from tensorlens.render.manual import family_index, index  # `list` needs no pages
+
     if form == "table":
         return family_index(family, width) if family else index(width, everything)
     listed = [entry for entry in entries() if family in ("", entry.family)]
@@ -58,6 +59,8 @@ def render_index(form: str, width: int, everything: bool = False, family: str = 
 
 def render_pages(answer: Answer, form: str, width: int) -> str:
     """Renders the page of a code, or the pages of all errors that a message may mean."""
+    from tensorlens.render.manual import markdown_body, page_markdown, page_text
+
     if form == "json":
         pages = [{**_record(entry), "page": markdown_body(entry), "see": list(entry.see)} for entry in answer.entries]
         return _json("errors", pages, {"remark": answer.remark} if answer.remark else {})

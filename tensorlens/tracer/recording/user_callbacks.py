@@ -11,18 +11,20 @@ import functools
 import weakref
 from collections.abc import Callable, Iterable
 from types import FrameType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from tensorlens.journal.rows import NONE, CallbackRunRow, RegistrationRow, optional
-from tensorlens.records.callbacks import Ending
 from tensorlens.tracer.frames.call_sites import Sites
 from tensorlens.tracer.isolation.guard import call_guarded
 from tensorlens.tracer.recording.ops import Args, Kwargs
 from tensorlens.tracer.recording.tensor_ids import TensorIds
 from tensorlens.tracer.recording.tensor_states import TensorStates
 from tensorlens.tracer.recording.user_functions import Function, ReturnWatch, UserFunctions
+
+if TYPE_CHECKING:
+    from tensorlens.records.callbacks import Ending
 
 METHODS = ("forward", "setup_context", "backward", "vjp", "jvp", "vmap")
 MAX_REGISTRATIONS = 20_000
