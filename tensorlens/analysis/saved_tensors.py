@@ -9,7 +9,7 @@ from tensorlens.analysis.naming.places import callers
 from tensorlens.analysis.trace_index import TraceIndex, is_result_slot
 from tensorlens.records.failure_context import SavedTensor
 from tensorlens.records.model import Backward, Call, Failure, Write
-from tensorlens.records.observations import Stale
+from tensorlens.records.observations import StaleSavedTensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def saved_tensor_change(facts: TraceIndex, failure: Failure) -> SavedTensorChang
     return SavedTensorChange(save, changes, alias, failure.site, others)
 
 
-def stale_tensor(stale: Stale, by: Call | None) -> int | None:
+def stale_tensor(stale: StaleSavedTensor, by: Call | None) -> int | None:
     """Returns the tensor that had changed when backward used it.
 
     If it was not recorded, it is the result of the call `by` that saved it, provided that the slot holds a result.

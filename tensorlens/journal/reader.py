@@ -97,7 +97,7 @@ class Reader:
 
     def trace(self) -> model.Trace:
         """Builds the trace of the rows so far."""
-        inspection = observations.Inspection(**{table: tuple(facts) for table, facts in self.facts.items()})
+        inspection = observations.Observations(**{table: tuple(facts) for table, facts in self.facts.items()})
         called = callbacks.Callbacks(tuple(self._functions), tuple(self._registrations), tuple(self._runs))
         compared = self.reference or reference.Reference()
         failures = tuple(self._failures)
@@ -295,7 +295,7 @@ class Reader:
         self._registrations.append(callbacks.Registration(*row))
 
     def _read_callback_run(self, row: rows.CallbackRunRow) -> None:
-        values = tuple(callbacks.Handed(*fields) for fields in row.values)
+        values = tuple(callbacks.ReturnedValue(*fields) for fields in row.values)
         ending: Any = row.ending
         run = callbacks.Run(self._count, row.registration, row.returned, values, row.given, row.node, ending)
         self._runs.append(run)

@@ -316,5 +316,5 @@ class CallbackRunRow(NamedTuple):
 class FactRow(NamedTuple):
     """A record of `records.observations`; `RowBuffer.write_fact` makes it."""
 
-    table: str  # the field of `Inspection`
+    table: str  # the field of `Observations`
     fields: tuple[Any, ...]  # all fields of the record but `index`

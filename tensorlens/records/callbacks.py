@@ -38,7 +38,7 @@ class Registration:
 
 
 @dataclass(frozen=True, slots=True)
-class Handed:
+class ReturnedValue:
     """A value that a callback returned."""
 
     tensor: TensorId | None
@@ -52,7 +52,7 @@ class Run:
     index: int  # it ended before the event of this index
     registration: RegistrationId
     returned: SiteId | None  # the `return` statement that ended it
-    values: tuple[Handed, ...]  # its result, or the items of a tuple
+    values: tuple[ReturnedValue, ...]  # its result, or the items of a tuple
     given: tuple[TensorId, ...]  # its tensor arguments
     node: int | None  # of a `backward`: sequence number of the custom Function's node
     ended: Ending  # refused: the call itself raised, because its arguments do not fit

@@ -14,7 +14,7 @@ from tensorlens.records.callbacks import Callbacks
 from tensorlens.records.claim import Claim
 from tensorlens.records.failure_context import Argument, Assignment, Node, SavedTensor, Value
 from tensorlens.records.fields import FailureId, NonNegative, Positive, SiteId, StorageId, TensorId
-from tensorlens.records.observations import Inspection
+from tensorlens.records.observations import Observations
 from tensorlens.records.reference import Reference
 
 Mode = Literal["grad", "no_grad", "inference"]
@@ -298,7 +298,7 @@ class Trace:
     totals: tuple[Total, ...] = ()
     assignments: tuple[Assignment, ...] = ()
     callbacks: Callbacks = field(default_factory=Callbacks)
-    inspection: Inspection = field(default_factory=Inspection)
+    inspection: Observations = field(default_factory=Observations)
     reference: Reference | None = None  # only of a run with `--reference`
 
     def position(self, index: int) -> int:

@@ -1,6 +1,6 @@
 """Records facts beside the events: memory that changed behind a version counter, an optimizer's steps, live graphs.
 
-A new kind of fact is a dataclass here and a field of `Inspection` that holds it. The tracer writes one with
+A new kind of fact is a dataclass here and a field of `Observations` that holds it. The tracer writes one with
 `recorder.rows.write_fact(Uncalled, site, tensor)`: the class, and its fields without `index`. The reader sets `index`:
 the fact happened before the event with this index.
 """
@@ -27,7 +27,7 @@ class Overwrite:
 
 
 @dataclass(frozen=True, slots=True)
-class Stale:
+class StaleSavedTensor:
     """A saved tensor whose values changed after it was saved and before backward used it, without an error."""
 
     index: int  # of the event after the check, which is made when the pass begins or when the values are used
@@ -43,7 +43,7 @@ class Stale:
 
 
 @dataclass(frozen=True, slots=True)
-class Singular:
+class NonfiniteDerivative:
     """A node whose derivative is infinite or NaN at its saved values, in a pass that gave such a gradient."""
 
     index: int
@@ -108,7 +108,7 @@ class Nested:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class RetainedTensors:
     """Live tensors with a graph that an earlier training step made.
 
     They were made before the last optimizer step or, in a run without optimizers, before the last backward pass.
@@ -119,7 +119,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Formula:
+class WrongBackward:
     """A custom Function whose `backward` is not the derivative of its `forward`. Only `--reference` finds it."""
 
     index: int
@@ -131,7 +131,7 @@ class Formula:
 
 
 @dataclass(frozen=True, slots=True)
-class Sighted:
+class BoundNames:
     """The tensors that a line's names referred to when the line first stored its result."""
 
     index: int
@@ -151,25 +151,25 @@ class Reached:
 
 
 @dataclass(frozen=True, slots=True)
-class Inspection:
+class Observations:
     """All facts of a run beside the events."""
 
     overwrites: tuple[Overwrite, ...] = ()
-    stale: tuple[Stale, ...] = ()
-    singular: tuple[Singular, ...] = ()
+    stale: tuple[StaleSavedTensor, ...] = ()
+    singular: tuple[NonfiniteDerivative, ...] = ()
     recomputed: tuple[Recomputed, ...] = ()
     nested: tuple[Nested, ...] = ()
     steps: tuple[Step, ...] = ()
     uncalled: tuple[Uncalled, ...] = ()
     unregistered: tuple[Unregistered, ...] = ()
-    held: tuple[Held, ...] = ()
-    formulas: tuple[Formula, ...] = ()
-    sighted: tuple[Sighted, ...] = ()
+    held: tuple[RetainedTensors, ...] = ()
+    formulas: tuple[WrongBackward, ...] = ()
+    sighted: tuple[BoundNames, ...] = ()
     reached: tuple[Reached, ...] = ()
 
 
-RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Inspection).items()}
-"""The class of the facts in each field of `Inspection`."""
+RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}
+"""The class of the facts in each field of `Observations`."""
 
 TABLES: dict[type, str] = {record: name for name, record in RECORDS.items()}
-"""The field of `Inspection` that holds the facts of a class."""
+"""The field of `Observations` that holds the facts of a class."""

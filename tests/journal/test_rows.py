@@ -14,7 +14,7 @@ from tensorlens.journal.reader import READERS, Reader
 from tensorlens.journal.row_buffer import ROW_TYPES, RowBuffer, Tag, plain, typed
 from tensorlens.journal.rows import GapRow, RegionRow
 from tensorlens.records.model import Region, Script
-from tensorlens.records.observations import RECORDS, TABLES, Overwrite, Stale, Step
+from tensorlens.records.observations import RECORDS, TABLES, Overwrite, StaleSavedTensor, Step
 
 SCRIPT = Script("rows.py", (), "", "killed", None, None)
 
@@ -89,7 +89,7 @@ def test_facts_get_the_ids_of_the_trace() -> None:
     for tensor in (4, 9):
         buffer.write(rows.TensorRow, tensor, None, tensor, (), "float32", "cpu", "Tensor", None)
     buffer.write_fact(Overwrite, "Tensor.numpy", None, (), 9)
-    buffer.write_fact(Stale, 0, "MulBackward0", 1, "self", 4, (0, 0), "1", "2")
+    buffer.write_fact(StaleSavedTensor, 0, "MulBackward0", 1, "self", 4, (0, 0), "1", "2")
     reader = Reader(SCRIPT)
     reader.read([buffer[:]])
     inspection = reader.trace().inspection

@@ -10,10 +10,12 @@ from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of, saving_call
 from tensorlens.diagnostics.shared.wording import count_text, finding, fix, named, op_text, with_method
 from tensorlens.records.model import Backward, Call, Write
-from tensorlens.records.observations import RECOMPUTED, Stale
+from tensorlens.records.observations import RECOMPUTED, StaleSavedTensor
 from tensorlens.records.report import Diagnostic, Fix
 
 CODE = "checkpoint-disables-version-check"
+
+_Change = tuple[Call | Backward, Write]  # what wrote the tensor, and the write
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
@@ -32,7 +34,11 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 
 def _report(
-    facts: TraceIndex, stale: Stale, backward: Backward, saving: Call, change: tuple[Call | Backward, Write] | None
+    facts: TraceIndex,
+    stale: StaleSavedTensor,
+    backward: Backward,
+    saving: Call,
+    change: _Change | None,
 ) -> Diagnostic:
     name = _name(facts, stale, saving, change)
     then, now = stale.versions
@@ -61,7 +67,7 @@ def _report(
     )
 
 
-def _name(facts: TraceIndex, stale: Stale, saving: Call, change: tuple[Call | Backward, Write] | None) -> str:
+def _name(facts: TraceIndex, stale: StaleSavedTensor, saving: Call, change: _Change | None) -> str:
     """Names the tensor as the line that saves it does.
 
     If that line calls backward, so that no line of the function is known, the name is that on the line of the change.
@@ -73,14 +79,14 @@ def _name(facts: TraceIndex, stale: Stale, saving: Call, change: tuple[Call | Ba
     return named(facts, stale.tensor, saving.index)
 
 
-def _cure(change: tuple[Call | Backward, Write] | None, name: str) -> Fix:
+def _cure(change: _Change | None, name: str) -> Fix:
     op = "" if change is None else change[0].op
     if op.endswith("_") and not op.endswith("__"):
         return fix(f"use {op_text(op[:-1])} instead of {op_text(op)}, and compute with the new tensor that it makes")
     return fix(f"change a copy, and compute with that: {with_method(name, 'clone()')}")
 
 
-def _change(facts: TraceIndex, stale: Stale, saving: Call) -> tuple[Call | Backward, Write] | None:
+def _change(facts: TraceIndex, stale: StaleSavedTensor, saving: Call) -> tuple[Call | Backward, Write] | None:
     """Finds the first change after the tensor was saved."""
     for event, write in facts.writes(facts.tensor(stale.tensor or 0).counter):
         if saving.index <= event.index < stale.index and write.after > stale.versions[0]:

@@ -9,7 +9,7 @@ from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of, saving_call, tensor_name
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text
 from tensorlens.records.model import Backward, Call
-from tensorlens.records.observations import Stale
+from tensorlens.records.observations import StaleSavedTensor
 from tensorlens.records.report import Diagnostic, Label
 
 CODE = "ctx-attribute-bypasses-version-check"
@@ -26,14 +26,14 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
             yield _report(facts, stale, backward, saving)
 
 
-def _reads(facts: TraceIndex, backward: Backward, stale: Stale) -> bool:
+def _reads(facts: TraceIndex, backward: Backward, stale: StaleSavedTensor) -> bool:
     """Returns whether a call during the pass read the attribute. An unread one, such as a counter or a cache, is
     harmless."""
     during = (call for call in facts.calls if backward.started <= call.index <= backward.index)
     return any(access.tensor == stale.tensor for call in during for access in call.inputs)
 
 
-def _report(facts: TraceIndex, stale: Stale, backward: Backward, saving: Call) -> Diagnostic:
+def _report(facts: TraceIndex, stale: StaleSavedTensor, backward: Backward, saving: Call) -> Diagnostic:
     name = tensor_name(facts, stale, saving)
     then, now = stale.versions
     return finding(
@@ -51,7 +51,7 @@ def _report(facts: TraceIndex, stale: Stale, backward: Backward, saving: Call) -
     )
 
 
-def _changes(facts: TraceIndex, stale: Stale, saving: Call) -> Iterator[Label | None]:
+def _changes(facts: TraceIndex, stale: StaleSavedTensor, saving: Call) -> Iterator[Label | None]:
     counter = facts.tensor(stale.tensor or 0).counter
     for event, write in facts.writes(counter):
         if saving.index < event.index < stale.index and write.before >= stale.versions[0]:
@@ -60,7 +60,7 @@ def _changes(facts: TraceIndex, stale: Stale, saving: Call) -> Iterator[Label | 
             return
 
 
-def _kept(facts: TraceIndex, stale: Stale, saving: Call) -> Label | None:
+def _kept(facts: TraceIndex, stale: StaleSavedTensor, saving: Call) -> Label | None:
     """Labels the line of `forward` that set the attribute, else the call of `apply`."""
     return facts.label(
         "saved_here", stale.site if stale.site is not None else saving.site, f"kept as `{stale.slot}` here"

@@ -9,7 +9,7 @@ from tensorlens.diagnostics.shared.custom_function_runs import backward_runs
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
 from tensorlens.diagnostics.shared.wording import finding, fix
 from tensorlens.records.callbacks import Run
-from tensorlens.records.observations import Formula
+from tensorlens.records.observations import WrongBackward
 from tensorlens.records.report import Diagnostic
 
 CODE = "custom-function-wrong-backward"
@@ -28,7 +28,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
             yield _report(facts, run, formula)
 
 
-def _report(facts: TraceIndex, run: Run, formula: Formula) -> Diagnostic:
+def _report(facts: TraceIndex, run: Run, formula: WrongBackward) -> Diagnostic:
     name, backward = f"`{formula.argument}`", backward_of(facts, run.index)
     got, right = _text(formula.backward), _text(formula.differences)
     return finding(

@@ -10,7 +10,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
 from tensorlens.diagnostics.shared.wording import count_text, finding, fix, named, op_text
 from tensorlens.records.model import Backward, Call
-from tensorlens.records.observations import Singular
+from tensorlens.records.observations import NonfiniteDerivative
 from tensorlens.records.report import Diagnostic, Fix
 
 UNSELECTED = "nan-gradient-from-unselected-branch"
@@ -29,13 +29,13 @@ def find_singular(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
             yield _report(facts, code, node, call, backward)
 
 
-def _is_unselected(node: Singular) -> bool:
+def _is_unselected(node: NonfiniteDerivative) -> bool:
     """Returns whether a later selection left the value out: then its gradient is zero, and zero times infinity is
     NaN."""
     return bool(node.selected) and "nan" in node.gradient
 
 
-def _report(facts: TraceIndex, code: str, node: Singular, call: Call, backward: Backward) -> Diagnostic:
+def _report(facts: TraceIndex, code: str, node: NonfiniteDerivative, call: Call, backward: Backward) -> Diagnostic:
     value, made = _value(facts, call)
     name = "its input" if value is None else named(facts, value, call.index)
     leaf = named(facts, node.leaf, backward.index)
@@ -58,7 +58,7 @@ def _report(facts: TraceIndex, code: str, node: Singular, call: Call, backward: 
     )  # fmt: skip
 
 
-def _why(code: str, node: Singular, select: Call | None) -> str:
+def _why(code: str, node: NonfiniteDerivative, select: Call | None) -> str:
     if code == UNSELECTED:
         selector = "a selection" if select is None else op_text(select.op)
         return f"{selector} leaves those values out, so their incoming gradient is zero, and 0 * inf is NaN"
@@ -86,7 +86,7 @@ def _value(facts: TraceIndex, call: Call) -> tuple[int | None, Call | None]:
     return number, None
 
 
-def _selection(facts: TraceIndex, node: Singular) -> Call | None:
+def _selection(facts: TraceIndex, node: NonfiniteDerivative) -> Call | None:
     return facts.call_of_node(node.selected[0], node.index) if node.selected else None
 
 

@@ -10,7 +10,7 @@ from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of, saving_call
 from tensorlens.diagnostics.shared.wording import count_text, finding, fix, named, op_text
 from tensorlens.records.model import Backward, Call
-from tensorlens.records.observations import Stale
+from tensorlens.records.observations import StaleSavedTensor
 from tensorlens.records.report import Diagnostic, Label
 
 CODE = "saved-tensor-hooks-disable-version-check"
@@ -28,7 +28,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
             yield _report(facts, stale, backward, saving)
 
 
-def _report(facts: TraceIndex, stale: Stale, backward: Backward, saving: Call) -> Diagnostic:
+def _report(facts: TraceIndex, stale: StaleSavedTensor, backward: Backward, saving: Call) -> Diagnostic:
     name = named(facts, stale.tensor, saving.index)
     then, now = stale.versions
     mode = open_region(facts, saving.index, *MODES)
@@ -53,7 +53,7 @@ def _report(facts: TraceIndex, stale: Stale, backward: Backward, saving: Call) -
     )
 
 
-def _change_label(facts: TraceIndex, stale: Stale, saving: Call) -> Iterator[Label | None]:
+def _change_label(facts: TraceIndex, stale: StaleSavedTensor, saving: Call) -> Iterator[Label | None]:
     """Labels the first change after the save, if there is one."""
     for event, write in facts.writes(facts.tensor(stale.tensor or 0).counter):
         if saving.index <= event.index < stale.index and write.after > stale.versions[0]:

@@ -9,7 +9,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.wording import count_text, finding, fix, named, op_text, with_method
 from tensorlens.records.model import Backward, Call
-from tensorlens.records.observations import Overwrite, Stale
+from tensorlens.records.observations import Overwrite, StaleSavedTensor
 from tensorlens.records.report import Diagnostic, Fix, Label
 
 Place = tuple[int | None, str]  # a site, and what happened there
@@ -20,18 +20,18 @@ def backward_of(facts: TraceIndex, index: int) -> Backward | None:
     return next((b for b in facts.backwards if b.started <= index <= b.index), None)
 
 
-def saving_call(facts: TraceIndex, stale: Stale) -> Call | None:
+def saving_call(facts: TraceIndex, stale: StaleSavedTensor) -> Call | None:
     """Finds the call that made the node which saved the tensor."""
     return facts.call_of_node(stale.sequence, stale.index)
 
 
-def tensor_name(facts: TraceIndex, stale: Stale, saving: Call | None) -> str:
+def tensor_name(facts: TraceIndex, stale: StaleSavedTensor, saving: Call | None) -> str:
     return named(facts, stale_tensor(stale, saving), None if saving is None else saving.index)
 
 
-def grouped(facts: TraceIndex, wanted: list[Stale]) -> Iterator[tuple[Backward, list[Stale]]]:
+def grouped(facts: TraceIndex, wanted: list[StaleSavedTensor]) -> Iterator[tuple[Backward, list[StaleSavedTensor]]]:
     """Groups saved tensors by change and backward pass: one mistake gives one finding."""
-    groups: dict[tuple[int, int | None], tuple[Backward, list[Stale]]] = {}
+    groups: dict[tuple[int, int | None], tuple[Backward, list[StaleSavedTensor]]] = {}
     for stale in wanted:
         backward = backward_of(facts, stale.index)
         if backward is not None and not backward.failed:
@@ -39,7 +39,7 @@ def grouped(facts: TraceIndex, wanted: list[Stale]) -> Iterator[tuple[Backward, 
     yield from groups.values()
 
 
-def _where(facts: TraceIndex, stale: Stale) -> int | None:
+def _where(facts: TraceIndex, stale: StaleSavedTensor) -> int | None:
     """Returns the site of the change. A loop that changes several parameters there is one mistake."""
     if stale.overwrite is None:
         return None
@@ -47,7 +47,7 @@ def _where(facts: TraceIndex, stale: Stale) -> int | None:
     return sites[0] if sites else None
 
 
-def values_text(stale: Stale) -> str:
+def values_text(stale: StaleSavedTensor) -> str:
     if stale.before:
         return f"saved as {stale.before}, used as {stale.after}"
     return f"used as {stale.after}"
@@ -82,7 +82,7 @@ def find_overwritten(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
         yield _report_overwritten(facts, code, backward, group)
 
 
-def _report_overwritten(facts: TraceIndex, code: str, backward: Backward, group: list[Stale]) -> Diagnostic:
+def _report_overwritten(facts: TraceIndex, code: str, backward: Backward, group: list[StaleSavedTensor]) -> Diagnostic:
     stale = group[0]
     overwrite = facts.trace.inspection.overwrites[stale.overwrite or 0]
     saving = saving_call(facts, stale)
@@ -127,7 +127,7 @@ def _opened(facts: TraceIndex, overwrite: Overwrite) -> Iterator[Label | None]:
         yield facts.label("shared_here", overwrite.opened, f"{op_text(overwrite.way)} opens a way past the version")
 
 
-def _saved(facts: TraceIndex, group: list[Stale]) -> Iterator[Label | None]:
+def _saved(facts: TraceIndex, group: list[StaleSavedTensor]) -> Iterator[Label | None]:
     seen: set[int] = set()
     for stale in group:
         call = saving_call(facts, stale)

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from tensorlens.journal.row_buffer import RowBuffer
-from tensorlens.records.observations import Sighted
+from tensorlens.records.observations import BoundNames
 from tensorlens.tracer.frames.assignment_targets import STARRED
 from tensorlens.tracer.frames.bytecode import loads_any_of
 
@@ -46,7 +46,7 @@ class LocalTensors:
         if inner is None or not targets:
             return
         if inner.co_name == "__init__":  # an object is made: its attributes are not the value
-            self._rows.write_fact(Sighted, site, targets, (None,) * len(targets))
+            self._rows.write_fact(BoundNames, site, targets, (None,) * len(targets))
         elif len(targets) < MAX_AWAITED:
             names = self._awaited.setdefault(frame.f_code, {})
             names.update(dict.fromkeys(targets, (site, id(frame))))
@@ -65,7 +65,7 @@ class LocalTensors:
             del awaited[name]
         for site, pairs in by_site.items():
             names, numbers = zip(*pairs, strict=True)
-            self._rows.write_fact(Sighted, site, names, numbers)
+            self._rows.write_fact(BoundNames, site, names, numbers)
 
 
 def _values(frame: FrameType, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:

@@ -19,7 +19,7 @@ import torch
 from torch.utils import checkpoint
 
 from tensorlens.journal.rows import NONE
-from tensorlens.records.observations import RECOMPUTED, Recomputed, Stale
+from tensorlens.records.observations import RECOMPUTED, Recomputed, StaleSavedTensor
 from tensorlens.tracer.isolation.guard import ErrorGuard, Function
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch, has_torch_dispatch
 from tensorlens.tracer.isolation.patch import Patch, existing, observe
@@ -147,7 +147,9 @@ def _report_changed(recorder: Recorder, saved: _Saved, now: torch.Tensor) -> Non
     elif (differs is not None and numel(now) <= SAMPLES) or saved.hash is None or bool(saved.hash == _hash(now)):
         return
     versions = (saved.version, version_of(now))
-    recorder.rows.write_fact(Stale, None, "", saved.sequence, RECOMPUTED, saved.tensor, versions, before, after)
+    recorder.rows.write_fact(
+        StaleSavedTensor, None, "", saved.sequence, RECOMPUTED, saved.tensor, versions, before, after
+    )
 
 
 def _looking_first(recorder: Recorder, pack: Function, look: Callable[[torch.Tensor], None]) -> Function:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from tensorlens.records.observations import Formula
+from tensorlens.records.observations import WrongBackward
 from tensorlens.records.reference import FORMULAS
 from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.recording.fast_path import ATOMS
@@ -99,7 +99,9 @@ class BackwardCheck:
                     if row is not None:
                         place, backward, differences, weights = row
                         name = _parameter_name(kind, place)
-                        self._recorder.rows.write_fact(Formula, kind.__name__, name, backward, differences, weights)
+                        self._recorder.rows.write_fact(
+                            WrongBackward, kind.__name__, name, backward, differences, weights
+                        )
 
 
 def _is_ordinary(value: object) -> bool:

@@ -13,7 +13,7 @@ from types import FrameType
 
 import torch
 
-from tensorlens.records.observations import Singular
+from tensorlens.records.observations import NonfiniteDerivative
 from tensorlens.tracer.isolation.muted_dispatch import has_torch_dispatch
 from tensorlens.tracer.isolation.torch_originals import detach, every, isfinite, isnan, numel, ones, some, total
 from tensorlens.tracer.recording import ops
@@ -70,7 +70,7 @@ def note_nonfinite(recorder: Recorder, nodes: list[NonfiniteNode], result: objec
     nonfinite = [(number, _text(detach(gradient))) for number, gradient in gradients if _is_nonfinite(gradient)]
     if nonfinite:
         for node in nodes:
-            recorder.rows.write_fact(Singular, *node, *nonfinite[0])
+            recorder.rows.write_fact(NonfiniteDerivative, *node, *nonfinite[0])
 
 
 def _text(gradient: torch.Tensor) -> str:

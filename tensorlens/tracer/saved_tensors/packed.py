@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from tensorlens.journal.rows import NONE
-from tensorlens.records.observations import Stale
+from tensorlens.records.observations import StaleSavedTensor
 from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch
 from tensorlens.tracer.recording.recorder import Recorder, version_of
@@ -71,4 +71,4 @@ def _check_version(recorder: Recorder, packed: PackedTensor, result: torch.Tenso
     if recorder.tensor_ids.entry(result)[3] == packed.storage:
         versions = (packed.version, version)
         values = ("", short_text(result))
-        recorder.rows.write_fact(Stale, None, "", packed.sequence, "", packed.tensor, versions, *values)
+        recorder.rows.write_fact(StaleSavedTensor, None, "", packed.sequence, "", packed.tensor, versions, *values)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import torch
 
-from tensorlens.records.observations import Held
+from tensorlens.records.observations import RetainedTensors
 from tensorlens.tracer.recording.tensor_ids import Entry
 from tensorlens.tracer.recording.tensor_states import TensorStates
 
@@ -45,7 +45,7 @@ class RetainedGraphs:
     def _write_retained(self) -> None:
         retained = [entry[1] for entry in list(self._recorder.tensor_ids.known.values()) if self._is_retained(entry)]
         if len(retained) >= MIN_TENSORS:
-            self._recorder.rows.write_fact(Held, tuple(sorted(retained)[-MAX_TENSORS:]))
+            self._recorder.rows.write_fact(RetainedTensors, tuple(sorted(retained)[-MAX_TENSORS:]))
 
     def _is_retained(self, entry: Entry) -> bool:
         tensor = entry[0]() if entry[1] < self._round_start else None

@@ -11,7 +11,7 @@ from types import FrameType
 
 import torch
 
-from tensorlens.records.observations import Nested, Stale
+from tensorlens.records.observations import Nested, StaleSavedTensor
 from tensorlens.tracer.isolation.module_tree import collect_tensors
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.recording.services import Called
@@ -106,6 +106,6 @@ class SavedTensors:
         try:
             self._memory.compare_all(frame)
             for row in stale_saved_tensors(self._recorder, self._overwrites, self._attributes, roots):
-                self._recorder.rows.write_fact(Stale, *row)
+                self._recorder.rows.write_fact(StaleSavedTensor, *row)
         except Exception as error:  # ours: the user's backward goes on
             self._recorder.internal_error("the graph before backward", error, frame)
