@@ -1,7 +1,7 @@
 """What a fresh tensor says of itself
 
-A tensor of floats has dtype float32 unless the call says otherwise, does not require grad and has no gradient. The value of a
-tensor with one element comes out as a Python number with `item()`; with more elements there is no one number to give.
+A tensor of floats has dtype float32 unless the call says otherwise, does not require grad and has no gradient.
+`item()` returns the value of a tensor with one element as a Python number; with more elements it raises an error.
 
 Article: The difference between requires_grad_(), detach() and torch.no_grad() (in Chinese), part 1
 """
