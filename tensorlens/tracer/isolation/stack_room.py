@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 FRAMES = 12  # of the lens and of the mode, in each pass
 
 
 class StackRoom:
-    """Raises the recursion limit while passes are nested, by the frames that the lens needs."""
+    """Raises the recursion limit while passes are nested, by the frames that the lens needs. Enter it for each pass.
+
+    It is no generator: Python drops what a signal handler raises while a generator is closed.
+    """
 
     def __init__(self) -> None:
         self._thread = _Depth()
@@ -22,24 +24,21 @@ class StackRoom:
         self._limit = 0  # the limit that was set here
         self._added = 0
 
-    @contextmanager
-    def for_pass(self) -> Iterator[None]:
-        """Makes room while one more pass runs."""
+    def __enter__(self) -> None:
         nested = self._thread.passes
-        self._thread.passes += 1
-        self._running += 1
         if nested * FRAMES > self._added and (not self._added or sys.getrecursionlimit() == self._limit):
             self._set(sys.getrecursionlimit() - self._added, nested * FRAMES)
-        try:
-            yield
-        finally:
-            self._thread.passes -= 1
-            self._running -= 1
-            if not self._running and self._added:
-                if sys.getrecursionlimit() == self._limit:  # the program may have set its own
-                    self._set(self._limit - self._added, 0)
-                else:
-                    self._added = 0
+        self._thread.passes += 1
+        self._running += 1
+
+    def __exit__(self, *error: object) -> None:
+        self._thread.passes -= 1
+        self._running -= 1
+        if not self._running and self._added:
+            if sys.getrecursionlimit() == self._limit:  # the program may have set its own
+                self._set(self._limit - self._added, 0)
+            else:
+                self._added = 0
 
     def _set(self, limit: int, added: int) -> None:
         with suppress(RecursionError):  # below the current depth: the end of the next pass tries again

@@ -84,7 +84,7 @@ def _engine(recorder: Recorder, engine: Function) -> Function:
         begun = _Pass(token, frame, roots, accesses, before, _EngineArguments.of(args))
         failed, result = True, None
         try:
-            with room.for_pass(), recorder:
+            with room, recorder:
                 result = engine(t_outputs, *args, **kwargs)
             failed = False
             if nonfinite:
