@@ -13,11 +13,11 @@ from torch.nn.parameter import is_lazy
 
 from tensorlens.journal.rows import NONE, GradModeRow
 from tensorlens.tracer.frames.call_sites import frame_at
-from tensorlens.tracer.isolation.guard import ErrorGuard
+from tensorlens.tracer.isolation.guard import ErrorGuard, Function
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch, has_torch_dispatch
 from tensorlens.tracer.isolation.torch_originals import data_ptr, detach, equal, untyped_storage
 from tensorlens.tracer.recording import ops
-from tensorlens.tracer.recording.ops import Args, Function, Kwargs
+from tensorlens.tracer.recording.ops import Args, Kwargs
 from tensorlens.tracer.recording.recorder import Recorder, collect_tensors, current_mode
 from tensorlens.tracer.recording.tensor_ids import PLAIN
 
@@ -214,7 +214,7 @@ def _user_reads(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) 
     return recorder.call(func, args, kwargs, frame) if read_by_user else func(*args, **kwargs)
 
 
-HANDLERS: dict[ops.Function, ops.Handler] = {
+HANDLERS: dict[Function, ops.Handler] = {
     torch._C._set_grad_enabled: _set_grad_enabled,
     torch.Tensor.backward: _backward,
     torch.Tensor.numpy: _sharing,

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from tensorlens.tracer.isolation.guard import Function
 from tensorlens.tracer.recording import ops
-from tensorlens.tracer.recording.ops import Args, Function
+from tensorlens.tracer.recording.ops import Args
 
 if TYPE_CHECKING:
     from tensorlens.tracer.recording import _fast_path

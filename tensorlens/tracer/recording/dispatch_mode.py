@@ -25,12 +25,12 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from tensorlens.journal.rows import NEW, NONE, WRITTEN, CallTemplateRow
-from tensorlens.tracer.isolation.guard import ErrorGuard
+from tensorlens.tracer.isolation.guard import ErrorGuard, Function
 from tensorlens.tracer.isolation.torch_originals import data_ptr, untyped_storage
 from tensorlens.tracer.recording import compiled, ops
 from tensorlens.tracer.recording.fast_path import ATOMS, Kinds, SlowPathError, fast_path
 from tensorlens.tracer.recording.graph_nodes import UNREAD
-from tensorlens.tracer.recording.ops import ORDINARY, SIMPLE, SLOW, VIEW, Args, Function, Kwargs
+from tensorlens.tracer.recording.ops import ORDINARY, SIMPLE, SLOW, VIEW, Args, Kwargs
 from tensorlens.tracer.recording.slow_path import SlowPath
 from tensorlens.tracer.recording.tensor_ids import Entry, text_of
 

@@ -10,9 +10,8 @@ import torch.utils.checkpoint
 from tensorlens.journal.rows import ArgumentsRow, FailureRow, ValuesRow
 from tensorlens.tracer.frames.failing_call import failing_call, named_arguments
 from tensorlens.tracer.frames.frame_values import plain_values, tensors_read
-from tensorlens.tracer.isolation.guard import safe_text
+from tensorlens.tracer.isolation.guard import Function, safe_text
 from tensorlens.tracer.recording import ops
-from tensorlens.tracer.recording.ops import Function
 from tensorlens.tracer.recording.tensor_states import TensorStates
 from tensorlens.tracer.recording.tensor_text import token_of
 

@@ -17,10 +17,10 @@ import torch
 
 from tensorlens.journal.rows import NONE
 from tensorlens.tracer.frames.call_sites import frame_at
-from tensorlens.tracer.isolation.guard import reraise_user_error
+from tensorlens.tracer.isolation.guard import Function, reraise_user_error
 from tensorlens.tracer.isolation.torch_originals import data_ptr
 from tensorlens.tracer.recording import ops
-from tensorlens.tracer.recording.ops import ORDINARY, SIMPLE, SLOW, Args, Function, Kwargs
+from tensorlens.tracer.recording.ops import ORDINARY, SIMPLE, SLOW, Args, Kwargs
 
 if TYPE_CHECKING:
     from tensorlens.tracer.recording.dispatch_mode import FastPathMode

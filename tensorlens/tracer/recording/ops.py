@@ -14,8 +14,8 @@ from torch.overrides import handle_torch_function, has_torch_function, resolve_n
 
 from tensorlens.journal.rows import SHARED_MEMORY
 from tensorlens.tracer.frames.call_sites import frame_at
+from tensorlens.tracer.isolation.guard import Function
 
-Function = Callable[..., Any]
 Args = tuple[Any, ...]
 Kwargs = dict[str, Any]
 

@@ -12,12 +12,13 @@ from typing import Any
 import torch
 
 from tensorlens.journal.rows import NONE, CallRow, State, optional
+from tensorlens.tracer.isolation.guard import Function
 from tensorlens.tracer.isolation.module_tree import collect_tensors
 from tensorlens.tracer.recording import ops
 from tensorlens.tracer.recording.exceptions import ExceptionRows
 from tensorlens.tracer.recording.fast_path import ATOMS
 from tensorlens.tracer.recording.graph_nodes import UNCHANGED, Node, kinds_of
-from tensorlens.tracer.recording.ops import Args, Function, Kwargs
+from tensorlens.tracer.recording.ops import Args, Kwargs
 from tensorlens.tracer.recording.services import Called, SavedTensors
 from tensorlens.tracer.recording.tensor_ids import PLAIN, Entry
 from tensorlens.tracer.recording.tensor_states import UNWRITTEN, current_mode, version_of

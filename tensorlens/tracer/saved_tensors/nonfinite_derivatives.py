@@ -14,6 +14,7 @@ from types import FrameType
 import torch
 
 from tensorlens.records.observations import NonfiniteDerivative
+from tensorlens.tracer.isolation.guard import Function
 from tensorlens.tracer.isolation.muted_dispatch import has_torch_dispatch
 from tensorlens.tracer.isolation.torch_originals import detach, every, isfinite, isnan, numel, ones, some, total
 from tensorlens.tracer.recording import ops
@@ -166,7 +167,7 @@ def _division(args: ops.Args, kwargs: ops.Kwargs) -> bool:
     return isinstance(divisor, torch.Tensor) and divisor.requires_grad
 
 
-def _functions(names: str, *owners: object) -> set[ops.Function]:
+def _functions(names: str, *owners: object) -> set[Function]:
     return {getattr(owner, name) for name in names.split() for owner in owners if hasattr(owner, name)}
 
 
@@ -174,7 +175,7 @@ _POWERS = _functions("pow __pow__ float_power", torch, torch.Tensor)
 _DIVISIONS = _functions("div true_divide divide __truediv__ __div__", torch, torch.Tensor)
 _OTHERS = _functions("__rtruediv__ __rdiv__ atan2 xlogy norm", torch, torch.Tensor)
 _ALWAYS = _functions(_UNARY, torch, torch.Tensor) | _functions(_LINALG, torch.linalg) | _OTHERS
-RISKS: dict[ops.Function, ops.Risk] = {
+RISKS: dict[Function, ops.Risk] = {
     **dict.fromkeys(_ALWAYS, _always),
     **dict.fromkeys(_POWERS, _power),
     **dict.fromkeys(_DIVISIONS, _division),
