@@ -51,8 +51,10 @@ def show_errors(query: str, output: Output, everything: bool = False, family: st
     from tensorlens.render.lists import render_index, render_pages
 
     width = output.prose_width
-    if family and (query or family not in manual.families()):
-        raise UsageError(f"--family lists one of {', '.join(manual.families())}, and takes no code")
+    if family and query:
+        raise UsageError("--family lists a whole family: give it without a code or message")
+    if family and family not in manual.families():
+        raise UsageError(f"no such family: {family} (the families are {', '.join(manual.families())})")
     if not query:
         output.write(render_index(output.form, width, everything, family))
         return OK

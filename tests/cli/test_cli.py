@@ -194,7 +194,8 @@ def test_a_family_of_errors_is_listed() -> None:
     text = printed("errors", "--family", "optimizers")
     assert all(entry["code"] in text for entry in listed)
     assert "leaf-modified-inplace" not in text
-    assert "optimizers" in bad_input("errors", "--family", "optimisers")
+    assert "no such family: optimisers (the families are" in bad_input("errors", "--family", "optimisers")
+    assert "without a code" in bad_input("errors", "--family", "optimizers", "leaf-modified-inplace")
 
 
 def test_pages_keep_to_the_width() -> None:
