@@ -17,7 +17,7 @@ from tensorlens.analysis.saved_tensors import saved_tensor_change
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics import diagnose
 from tensorlens.journal.reader import Reader
-from tensorlens.journal.row_buffer import ROW_TYPES
+from tensorlens.journal.row_buffer import typed
 from tensorlens.journal.rows import CallTemplateRow, FailureRow, SiteRow
 from tensorlens.records.model import Call, Trace
 from tensorlens.runner.launch import run_script
@@ -143,7 +143,7 @@ def _run(rows: list[Any]) -> Trace:
         return read(reader, map(copied, batches))
 
     def copied(batch: list[Any]) -> list[Any]:
-        rows.extend(ROW_TYPES[row[0]](*row[1:]) if isinstance(row, tuple) else row for row in batch)
+        rows.extend(typed(row) if isinstance(row, tuple) else row for row in batch)
         return batch
 
     with mock.patch.object(Reader, "read", copying):
