@@ -82,7 +82,7 @@ class TraceIndex:
     def label(self, role: str, site: int | None, text: str) -> Label | None:
         """Makes a label at a site; None if the site is not known."""
         span = self.span(site)
-        return None if span is None else Label(role, span, text)
+        return None if span is None else Label(role, span, text, site)
 
     def times_run(self, site: int, before: int) -> tuple[int, int]:
         """Returns (how often a site had run up to and including event `before`, how often it ran in all).

@@ -12,11 +12,15 @@ Severity = Literal["error", "warning", "note"]
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A piece of the source, and what it did in a finding. `role` is a key of `diagnostics.shared.role_names`."""
+    """A piece of the source, and what it did in a finding. `role` is a key of `diagnostics.shared.role_names`.
+
+    `site` is the position of the call in `trace.sites`, if the label marks a recorded call.
+    """
 
     role: str
     span: Span
     text: str
+    site: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +33,20 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A suggestion, with edits if it can be applied as it is."""
+    """A suggestion: what to change, the line to change, and the edits if it can be applied as it is."""
 
     title: str
     edits: tuple[Edit, ...] = ()
+    place: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """A finding: what happened, where, why, and what to do. The first label is the primary one."""
+    """A finding: what happened, where, why, and what to do. The first label is the primary one.
+
+    `fixes` are ordered from the safest. `detail` has node names, versions and counts, for a reader who knows autograd.
+    `also` names other findings about the same event.
+    """
 
     code: str
     severity: Severity
@@ -47,6 +56,8 @@ class Diagnostic:
     notes: tuple[str, ...] = ()
     fixes: tuple[Fix, ...] = ()
     evidence: dict[str, object] = field(default_factory=dict)
+    detail: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from tensorlens.analysis.run_numbers import run_number
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.role_names import ROLE_NAMES
-from tensorlens.records.model import Backward, Call, Failure
+from tensorlens.records.model import Backward, Call, Failure, Span
 from tensorlens.records.report import Diagnostic, Edit, Fix, Label, Severity
 from tensorlens.records.source import one_line, text_of
 
@@ -49,6 +49,22 @@ def ordinal(number: int) -> str:
     return f"{number}{suffix}"
 
 
+def as_written(facts: TraceIndex, event: Call | Backward) -> str:
+    """Returns a call as the script writes it, in backticks: "`p -= ...`", "`c.zero_()`"; else the op."""
+    augmented = facts.names.syntax.augmented(facts.trace.sites[event.site])
+    if augmented is not None:
+        target, sign = augmented
+        return f"`{target} {sign}= ...`"
+    text = source_text(facts, event.site)
+    return f"`{text}`" if text else op_text(event.op)
+
+
+def in_iteration(facts: TraceIndex, event: Call | Backward) -> str:
+    """Returns which run of its line an event belongs to: " in the 3rd iteration"; "" if the line ran once."""
+    times, total = run_number(facts, event) or (0, 0)
+    return f" in the {ordinal(times)} iteration" if total > 1 and times else ""
+
+
 def count_text(facts: TraceIndex, event: Call | Backward) -> str:
     """Returns which run of its line an event belongs to: ", the 3rd time this ran"; "" if the line ran once."""
     times, total = run_number(facts, event) or (0, 0)
@@ -83,8 +99,9 @@ def finding(
     return Diagnostic(code, severity, title, explanation, tuple(kept), **more)  # type: ignore[arg-type]
 
 
-def fix(title: str, *edits: Edit) -> Fix:
-    return Fix(title, edits)
+def fix(title: str, *edits: Edit, place: Span | None = None) -> Fix:
+    """Makes a suggestion. `place` is the line to change, if there are no edits that name it."""
+    return Fix(title, edits, place or (edits[0].span if edits else None))
 
 
 def with_method(name: str, method: str) -> str:

@@ -25,23 +25,38 @@ def finding(diagnostic: Diagnostic, trace: Trace, size: int) -> list[Line]:
         source = snippet(diagnostic.labels, trace, size, _STYLES[diagnostic.severity])
         lines += source
         gutter = source[0][0][0].index("--> ") if source else 1
-    remarks = [("why", diagnostic.explanation)] if diagnostic.explanation else []
-    remarks += [("note", note) for note in diagnostic.notes]
-    remarks += [("help", fix.title) for fix in diagnostic.fixes]
-    for word, text in remarks:
-        style = "help" if word == "help" else "heading"
-        lines += _remark(word, text, style, gutter, size)
-    for fix in diagnostic.fixes:
+    if diagnostic.explanation:
+        lines += _remark("why", diagnostic.explanation, "heading", gutter, size)
+    for note in diagnostic.notes:
+        lines += _remark("note", note, "heading", gutter, size)
+    for number, fix in enumerate(diagnostic.fixes, 1):
+        word = f"help {number}" if len(diagnostic.fixes) > 1 else "help"
+        lines += _remark(f"{word}{_place(fix, diagnostic, trace)}", fix.title, "help", gutter, size)
         lines += _edits(fix, trace, gutter, size)
+    for text in diagnostic.also:
+        lines += _remark("also", text, "heading", gutter, size)
+    for text in diagnostic.detail:
+        lines += _remark("detail", text, "quiet", gutter, size, "quiet")
     return lines
 
 
-def _remark(word: str, text: str, style: str, gutter: int, size: int) -> list[Line]:
+def _place(fix: Fix, diagnostic: Diagnostic, trace: Trace) -> str:
+    """Returns the line that a fix changes: " (line 5)", or " (net.py:5)" if that is not the file of the finding."""
+    if fix.place is None:
+        return ""
+    file = fix.place.file
+    own = diagnostic.labels[0].span.file if diagnostic.labels else file
+    line = fix.place.line
+    return f" (line {line})" if file == own else f" ({safe(shown_path(file, trace.script.folder))}:{line})"
+
+
+def _remark(word: str, text: str, style: str, gutter: int, size: int, text_style: str = "plain") -> list[Line]:
     lines: list[Line] = []
+    hang = gutter + 3 + min(len(word) + 2, 8)
     first: Line = [(" " * gutter + " = ", "gutter"), (f"{word}: ", style)]
     for part in safe_lines(text.strip()):
-        lines += paragraph(part, size, first)
-        first = [(" " * (gutter + 3 + len(word) + 2), "plain")]
+        lines += paragraph(part, size, first, text_style, hang)
+        first = [(" " * hang, "plain")]
     return lines
 
 

@@ -103,8 +103,14 @@ def _diagnostic(diagnostic: Diagnostic, trace: Trace) -> dict[str, Any]:
         "explanation": diagnostic.explanation,
         "labels": [{"role": label.role, **_span(label.span, trace), "text": label.text} for label in diagnostic.labels],
         "notes": list(diagnostic.notes),
+        "detail": list(diagnostic.detail),
+        "also": list(diagnostic.also),
         "fixes": [
-            {"title": fix.title, "edits": [{**_span(edit.span, trace), "text": edit.text} for edit in fix.edits]}
+            {
+                "title": fix.title,
+                "place": None if fix.place is None else _span(fix.place, trace),
+                "edits": [{**_span(edit.span, trace), "text": edit.text} for edit in fix.edits],
+            }
             for fix in diagnostic.fixes
         ],
         "evidence": diagnostic.evidence,
