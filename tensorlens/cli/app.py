@@ -43,6 +43,9 @@ def _option(name: str, **more: Any) -> Any:
 Format = Annotated[str | None, _option("format", show_default="table")]
 To = Annotated[Path | None, _option("output")]
 Width = Annotated[int | None, _option("width")]
+Story = Annotated[bool, _option("story")]
+Tensors = Annotated[bool, _option("tensors")]
+Everything = Annotated[bool, _option("everything")]
 Timeout = Annotated[float | None, _option("timeout")]
 Reference = Annotated[bool, _option("reference")]
 
@@ -122,6 +125,9 @@ def explain(
     format: Format = None,
     output: To = None,
     width: Width = None,
+    story: Story = False,
+    tensors: Tensors = False,
+    everything: Everything = False,
     timeout: Timeout = None,
     reference: Reference = False,
 ) -> None:
@@ -131,7 +137,8 @@ def explain(
     always are.
     """
     arguments = [script, *(args or [])] if script else list(args or [])
-    raise typer.Exit(commands.explain(module, arguments, Output(format, output, width), timeout, reference))
+    shown = Output(format, output, width, story or everything, tensors or everything)
+    raise typer.Exit(commands.explain(module, arguments, shown, timeout, reference))
 
 
 @app.command(cls=Command)
@@ -231,9 +238,13 @@ def view(
     format: Format = None,
     output: To = None,
     width: Width = None,
+    story: Story = False,
+    tensors: Tensors = False,
+    everything: Everything = False,
 ) -> None:
     """Show a saved trace again; needs no torch."""
-    raise typer.Exit(commands.view(trace, Output(format, output, width)))
+    shown = Output(format, output, width, story or everything, tensors or everything)
+    raise typer.Exit(commands.view(trace, shown))
 
 
 def main() -> None:

@@ -41,7 +41,11 @@ def explain(
         raise UsageError("explain what? Give a script, - for standard input, or -m and a module")
     trailing = trailing_options.split(arguments if module is not None else arguments[1:])
     output = Output(
-        trailing.format or output.format, trailing.output or output.path, trailing.width or output.width
+        trailing.format or output.format,
+        trailing.output or output.path,
+        trailing.width or output.width,
+        trailing.story or trailing.everything or output.story,
+        trailing.tensors or trailing.everything or output.tensors,
     ).of_rank()
     if module is not None:
         target = Target("module", module, trailing.argv)

@@ -17,9 +17,11 @@ from support.daily import first_daily
 from support.traces import written_alias
 
 from tensorlens import load
+from tensorlens.cli.output import Output
 from tensorlens.lessons.bundled import lessons
 from tensorlens.lessons.course.curriculum import course
 from tensorlens.records import trace_file
+from tensorlens.render.options import RenderOptions
 
 WITHOUT_TORCH = "import sys; sys.modules['torch'] = None; from tensorlens.cli.app import main; main()"
 
@@ -46,7 +48,9 @@ def tensorlens(
     *arguments: str, cwd: Path | None = None, text: str = "", code: str | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     start = ["-m", "tensorlens"] if code is None else ["-c", code]
-    kept = {name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "NO_COLOR", "COLUMNS")}
+    kept = {
+        name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "NO_COLOR", "COLUMNS", "LINES")
+    }
     return subprocess.run(
         [sys.executable, *start, *arguments],
         cwd=cwd,
@@ -364,6 +368,49 @@ def test_a_saved_trace_is_viewed_without_torch(script: Path) -> None:
     viewed = tensorlens("view", "--width", "90", str(trace), code=WITHOUT_TORCH)
     assert viewed.returncode == 1, viewed.stderr
     assert viewed.stdout == shown
+
+
+@pytest.mark.parametrize(
+    ("words", "story", "tensors"),
+    [((), False, False), (("--story",), True, False), (("--tensors",), False, True), (("--all",), True, True)],
+)
+def test_options_that_unfold_a_report(
+    script: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], story: bool, tensors: bool
+) -> None:
+    trace = script.parent / "trace.json"
+    assert said_by(["explain", *words, "-o", str(trace), str(script)])[0] == 1
+    drawn = drawn_with(monkeypatch)
+    for command in (["explain", *words, str(script)], ["explain", str(script), *words], ["view", *words, str(trace)]):
+        assert said_by(command)[0] == 1
+    assert [(options.story, options.tensors) for options in drawn] == 3 * [(story, tensors)]
+
+
+def test_options_that_unfold_belong_to_the_script_after_two_dashes(
+    script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = drawn_with(monkeypatch)
+    script.write_text("import sys\nassert sys.argv[1:] == ['--all']\n", encoding="utf-8")
+    assert said_by(["explain", str(script), "--", "--all"])[0] == 0
+    assert not drawn[0].story
+
+
+def test_height_of_the_screen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LINES", "31")
+    assert Output().options().height == 31
+    assert Output(path=tmp_path / "report.txt").options().height == 50
+    for unset in ("", "0", "many", "9" * 5000):
+        monkeypatch.setenv("LINES", unset)
+        monkeypatch.setattr(Output.__module__ + "._terminal_size", lambda: os.terminal_size((90, 24)))
+        assert Output().options().height == 24
+        monkeypatch.setattr(Output.__module__ + "._terminal_size", lambda: os.terminal_size((0, 0)))
+        assert Output().options().height == 50
+
+
+def drawn_with(monkeypatch: pytest.MonkeyPatch) -> list[RenderOptions]:
+    """Returns a list to which each rendered report adds its options."""
+    options: list[RenderOptions] = []
+    monkeypatch.setattr("tensorlens.render.render", lambda report, form, given: options.append(given) or "")
+    return options
 
 
 def test_the_report_goes_to_a_file_by_its_suffix(script: Path) -> None:
