@@ -74,6 +74,7 @@ class Output:
             color=color,
             story=self.story,
             tensors=self.tensors,
+            findings_first=self.path is not None,
             **more,
         )
 

@@ -15,15 +15,20 @@ from tensorlens.records.source import one_line, shown_path, tree_of
 _INTERNAL = re.compile(r"\s*\(Triggered internally at [^)]*\)")
 
 
-def headline(report: Report) -> list[str]:
-    """Returns the parts of the headline: `demo.py`, `torch 2.13.0`, `6 calls`, `1 error at line 6`."""
-    trace = report.trace
+def run_parts(trace: Trace) -> list[str]:
+    """Returns what was run: `demo.py`, `torch 2.13.0`, `6 calls`."""
     calls = sum(total.count for total in trace.totals)
     calls = max(calls, sum(isinstance(event, Call | Backward) for event in trace.events))
     rank = trace.script.rank
     parts = [shown_path(trace.script.path, trace.script.folder)]
     parts += [f"rank {rank.number} of {rank.world}"] if rank else []
-    parts += [f"torch {trace.versions.torch}", count(calls, "call")]
+    return [*parts, f"torch {trace.versions.torch}", count(calls, "call")]
+
+
+def headline(report: Report) -> list[str]:
+    """Returns the parts of the headline: `demo.py`, `torch 2.13.0`, `6 calls`, `1 error at line 6`."""
+    trace = report.trace
+    parts = run_parts(trace)
     for severity in ("error", "warning"):
         diagnostics = [diagnostic for diagnostic in report.diagnostics if diagnostic.severity == severity]
         if diagnostics:

@@ -9,14 +9,14 @@ from tensorlens.analysis.story.story import Section, story
 from tensorlens.analysis.story.tensor_table import tensor_table
 from tensorlens.records.model import Trace
 from tensorlens.records.report import Diagnostic, Report
-from tensorlens.render.layout import to_text
 from tensorlens.render.markdown_text import code, escaped, fenced, markdown_table, marked
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.report import headline
 from tensorlens.render.report.claim_texts import claim_details, claim_word, claims_to_read, failed_claims, plain_claims
-from tensorlens.render.report.findings import finding
-from tensorlens.render.report.story_lines import section_title
-from tensorlens.render.report.tensor_cells import COLUMNS, cells_of, table_notes
+from tensorlens.render.report.findings import Finding
+from tensorlens.render.report.story_table import section_title
+from tensorlens.render.report.tensor_rows import HEADINGS, cells_of, table_notes
+from tensorlens.render.tables import printed
 
 _SNIPPET_WIDTH = 100
 
@@ -46,7 +46,7 @@ def to_markdown(report: Report, options: RenderOptions) -> str:
 
 def _finding(diagnostic: Diagnostic, trace: Trace) -> list[str]:
     heading = f"## {diagnostic.severity}: {marked(diagnostic.title)}"
-    text = to_text(finding(diagnostic, trace, _SNIPPET_WIDTH), color=False).rstrip("\n").split("\n")
+    text = printed([Finding(diagnostic, trace)], _SNIPPET_WIDTH, color=False).rstrip("\n").split("\n")
     return [heading, "", *fenced(text)]
 
 
@@ -68,8 +68,13 @@ def _tensors(trace: Trace, names: Names) -> list[str]:
         return []
     rows = [tuple(code(cell) if position == 0 else marked(cell) for position, cell in enumerate(cells_of(row)))
             for row in table.rows]  # fmt: skip
-    titles = [column.titles(broken=False)[1] for column in COLUMNS]
-    return ["## Tensors", "", *markdown_table(titles, rows), *([""] if table_notes(table) else []), *table_notes(table)]
+    return [
+        "## Tensors",
+        "",
+        *markdown_table(HEADINGS, rows),
+        *([""] if table_notes(table) else []),
+        *table_notes(table),
+    ]
 
 
 def _claims(trace: Trace, options: RenderOptions) -> list[str]:
