@@ -58,8 +58,8 @@ def final_failure(trace: Trace) -> Failure | None:
     return trace.failures[position] if position is not None else None
 
 
-def outcome(trace: Trace) -> str:
-    """Says in one line how the script ended."""
+def outcome(trace: Trace, line: str = "") -> str:
+    """Says in one line how the script ended. `line` is the place of the exception that ended it."""
     script, failure = trace.script, final_failure(trace)
     code = "" if script.exit_code is None else f", exit code {script.exit_code}"
     if script.outcome == "ok":
@@ -69,7 +69,8 @@ def outcome(trace: Trace) -> str:
         expected = "" if announced is None else f", as line {announced} says it would"
         if script.exit_code is not None and script.exit_code < 0:
             code = f", and its process was stopped{_signal(script.exit_code)} while it exited"
-        return f"the script ended with {failure.type if failure else 'an exception'}{code}{expected}"
+        raised = f"{failure.type if failure else 'an exception'}{f' at {line}' if line else ''}"
+        return f"the script ended with {raised}{code}{expected}"
     if script.outcome == "exit":
         return f"the script ended itself{code}"
     if script.outcome == "timeout":

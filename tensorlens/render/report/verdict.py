@@ -24,15 +24,13 @@ def main_finding(report: Report) -> Diagnostic | None:
 def verdict(report: Report) -> str:
     """Says how the script ended, which line is the cause, or how many findings there are."""
     trace, main = report.trace, main_finding(report)
-    ended = headline.outcome(trace)
     failed = _failure_line(trace)
-    if failed:
-        ended += f": {failed} failed"
+    ended = headline.outcome(trace, failed)
     if main is None:
         return ended
     cause = _line(trace, main)
     if main.severity == "error" and headline.final_failure(trace) is not None:
-        ended += f", the cause is at {cause}" if failed and cause and cause != failed else ""
+        ended += f"; cause: {cause}" if failed and cause and cause != failed else ""
         more = len(report.diagnostics) - 1
         return f"{ended}; {count(more, 'more finding')}" if more else ended
     return f"{ended}; {_counted(report)}" + (f", the first at {cause}" if cause else "")
