@@ -24,6 +24,7 @@ from tensorlens.render.theme import console
 BOX = box.SIMPLE_HEAD
 _LONGEST_PIECE = 24  # cells; a longer piece of a word may be broken anywhere
 _BREAKS = (
+    re.compile(r"(?<= )(?=\S)"),  # inside `v0 -> v1`, which stays together if it fits
     re.compile(r"(?<=[.,(\[=/])(?=.)|(?<=[a-z0-9])(?=[A-Z])"),  # after punctuation, before a hump of CamelCase
     re.compile(r"(?<=[_:-])(?=.)"),
 )
@@ -54,7 +55,7 @@ class Cell:
         self._hang = hang
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        pieces = [piece for word in self.text.plain.split() for piece in _BREAKS[0].split(word)]
+        pieces = [piece for word in self.text.plain.split() for piece in _BREAKS[1].split(word)]
         least = max((min(cell_len(piece), _LONGEST_PIECE) for piece in pieces), default=0)
         most = max(map(cell_len, self.text.plain.split("\n")))
         return Measurement(min(least, options.max_width), min(most, options.max_width))
@@ -84,7 +85,7 @@ def folded(line: Text, room: int, hang: int = 0) -> list[Text]:
 
 def _pieces(text: str, room: int) -> Iterable[tuple[int, int]]:
     """Yields the (start, end) of the pieces that a line may be broken between; each fits into `room` cells."""
-    for word in re.finditer(r"\s*\S+\s*" if text[:1].isspace() else r"\S+\s*|\s+", text):
+    for word in re.finditer(r"\S+(?: -> \S+)*\s*|\s+", text):
         yield from _broken(text, word.start(), word.end(), room, 0)
 
 
