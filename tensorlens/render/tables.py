@@ -46,11 +46,11 @@ def printed(renderables: Iterable[RenderableType], size: int, color: bool) -> st
 class Cell:
     """A text that folds to the width of its column: at blanks, else after punctuation in a name, else after `_`.
 
-    A string is made safe to print; a `Text` is safe already. `hang` indents the lines after the first of each of its
-    lines.
+    A string is made safe to print; a `Text` is safe already. `hang` indents what is folded of each of its lines: by
+    the same for all, or by one number for each.
     """
 
-    def __init__(self, text: Text | str, style: str = "plain", hang: int = 0) -> None:
+    def __init__(self, text: Text | str, style: str = "plain", hang: int | Sequence[int] = 0) -> None:
         self.text = text if isinstance(text, Text) else Text("\n".join(safe_lines(text)), style)
         self._hang = hang
 
@@ -61,8 +61,10 @@ class Cell:
         return Measurement(min(least, options.max_width), min(most, options.max_width))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for line in self.text.split("\n", allow_blank=True) or [Text()]:
-            yield from folded(line, options.max_width, self._hang)
+        lines = list(self.text.split("\n", allow_blank=True)) or [Text()]
+        hangs = [self._hang] * len(lines) if isinstance(self._hang, int) else self._hang
+        for line, hang in zip(lines, hangs, strict=True):
+            yield from folded(line, options.max_width, hang)
 
 
 def folded(line: Text, room: int, hang: int = 0) -> list[Text]:

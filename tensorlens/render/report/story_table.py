@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
@@ -15,8 +15,9 @@ from tensorlens.records.claim import Claim
 from tensorlens.records.model import Trace
 from tensorlens.records.source import lines_of, shown_path, width
 from tensorlens.render.highlight import source_line
+from tensorlens.render.options import RenderOptions
 from tensorlens.render.report import headline
-from tensorlens.render.report.claim_texts import claim_verdict
+from tensorlens.render.report.claim_texts import claim_details, claim_verdict, claims_to_read
 from tensorlens.render.safe_text import cut, pad, safe
 from tensorlens.render.tables import Cell, HouseTable
 
@@ -27,14 +28,15 @@ _STYLES = {"plain": "plain", "passing": "plain", "error": "error", "warning": "w
 
 @dataclass(frozen=True, slots=True)
 class StoryTable:
-    """The table of a story; `lesson` shows every line of the script."""
+    """The table of a story. A lesson shows every line of the script, and the verdict beside each claim."""
 
     trace: Trace
     sections: Sequence[Section]
-    lesson: bool
+    options: RenderOptions
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        sections = _lesson_sections(self.trace, self.sections) if self.lesson else self.sections
+        lesson = self.options.lesson
+        sections = _lesson_sections(self.trace, self.sections, self.options) if lesson else self.sections
         names = max([0, *(width(safe(fact.name)) for row in _rows(sections) for fact in row.facts)])
         marks = max([0, *(len(fact.storage) for row in _rows(sections) for fact in row.facts)])
         columns = _EventColumns(min(names, max(options.max_width // 8, 8)), marks)
@@ -42,16 +44,16 @@ class StoryTable:
         digits = max([2, *(len(str(row.line)) for row in _rows(sections))])
         left = MAX_ROWS
         for section in sections:
-            rows = section.rows if self.lesson else _kept(section.rows, left)
+            rows = section.rows if lesson else _kept(section.rows, left)
             left -= len(rows)
             if title := section_title(self.trace, section):
                 table.end_section()
                 table.add("", Text(safe(title), "heading"), "")
-            indent = 0 if self.lesson else _common_indent(rows)
+            indent = 0 if lesson else _common_indent(rows)
             text = self.trace.sources.get(section.file, "")
             for row in rows:
                 source = source_line(text, row.line, console) if row.source else Text()
-                if width(source.plain) > _LONGEST_SOURCE and not self.lesson:
+                if width(source.plain) > _LONGEST_SOURCE and not lesson:
                     source = Text(cut(source.plain, _LONGEST_SOURCE))
                 source = source[indent:]
                 hang = len(source.plain) - len(source.plain.lstrip()) + 4
@@ -62,12 +64,12 @@ class StoryTable:
         yield table
 
 
-def story_parts(trace: Trace, sections: Sequence[Section], lesson: bool) -> list[RenderableType]:
+def story_parts(trace: Trace, sections: Sequence[Section], options: RenderOptions) -> list[RenderableType]:
     """Returns the story and the legend of its counts; nothing if no torch call was recorded."""
-    if not sections and not lesson:
+    if not sections and not options.lesson:
         return []
     legend = count_legend([row.count for row in _rows(sections)])
-    return [StoryTable(trace, sections, lesson), *(Text(text, "quiet") for text in legend)]
+    return [StoryTable(trace, sections, options), *(Text(text, "quiet") for text in legend)]
 
 
 def story_size(sections: Sequence[Section]) -> int:
@@ -89,16 +91,18 @@ class _EventColumns:
 
     def cell(self, facts: Sequence[LineEvent]) -> Cell:
         """Writes events below each other: name, storage, and what happened."""
-        lines = []
+        lines, hangs = [], []
+        begun = min(self.names + 2 + (self.marks + 2 if self.marks else 0), 12)
         for fact in facts:
             line = Text()
+            hangs.append(begun if fact.name else 2)
             if fact.name:
                 line.append(pad(safe(fact.name), self.names) + "  ", "name")
                 if self.marks:
                     line.append(pad(fact.storage, self.marks) + "  ", "gutter")
             line.append(safe("; ".join((fact.text, *fact.more))), _STYLES[fact.kind])
             lines.append(line)
-        return Cell(Text("\n").join(lines), hang=min(self.names + 2 + (self.marks + 2 if self.marks else 0), 12))
+        return Cell(Text("\n").join(lines), hang=hangs or 0)
 
 
 def count_legend(counts: Sequence[str]) -> list[str]:
@@ -139,7 +143,7 @@ def _common_indent(rows: Sequence[Row]) -> int:
     return min((len(source) - len(source.lstrip()) for source in sources), default=0)
 
 
-def _lesson_sections(trace: Trace, sections: Sequence[Section]) -> list[Section]:
+def _lesson_sections(trace: Trace, sections: Sequence[Section], options: RenderOptions) -> list[Section]:
     """Puts all lines of the script into one section, with the events of each line beside it; other files follow."""
     file = headline.script_file(trace)
     by_line: dict[int, list[Row]] = defaultdict(list)
@@ -150,7 +154,11 @@ def _lesson_sections(trace: Trace, sections: Sequence[Section]) -> list[Section]
     skipped = headline.docstring_lines(trace)
     claims = {claim.line: claim for claim in trace.claims}
     lines = enumerate(lines_of(headline.script_source(trace)), 1)
-    rows = [_lesson_row(number, source, by_line[number], claims) for number, source in lines if number not in skipped]
+    rows = [
+        _lesson_row(Row(number, source, "", ()), by_line[number], claims, options.statements)
+        for number, source in lines
+        if number not in skipped
+    ]
     while rows and not rows[0].source.strip():
         rows.pop(0)
     while rows and not rows[-1].source.strip():
@@ -159,9 +167,12 @@ def _lesson_sections(trace: Trace, sections: Sequence[Section]) -> list[Section]
     return [Section(file, "<module>", None, tuple(rows)), *others]
 
 
-def _lesson_row(number: int, source: str, ran: Sequence[Row], claims: Mapping[int, Claim]) -> Row:
-    facts = [fact for row in ran for fact in row.facts]
-    if number in claims and source.lstrip().startswith("#:"):
-        claim = claims[number]
+def _lesson_row(row: Row, ran: Sequence[Row], claims: Mapping[int, Claim], statements: Mapping[str, str]) -> Row:
+    facts = [fact for each in ran for fact in each.facts]
+    if row.line in claims and row.source.lstrip().startswith("#:"):
+        claim = claims[row.line]
         facts.append(LineEvent("", claim_verdict(claim), kind="plain" if claim.as_expected else "error"))
-    return Row(number, source, max((row.count for row in ran), key=len, default=""), tuple(facts))
+        if claims_to_read([claim]):
+            facts += [LineEvent("", text) for text in claim_details(claim, statements)]
+    count = max((each.count for each in ran), key=len, default="")
+    return replace(row, count=count, facts=tuple(facts))

@@ -86,7 +86,7 @@ class ReportParts:
         if options.lesson:
             yield from docstring_parts(trace, options.titled)
         if options.lesson or options.story:
-            yield from _section(story_parts(trace, self._story, options.lesson))
+            yield from _section(story_parts(trace, self._story, options))
         if options.lesson or options.tensors:
             yield from _section(tensor_parts(self._tensors))
         if trace.claims or (options.lesson and tree_of(headline.script_source(trace)) is not None):
@@ -165,12 +165,13 @@ def docstring_parts(trace: Trace, titled: bool) -> Iterator[RenderableType]:
 
 
 def claim_list(claims: tuple[Claim, ...], options: RenderOptions) -> RenderableType:
-    """Lists the claims that a user has to read, and counts the others."""
+    """Counts the claims, and lists those that a user has to read: in a lesson, where the verdicts are beside their
+    lines, those that did not turn out as recorded."""
     if not claims:
         return Text.assemble(("claims", "heading"), "   none: the script has no `#:` lines")
     as_recorded = sum(claim.as_expected for claim in claims)
     head = Text.assemble(("claims", "heading"), f"   {as_recorded} of {len(claims)} as recorded")
-    listed = claims_to_read(claims)
+    listed = [claim for claim in claims_to_read(claims) if not (options.lesson and claim.as_expected)]
     table = HouseTable(["verdict", "line", "claim"], right=[1])
     for claim in listed:
         text = Text(safe(claim.check))
@@ -178,7 +179,7 @@ def claim_list(claims: tuple[Claim, ...], options: RenderOptions) -> RenderableT
             text.append("\n" + safe(detail), "quiet")
         table.add(Text(claim_word(claim), "good" if claim.as_expected else "bad"), str(claim.line), Cell(text))
     parts: list[RenderableType] = [head, table] if listed else [head]
-    if rest := plain_claims(claims, listed):
+    if not options.lesson and (rest := plain_claims(claims, listed)):
         parts.append(Text(rest, "quiet"))
     return Group(*parts)
 
