@@ -43,7 +43,7 @@ def run_summary(trace: Trace) -> RunSummary:
     ordered = [*(n for n in untrained if n not in frozen), *(n for n in untrained if n in frozen)]
     names = names_of(trace)
     return RunSummary(
-        calls=_calls(trace),
+        calls=call_count(trace),
         backward_passes=counts.backward_passes(),
         optimizers=counts.optimizers(),
         optimizer_steps=len(counts.steps) if counts.has_all_steps else None,
@@ -55,7 +55,7 @@ def run_summary(trace: Trace) -> RunSummary:
     )
 
 
-def _calls(trace: Trace) -> int:
+def call_count(trace: Trace) -> int:
     """Counts the torch calls. The step of an optimizer, which is an event for each parameter, counts once."""
     if trace.totals:
         return sum(total.count for total in trace.totals)

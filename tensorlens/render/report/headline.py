@@ -7,8 +7,9 @@ import re
 import signal
 from collections import Counter
 
+from tensorlens.analysis.training.run_summary import call_count
 from tensorlens.journal.rows import SHARED_MEMORY
-from tensorlens.records.model import Backward, Call, Failure, Gap, Notice, Site, Trace
+from tensorlens.records.model import Failure, Gap, Notice, Site, Trace
 from tensorlens.records.report import Diagnostic, Report
 from tensorlens.records.source import one_line, shown_path, tree_of
 
@@ -17,12 +18,10 @@ _INTERNAL = re.compile(r"\s*\(Triggered internally at [^)]*\)")
 
 def run_parts(trace: Trace) -> list[str]:
     """Returns what was run: `demo.py`, `torch 2.13.0`, `6 calls`."""
-    calls = sum(total.count for total in trace.totals)
-    calls = max(calls, sum(isinstance(event, Call | Backward) for event in trace.events))
     rank = trace.script.rank
     parts = [shown_path(trace.script.path, trace.script.folder)]
     parts += [f"rank {rank.number} of {rank.world}"] if rank else []
-    return [*parts, f"torch {trace.versions.torch}", count(calls, "call")]
+    return [*parts, f"torch {trace.versions.torch}", count(call_count(trace), "call")]
 
 
 def headline(report: Report) -> list[str]:
@@ -91,7 +90,7 @@ def reference(trace: Trace) -> str:
         where = next((f" at {place(trace, event.site)}" for event in trace.events if event.index == index), "")
         wrong = f"{number} wrong {'gradient' if number == 1 else 'gradients'}"
         return f"reference: {wrong} in the pass{where}; nothing is claimed of later passes"
-    agree = f"every gradient of {_passes(len(comparison.compared))} agrees with a run that keeps copies"
+    agree = f"every gradient of {passes(len(comparison.compared))} agrees with a run that keeps copies"
     custom = dict.fromkeys(f"`{formula.function}.backward`" for formula in trace.inspection.formulas)
     if custom:
         agree += f"; both used {', '.join(custom)}, measured to be wrong"
@@ -101,7 +100,7 @@ def reference(trace: Trace) -> str:
     return f"reference: {agree}" if comparison.compared else "reference: there was no backward pass to compare"
 
 
-def _passes(number: int) -> str:
+def passes(number: int) -> str:
     return "1 backward pass" if number == 1 else f"{number} backward passes"
 
 

@@ -24,6 +24,7 @@ from tensorlens.records.source import tree_of
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.report import headline
 from tensorlens.render.report.claim_texts import claim_details, claim_word, claims_to_read, failed_claims, plain_claims
+from tensorlens.render.report.clean_run import module_table, no_problem_found
 from tensorlens.render.report.findings import Finding, short_finding
 from tensorlens.render.report.headline import count
 from tensorlens.render.report.story_table import story_parts, story_size
@@ -123,7 +124,13 @@ class ReportParts:
 
     def _all_well(self, ended: str) -> Iterator[RenderableType]:
         """Yields the summary of a run without findings."""
-        yield Text(safe(ended), "heading")
+        if headline.final_failure(self._trace) is not None or self.options.lesson:
+            yield Text(safe(ended), "heading")
+            return
+        yield Text(safe(no_problem_found(self._trace)), "good")
+        if not self.options.tensors:
+            yield from _section(module_table(self._trace, self._names))
+        yield Text(safe(ended), "quiet")
 
     def _named_tensors(self, main: Diagnostic) -> TensorTable:
         texts = " ".join([main.title, *(label.text for label in main.labels)])
