@@ -12,6 +12,7 @@ from tensorlens.render.report.headline import count, passes
 from tensorlens.render.tables import HouseTable
 
 _NAMED = 3  # parameters that were not trained
+MODULE_HEADINGS = ("module", "parameters", "require grad", "had a gradient", "changed by optimizer", "version")
 _UNKNOWN = "?"  # the trace does not establish the number
 
 
@@ -41,14 +42,19 @@ def _trained(summary: RunSummary) -> str:
 
 def module_table(trace: Trace, names: Names) -> list[RenderableType]:
     """Returns a table with one row per module; nothing if there are no parameters."""
-    rows = module_rows(trace, names)
+    rows = module_cells(trace, names)
     if not rows:
         return []
-    headings = ["module", "parameters", "require\ngrad", "had a\ngradient", "changed by\noptimizer", "version"]
+    headings = ["\n".join(heading.rsplit(" ", 1)) for heading in MODULE_HEADINGS]
     table = HouseTable(headings, ["name"], right=range(1, len(headings)))
     for row in rows:
-        table.add(*_cells(row))
+        table.add(*row)
     return [table]
+
+
+def module_cells(trace: Trace, names: Names) -> list[list[str]]:
+    """Returns the cells of the table with one row per module."""
+    return [_cells(row) for row in module_rows(trace, names)]
 
 
 def _cells(row: ModuleRow) -> list[str]:
