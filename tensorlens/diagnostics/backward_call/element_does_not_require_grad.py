@@ -32,7 +32,7 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
         "no line was found where its history was lost" if cut is None else cut_reason(facts, cut),
         labels,
         fixes=tuple(cut_fixes(facts, cut)),
-        notes=(f"{with_method(name, 'requires_grad_()')} is no cure: no gradient would reach a parameter",),
+        notes=(f"{with_method(name, 'requires_grad_()')} is no cure: it leads to no parameter",),
         evidence={"root": name, "cut": None if cut is None else cut.call.op},
         detail=cut_detail(cut),
     )

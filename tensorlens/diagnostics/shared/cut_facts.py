@@ -111,7 +111,11 @@ def expected_position(facts: TraceIndex, cut: Cut) -> str:
     given = dict(_given(node, method))
     shape = facts.tensor(cut.source).shape
     dim = given.get("dim")
-    if not isinstance(value, ast.Name | ast.Attribute) or not isinstance(dim, int) or not -len(shape) <= dim < len(shape):
+    if (
+        not isinstance(value, ast.Name | ast.Attribute)
+        or not isinstance(dim, int)
+        or not -len(shape) <= dim < len(shape)
+    ):
         return ""
     text, behind = ast.unparse(value), len(shape) - 1 - dim % len(shape)
     positions = f"torch.arange({shape[dim]})" + (f".view({', '.join(['-1', *['1'] * behind])})" if behind else "")
@@ -122,7 +126,10 @@ def expected_position(facts: TraceIndex, cut: Cut) -> str:
 def _given(node: ast.Call, method: bool) -> Iterator[tuple[str, object]]:
     """Yields name and value of the arguments of `argmax` that are written as constants."""
     rest = node.args if method else node.args[1:]
-    for name, argument in (*zip(("dim", "keepdim"), rest, strict=False), *((k.arg or "", k.value) for k in node.keywords)):
+    for name, argument in (
+        *zip(("dim", "keepdim"), rest, strict=False),
+        *((k.arg or "", k.value) for k in node.keywords),
+    ):
         try:
             yield name, ast.literal_eval(argument)
         except ValueError:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tensorlens.analysis.lineage import Cut, is_update_by_hand, leaf_origin
+from tensorlens.analysis.naming.places import callers
 from tensorlens.analysis.trace_index import OPS_ENTERING_TORCH, OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.diagnostics.shared.cut_facts import (
     changed_flag,
@@ -24,7 +25,7 @@ from tensorlens.diagnostics.shared.cut_facts import (
 )
 from tensorlens.diagnostics.shared.optimizers import made_name, several
 from tensorlens.diagnostics.shared.wording import fix, named, op_text, source_text, with_method
-from tensorlens.records.model import GradMode
+from tensorlens.records.model import GradMode, Span
 from tensorlens.records.report import Fix, Label
 
 _PLAIN = {
@@ -76,18 +77,23 @@ def _cut_text(facts: TraceIndex, cut: Cut) -> str:
         return "ran its function without recording it"
     if recording_off(cut):
         return "not recorded: gradients are off"
-    if cut.call.op in OPS_LEAVING_TORCH:
-        return f"turns {source} into {_plain(cut)}"
-    dtype = result_dtype(facts, cut)
+    dtype = "" if cut.call.op in OPS_LEAVING_TORCH else result_dtype(facts, cut)
     if dtype:
         return "gives only True or False" if dtype == "bool" else f"gives whole numbers ({dtype})"
     if cut.call.op == "autograd.grad":
         return "a gradient without a graph of its own"
-    return f"takes only the shape of {source}" if takes_shape_only(cut) else f"no gradient goes back past {op}"
+    return f"takes only the shape of {source}" if takes_shape_only(cut) else cutting_text(cut.call.op, source)
 
 
-def _plain(cut: Cut) -> str:
-    return _PLAIN[cut.call.op.rpartition(".")[2]]
+def cutting_text(op: str, source: str) -> str:
+    """Says what a call does that returns the values of `source` without their history."""
+    if op in OPS_LEAVING_TORCH:
+        return f"turns {source} into {_plain(op)}"
+    return "makes a new leaf, without a history" if op == "nn.Parameter" else "the gradient stops here"
+
+
+def _plain(op: str) -> str:
+    return _PLAIN[op.rpartition(".")[2]]
 
 
 # --- cause and reason -----------------------------------------------------------------------------------------------
@@ -108,7 +114,7 @@ def cut_cause(facts: TraceIndex, cut: Cut) -> str:
             return "gradients were switched off"
         return f"{_library(facts, cut)} records no gradients"
     if cut.call.op in OPS_LEAVING_TORCH:
-        return f"{call} is {_plain(cut)}"
+        return f"{call} is {_plain(cut.call.op)}"
     dtype = result_dtype(facts, cut)
     if dtype and not changed_flag(cut):
         return f"{call} gives {'only True or False' if dtype == 'bool' else 'whole numbers'}"
@@ -116,7 +122,9 @@ def cut_cause(facts: TraceIndex, cut: Cut) -> str:
         return f"{op_text(cut.call.op)} ran without `create_graph=True`"
     if takes_shape_only(cut):
         return f"{call} takes only a shape"
-    return f"{call} cut it off"
+    if cut.call.op == "nn.Parameter":
+        return f"{call} is a new leaf"
+    return f"{call} stopped the gradient"
 
 
 def _library(facts: TraceIndex, cut: Cut) -> str:
@@ -144,6 +152,8 @@ def cut_reason(facts: TraceIndex, cut: Cut) -> str:
         return "only floating point and complex numbers have gradients, so the result is a constant to autograd"
     if takes_shape_only(cut):
         return "the result does not depend on the values, so no gradient leads back to them"
+    if cut.call.op == "nn.Parameter":
+        return "a parameter is a leaf: gradients end there, and what it was made from gets none"
     return f"{op_text(cut.call.op)} gives the values without their history: a constant to autograd"
 
 
@@ -172,6 +182,9 @@ def cut_fixes(facts: TraceIndex, cut: Cut | None) -> Iterator[Fix]:
         yield from _recording(facts, cut)
     elif cut.left_torch is not None or cut.call.op in OPS_LEAVING_TORCH:
         yield from _staying_in_torch(facts, cut)
+    elif cut.call.op == "nn.Parameter":
+        text = "leave the value a plain tensor, and compute the layer with it: `torch.func.functional_call()`"
+        yield fix(text, place=here)
     elif cut.call.op == "autograd.grad":
         yield fix("pass `create_graph=True` to the call that computes the gradient", place=here)
     elif cut.call.op in ("torch.tensor", "torch.as_tensor"):
@@ -191,7 +204,7 @@ def _unfreezing(facts: TraceIndex, cut: Cut) -> Iterator[Fix]:
     place = facts.span(cut.call.site if helper is None else helper)
     if optimizer is not None and len(wanted) < len(frozen):
         names = several(facts, wanted)
-        text = f"freeze only the others: `{made_name(facts, optimizer)}` is to train {names}, frozen here too"
+        text = f"do not freeze {names}: `{made_name(facts, optimizer)}` is to train them"
         yield fix(text, place=place)
         yield fix(f"or let {names} require grad again after this line: `requires_grad_()` on each", place=place)
     else:
@@ -215,11 +228,24 @@ def _recording(facts: TraceIndex, cut: Cut) -> Iterator[Fix]:
         text = "remove the decorator, and put `with torch.no_grad():` around what needs no gradient"
         yield fix(text, place=facts.span(switch.site))
     elif is_block(facts, switch):
-        head = source_text(facts, switch.site).partition(":")[0]
-        yield fix(f"move this line out of the `{head}:` block", place=here)
+        yield _outside_block(facts, cut, switch)
     else:
         text = "use `with torch.no_grad():` around what needs no gradient: gradients are on again after it"
         yield fix(text, place=facts.span(switch.site))
+
+
+def _outside_block(facts: TraceIndex, cut: Cut, switch: GradMode) -> Fix:
+    """Suggests to move the line of the block that ran the call of a cut, directly or through functions."""
+    block, site = facts.span(switch.site), cut.call.site
+    for number in (site, *callers(facts.trace, site)):
+        place = facts.span(number)
+        if block is not None and place is not None and _inside(place, block):
+            return fix(f"move this, and what is computed from it, out of the `{switch.cause}` block", place=place)
+    return fix(f"compute what needs a gradient outside of the `{switch.cause}` block", place=block)
+
+
+def _inside(span: Span, block: Span) -> bool:
+    return span.file == block.file and block.line < span.line and span.end_line <= block.end_line
 
 
 def _staying_in_torch(facts: TraceIndex, cut: Cut) -> Iterator[Fix]:

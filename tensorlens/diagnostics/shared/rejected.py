@@ -12,7 +12,7 @@ from itertools import zip_longest
 from tensorlens.analysis.contexts import recomputing_checkpoint
 from tensorlens.analysis.lineage import find_cut
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.graph_cuts import cut_labels
+from tensorlens.diagnostics.shared.graph_cuts import cut_labels, cutting_text
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
 from tensorlens.diagnostics.shared.roles import (
     contexts,
@@ -119,7 +119,7 @@ def labels_of(rejected: RejectedCall, roles: tuple[str, ...]) -> tuple[list[Labe
             again = needed(rejected)
             labels.append(None if again is None else facts.label("needed_here", again.site, again.text))
         if role == "modified_here" and place.site != rejected.site:
-            labels.append(facts.label("needed_here", rejected.site, f"{op_text(rejected.op)} needs it afterwards"))
+            labels.append(facts.label("needed_here", rejected.site, f"{op_text(rejected.op)} uses it afterwards"))
         fields[role.split("_")[0]] = rejected.name(place.tensor)
     if any(role in hooks.ROLES or role in custom_functions.ROLES for role in roles):
         fields |= hooks.words(rejected)
@@ -137,13 +137,12 @@ def _cut(rejected: RejectedCall) -> list[Label | None]:
     requested = _requested(rejected)
     number = rejected.inputs[0].tensor if requested is None else requested
     if facts.requires_grad(number, rejected.index):
-        text = f"{op_text(rejected.op)} takes the value of {rejected.name(number)} out of the graph"
-        return [facts.label("graph_cut_here", site, text)]
+        return [facts.label("graph_cut_here", site, cutting_text(rejected.op, rejected.name(number)))]
     labels = list(cut_labels(facts, find_cut(facts, number, rejected.index)))
     if labels:
         return [label for label in labels if label is not None and label.role != "leaf_made_here"]
     use = facts.first_use(number)
-    text = f"{rejected.name(number)} is made here and does not require grad"
+    text = f"{rejected.name(number)} does not require grad"
     return [None if use is None else facts.label("graph_cut_here", use.site, text)]
 
 
