@@ -54,7 +54,9 @@ def _report(facts: TraceIndex, call: Call, use: Call, backward: Backward) -> Dia
             facts.label("needed_here", backward.site, f"stores a gradient of shape {old}"),
         ],
         fixes=(
-            fix("change the shape below the backward pass, and make a new parameter for it", place=facts.span(call.site)),
+            fix(
+                "change the shape below the backward pass, and make a new parameter for it", place=facts.span(call.site)
+            ),
         ),
         evidence={"shape": new, "gradient": old},
     )

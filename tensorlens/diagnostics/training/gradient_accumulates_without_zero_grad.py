@@ -129,12 +129,16 @@ def _clearing(training: Training, first: Sum, needed: Moment) -> Fix:
     """
     facts, own = training.facts, needed.event if isinstance(needed.event, Step) else None
     reset = "set `.grad = None`" if own is None else f"call `{optimizer_name(training, own)}.zero_grad()`"
-    fills = [m for m in training.moments[first.leaf] if m.kind == "fill" and first.added.index <= m.index < needed.index]
+    fills = [
+        m for m in training.moments[first.leaf] if m.kind == "fill" and first.added.index <= m.index < needed.index
+    ]
     lines = [fill.event.site for fill in fills]
     foreign = [fill for fill in fills[:-1] if own is not None and _is_for_another(training, fill, own)]
     after = fills[fills.index(foreign[-1]) + 1] if foreign else fills[0]
     if len(set(lines)) < len(lines) or (len(fills) > 1 and not foreign):
-        return fix(f"{reset} directly after this line: its gradients are used then", place=facts.span(needed.event.site))
+        return fix(
+            f"{reset} directly after this line: its gradients are used then", place=facts.span(needed.event.site)
+        )
     why = f": line {_line(facts, foreign[-1])} also fills these gradients" if foreign else ", each time"
     return fix(f"{reset} directly before this line{why}", place=facts.span(after.event.site))
 

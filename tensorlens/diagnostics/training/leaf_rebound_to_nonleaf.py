@@ -47,7 +47,7 @@ def _report(training: Training, attribute: Unregistered, leaf: int, made: Call) 
         ],
         fixes=(
             fix(
-                f"convert first and make the parameter last: `torch.nn.Parameter(...)` around the converted values",
+                "convert first and make the parameter last: `torch.nn.Parameter(...)` around the converted values",
                 place=facts.span(made.site),
             ),
         ),

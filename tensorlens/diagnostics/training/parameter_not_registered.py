@@ -45,7 +45,9 @@ def _report(training: Training, step: Step, group: list[Unregistered]) -> Diagno
         [
             facts.label("leaf_made_here", made, f"{'made' if len(group) > 1 else 'it is made'} here"),
             optimizer_label(training, step),
-            facts.label("needed_here", step.site, "leaves them as they are" if len(group) > 1 else "leaves it as it is"),
+            facts.label(
+                "needed_here", step.site, "leaves them as they are" if len(group) > 1 else "leaves it as it is"
+            ),
         ],
         fixes=tuple(_fixes(facts, first, len(group))),
         evidence={"parameters": [entry.name for entry in group]},
