@@ -124,11 +124,8 @@ def _in_library(facts: TraceIndex, save: Save, call: Call) -> Fix:
         plain = ast.unparse(ast.Call(node.func, [], []))
         edits = (Edit(span, plain),) if len(node.args) + len(node.keywords) == 1 else ()
         owner = source_text(facts, call.site).partition("(")[0]
-        return fix(
-            f"`{owner}` begins with `{text}`, which writes into its input: use `{plain}`; that input then stays as it was",
-            *edits,
-            place=span,
-        )
+        writes = f"`{owner}` begins with `{text}`, which writes into its input"
+        return fix(f"{writes}: use `{plain}`; that input then stays as it was", *edits, place=span)
     line = source_text(facts, call.site)
     return fix(f"pass a copy to `{line}`, made with `clone()`: it writes into {name}", place=facts.span(call.site))
 

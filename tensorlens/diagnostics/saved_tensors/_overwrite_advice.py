@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.carried import Carried, carried, name_in_function
 from tensorlens.analysis.contexts import failed_backward
-from tensorlens.analysis.lineage import leaves_above
+from tensorlens.analysis.lineage import graph_leaves
 from tensorlens.analysis.saved_tensors import Save, SavedTensorChange
 from tensorlens.analysis.shared_frame import SharedFrame, is_read_between, loop_around, movable_lines, shared_frame
 from tensorlens.analysis.trace_index import TraceIndex
@@ -127,8 +127,8 @@ def _trains_only_later_layers(facts: TraceIndex, root: int, save: Save, owned: s
     result = None if save.call is None or not save.call.outputs else save.call.outputs[0].tensor
     if result is None or save.call is None:
         return False
-    ahead = set(leaves_above(facts, result, save.call.index + 1)) | {access.tensor for access in save.call.inputs}
-    others = set(leaves_above(facts, root, before)) - owned
+    ahead = graph_leaves(facts, result, save.call.index + 1) | {access.tensor for access in save.call.inputs}
+    others = graph_leaves(facts, root, before) - owned
     return bool(others) and not others & ahead
 
 
@@ -178,7 +178,7 @@ def _untrained_model(facts: TraceIndex, parameter: str, save: Save) -> str:
     trained = {a.tensor for call in facts.calls if call.op.startswith("optim.") for a in call.inputs}
     trained |= {write.tensor for call in facts.calls if call.within for write in call.writes}
     names = (named(facts, number).strip("`") for number in trained)
-    above = set(leaves_above(facts, result, save.call.index + 1)) & trained
+    above = graph_leaves(facts, result, save.call.index + 1) & trained
     return "" if above or not trained or any(name.startswith(f"{model}.") for name in names) else model
 
 
