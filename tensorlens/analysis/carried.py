@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tensorlens.analysis.lineage import ancestry, calls_reached_by
-from tensorlens.analysis.naming.places import place_of
+from tensorlens.analysis.naming.places import callers, place_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Backward, Call
+from tensorlens.records.source import tree_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +46,27 @@ def _is_computed(facts: TraceIndex, number: int, at: int) -> bool:
 
 
 def name_in_function(facts: TraceIndex, found: Carried, site: int) -> str | None:
-    """Returns the name that the function at a site had, when the run ended, for the carried tensor, or for the next one
-    that the same expression made."""
-    function = place_of(facts.trace.sites[site])[1]
+    """Returns the name by which the function at a site carries the tensor.
+
+    When the run ended, the name referred to the tensor, or to the next one that the same expression made. And the line
+    that led to the use of the tensor reads that name, or the object that it is an attribute of.
+    """
+    function = place_of(facts.trace.sites[site])[:2]
+    lines = {
+        facts.trace.sites[each].span.line
+        for each in (found.use.site, *callers(facts.trace, found.use.site))
+        if place_of(facts.trace.sites[each])[:2] == function
+    }
+    tree = tree_of(facts.trace.sources.get(function[0], ""))
+    read = {
+        node.id
+        for node in ast.walk(tree or ast.Module([], []))
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.lineno in lines
+    }
     for binding in facts.trace.end.bindings:
-        if binding.scope == function and (binding.tensor == found.tensor or _is_next(facts, found, binding.tensor)):
+        if binding.scope != function[1] or binding.name.partition(".")[0].partition("[")[0] not in read:
+            continue
+        if binding.tensor == found.tensor or _is_next(facts, found, binding.tensor):
             return binding.name
     return None
 
