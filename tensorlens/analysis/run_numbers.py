@@ -75,8 +75,6 @@ class _Runs:
             return RunNumber("iteration", number) if number > 1 or self._runs_again(own, event) else None
         return self._run(event, statement)
 
-    # --- events -------------------------------------------------------------------------------------------------
-
     def _read(self) -> None:
         gaps = set()
         for event in self._trace.events:
@@ -130,8 +128,6 @@ class _Runs:
         if not self._is_whole(first, last):
             return None
         return bisect_right(events, last) - bisect_left(events, first)
-
-    # --- iterations ---------------------------------------------------------------------------------------------
 
     def _iteration(self, place: LoopPlace, event: Call | Backward) -> int | None:
         """Returns the number of the iteration of a loop around the event's own line."""
