@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
+from tensorlens.analysis.naming.code_text import OPERATORS
 from tensorlens.analysis.naming.line_parts import LineParts, span_of
 from tensorlens.records.model import Site, Span
 from tensorlens.records.source import column_of, line_at, tree_of
@@ -12,10 +13,6 @@ from tensorlens.records.source import column_of, line_at, tree_of
 _Key = tuple[int, int, int, int]
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _LOOPS = (ast.For, ast.AsyncFor, *_COMPREHENSIONS)
-OPERATORS: dict[type[ast.operator], str] = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
-    ast.MatMult: "@", ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
-}  # fmt: skip
 _CONVERSIONS = (".__bool__", ".__float__", ".__int__", ".__index__", ".__complex__")
 _PLAIN = (ast.Name, ast.Attribute, ast.Subscript)
 
