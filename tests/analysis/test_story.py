@@ -478,3 +478,13 @@ def test_the_name_on_the_line_comes_before_that_of_another_function(run: Run) ->
     start = "def f(x):\n    h = x * 2\n    return h\nx = torch.ones(1, 2, requires_grad=True)\n"
     facts = phrases_of(run(f"{start}def g():\n    best = f(x).max(1)[0]\n    return best.sum()\ng()\n"))
     assert facts["best = f(x).max(1)[0]"] == ["best: from f(x) by MaxBackward0", "f(x).max(1)[1]: from f(x), no grad"]
+
+
+def test_the_table_can_be_limited_to_some_tensors(run: Run) -> None:
+    trace = run("a = torch.ones(3)\nb = a[:2]\nc = torch.ones(1)\nd = [torch.ones(2)] * 2\n")
+    names = Names(trace)
+    tensor = {names.display_name(state.tensor): state.tensor for state in trace.end.states}
+    table = tensor_table(trace, names, only=frozenset({tensor["b"], tensor["c"]}))
+    assert [(row.name, row.shares) for row in table.rows] == [("b", "a"), ("c", "")]
+    assert (table.more, table.unnamed) == (0, 0)
+    assert tensor_table(trace, names, only=frozenset()).rows == ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 from tensorlens.analysis.naming.names import Names
@@ -38,13 +38,13 @@ class TensorTable:
     stale: str  # why the rows show states from before the end of the run; "" if they do not
 
 
-def tensor_table(trace: Trace, names: Names) -> TensorTable:
-    """Makes the table of the named tensors.
+def tensor_table(trace: Trace, names: Names, only: Container[int] | None = None) -> TensorTable:
+    """Makes the table of the named tensors; with `only`, of the chosen ones among them.
 
     The script's own variables come first, then what is nested in them, each in the order in which the run met the
     tensors. If single rows would fill the table, the tensors of one object share a row.
     """
-    states = last_states(trace)
+    states = [state for state in last_states(trace) if only is None or state.tensor in only]
     named = [
         state
         for state in states
