@@ -37,8 +37,8 @@ line  source                                what happened
  1    a = torch.tensor([1.2, 3.4, 5.6],     a    #1  new leaf, requires grad
           requires_grad=True)
  2    out = a.sigmoid()                     out  #2  from a by SigmoidBackward0
- 3    c = out.detach()                      c    #2  alias of out, outside the
-                                                     graph
+ 3    c = out.detach()                      c    #2  same memory as out,
+                                                     detached
  4    c.zero_()                             c    #2  changed in place, v0 -> v1;
                                                      out changes too
  5    out.sum().backward()                  RuntimeError
