@@ -116,7 +116,7 @@ def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout:
     if held_back:
         output.write(joined(held_back, output.form))
     elif len(paths) > 1:
-        print_out(claims_of_all(claims))
+        print_out(claims_of_all(claims, output.options()))
     return exit_code
 
 
