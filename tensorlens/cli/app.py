@@ -175,7 +175,7 @@ def compare(
 ) -> None:
     """Compare two or more operations, measured side by side."""
     if list_probes:
-        raise typer.Exit(commands.list_probes())
+        raise typer.Exit(commands.list_probes(Output(format, output, width)))
     settings = {
         "shape": shape,
         "dtype": dtype,

@@ -59,11 +59,6 @@ class Output:
         """Returns whether standard output is reserved for the report."""
         return self.path is None and self.form != "table"
 
-    @property
-    def prose_width(self) -> int:
-        """Returns the width of prose, in columns."""
-        return self.width or min(_terminal_width(self.path), _PROSE)
-
     def options(self, **more: Any) -> RenderOptions:
         from tensorlens.render import RenderOptions
 
@@ -77,6 +72,11 @@ class Output:
             findings_first=self.path is not None,
             **more,
         )
+
+    def prose_options(self) -> RenderOptions:
+        """Returns the options for prose, which is not as wide as a wide terminal."""
+        options = self.options()
+        return options if self.width else replace(options, width=min(options.width, _PROSE))
 
     def of_rank(self) -> Output:
         """Returns the output of this process in a distributed run: each rank writes a file of its own."""

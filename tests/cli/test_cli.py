@@ -21,6 +21,7 @@ from tensorlens.cli.output import Output
 from tensorlens.lessons.bundled import lessons
 from tensorlens.lessons.course.curriculum import course
 from tensorlens.records import trace_file
+from tensorlens.records.report import Report
 from tensorlens.render.options import RenderOptions
 
 WITHOUT_TORCH = "import sys; sys.modules['torch'] = None; from tensorlens.cli.app import main; main()"
@@ -141,7 +142,7 @@ def test_lessons_are_listed_in_learning_order() -> None:
     names = [line.split()[0] for line in lines if line.startswith("  ") and line[2] != " "]
     assert names == [lesson.name for _, found in course() for lesson in found]
     assert sorted(names) == sorted(lesson.name for lesson in lessons())
-    stages = [line.partition(":")[0] for line in lines if line and not line.startswith(" ")][1:-2]
+    stages = [line.partition("  ")[0] for line in lines if line[:1].isalpha()][2:-2]
     assert stages == ["basics", "memory", "graph", "in place", "training"]
     assert lines[0] == f"Start with: tensorlens run {names[0]}"
 
@@ -409,7 +410,12 @@ def test_height_of_the_screen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 def drawn_with(monkeypatch: pytest.MonkeyPatch) -> list[RenderOptions]:
     """Returns a list to which each rendered report adds its options."""
     options: list[RenderOptions] = []
-    monkeypatch.setattr("tensorlens.render.render", lambda report, form, given: options.append(given) or "")
+
+    def render(report: Report, form: str, given: RenderOptions) -> str:
+        options.append(given)
+        return ""
+
+    monkeypatch.setattr("tensorlens.render.render", render)
     return options
 
 
