@@ -29,25 +29,35 @@ _WrongUse: Any = typer.BadParameter.__base__  # the base class of typer's errors
 app = typer.Typer(
     name="tensorlens",
     help="A borrow checker for autograd: what shares memory, what the graph is, and which line broke it.",
-    rich_markup_mode=None,
+    rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
 
 
-def _option(name: str, **more: Any) -> Any:
+_YOUR_CODE, _LEARN = "Your own code", "Learn"  # groups of commands
+_REPORT, _RUN, _COURSE, _INPUT = "What is shown", "The run", "The course", "The tensor x"  # groups of options
+
+
+def _grouped(group: str, *flags: str, **more: Any) -> Any:
+    """Makes a typer option in a group of the help page."""
+    return typer.Option(*flags, rich_help_panel=group, **more)
+
+
+def _option(name: str, group: str = _REPORT, **more: Any) -> Any:
     """Makes a typer option from the entry `name` of `OPTIONS`."""
     option = OPTIONS[name]
-    return typer.Option(*option.flags, help=option.help, metavar=option.metavar or None, min=option.minimum, **more)
+    more = {"metavar": option.metavar or None, "min": option.minimum, **more}
+    return _grouped(group, *option.flags, help=option.help, **more)
 
 
-Format = Annotated[str | None, _option("format", show_default="table")]
+Format = Annotated[str | None, _option("format")]
 To = Annotated[Path | None, _option("output")]
 Width = Annotated[int | None, _option("width")]
 Story = Annotated[bool, _option("story")]
 Tensors = Annotated[bool, _option("tensors")]
 Everything = Annotated[bool, _option("everything")]
-Timeout = Annotated[float | None, _option("timeout")]
-Reference = Annotated[bool, _option("reference")]
+Timeout = Annotated[float | None, _option("timeout", _RUN)]
+Reference = Annotated[bool, _option("reference", _RUN)]
 
 _PASS_THROUGH = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
@@ -70,52 +80,7 @@ def tensorlens(
         raise typer.Exit(guide.show_start())
 
 
-@app.command(cls=Command)
-def run(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Lessons by name, or paths to your own.",
-            metavar="NAME|PATH",
-            autocompletion=guide.lesson_names,
-        ),
-    ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Run every bundled lesson.")] = False,
-    step: Annotated[bool, typer.Option("--step", help="Go through one lesson line by line.")] = False,
-    quiz: Annotated[bool, typer.Option("--quiz", help="Take a quiz about one lesson, claim by claim.")] = False,
-    restart: Annotated[bool, typer.Option("--restart", help="With --step or --quiz: start again.")] = False,
-    answers: Annotated[
-        str | None,
-        typer.Option(
-            "--answers",
-            metavar="FILE|A,B",
-            help="With --step or --quiz: the answers, one per line of FILE, or between commas.",
-        ),
-    ] = None,
-    format: Format = None,
-    output: To = None,
-    width: Width = None,
-    timeout: Timeout = None,
-) -> None:
-    """Run lessons and check their claims."""
-    if step or quiz:
-        if (step and quiz) or everything:
-            raise UsageError("--step, --quiz and --all do not go together")
-        way: Literal["step", "quiz"] = "step" if step else "quiz"
-        options = CourseOptions(answers, restart, timeout)
-        raise typer.Exit(guide.go_through(names or [], way, options, Output(format, output, width)))
-    if restart or answers is not None:
-        raise UsageError("--restart and --answers go with --step or --quiz")
-    raise typer.Exit(commands.run_lessons(names or [], everything, Output(format, output, width), timeout))
-
-
-@app.command(cls=Command)
-def new(lesson: Annotated[Path, typer.Argument(help="The file to write.", metavar="LESSON.py")]) -> None:
-    """Write a lesson to start from."""
-    raise typer.Exit(commands.new_lesson(lesson))
-
-
-@app.command(cls=Command, context_settings=_PASS_THROUGH)
+@app.command(cls=Command, rich_help_panel=_YOUR_CODE, context_settings=_PASS_THROUGH)
 def explain(
     script: Annotated[str, typer.Argument(help="A script, or - for standard input.", metavar="SCRIPT|-")] = "",
     args: Annotated[list[str] | None, typer.Argument(help="Its own arguments.", metavar="ARGS")] = None,
@@ -141,34 +106,101 @@ def explain(
     raise typer.Exit(commands.explain(module, arguments, shown, timeout, reference))
 
 
-@app.command(cls=Command)
+@app.command(cls=Command, rich_help_panel=_YOUR_CODE)
+def view(
+    trace: Annotated[
+        Path, typer.Argument(help="A file that `explain SCRIPT -o TRACE.json` wrote.", metavar="TRACE.json")
+    ],
+    format: Format = None,
+    output: To = None,
+    width: Width = None,
+    story: Story = False,
+    tensors: Tensors = False,
+    everything: Everything = False,
+) -> None:
+    """Show a saved trace again; needs no torch."""
+    shown = Output(format, output, width, story or everything, tensors or everything)
+    raise typer.Exit(commands.view(trace, shown))
+
+
+@app.command("list", cls=Command, rich_help_panel=_LEARN)
+def list_(format: Format = None, output: To = None, width: Width = None) -> None:
+    """List the bundled lessons, in learning order."""
+    raise typer.Exit(guide.list_lessons(Output(format, output, width)))
+
+
+@app.command(cls=Command, rich_help_panel=_LEARN)
+def run(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Lessons by name, or paths to your own.",
+            metavar="NAME|PATH",
+            autocompletion=guide.lesson_names,
+        ),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Run every bundled lesson.")] = False,
+    step: Annotated[bool, _grouped(_COURSE, "--step", help="Go through one lesson line by line.")] = False,
+    quiz: Annotated[bool, _grouped(_COURSE, "--quiz", help="Take a quiz about one lesson, claim by claim.")] = False,
+    restart: Annotated[bool, _grouped(_COURSE, "--restart", help="With --step or --quiz: start again.")] = False,
+    answers: Annotated[
+        str | None,
+        _grouped(
+            _COURSE,
+            "--answers",
+            metavar="FILE|A,B",
+            help="With --step or --quiz: the answers, one per line of FILE, or between commas.",
+        ),
+    ] = None,
+    format: Format = None,
+    output: To = None,
+    width: Width = None,
+    timeout: Timeout = None,
+) -> None:
+    """Run lessons and check their claims."""
+    if step or quiz:
+        if (step and quiz) or everything:
+            raise UsageError("--step, --quiz and --all do not go together")
+        way: Literal["step", "quiz"] = "step" if step else "quiz"
+        options = CourseOptions(answers, restart, timeout)
+        raise typer.Exit(guide.go_through(names or [], way, options, Output(format, output, width)))
+    if restart or answers is not None:
+        raise UsageError("--restart and --answers go with --step or --quiz")
+    raise typer.Exit(commands.run_lessons(names or [], everything, Output(format, output, width), timeout))
+
+
+@app.command(cls=Command, rich_help_panel=_LEARN)
 def compare(
     operands: Annotated[
         list[str] | None,
         typer.Argument(help='Two or more: clone, torch.clone, no_grad, "x[1:]".', metavar="A B"),
     ] = None,
-    shape: Annotated[str | None, typer.Option(metavar="SHAPE", help="Shape of x, such as 2,3.")] = None,
-    dtype: Annotated[str | None, typer.Option(metavar="DTYPE", help="Its dtype, such as float64.")] = None,
-    device: Annotated[str | None, typer.Option(metavar="DEVICE", help="Its device.")] = None,
+    shape: Annotated[str | None, _grouped(_INPUT, metavar="SHAPE", help="Shape of x, such as 2,3.")] = None,
+    dtype: Annotated[str | None, _grouped(_INPUT, metavar="DTYPE", help="Its dtype, such as float64.")] = None,
+    device: Annotated[str | None, _grouped(_INPUT, metavar="DEVICE", help="Its device.")] = None,
     requires_grad: Annotated[
-        bool | None, typer.Option("--requires-grad/--no-requires-grad", help="Whether x requires grad.")
+        bool | None,
+        _grouped(_INPUT, "--requires-grad/--no-requires-grad", help="Whether x requires grad."),
     ] = None,
-    leaf: Annotated[bool | None, typer.Option("--leaf/--non-leaf", help="Whether x is a leaf.")] = None,
+    leaf: Annotated[bool | None, _grouped(_INPUT, "--leaf/--non-leaf", help="Whether x is a leaf.")] = None,
     contiguous: Annotated[
-        bool | None, typer.Option("--contiguous/--non-contiguous", help="Whether x is contiguous.")
+        bool | None,
+        _grouped(_INPUT, "--contiguous/--non-contiguous", help="Whether x is contiguous."),
     ] = None,
-    view: Annotated[bool | None, typer.Option("--view/--no-view", help="Whether x is a view.")] = None,
+    view: Annotated[bool | None, _grouped(_INPUT, "--view/--no-view", help="Whether x is a view.")] = None,
     size: Annotated[
-        int, typer.Option(metavar="N", help="Elements of the tensor that time and memory are measured on.")
+        int,
+        _grouped(_INPUT, metavar="N", help="Elements of the tensor that time and memory are measured on."),
     ] = 1_000_000,
     everything: Annotated[
-        bool, typer.Option("--all", help="Show every row: also where they agree, details and costs.")
+        bool,
+        _grouped(_REPORT, "--all", help="Show every row: also where they agree, details and costs."),
     ] = False,
     show: Annotated[
         str | None,
-        typer.Option(metavar="ROW", help='Print the program behind a row, such as "result written".'),
+        _grouped(_REPORT, metavar="ROW", help='Print the program behind a row, such as "result written".'),
     ] = None,
-    list_probes: Annotated[bool, typer.Option("--list-probes", help="List the measurements.")] = False,
+    list_probes: Annotated[bool, _grouped(_REPORT, "--list-probes", help="List the measurements.")] = False,
     format: Format = None,
     output: To = None,
     width: Width = None,
@@ -190,13 +222,7 @@ def compare(
     raise typer.Exit(commands.compare(operands or [], settings, Output(format, output, width), parts))
 
 
-@app.command("list", cls=Command)
-def list_(format: Format = None, output: To = None, width: Width = None) -> None:
-    """List the bundled lessons, in learning order."""
-    raise typer.Exit(guide.list_lessons(Output(format, output, width)))
-
-
-@app.command(cls=Command)
+@app.command(cls=Command, rich_help_panel=_LEARN)
 def errors(
     query: Annotated[
         list[str] | None,
@@ -206,8 +232,11 @@ def errors(
             autocompletion=guide.codes,
         ),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="List the rare ones too.")] = False,
-    family: Annotated[str, typer.Option(help="List the codes of a family, such as hooks.", show_default=False)] = "",
+    everything: Annotated[bool, _grouped(_REPORT, "--all", help="List the rare ones too.")] = False,
+    family: Annotated[
+        str,
+        _grouped(_REPORT, help="List the codes of a family, such as hooks.", show_default=False),
+    ] = "",
     format: Format = None,
     output: To = None,
     width: Width = None,
@@ -219,7 +248,7 @@ def errors(
     raise typer.Exit(guide.show_errors(" ".join(query or []), Output(format, output, width), everything, family))
 
 
-@app.command(cls=Command)
+@app.command(cls=Command, rich_help_panel=_LEARN)
 def claims(
     article: Annotated[str | None, typer.Argument(help="An article, such as 004.", metavar="ARTICLE")] = None,
     format: Format = None,
@@ -230,21 +259,10 @@ def claims(
     raise typer.Exit(commands.check_statements(article, Output(format, output, width)))
 
 
-@app.command(cls=Command)
-def view(
-    trace: Annotated[
-        Path, typer.Argument(help="A file that `explain SCRIPT -o TRACE.json` wrote.", metavar="TRACE.json")
-    ],
-    format: Format = None,
-    output: To = None,
-    width: Width = None,
-    story: Story = False,
-    tensors: Tensors = False,
-    everything: Everything = False,
-) -> None:
-    """Show a saved trace again; needs no torch."""
-    shown = Output(format, output, width, story or everything, tensors or everything)
-    raise typer.Exit(commands.view(trace, shown))
+@app.command(cls=Command, rich_help_panel=_LEARN)
+def new(lesson: Annotated[Path, typer.Argument(help="The file to write.", metavar="LESSON.py")]) -> None:
+    """Write a lesson to start from."""
+    raise typer.Exit(commands.new_lesson(lesson))
 
 
 def main() -> None:
