@@ -18,6 +18,7 @@ from support.daily import first_daily
 from support.traces import written_alias
 
 from tensorlens import load
+from tensorlens.cli.app import plain_command
 from tensorlens.cli.output import Output
 from tensorlens.lessons.bundled import lessons
 from tensorlens.lessons.course.curriculum import course
@@ -30,8 +31,8 @@ WITHOUT_TORCH = "import sys; sys.modules['torch'] = None; from tensorlens.cli.ap
 LOADED = """\
 import sys
 from tensorlens.cli.exit_codes import guarded
-from tensorlens.cli.app import app
-guarded(app)
+from tensorlens.cli.app import run_command
+guarded(run_command)
 print(*sys.modules, file=sys.stderr)
 """
 
@@ -119,6 +120,21 @@ def test_what_needs_no_torch_imports_none(arguments: list[str]) -> None:
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout
     assert ended.stderr == ""
+
+
+@pytest.mark.parametrize("words", [[], ["--version"], ["list"], ["errors"], ["errors", "anomaly-nan"], ["errors", "?"]])
+def test_a_command_without_options_does_what_it_does_when_it_is_parsed(
+    words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = said_by(words)
+    monkeypatch.setattr("tensorlens.cli.app.plain_command", lambda words: None)
+    assert plain == said_by(words)
+    assert "typer" not in tensorlens(*words, code=LOADED).stderr.split()
+
+
+@pytest.mark.parametrize("words", [["list", "all"], ["errors", "-"], ["errors", "x", "--all"], ["run"], ["--help"]])
+def test_everything_else_is_parsed(words: list[str]) -> None:
+    assert plain_command(words) is None
 
 
 def test_every_command_has_help_that_is_whole_at_80_columns() -> None:
