@@ -62,7 +62,7 @@ class Output:
     def options(self, **more: Any) -> RenderOptions:
         from tensorlens.render import RenderOptions
 
-        color = self.path is None and self.form == "table" and _wants_color()
+        color = self.path is None and self.form == "table" and wants_color()
         return RenderOptions(
             width=self.width or _terminal_width(self.path),
             height=_terminal_height(self.path),
@@ -97,10 +97,17 @@ class Output:
             raise UsageError(f"can't write {self.path}: {error.strerror}") from None
 
 
+_ASCII = str.maketrans("─…", "-.")  # the characters that our own tables and cuts are made of
+
+
 def print_out(text: str) -> None:
-    """Writes to standard output, which may be a full disk or a pipe without a reader."""
+    """Writes to standard output, which may be a full disk or a pipe without a reader, or know only ASCII."""
     try:
-        sys.stdout.write(text)
+        try:
+            sys.stdout.write(text)
+        except UnicodeEncodeError:
+            encoding = sys.stdout.encoding
+            sys.stdout.write(text.translate(_ASCII).encode(encoding, "backslashreplace").decode(encoding))
         sys.stdout.flush()
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # drops the rest of the buffer
@@ -108,7 +115,8 @@ def print_out(text: str) -> None:
             raise UsageError(f"can't write to standard output: {error.strerror}") from None
 
 
-def _wants_color() -> bool:
+def wants_color() -> bool:
+    """Returns whether standard output is to have colours."""
     if os.environ.get("NO_COLOR"):
         return False
     return bool(os.environ.get("FORCE_COLOR")) or (sys.stdout.isatty() and os.environ.get("TERM") != "dumb")

@@ -28,7 +28,7 @@ class ReportOption:
 
 
 OPTIONS = {
-    "format": ReportOption(("--format", "-f"), "table, json or markdown.", "FORMAT", _known_form),
+    "format": ReportOption(("--format", "-f"), "table (the default), json or markdown.", "FORMAT", _known_form),
     "output": ReportOption(
         ("--output", "-o"),
         "Write to FILE, in the form that its suffix names (.json, .md, .txt) unless --format says otherwise; "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from support.daily import first_daily
 from support.traces import written_alias
 
 from tensorlens import load
+from tensorlens.cli.app import plain_command
 from tensorlens.cli.output import Output
 from tensorlens.lessons.bundled import lessons
 from tensorlens.lessons.course.curriculum import course
@@ -29,8 +31,8 @@ WITHOUT_TORCH = "import sys; sys.modules['torch'] = None; from tensorlens.cli.ap
 LOADED = """\
 import sys
 from tensorlens.cli.exit_codes import guarded
-from tensorlens.cli.app import app
-guarded(app)
+from tensorlens.cli.app import run_command
+guarded(run_command)
 print(*sys.modules, file=sys.stderr)
 """
 
@@ -86,12 +88,12 @@ def one_line(stderr: str) -> str:
     return stderr
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["list"], ["errors", "detach-view-inplace"]])
+@pytest.mark.parametrize("arguments", [["--version"], ["list"], ["errors", "detach-view-inplace"]])
 def test_what_tells_of_no_run_loads_nothing_slow(arguments: list[str]) -> None:
     ended = tensorlens(*arguments, code=LOADED)
     assert ended.returncode == 0
     assert ended.stdout
-    assert not {"torch", "pydantic", "rich", "tensorlens.records.model"} & set(ended.stderr.split())
+    assert not {"torch", "pydantic", "pygments", "tensorlens.records.model"} & set(ended.stderr.split())
 
 
 @pytest.fixture
@@ -120,11 +122,59 @@ def test_what_needs_no_torch_imports_none(arguments: list[str]) -> None:
     assert ended.stderr == ""
 
 
+@pytest.mark.parametrize("words", [[], ["--version"], ["list"], ["errors"], ["errors", "anomaly-nan"], ["errors", "?"]])
+def test_a_command_without_options_does_what_it_does_when_it_is_parsed(
+    words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = said_by(words)
+    monkeypatch.setattr("tensorlens.cli.app.plain_command", lambda words: None)
+    assert plain == said_by(words)
+    assert "typer" not in tensorlens(*words, code=LOADED).stderr.split()
+
+
+@pytest.mark.parametrize("words", [["list", "all"], ["errors", "-"], ["errors", "x", "--all"], ["run"], ["--help"]])
+def test_everything_else_is_parsed(words: list[str]) -> None:
+    assert plain_command(words) is None
+
+
 def test_every_command_has_help_that_is_whole_at_80_columns() -> None:
     shown = tensorlens("--help", COLUMNS="80").stdout
-    for command in ("run", "new", "explain", "compare", "list", "errors", "claims", "view"):
-        assert f" {command} " in shown
-    assert "..." not in shown.partition("Commands:")[2]
+    panel = ""
+    groups: dict[str, list[str]] = {}
+    for line in shown.splitlines():
+        panel = line.strip("╭─╮ ") if line.startswith("╭") else panel
+        if named := re.match(r"│ (\w+) +[A-Z]", line):
+            groups.setdefault(panel, []).append(named[1])
+    assert groups == {
+        "Your own code": ["explain", "view"],
+        "Learn": ["list", "run", "compare", "errors", "claims", "new"],
+    }
+    assert "…" not in shown
+
+
+@pytest.mark.parametrize("command", [[], ["run"], ["explain"], ["compare"], ["errors"], ["view"]])
+def test_help_fits_and_has_no_escape_codes_in_a_pipe(command: list[str]) -> None:
+    without_color = tensorlens(*command, "--help", COLUMNS="80", NO_COLOR="1", FORCE_COLOR="1")
+    for ended in (without_color, tensorlens(*command, "--help", COLUMNS="80", GITHUB_ACTIONS="true")):
+        shown = ended.stdout
+        assert "\x1b" not in shown
+        assert max(map(len, shown.splitlines())) <= 80
+        assert "│ --help " in shown
+
+
+def test_help_in_colour_is_the_same_text() -> None:
+    shown = tensorlens("compare", "--help", COLUMNS="90", FORCE_COLOR="1").stdout
+    assert "\x1b[" in shown
+    assert not re.search(r"\x1b\[(?:\d+;)*3[0347](?:;\d+)*m", shown), "black, yellow, blue or white"
+    assert re.sub(r"\x1b\[[\d;]*m", "", shown) == tensorlens("compare", "--help", COLUMNS="90").stdout
+
+
+def test_a_terminal_that_knows_only_ascii() -> None:
+    for command in (["list"], ["--help"], ["errors", "anomaly-nan"]):
+        ended = tensorlens(*command, PYTHONIOENCODING="ascii", COLUMNS="80")
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert ended.stdout.isascii()
+        assert "\\u" not in ended.stdout
 
 
 def test_tensorlens_alone_says_where_to_start() -> None:
