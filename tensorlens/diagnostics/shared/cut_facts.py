@@ -40,7 +40,7 @@ def is_frozen(facts: TraceIndex, cut: Cut) -> bool:
 
 
 def frozen_with(facts: TraceIndex, cut: Cut) -> list[int]:
-    """Lists the leaves that the line of the cut froze, in the order in which it did, and that were frozen at the end."""
+    """Lists the leaves that the line of the cut froze, in its order, and that were still frozen at the end."""
     frozen: list[int] = []
     for call in facts.calls:
         if call.site != cut.call.site:

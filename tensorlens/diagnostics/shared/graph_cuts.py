@@ -28,6 +28,7 @@ from tensorlens.diagnostics.shared.wording import fix, named, op_text, source_te
 from tensorlens.records.model import GradMode, Span
 from tensorlens.records.report import Fix, Label
 
+_LISTED = 8  # names of frozen tensors
 _PLAIN = {
     "item": "a plain number", "__float__": "a plain number", "__int__": "a plain number", "tolist": "a plain list",
     "numpy": "a NumPy array", "__array__": "a NumPy array", "__dlpack__": "memory that torch does not follow",
@@ -157,8 +158,12 @@ def cut_reason(facts: TraceIndex, cut: Cut) -> str:
     return f"{op_text(cut.call.op)} gives the values without their history: a constant to autograd"
 
 
-def cut_detail(cut: Cut | None) -> tuple[str, ...]:
-    """Says what the trace does not establish about a cut."""
+def cut_detail(facts: TraceIndex, cut: Cut | None) -> tuple[str, ...]:
+    """Lists the tensors that a line froze; for values that left torch, says what the trace does not establish."""
+    if cut is not None and is_frozen(facts, cut):
+        names = [named(facts, number) for number in frozen_with(facts, cut)]
+        more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+        return (f"frozen: {', '.join(names[:_LISTED])}{more}",) if len(names) > 1 else ()
     if cut is None or cut.left_torch is None:
         return ()
     return ("plain values are not followed: this is the likeliest place where these values left torch",)
@@ -174,8 +179,11 @@ def cut_fixes(facts: TraceIndex, cut: Cut | None) -> Iterator[Fix]:
     here, op = facts.span(cut.call.site), op_text(cut.call.op)
     if cut.source is None:
         leaf = facts.first_use(cut.leaf or 0)
-        text = f"make what is to be trained require grad before use: {with_method(named(facts, cut.leaf), 'requires_grad_()')}"
-        yield fix(text, place=None if leaf is None else facts.span(leaf.site))
+        flag = with_method(named(facts, cut.leaf), "requires_grad_()")
+        yield fix(
+            f"make what is to be trained require grad before use: {flag}",
+            place=None if leaf is None else facts.span(leaf.site),
+        )
     elif is_frozen(facts, cut):
         yield from _unfreezing(facts, cut)
     elif recording_off(cut) and not changed_flag(cut):
