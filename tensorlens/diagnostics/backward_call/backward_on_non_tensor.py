@@ -43,7 +43,7 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
 
 
 def _article(kind: str) -> str:
-    return "`None`" if kind == "NoneType" else f"a `{kind}`"
+    return "`None`" if kind == "NoneType" else f"{'an' if kind[0] in 'aeiou' else 'a'} `{kind}`"
 
 
 def _left_torch(facts: TraceIndex, failure: Failure) -> Call | None:
@@ -69,7 +69,7 @@ def _made(facts: TraceIndex, failure: Failure, made: Assigned | None, left: Call
 def _why(kind: str, left: Call | None) -> str:
     if kind == "NoneType":
         return "a function without `return` gives None"
-    if kind in _NUMBERS:
+    if kind.rpartition(".")[2] in _NUMBERS:
         return "a plain number has no gradient history: there is nothing to differentiate"
     return "only a tensor has a gradient history"
 
@@ -79,8 +79,8 @@ def _fixes(kind: str, left: Call | None, place: Span | None) -> tuple[Fix, ...]:
         return (fix("if a function is to give the loss, return it there", place=place),)
     if kind in ("tuple", "list"):
         return (fix("add the losses to one tensor, and call backward on the sum", place=place),)
-    if left is not None and kind in _NUMBERS:
+    if left is not None and kind.rpartition(".")[2] in _NUMBERS:
         return (fix(f"keep the tensor for backward, and use {op_text(left.op)} only to print or log", place=place),)
-    if kind in _NUMBERS:
+    if kind.rpartition(".")[2] in _NUMBERS:
         return (fix("start from a tensor: `sum()` of nothing is the number 0", place=place),)
     return (fix("call backward on the tensor that holds the loss", place=place),)

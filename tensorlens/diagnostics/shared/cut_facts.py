@@ -87,6 +87,18 @@ def is_block(facts: TraceIndex, switch: GradMode) -> bool:
     return span is not None and isinstance(facts.names.syntax.node(span), ast.With | ast.AsyncWith)
 
 
+def custom_apply(facts: TraceIndex, cut: Cut) -> Call | None:
+    """Finds the call of the custom Function whose `forward` made the call of a cut: it runs without recording."""
+    caller = facts.trace.sites[cut.call.site].caller
+    calls = (call for call in facts.calls if call.index > cut.call.index and call.site == caller)
+    return next((call for call in calls if call.op.endswith(".apply")), None)
+
+
+def has_values_beside(facts: TraceIndex, cut: Cut) -> bool:
+    """Returns whether the call of a cut returned floating point values beside whole numbers, as `topk()` does."""
+    return any(facts.tensor(access.tensor).dtype.startswith("float") for access in cut.call.outputs)
+
+
 def result_dtype(facts: TraceIndex, cut: Cut) -> str:
     """Returns "bool", or the name of an integer type, if the call of a cut returned such a tensor; else ""."""
     dtypes = [facts.tensor(access.tensor).dtype for access in cut.call.outputs]
@@ -134,3 +146,11 @@ def _given(node: ast.Call, method: bool) -> Iterator[tuple[str, object]]:
             yield name, ast.literal_eval(argument)
         except ValueError:
             continue
+
+
+def library_name(facts: TraceIndex, cut: Cut) -> str:
+    """Returns what library code the script called that made the call of a cut, in backticks."""
+    apply, through = custom_apply(facts, cut), facts.trace.sites[cut.call.site].through
+    if apply is not None:
+        return op_text(apply.op)
+    return f"`{through}()`" if through else op_text(cut.call.op)
