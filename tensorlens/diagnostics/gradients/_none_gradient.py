@@ -90,7 +90,7 @@ def _fixes(facts: TraceIndex, failure: Failure, missing: MissingGradient, name: 
     if not missing.is_leaf:
         yield from nonleaf_fixes(facts, missing.tensor, missing.read.index)
     elif not missing.requires_grad:
-        yield fix(f"leave out what does not require grad here: its {grad} stays None", place=here)
+        yield fix("leave out here what does not require grad: its `.grad` stays None", place=here)
         yield fix(f"or, if {name} is to be trained, let it require grad before the forward pass")
     elif missing.cleared is not None:
         yield fix(

@@ -18,8 +18,10 @@ _SHAPE_ONLY = (
 
 
 def written(facts: TraceIndex, call: Call) -> str:
-    """Returns a call as the script writes it, in backticks; its op, if library code made it or its text is long."""
+    """Returns a call as the script writes it, in backticks; its op or the library function, if its text is long."""
     site = facts.trace.sites[call.site]
+    if site.through:
+        return f"`{site.through}()`"
     text = source_text(facts, call.site) if facts.names.syntax.is_direct(site, call.op) else ""
     return f"`{text}`" if text and not text.endswith("…") else op_text(call.op)
 

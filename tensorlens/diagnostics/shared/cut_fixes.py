@@ -152,6 +152,8 @@ def _joined(facts: TraceIndex, cut: Cut) -> str:
 def smooth(facts: TraceIndex, cut: Cut) -> Fix:
     """Suggests a differentiable function in place of one that gives whole numbers or truth values."""
     here, call = facts.span(cut.call.site), written(facts, cut.call)
+    if facts.trace.sites[cut.call.site].through.endswith(".sample"):
+        return fix(_in_place_of(facts, cut), place=here)
     if has_values_beside(facts, cut):
         return fix("use the values that it returns beside the indices: they have a gradient", place=here)
     position = expected_position(facts, cut)

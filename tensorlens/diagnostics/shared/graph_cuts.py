@@ -127,8 +127,7 @@ def cut_cause(facts: TraceIndex, cut: Cut) -> str:
         return f"{call} takes only a shape"
     if cut.call.op == "nn.Parameter":
         return f"{call} is a new leaf"
-    through = facts.trace.sites[cut.call.site].through
-    return f"{f'`{through}()`' if through else call} stopped the gradient"
+    return f"{call} stopped the gradient"
 
 
 def cut_reason(facts: TraceIndex, cut: Cut) -> str:
