@@ -451,7 +451,8 @@ def test_a_help_names_the_line_of_its_role(warm: Warm, tmp_path: Path) -> None:
 def test_a_label_marks_the_line_that_begins_a_block_not_the_block(warm: Warm, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
-        "import torch\nwith (\n    torch.inference_mode(),\n):  # off\n    a = torch.zeros(3)\n\n    b = a + 1\nb.add_(1)\n"
+        "import torch\nwith (\n    torch.inference_mode(),\n):  # off\n    a = torch.zeros(3)\n\n"
+        "    b = a + 1\nb.add_(1)\n"
     )
     (found,) = diagnose(warm.traced(script)[1])
     (begins,) = [label.span for label in found.labels if label.role == "mode_entered_here"]

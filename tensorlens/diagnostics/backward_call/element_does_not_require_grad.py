@@ -34,7 +34,7 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
         fixes=tuple(cut_fixes(facts, cut)),
         notes=(f"{with_method(name, 'requires_grad_()')} is no cure: it leads to no parameter",),
         evidence={"root": name, "cut": None if cut is None else cut.call.op},
-        detail=cut_detail(cut),
+        detail=cut_detail(facts, cut),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.lineage import leaf_above
+from tensorlens.analysis.lineage import leaf_above, leaf_origin
 from tensorlens.analysis.missing_gradient import MissingGradient, missing_gradient
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.gradients._nonleaf import nonleaf_fixes, nonleaf_reason
@@ -40,6 +40,8 @@ def _cause(facts: TraceIndex, missing: MissingGradient, name: str) -> str:
         return f"{name} is computed, not a leaf"
     if not missing.requires_grad:
         return f"{name} does not require grad"
+    if missing.cleared is not None:
+        return "it was reset, and no backward pass has run since"
     if not missing.passes:
         return "no backward pass had run yet"
     if missing.cut is not None:
@@ -59,6 +61,8 @@ def _why(facts: TraceIndex, missing: MissingGradient) -> str:
 
 def _labels(facts: TraceIndex, failure: Failure, missing: MissingGradient, name: str) -> Iterator[Label | None]:
     yield facts.label("needed_here", failure.site, f"{with_method(name, 'grad')} is None")
+    if missing.cleared is not None:
+        yield facts.label("cleared_here", missing.cleared.site, f"{with_method(name, 'grad')} is set to None")
     if missing.cut is not None:
         yield next(cut_labels(facts, missing.cut), None)
     producers = facts.producers(missing.tensor, missing.read.index)
@@ -67,9 +71,11 @@ def _labels(facts: TraceIndex, failure: Failure, missing: MissingGradient, name:
     if not missing.is_leaf:
         yield facts.label("nonleaf_made_here", site, f"{name} is computed here: not a leaf")
         yield from _original_leaf(facts, missing)
+    elif missing.requires_grad:
+        born = leaf_origin(facts, missing.tensor, missing.read.index)
+        yield facts.label("leaf_made_here", None if born is None else born.site, f"{name} requires grad")
     else:
-        what = "requires grad" if missing.requires_grad else "does not require grad"
-        yield facts.label("leaf_made_here", site, f"{name} {what}")
+        yield facts.label("leaf_made_here", site, f"{name} does not require grad")
 
 
 def _original_leaf(facts: TraceIndex, missing: MissingGradient) -> Iterator[Label | None]:
@@ -84,8 +90,12 @@ def _fixes(facts: TraceIndex, failure: Failure, missing: MissingGradient, name: 
     if not missing.is_leaf:
         yield from nonleaf_fixes(facts, missing.tensor, missing.read.index)
     elif not missing.requires_grad:
-        yield fix(f"leave out what does not require grad here: its {grad} stays None", place=here)
+        yield fix("leave out here what does not require grad: its `.grad` stays None", place=here)
         yield fix(f"or, if {name} is to be trained, let it require grad before the forward pass")
+    elif missing.cleared is not None:
+        yield fix(
+            f"read {grad} before this line, or after the next backward pass", place=facts.span(missing.cleared.site)
+        )
     elif not missing.passes:
         yield fix(f"read {grad} after the first backward pass, or skip it while it is None", place=here)
     elif missing.cut is not None:

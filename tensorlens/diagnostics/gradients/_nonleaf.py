@@ -51,9 +51,12 @@ def nonleaf_fixes(facts: TraceIndex, number: int | None, at: int) -> Iterator[Fi
         yield fix(f"call {keep} after this line", place=None if made is None else facts.span(made.site))
         leaf = next(iter(leaves_above(facts, number, at)), None)
         born = None if leaf is None else leaf_origin(facts, leaf, at)
-        if born is not None and leaf is not None:
+        if born is not None and leaf is not None and facts.names.script_name(leaf, born.index):
             text = f"or, for the gradient of the leaf, read {with_method(named(facts, leaf, born.index), 'grad')}"
             yield fix(text, place=facts.span(born.site))
+        elif born is not None and made is not None and facts.same_line(born.site, made.site):
+            text = f"or make {named(facts, number, at)} the leaf: call `requires_grad_()` last on this line"
+            yield fix(text, place=facts.span(made.site))
         return
     place, update = facts.span(rebound.made.site), _in_place(facts, rebound)
     if update:

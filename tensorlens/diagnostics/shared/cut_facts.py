@@ -18,8 +18,10 @@ _SHAPE_ONLY = (
 
 
 def written(facts: TraceIndex, call: Call) -> str:
-    """Returns a call as the script writes it, in backticks; its op, if library code made it or its text is long."""
+    """Returns a call as the script writes it, in backticks; its op or the library function, if its text is long."""
     site = facts.trace.sites[call.site]
+    if site.through:
+        return f"`{site.through}()`"
     text = source_text(facts, call.site) if facts.names.syntax.is_direct(site, call.op) else ""
     return f"`{text}`" if text and not text.endswith("…") else op_text(call.op)
 
@@ -40,7 +42,7 @@ def is_frozen(facts: TraceIndex, cut: Cut) -> bool:
 
 
 def frozen_with(facts: TraceIndex, cut: Cut) -> list[int]:
-    """Lists the leaves that the line of the cut froze, in the order in which it did, and that were frozen at the end."""
+    """Lists the leaves that the line of the cut froze, in its order, and that were still frozen at the end."""
     frozen: list[int] = []
     for call in facts.calls:
         if call.site != cut.call.site:
@@ -85,6 +87,18 @@ def is_block(facts: TraceIndex, switch: GradMode) -> bool:
     """Returns whether a switch is a `with` statement."""
     span = facts.span(switch.site)
     return span is not None and isinstance(facts.names.syntax.node(span), ast.With | ast.AsyncWith)
+
+
+def custom_apply(facts: TraceIndex, cut: Cut) -> Call | None:
+    """Finds the call of the custom Function whose `forward` made the call of a cut: it runs without recording."""
+    caller = facts.trace.sites[cut.call.site].caller
+    calls = (call for call in facts.calls if call.index > cut.call.index and call.site == caller)
+    return next((call for call in calls if call.op.endswith(".apply")), None)
+
+
+def has_values_beside(facts: TraceIndex, cut: Cut) -> bool:
+    """Returns whether the call of a cut returned floating point values beside whole numbers, as `topk()` does."""
+    return any(facts.tensor(access.tensor).dtype.startswith("float") for access in cut.call.outputs)
 
 
 def result_dtype(facts: TraceIndex, cut: Cut) -> str:
@@ -134,3 +148,11 @@ def _given(node: ast.Call, method: bool) -> Iterator[tuple[str, object]]:
             yield name, ast.literal_eval(argument)
         except ValueError:
             continue
+
+
+def library_name(facts: TraceIndex, cut: Cut) -> str:
+    """Returns what library code the script called that made the call of a cut, in backticks."""
+    apply, through = custom_apply(facts, cut), facts.trace.sites[cut.call.site].through
+    if apply is not None:
+        return op_text(apply.op)
+    return f"`{through}()`" if through else op_text(cut.call.op)

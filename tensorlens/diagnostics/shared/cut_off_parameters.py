@@ -130,7 +130,7 @@ def _report(training: Training, code: str, group: list[PathEnd], step: Step | No
         labels,
         fixes=tuple(_fixes(facts, first, name)),
         evidence={"parameters": [facts.name(end.number) for end in group]},
-        detail=cut_detail(first.cut) if first.kind == "cut" else (),
+        detail=cut_detail(facts, first.cut) if first.kind == "cut" else (),
     )
 
 

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from tensorlens.analysis.lineage import Cut, is_update_by_hand, leaf_origin
-from tensorlens.analysis.naming.places import callers
-from tensorlens.analysis.trace_index import OPS_ENTERING_TORCH, OPS_LEAVING_TORCH, TraceIndex
+from tensorlens.analysis.lineage import Cut, leaf_origin
+from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.diagnostics.shared.cut_facts import (
     changed_flag,
     cutting_checkpoint,
-    expected_position,
     frozen_with,
+    has_values_beside,
     helper_call,
     is_block,
     is_frozen,
+    library_name,
     recording_off,
     result_dtype,
     switch_of,
     takes_shape_only,
-    wanted_by_optimizer,
     written,
 )
-from tensorlens.diagnostics.shared.optimizers import made_name, several
-from tensorlens.diagnostics.shared.wording import fix, named, op_text, source_text, with_method
-from tensorlens.records.model import GradMode, Span
+from tensorlens.diagnostics.shared.cut_fixes import recording, smooth, staying_in_torch, unfreezing
+from tensorlens.diagnostics.shared.optimizers import several
+from tensorlens.diagnostics.shared.wording import fix, named, op_text, with_method
+from tensorlens.records.model import GradMode
 from tensorlens.records.report import Fix, Label
 
+_LISTED = 8  # names of frozen tensors
 _PLAIN = {
     "item": "a plain number", "__float__": "a plain number", "__int__": "a plain number", "tolist": "a plain list",
     "numpy": "a NumPy array", "__array__": "a NumPy array", "__dlpack__": "memory that torch does not follow",
@@ -79,7 +79,8 @@ def _cut_text(facts: TraceIndex, cut: Cut) -> str:
         return "not recorded: gradients are off"
     dtype = "" if cut.call.op in OPS_LEAVING_TORCH else result_dtype(facts, cut)
     if dtype:
-        return "gives only True or False" if dtype == "bool" else f"gives whole numbers ({dtype})"
+        beside = "its indices are" if has_values_beside(facts, cut) else "gives"
+        return "gives only True or False" if dtype == "bool" else f"{beside} whole numbers ({dtype})"
     if cut.call.op == "autograd.grad":
         return "a gradient without a graph of its own"
     return f"takes only the shape of {source}" if takes_shape_only(cut) else cutting_text(cut.call.op, source)
@@ -112,11 +113,13 @@ def cut_cause(facts: TraceIndex, cut: Cut) -> str:
     if recording_off(cut) and not changed_flag(cut):
         if switch_of(facts, cut) is not None:
             return "gradients were switched off"
-        return f"{_library(facts, cut)} records no gradients"
+        return f"{library_name(facts, cut)} gave no gradient history"
     if cut.call.op in OPS_LEAVING_TORCH:
         return f"{call} is {_plain(cut.call.op)}"
     dtype = result_dtype(facts, cut)
     if dtype and not changed_flag(cut):
+        if has_values_beside(facts, cut):
+            return f"the indices from {call} are whole numbers"
         return f"{call} gives {'only True or False' if dtype == 'bool' else 'whole numbers'}"
     if cut.call.op == "autograd.grad":
         return f"{op_text(cut.call.op)} ran without `create_graph=True`"
@@ -125,11 +128,6 @@ def cut_cause(facts: TraceIndex, cut: Cut) -> str:
     if cut.call.op == "nn.Parameter":
         return f"{call} is a new leaf"
     return f"{call} stopped the gradient"
-
-
-def _library(facts: TraceIndex, cut: Cut) -> str:
-    through = facts.trace.sites[cut.call.site].through
-    return f"`{through}()`" if through else op_text(cut.call.op)
 
 
 def cut_reason(facts: TraceIndex, cut: Cut) -> str:
@@ -157,8 +155,12 @@ def cut_reason(facts: TraceIndex, cut: Cut) -> str:
     return f"{op_text(cut.call.op)} gives the values without their history: a constant to autograd"
 
 
-def cut_detail(cut: Cut | None) -> tuple[str, ...]:
-    """Says what the trace does not establish about a cut."""
+def cut_detail(facts: TraceIndex, cut: Cut | None) -> tuple[str, ...]:
+    """Lists the tensors that a line froze; for values that left torch, says what the trace does not establish."""
+    if cut is not None and is_frozen(facts, cut):
+        names = [named(facts, number) for number in frozen_with(facts, cut)]
+        more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+        return (f"frozen: {', '.join(names[:_LISTED])}{more}",) if len(names) > 1 else ()
     if cut is None or cut.left_torch is None:
         return ()
     return ("plain values are not followed: this is the likeliest place where these values left torch",)
@@ -174,14 +176,17 @@ def cut_fixes(facts: TraceIndex, cut: Cut | None) -> Iterator[Fix]:
     here, op = facts.span(cut.call.site), op_text(cut.call.op)
     if cut.source is None:
         leaf = facts.first_use(cut.leaf or 0)
-        text = f"make what is to be trained require grad before use: {with_method(named(facts, cut.leaf), 'requires_grad_()')}"
-        yield fix(text, place=None if leaf is None else facts.span(leaf.site))
+        flag = with_method(named(facts, cut.leaf), "requires_grad_()")
+        yield fix(
+            f"make what is to be trained require grad before use: {flag}",
+            place=None if leaf is None else facts.span(leaf.site),
+        )
     elif is_frozen(facts, cut):
-        yield from _unfreezing(facts, cut)
+        yield from unfreezing(facts, cut)
     elif recording_off(cut) and not changed_flag(cut):
-        yield from _recording(facts, cut)
+        yield from recording(facts, cut)
     elif cut.left_torch is not None or cut.call.op in OPS_LEAVING_TORCH:
-        yield from _staying_in_torch(facts, cut)
+        yield from staying_in_torch(facts, cut)
     elif cut.call.op == "nn.Parameter":
         text = "leave the value a plain tensor, and compute the layer with it: `torch.func.functional_call()`"
         yield fix(text, place=here)
@@ -190,103 +195,11 @@ def cut_fixes(facts: TraceIndex, cut: Cut | None) -> Iterator[Fix]:
     elif cut.call.op in ("torch.tensor", "torch.as_tensor"):
         yield fix("use the tensor itself; to join several, `torch.stack` keeps their history", place=here)
     elif result_dtype(facts, cut) and not changed_flag(cut):
-        yield _smooth(facts, cut)
+        yield smooth(facts, cut)
     elif takes_shape_only(cut):
         yield fix(f"compute the result from {named(facts, cut.source, cut.call.index)} itself", place=here)
-    else:
+    elif facts.names.syntax.is_direct(facts.trace.sites[cut.call.site], cut.call.op):
         yield fix(f"leave out {op} if the gradient is to go back past this line", place=here)
-
-
-def _unfreezing(facts: TraceIndex, cut: Cut) -> Iterator[Fix]:
-    frozen = frozen_with(facts, cut)
-    wanted, optimizer = wanted_by_optimizer(facts, frozen)
-    helper = helper_call(facts, cut)
-    place = facts.span(cut.call.site if helper is None else helper)
-    if optimizer is not None and len(wanted) < len(frozen):
-        names = several(facts, wanted)
-        text = f"do not freeze {names}: `{made_name(facts, optimizer)}` is to train them"
-        yield fix(text, place=place)
-        yield fix(f"or let {names} require grad again after this line: `requires_grad_()` on each", place=place)
     else:
-        yield fix("freeze only what is not to be trained: here all of it is frozen", place=place)
-
-
-def _recording(facts: TraceIndex, cut: Cut) -> Iterator[Fix]:
-    switch, checkpoint = switch_of(facts, cut), cutting_checkpoint(facts, cut)
-    here = facts.span(cut.call.site)
-    if checkpoint is not None:
-        yield fix("pass `use_reentrant=False` to the checkpoint", place=facts.span(checkpoint.site))
-    elif switch is None:
-        library = _library(facts, cut)
-        random = library.endswith("sample()`")
-        text = f"use `rsample()` in place of {library}: it records" if random else f"compute this without {library}"
-        yield fix(text, place=here)
-    elif is_update_by_hand(facts, cut):
-        leaf = named(facts, cut.source, cut.call.index)
-        yield fix(f"update {leaf} in place (`-=`, `copy_()`): it stays the leaf that it was", place=here)
-    elif switch.decorator:
-        text = "remove the decorator, and put `with torch.no_grad():` around what needs no gradient"
-        yield fix(text, place=facts.span(switch.site))
-    elif is_block(facts, switch):
-        yield _outside_block(facts, cut, switch)
-    else:
-        text = "use `with torch.no_grad():` around what needs no gradient: gradients are on again after it"
-        yield fix(text, place=facts.span(switch.site))
-
-
-def _outside_block(facts: TraceIndex, cut: Cut, switch: GradMode) -> Fix:
-    """Suggests to move the line of the block that ran the call of a cut, directly or through functions."""
-    block, site = facts.span(switch.site), cut.call.site
-    for number in (site, *callers(facts.trace, site)):
-        place = facts.span(number)
-        if block is not None and place is not None and _inside(place, block):
-            return fix(f"move this, and what is computed from it, out of the `{switch.cause}` block", place=place)
-    return fix(f"compute what needs a gradient outside of the `{switch.cause}` block", place=block)
-
-
-def _inside(span: Span, block: Span) -> bool:
-    return span.file == block.file and block.line < span.line and span.end_line <= block.end_line
-
-
-def _staying_in_torch(facts: TraceIndex, cut: Cut) -> Iterator[Fix]:
-    """Suggests the tensor itself where plain values were used, and where they became a tensor again."""
-    source, entered = named(facts, cut.source, cut.call.index), cut.entered
-    again = entered is not None and entered.op in OPS_ENTERING_TORCH
-    name = cut.call.op.rpartition(".")[2]
-    if again and entered is not None and cut.call.op in OPS_LEAVING_TORCH and name in ("item", "__float__"):
-        line = facts.trace.sites[entered.site].span.line
-        back = source_text(facts, entered.site)
-        joined = _joined(facts, cut)
-        text = f"keep the tensor {source} here, and on line {line} use `{joined}` in place of `{back}`"
-        if not joined:
-            text = f"keep the tensor {source} here, and leave out {op_text(entered.op)} on line {line}"
-        yield fix(text, place=facts.span(cut.call.site))
-    elif again and entered is not None:
-        text = f"compute this in torch from {source}; NumPy and plain values can stay where no gradient is needed"
-        yield fix(text, place=facts.span(entered.site))
-    else:
-        text = f"use the tensor {source} where the gradient is needed, and {op_text(cut.call.op)} only to print or log"
-        yield fix(text, place=facts.span(cut.call.site))
-
-
-def _joined(facts: TraceIndex, cut: Cut) -> str:
-    """Returns "torch.stack(losses)" for `torch.tensor(losses)` of several values; "" if it made a single number."""
-    entered = cut.entered
-    span = None if entered is None else facts.span(entered.site)
-    node = None if span is None else facts.names.syntax.node(span)
-    shape = facts.tensor(entered.outputs[0].tensor).shape if entered is not None and entered.outputs else ()
-    if len(shape) != 1 or not isinstance(node, ast.Call) or not node.args or isinstance(node.args[0], ast.Starred):
-        return ""
-    return f"torch.stack({ast.unparse(node.args[0])})"
-
-
-def _smooth(facts: TraceIndex, cut: Cut) -> Fix:
-    """Suggests a differentiable function in place of one that gives whole numbers or truth values."""
-    here, call = facts.span(cut.call.site), written(facts, cut.call)
-    position = expected_position(facts, cut)
-    if position:
-        return fix(f"use the mean position, which has a gradient: `{position}`", place=here)
-    if result_dtype(facts, cut) == "bool":
-        return fix(f"use a smooth function of the values in place of {call}, such as `sigmoid()`", place=here)
-    source = named(facts, cut.source, cut.call.index)
-    return fix(f"compute the loss from {source} with operations that give floating point numbers", place=here)
+        source = named(facts, cut.source, cut.call.index)
+        yield fix(f"use {source} itself, if the gradient is to go back to it", place=here)
