@@ -116,10 +116,11 @@ def argument_with_call(facts: TraceIndex, file: str, line: int, name: str, metho
 def _statement(facts: TraceIndex, span: Span) -> ast.stmt | None:
     """Finds the innermost statement around a place."""
     best: ast.stmt | None = None
+    at = facts.names.syntax.node(span)
     for node in ast.walk(tree_of(facts.trace.sources.get(span.file, "")) or ast.Module([], [])):
         if isinstance(node, ast.stmt) and node.lineno <= span.line and span.end_line <= (node.end_lineno or 0):
             if best is None or node.lineno >= best.lineno:
-                inner = node.lineno < span.line or facts.names.syntax.node(span) in ast.walk(node)
+                inner = node.lineno < span.line or any(each is at for each in ast.walk(node))
                 best = node if inner else best
     return best
 
