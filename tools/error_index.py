@@ -24,7 +24,8 @@ SECTIONS = ["What happened", "Why", "Fails", "Fixed"]
 _FORM = re.compile(r"<!--\n\+\+\+\n(.*?)^\+\+\+\n-->\n\n# (\S+)\n\n(?:```text\n([^\n]+)\n```\n\n)?(## .*)", re.S | re.M)
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "kind": str, "tier": int, "raises": str, "patterns": list, "also": list, "generic": bool, "when": str,
-    "order": int, "roles": list, "see": list, "title": str, "why": str, "help": list, "untested": str,
+    "order": int, "roles": list, "see": list, "title": str, "why": str, "help": list, "help_at": list,
+    "detail": str, "untested": str,
 }  # fmt: skip
 
 
@@ -90,6 +91,7 @@ def _wrong_values(front: dict[str, Any], has_finder: bool) -> Iterable[str]:
         yield "title, why and help go together, and with no finder in Python"
     if (silent and has_finder) != ("order" in front):
         yield "order is for silent mistakes with a finder"
+    yield from _wrong_places(front)
     if "when" in front and (front["when"] not in CONDITIONS or not texts):
         yield f"unknown condition {front['when']}, or a condition without a title"
     for role in front.get("roles", ()):
@@ -101,6 +103,21 @@ def _wrong_values(front: dict[str, Any], has_finder: bool) -> Iterable[str]:
             re.compile(pattern)
         except re.error as error:
             yield f"{pattern!r}: {error}"
+
+
+def _wrong_places(front: dict[str, Any]) -> Iterable[str]:
+    """Yields what is wrong with the lines that the helps of a page change: `help_at` names their roles."""
+    places = front.get("help_at", [])
+    if not isinstance(places, list):
+        return
+    if "help_at" in front and len(places) != len(front.get("help", ())):
+        yield "help_at names a role, or an empty text, for each help"
+    own = {role.partition(":")[0] for role in front.get("roles", ())}
+    for place in places:
+        if place and place not in own:
+            yield f"help_at names {place}, which is no role of the page"
+    if "detail" in front and "title" not in front:
+        yield "detail is for a page with a title"
 
 
 def build() -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from tensorlens.analysis.naming.names import Names, names_of
+from tensorlens.analysis.statement_heads import head_of
 from tensorlens.analysis.states import StateHistory, states_of
 from tensorlens.records.failure_context import SavedTensor
 from tensorlens.records.model import Backward, Call, Event, Failure, GradMode, Notice, Span, State, Tensor, Trace, Write
@@ -80,9 +81,11 @@ class TraceIndex:
         return first is not None and second is not None and (first.file, first.line) == (second.file, second.line)
 
     def label(self, role: str, site: int | None, text: str) -> Label | None:
-        """Makes a label at a site; None if the site is not known."""
+        """Makes a label at a site; None if the site is not known. Of a statement with a block it marks the head."""
         span = self.span(site)
-        return None if span is None else Label(role, span, text, site)
+        if span is None:
+            return None
+        return Label(role, head_of(self.names.syntax, self.trace.sources.get(span.file, ""), span), text, site)
 
     def times_run(self, site: int, before: int) -> tuple[int, int]:
         """Returns (how often a site had run up to and including event `before`, how often it ran in all).

@@ -54,7 +54,9 @@ class FindingText:
     title: str
     why: str
     help: tuple[str, ...]
-    when: str
+    when: str = ""
+    help_at: tuple[str, ...] = ()  # for each help, the role of the line that it changes; "": none
+    detail: str = ""  # node names and versions, for a reader who knows autograd
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,6 @@ def entries() -> tuple[Entry, ...]:
 
 
 def _entry(item: dict[str, Any]) -> Entry:
-    title = item.get("title")
     return Entry(
         item["code"],
         item["family"],
@@ -110,7 +111,18 @@ def _entry(item: dict[str, Any]) -> Entry:
         item["summary"],
         item.get("finder", False),
         item.get("order", 0),
-        None if title is None else FindingText(title, item["why"], tuple(item["help"]), item.get("when", "")),
+        _finding_text(item) if "title" in item else None,
+    )
+
+
+def _finding_text(item: dict[str, Any]) -> FindingText:
+    return FindingText(
+        item["title"],
+        item["why"],
+        tuple(item["help"]),
+        item.get("when", ""),
+        tuple(item.get("help_at", ())),
+        item.get("detail", ""),
     )
 
 

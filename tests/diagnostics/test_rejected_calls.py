@@ -436,3 +436,24 @@ def test_the_line_that_gave_a_leafs_name_to_a_result_is_named(name: str, warm: W
     else:
         assert "gave the name" not in found.explanation
         assert "retain_grad" in helps[0]
+
+
+def test_a_help_names_the_line_of_its_role(warm: Warm, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import torch\nwith torch.inference_mode():\n    average = torch.zeros(3)\naverage.add_(1.0)\n",
+        encoding="utf-8",
+    )
+    (found,) = diagnose(warm.traced(script)[1])
+    assert found.code == "inference-tensor-inplace"
+    assert [None if fix.place is None else fix.place.line for fix in found.fixes] == [2, 4]
+
+
+def test_a_label_marks_the_line_that_begins_a_block_not_the_block(warm: Warm, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import torch\nwith (\n    torch.inference_mode(),\n):  # off\n    a = torch.zeros(3)\n\n    b = a + 1\nb.add_(1.0)\n"
+    )
+    (found,) = diagnose(warm.traced(script)[1])
+    (begins,) = [label.span for label in found.labels if label.role == "mode_entered_here"]
+    assert (begins.line, begins.end_line) == (2, 3)

@@ -11,7 +11,7 @@ from tensorlens.analysis.naming.syntax import OPERATORS, plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.rejected import rejected_calls, report_rejected
 from tensorlens.diagnostics.shared.rejected_call import RejectedCall
-from tensorlens.records.error_messages import entry
+from tensorlens.records.error_messages import FindingText, entry
 from tensorlens.records.model import Call
 from tensorlens.records.report import Diagnostic
 
@@ -38,7 +38,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         yield report_rejected(rejected, known, _COMPUTED if rebound is None else _words(facts, rebound))
 
 
-_COMPUTED = (
+_COMPUTED = FindingText(
     _TITLE,
     "backward keeps gradients only in leaves; {nonleaf} is computed, so its gradient is passed on and not kept",
     (
@@ -63,7 +63,7 @@ def _rebound(facts: TraceIndex, number: int, at: int) -> _Rebound | None:
     return None
 
 
-def _words(facts: TraceIndex, rebound: _Rebound) -> tuple[str, str, tuple[str, ...]]:
+def _words(facts: TraceIndex, rebound: _Rebound) -> FindingText:
     """Writes the text for a result that has the name of a leaf. It does not suggest `retain_grad()`, which would keep
     the gradient of the wrong tensor."""
     name, line = _escaped(rebound.name), rebound.line
@@ -73,8 +73,8 @@ def _words(facts: TraceIndex, rebound: _Rebound) -> tuple[str, str, tuple[str, .
     )
     update = _in_place(facts, rebound)
     if update:
-        return _TITLE, why, (f"update the leaf in place: `with torch.no_grad(): {_escaped(update)}`",)
-    return (
+        return FindingText(_TITLE, why, (f"update the leaf in place: `with torch.no_grad(): {_escaped(update)}`",))
+    return FindingText(
         _TITLE,
         why,
         (

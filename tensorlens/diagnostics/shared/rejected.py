@@ -7,6 +7,7 @@ of each role in the facts of the rejected call: where its leaf, view, non-leaf o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import zip_longest
 
 from tensorlens.analysis.contexts import recomputing_checkpoint
 from tensorlens.analysis.lineage import find_cut
@@ -24,8 +25,8 @@ from tensorlens.diagnostics.shared.roles import (
 )
 from tensorlens.diagnostics.shared.roles.tensors import needed
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text, severity_of
-from tensorlens.records.error_messages import Entry, classify
-from tensorlens.records.model import Backward, Failure, Notice
+from tensorlens.records.error_messages import Entry, FindingText, classify
+from tensorlens.records.model import Backward, Failure, Notice, Span
 from tensorlens.records.report import Diagnostic, Label
 
 
@@ -64,30 +65,37 @@ CONDITIONS: dict[str, Callable[[RejectedCall], bool]] = {
 def find_rejected(facts: TraceIndex, known: Entry) -> Iterator[Diagnostic]:
     """Makes the findings of a code whose page has the text of the finding.
 
-    The label of the first role is the primary one. Title, why and help are templates with the fields {op} and, for each
-    role, its tensor: {leaf}, {nonleaf}, {view}, {base}, {value}, {graph}; for a callback also those of `hooks.words`.
+    The label of the first role is the primary one. Title, why, help and detail are templates. Their fields are {op},
+    {code} (the rejected call as the script writes it) and, for each role, its tensor: {leaf}, {nonleaf}, {view},
+    {base}, {value}, {graph}; for a callback also those of `hooks.words`.
     """
     text = known.finding
     if text is None:
         return
     for rejected in filter(CONDITIONS[text.when], rejected_calls(facts, known.code)):
-        yield report_rejected(rejected, known, (text.title, text.why, text.help))
+        yield report_rejected(rejected, known, text)
 
 
-def report_rejected(rejected: RejectedCall, known: Entry, text: tuple[str, str, tuple[str, ...]]) -> Diagnostic:
+def report_rejected(rejected: RejectedCall, known: Entry, text: FindingText) -> Diagnostic:
     """Makes the diagnostic of one rejected call, with a label for each role of its code."""
-    title, why, fixes = text
     labels, fields = labels_of(rejected, known.roles)
-    template = _Fields(fields)
+    template = _Fields(fields | {"code": rejected.written()})
+    at = zip_longest(text.help, text.help_at, fillvalue="")
     return finding(
         known.code,
         rejected.severity,
-        template.fill(title),
-        template.fill(why),
+        template.fill(text.title),
+        template.fill(text.why),
         labels,
-        fixes=tuple(fix(template.fill(text)) for text in fixes),
+        fixes=tuple(fix(template.fill(words), place=_place(labels, role)) for words, role in at),
         evidence={"op": rejected.op, "message": rejected.message},
+        detail=(template.fill(text.detail),) if text.detail else (),
     )
+
+
+def _place(labels: list[Label | None], role: str) -> Span | None:
+    """Returns the line of a role, for a help that changes it; None if the page names no role or it was not found."""
+    return next((label.span for label in labels if label is not None and label.role == role), None)
 
 
 def labels_of(rejected: RejectedCall, roles: tuple[str, ...]) -> tuple[list[Label | None], dict[str, str]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.wording import named
+from tensorlens.diagnostics.shared.wording import named, op_text, source_text
 from tensorlens.records.failure_context import Value
 from tensorlens.records.model import Access, Failure
 from tensorlens.records.report import Severity
@@ -54,6 +54,15 @@ class RejectedCall:
         """Returns whether no failure follows a warning at the same line: then the warning is not just part of the
         failure."""
         return not any(f.site == self.site and f.index == self.index + 1 for f in self.facts.trace.failures)
+
+    def written(self) -> str:
+        """Returns the call as the script writes it: "`p -= ...`", "`c.zero_()`"; else its op."""
+        if self.site is not None and (
+            augmented := self.facts.names.syntax.augmented(self.facts.trace.sites[self.site])
+        ):
+            return f"`{augmented[0]} {augmented[1]}= ...`"
+        text = source_text(self.facts, self.site)
+        return f"`{text}`" if text else op_text(self.op) if self.op else "this line"
 
     def name(self, number: int | None) -> str:
         return named(self.facts, number, self.index)
