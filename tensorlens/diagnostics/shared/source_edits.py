@@ -47,13 +47,13 @@ def with_call(facts: TraceIndex, span: Span, method: str) -> Edit | None:
     return Edit(span, f"({text}).{method}()" if isinstance(node, (*_LOOSE, ast.Tuple)) else f"{text}.{method}()")
 
 
-def out_of_place(facts: TraceIndex, call: Call) -> Edit | None:
+def out_of_place(facts: TraceIndex, number: int) -> Edit | None:
     """Replaces methods that write, such as `x.mul_(2)`, by those that make a new tensor, which `x` is assigned to.
 
     The value of the expression goes where it went before, if the statement uses it.
     """
-    site = facts.trace.sites[call.site]
-    span, node = site.span, facts.names.syntax.node(site.span)
+    span = facts.trace.sites[number].span
+    node = facts.names.syntax.node(span)
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or span.line != span.end_line:
         return None
     statement = _statement(facts, span)
