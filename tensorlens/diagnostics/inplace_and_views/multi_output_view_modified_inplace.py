@@ -39,20 +39,16 @@ def _fixes(rejected: RejectedCall) -> Iterator[Fix]:
     name = "" if base is None else rejected.name(base).strip("`")
     made = None if view is None else facts.creator(view)
     taken, here = None if made is None else facts.span(made.site), facts.span(rejected.site)
-    through = fix(
-        f"write through `{name or 'x'}`, with an index of its own for each part, such as `{name or 'x'}[0]`",
-        place=taken,
-    )
     site = rejected.site
     edit = None if site is None else expanded_assignment(facts, site) or out_of_place(facts, site)
     whole = f"`{name}`" if name else "the tensor that was split"
     text = f"make a new tensor instead of writing; {whole} then stays as it was"
     if _is_read_again(rejected, name):
-        yield through
+        through = f"write through {whole}, with an index for each part"
+        yield fix(f"{through}: `{name}[...]`" if name else through, place=taken)
         yield fix(f"or {text}", place=here)
     else:
         yield fix(text, *(() if edit is None else (edit,)), place=here)
-        yield replace(through, title=f"or {through.title}")
 
 
 def _is_read_again(rejected: RejectedCall, name: str) -> bool:
