@@ -79,7 +79,7 @@ def _make_a_new_tensor(facts: TraceIndex, save: Save, call: Call, written: int) 
     if not _is_direct(facts, call):
         return _in_library(facts, save, call)
     if call.op.endswith("_"):
-        edit = out_of_place(facts, call)
+        edit = out_of_place(facts, call.site)
         new, old = op_text(call.op[:-1]), op_text(call.op)
         text = f"use {new} in place of {old}" + (", and assign the tensor that it makes" if edit is None else "")
         return _with_new_tensor(facts, call, written, text, edit)

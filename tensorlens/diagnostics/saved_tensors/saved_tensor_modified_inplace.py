@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from tensorlens.analysis.saved_tensors import Alias, InplaceChange, Save, SavedTensorChange, saved_tensor_change
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.saved_tensors._overwrite_advice import fixes_of
-from tensorlens.diagnostics.shared.kept import described, kept_tensor, kept_text, line_from, operation
+from tensorlens.diagnostics.shared.kept import described, kept_name, kept_of, kept_text, line_from, operation
 from tensorlens.diagnostics.shared.wording import as_written, finding, fix, in_iteration, named, severity_of
 from tensorlens.records.model import Call, Failure
 from tensorlens.records.report import Diagnostic, Label
@@ -54,7 +54,7 @@ def _title(facts: TraceIndex, change: SavedTensorChange) -> str:
 
 
 def _explanation(facts: TraceIndex, save: Save) -> str:
-    what = kept_tensor(facts, save)
+    what = kept_name(facts, kept_of(save))
     gradient = f"the gradient of {operation(facts, save.call)}" if save.call is not None else "a gradient"
     return f"{gradient} is computed from {what}, and PyTorch refuses to use overwritten values for it"
 
@@ -69,7 +69,7 @@ def _labels(facts: TraceIndex, change: SavedTensorChange) -> Iterator[Label | No
     if change.alias is not None:
         yield _alias_label(facts, change.alias)
     if save.call is not None:
-        yield facts.label("saved_here", save.call.site, kept_text(facts, save))
+        yield facts.label("saved_here", save.call.site, kept_text(facts, kept_of(save)))
     yield facts.label("needed_here", change.needed_at, _needed_text(facts, change))
 
 
@@ -99,7 +99,7 @@ def _needed_text(facts: TraceIndex, change: SavedTensorChange) -> str:
 def _versions(facts: TraceIndex, change: SavedTensorChange) -> str:
     saved = change.save.saved
     node = f"`{saved.node}`" if saved.node else "autograd"
-    result = "its result" if kept_tensor(facts, change.save) == "its result" else ""
+    result = "its result" if kept_name(facts, kept_of(change.save)) == "its result" else ""
     what = result or _name(facts, change.save)
     first = change.first.event.site if change.first is not None else None
     lines = [line_from(facts, e.event.site, first) for e in change.changes if e.event.site != first]
@@ -110,7 +110,9 @@ def _versions(facts: TraceIndex, change: SavedTensorChange) -> str:
 def _more(facts: TraceIndex, others: Sequence[Save], first: Save) -> Iterator[str]:
     """Counts the other saved tensors that fail the version check: earlier runs of the same line, and other lines."""
     same = [o for o in others if first.call is not None and o.call is not None and o.call.site == first.call.site]
-    earlier = [o for o in same if o.call is not first.call and kept_tensor(facts, o) == kept_tensor(facts, first)]
+    earlier = [
+        o for o in same if o.call is not first.call and kept_name(facts, kept_of(o)) == kept_name(facts, kept_of(first))
+    ]
     if earlier and first.call is not None:
         runs = len({o.call.index for o in earlier if o.call is not None})
         line = line_from(facts, first.call.site, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 
 from tensorlens.analysis.saved_tensors import Save
 from tensorlens.analysis.trace_index import TraceIndex, is_result_slot
@@ -56,26 +57,39 @@ def layer_class(facts: TraceIndex, call: Call) -> str:
     return ""
 
 
-def kept_tensor(facts: TraceIndex, save: Save) -> str:
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A tensor that an operation kept for backward: the call, the tensor, and the node's slot for it."""
+
+    call: Call | None
+    tensor: int | None
+    slot: str
+
+
+def kept_of(save: Save) -> Kept:
+    return Kept(save.call, save.tensor, save.saved.slot)
+
+
+def kept_name(facts: TraceIndex, kept: Kept) -> str:
     """Returns what was kept: "its result", "its `weight`", "`x`"."""
-    if is_result_slot(save.saved.slot):
+    if is_result_slot(kept.slot):
         return "its result"
-    name = tensor_name(facts, save)
+    name = tensor_name(facts, kept)
     part = name.strip("`").rpartition(".")[2]
-    own = save.call is not None and save.tensor is not None and facts.tensor(save.tensor).type == "Parameter"
-    if own and save.call is not None and layer_class(facts, save.call) and part.isidentifier():
-        return f"its `{part}`"
-    return name
+    if kept.call is None or kept.tensor is None or facts.tensor(kept.tensor).type != "Parameter":
+        return name
+    is_layer = not facts.names.syntax.is_direct(facts.trace.sites[kept.call.site], kept.call.op)
+    return f"its `{part}`" if is_layer and layer_class(facts, kept.call) and part.isidentifier() else name
 
 
-def tensor_name(facts: TraceIndex, save: Save) -> str:
-    return named(facts, save.tensor, None if save.call is None else save.call.index)
+def tensor_name(facts: TraceIndex, kept: Kept) -> str:
+    return named(facts, kept.tensor, None if kept.call is None else kept.call.index)
 
 
-def kept_text(facts: TraceIndex, save: Save) -> str:
+def kept_text(facts: TraceIndex, kept: Kept) -> str:
     """Writes the label of the line that kept a tensor, short enough to fit beside the underline."""
-    when = "" if save.call is None else in_iteration(facts, save.call)
-    text = f"{operation(facts, save.call)} kept {kept_tensor(facts, save)}"
+    when = "" if kept.call is None else in_iteration(facts, kept.call)
+    text = f"{operation(facts, kept.call)} kept {kept_name(facts, kept)}"
     return f"{text} for backward{when}" if len(text) + len(when) + 13 <= _LABEL else f"{text}{when}"
 
 

@@ -47,13 +47,13 @@ def with_call(facts: TraceIndex, span: Span, method: str) -> Edit | None:
     return Edit(span, f"({text}).{method}()" if isinstance(node, (*_LOOSE, ast.Tuple)) else f"{text}.{method}()")
 
 
-def out_of_place(facts: TraceIndex, call: Call) -> Edit | None:
+def out_of_place(facts: TraceIndex, number: int) -> Edit | None:
     """Replaces methods that write, such as `x.mul_(2)`, by those that make a new tensor, which `x` is assigned to.
 
     The value of the expression goes where it went before, if the statement uses it.
     """
-    site = facts.trace.sites[call.site]
-    span, node = site.span, facts.names.syntax.node(site.span)
+    span = facts.trace.sites[number].span
+    node = facts.names.syntax.node(span)
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or span.line != span.end_line:
         return None
     statement = _statement(facts, span)
@@ -116,10 +116,11 @@ def argument_with_call(facts: TraceIndex, file: str, line: int, name: str, metho
 def _statement(facts: TraceIndex, span: Span) -> ast.stmt | None:
     """Finds the innermost statement around a place."""
     best: ast.stmt | None = None
+    at = facts.names.syntax.node(span)
     for node in ast.walk(tree_of(facts.trace.sources.get(span.file, "")) or ast.Module([], [])):
         if isinstance(node, ast.stmt) and node.lineno <= span.line and span.end_line <= (node.end_lineno or 0):
             if best is None or node.lineno >= best.lineno:
-                inner = node.lineno < span.line or facts.names.syntax.node(span) in ast.walk(node)
+                inner = node.lineno < span.line or any(each is at for each in ast.walk(node))
                 best = node if inner else best
     return best
 
