@@ -33,7 +33,7 @@ def _report(facts: TraceIndex, reference: Reference, backward: Backward) -> Diag
         CODE,
         "warning",
         f"a second run, which keeps copies of saved tensors, has {_others(facts, numbers, backward)}",
-        "either something wrote to a saved tensor, unseen by autograd, or the program does not compute the same in each run",
+        "something wrote to a saved tensor, unseen by autograd, or the program computes something else in each run",
         [
             facts.label("needed_here", backward.site, "may compute with changed values"),
             *_leaves(facts, reference),
@@ -75,7 +75,7 @@ def _size(worst: Difference) -> tuple[str, ...]:
     if not (worst.got and worst.right and isfinite(worst.relative)):
         return ()
     return (
-        f"the largest difference is {worst.largest:.4g}, {100 * worst.relative:.3g} % of the largest value of the second run",
+        f"the largest difference is {worst.largest:.4g}, {100 * worst.relative:.3g} % of the largest value with copies",
     )
 
 

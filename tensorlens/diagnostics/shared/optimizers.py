@@ -14,7 +14,7 @@ from tensorlens.records.report import Label
 
 
 def several(facts: TraceIndex, numbers: Sequence[int], at: int | None = None) -> str:
-    """Names several tensors: "`a`", "`a` and `b`", "`a`, `b` and 6 more". Every tensor counts, also if names are equal."""
+    """Names several tensors: "`a`", "`a` and `b`", "`a`, `b` and 6 more". Tensors with equal names count."""
     tensors = list(dict.fromkeys(numbers))
     return listed([named(facts, number, at) for number in tensors])
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.analysis.training.timeline import Moment, Training, training_of
+from tensorlens.analysis.training.timeline import GRAD_READ, Moment, Training, training_of
 from tensorlens.diagnostics.shared.optimizers import optimizer_name, several
 from tensorlens.diagnostics.shared.wording import finding, fix, named
 from tensorlens.records.model import Backward, Call
@@ -15,6 +14,7 @@ from tensorlens.records.observations import Step
 from tensorlens.records.report import Diagnostic, Fix, Label
 
 CODE = "gradient-accumulates-without-zero-grad"
+MAX_CALLS = 100  # followed back from the values of an update
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +84,14 @@ def _starts_anew(facts: TraceIndex, leaf: int, moment: Moment) -> bool:
     call = moment.event
     if not isinstance(call, Call) or not call.op.endswith(("copy_", "data.__set__")) or len(call.inputs) < 2:
         return False
-    source, storages = call.inputs[-1].tensor, facts.storages_of(leaf)
-    above = [inner for _, inner in ancestry(facts, source, call.index)]
-    read = {source, *(access.tensor for inner in above for access in inner.inputs)}
-    return bool(above) and not any(facts.storage_of(number, call.index) in storages for number in read)
+    storages = facts.storages_of(leaf)
+    waiting = [(call.inputs[-1].tensor, call.index)]
+    for number, limit in waiting:
+        if facts.storage_of(number, call.index) in storages or len(waiting) > MAX_CALLS:
+            return False
+        made = (inner for inner in facts.producers(number, limit) if inner.op != GRAD_READ)
+        waiting += [(access.tensor, inner.index) for inner in made for access in inner.inputs]
+    return len(waiting) > 1
 
 
 def _label(facts: TraceIndex, group: list[Sum], names: str) -> Label | None:

@@ -166,6 +166,9 @@ def _report(facts: TraceIndex, change: _Change, backward: Backward) -> Diagnosti
     when = "" if change.call is None else in_iteration(facts, change.call)
     intended = _is_straight_through(facts, change)
     place = facts.span(change.site)
+    new = f"make a new tensor{' where gradients are recorded' if off else ''}, and use it from here on: `{bare} = ...`"
+    skipping = f"if the gradient is to skip the change, write that: `{bare} + (changed - {bare}).detach()`"
+    fixes = [fix(new, place=place), fix(skipping, place=place)]
     return finding(
         CODE,
         "note" if intended else "warning",
@@ -177,14 +180,7 @@ def _report(facts: TraceIndex, change: _Change, backward: Backward) -> Diagnosti
             _switch(facts, change),
             facts.label("needed_here", backward.site, "computes the gradient without the change"),
         ],
-        fixes=(
-            fix(
-                f"make a new tensor{' where gradients are recorded' if off else ''}, and use it from here on: "
-                f"`{bare} = ...`",
-                place=place,
-            ),
-            fix(f"or say that the gradient skips the change: `{bare} + (changed - {bare}).detach()`", place=place),
-        ),
+        fixes=tuple(reversed(fixes) if intended else fixes),
         evidence={"tensor": name, "op": None if change.call is None else change.call.op},
         detail=_detail(facts, change, state),
     )

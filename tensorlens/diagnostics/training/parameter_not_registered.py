@@ -35,9 +35,10 @@ def _report(training: Training, step: Step, group: list[Unregistered]) -> Diagno
     facts, first = training.facts, group[0]
     attribute = _attribute(first)
     made = born(facts, first.tensor)
+    is_own, fixes = _made_for(facts, made, first.module), list(_fixes(facts, first, len(group)))
     return finding(
         "parameter-not-registered",
-        "warning" if _made_for(facts, made, first.module) else "note",
+        "warning" if is_own else "note",
         f"no optimizer changes {listed([f'`{entry.name}`' for entry in group])} of `{first.module}`, "
         "though backward computes gradients",
         f"`parameters()` finds an attribute that is a `Parameter` or a `Module`; `{attribute.rpartition('.')[2]}` "
@@ -49,7 +50,7 @@ def _report(training: Training, step: Step, group: list[Unregistered]) -> Diagno
                 "needed_here", step.site, "leaves them as they are" if len(group) > 1 else "leaves it as it is"
             ),
         ],
-        fixes=tuple(_fixes(facts, first, len(group))),
+        fixes=tuple(fixes if is_own else reversed(fixes)),
         evidence={"parameters": [entry.name for entry in group]},
     )
 
