@@ -477,7 +477,10 @@ def test_what_an_optimizer_keeps_for_itself_is_not_counted(run: Run, foreach: bo
 def test_the_name_on_the_line_comes_before_that_of_another_function(run: Run) -> None:
     start = "def f(x):\n    h = x * 2\n    return h\nx = torch.ones(1, 2, requires_grad=True)\n"
     facts = phrases_of(run(f"{start}def g():\n    best = f(x).max(1)[0]\n    return best.sum()\ng()\n"))
-    assert facts["best = f(x).max(1)[0]"] == ["best: from f(x) by MaxBackward0", "f(x).max(1)[1]: from f(x), requires no grad"]
+    assert facts["best = f(x).max(1)[0]"] == [
+        "best: from f(x) by MaxBackward0",
+        "f(x).max(1)[1]: from f(x), requires no grad",
+    ]
 
 
 def test_the_table_can_be_limited_to_some_tensors(run: Run) -> None:
