@@ -142,7 +142,7 @@ class _Search:
         state = next((each for each in states if each.grad_fn), None)
         if state is not None and state.grad_fn is not None:
             number = -1 - call.index if state.node is None else state.node
-            self.grad_fns.setdefault(number, state.grad_fn.rpartition("::")[2])
+            self.grad_fns.setdefault(number, node_name(state.grad_fn))
 
     def _add_source(self, tensor: int, call: Call, in_graph: bool) -> None:
         self.names[tensor] = _source_name(self._before, call, tensor)
@@ -220,6 +220,11 @@ def listed(names: Iterable[str]) -> str:
     distinct = list(dict.fromkeys(names))
     rest = len(distinct) - MANY
     return ", ".join(distinct[:MANY]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def node_name(grad_fn: str) -> str:
+    """Returns the name without PyTorch's namespaces: `CopySlices`."""
+    return grad_fn.rpartition("::")[2]
 
 
 def tensors_of(accesses: Iterable[Access]) -> set[int]:
