@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Iterator
 
 import torch
-from support.random_programs import Run, Seen, Snapshot
 
+from support.random_programs import Run, Seen, Snapshot
 from tensorlens.analysis.story.line_events import LineEvent
 
 _PATH = re.compile(r"[a-z]\w*(\[\d+\]|\.[a-z]\w*)*$")
