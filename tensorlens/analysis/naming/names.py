@@ -237,8 +237,10 @@ class Names:
         place = None if line is None else self._trace.sites[line].span
         if place is not None and (place.file, place.line) == (site.span.file, site.span.line):
             return f"`{text}`"
-        file = shown_path(site.span.file, self._trace.script.folder)
-        known = self._trace.script.path if place is None else shown_path(place.file, self._trace.script.folder)
+        folder = self._trace.script.folder
+        file, known = (
+            shown_path(path, folder) for path in (site.span.file, place.file if place else self._trace.script.path)
+        )
         where = f"line {site.span.line}" if file == known else f"{file}:{site.span.line}"
         return f"the tensor made by `{text}` ({where})"
 
