@@ -75,6 +75,15 @@ class Names:
         """Returns every name of `tensor` at the end of the run, the plainest first."""
         return self._at_end.get(tensor, ())
 
+    def ever_called(self, tensor: int) -> set[str]:
+        """Returns every name that `display_name` can give `tensor`, at any event."""
+        names = {*self.all_names(tensor), *self._recorded.assigned.get(tensor, {}).values(), self.display_name(tensor)}
+        return {*names, *self._recorded.used.get(tensor, {}).values()}
+
+    def owner_of_gradient(self, tensor: int) -> int | None:
+        """Returns the tensor whose `.grad` a backward pass put `tensor` into."""
+        return self._owners.get(tensor)
+
     def is_named(self, tensor: int) -> bool:
         """Returns whether the script ever stored `tensor` under a name."""
         return tensor in self._at_end or tensor in self._in_modules or tensor in self._recorded.assigned
