@@ -7,12 +7,15 @@ import random
 _HEAD = """\
 import torch
 x = torch.ones(2)
+LAYER = torch.nn.Sequential(torch.nn.Tanh())
+TWICE = torch.nn.Sequential(torch.nn.Tanh(), torch.nn.Tanh())
 LOG = []
 """
+OPS = ("Tensor.sub", "Tensor.add", "torch.tanh")
 
 
 class LoopProgram:
-    """One random program. When it ran, `LOG` has a tuple for each op: its line, iteration and call."""
+    """One random program. When it ran, `LOG` has a tuple for each op: line, iteration, call and events."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -45,12 +48,31 @@ class LoopProgram:
             self._add(level, "pass")
 
     def _statement(self, level: int, iteration: str, name: str, helpers: list[str], depth: int) -> None:
-        kinds = ["op", "op", "nested", "call", "call", "loop", "loop", "while", "if", "with", "try", "jump"]
-        kind = self._random.choice(kinds if depth < (1 if name else 2) else ["op", "call"])
+        kinds = [
+            "op",
+            "op",
+            "nested",
+            "layer",
+            "twice",
+            "call",
+            "call",
+            "loop",
+            "loop",
+            "while",
+            "if",
+            "with",
+            "try",
+            "jump",
+        ]
+        kind = self._random.choice(kinds if depth < (1 if name else 2) else ["op", "layer", "call"])
         if kind == "op":
             self._op(level, iteration, name, "x.sub(2)")
         elif kind == "nested":
             self._op(level, iteration, name, "x.abs().add(x.exp())")
+        elif kind == "layer":
+            self._op(level, iteration, name, "LAYER(x)")
+        elif kind == "twice":
+            self._op(level, iteration, name, "TWICE(x)", 2)
         elif kind == "call" and helpers:
             self._add(level, f"{self._random.choice(helpers)}({iteration})")
         elif kind == "loop":
@@ -83,7 +105,7 @@ class LoopProgram:
             if jumps:
                 self._add(level, f"if len(LOG) % {self._random.randint(2, 5)} == 0: {self._random.choice(jumps)}")
 
-    def _op(self, level: int, iteration: str, name: str, op: str) -> None:
+    def _op(self, level: int, iteration: str, name: str, op: str, calls: int = 1) -> None:
         line = len(self._lines) + 2
-        self._add(level, f"LOG += [({line}, {iteration}, {name + '.calls' if name else 0})]")
+        self._add(level, f"LOG += [({line}, {iteration}, {name + '.calls' if name else 0}, {calls})]")
         self._add(level, f"y = {op}")
