@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from tensorlens.analysis.plain_values import takes_values
 from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.records.model import Backward, Call, Tensor
 
 MAX_CALLS = 5_000
-_MAKE_THEIR_VALUES = (
-    "zeros",
-    "ones",
-    "empty",
-    "eye",
-    "rand",
-    "randn",
-    "randint",
-    "randperm",
-    "arange",
-    "linspace",
-    "logspace",
-)  # their arguments are sizes and limits
-_OPTIONS = ("dtype", "device", "requires_grad", "generator")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +84,7 @@ def _search(facts: TraceIndex, root: int, before: int) -> _Search:
                 _note_dropped(facts, search, Cut(call, number, None))
                 break
             if not call.inputs:
-                search.origins += [call] if _takes_values(facts, call) else []
+                search.origins += [call] if takes_values(facts, call) else []
                 continue
             search.first = call
             others = [access.tensor for access in call.inputs if access.tensor != number]
@@ -106,18 +92,6 @@ def _search(facts: TraceIndex, root: int, before: int) -> _Search:
             search.cuts.extend(Cut(call, tensor, None) for tensor in lost[:1])
             queue.extend((access.tensor, call.index) for access in call.inputs if access.tensor not in lost)
     return search
-
-
-def _takes_values(facts: TraceIndex, call: Call) -> bool:
-    """Returns whether a call without tensors as inputs can have been given values that were computed: `torch.tensor(x)`
-    can, `torch.tensor(2.0)` and `torch.rand(3)` cannot."""
-    if call.op.rpartition(".")[2] in _MAKE_THEIR_VALUES:
-        return False
-    node = facts.names.syntax.node(facts.trace.sites[call.site].span)
-    if not isinstance(node, ast.Call):
-        return True
-    given = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg not in _OPTIONS)]
-    return any(isinstance(part, ast.Name | ast.Attribute | ast.Call) for one in given for part in ast.walk(one))
 
 
 def _note_dropped(facts: TraceIndex, search: _Search, cut: Cut) -> None:
