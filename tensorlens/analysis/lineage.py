@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from tensorlens.analysis.plain_values import takes_values
 from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.records.model import Backward, Call, Tensor
 
@@ -83,7 +84,7 @@ def _search(facts: TraceIndex, root: int, before: int) -> _Search:
                 _note_dropped(facts, search, Cut(call, number, None))
                 break
             if not call.inputs:
-                search.origins.append(call)
+                search.origins += [call] if takes_values(facts, call) else []
                 continue
             search.first = call
             others = [access.tensor for access in call.inputs if access.tensor != number]

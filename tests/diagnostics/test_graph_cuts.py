@@ -215,3 +215,22 @@ def test_the_gradient_of_a_computed_tensor_is_one_finding(warm: Warm, tmp_path: 
         "call `y.retain_grad()` after this line",
         "or, for the gradient of the leaf, read `x.grad`",
     ]
+
+
+@pytest.mark.parametrize("loss", ["torch.rand(3).sum()", "torch.tensor(2.0) * 1", "torch.ones(3).sum() * 2"])
+def test_a_value_that_was_only_printed_is_not_the_cause(loss: str, warm: Warm, tmp_path: Path) -> None:
+    """Nothing that `item()` returned can have gone into such a loss."""
+    text = f"import torch\nw = torch.ones(3, requires_grad=True)\nprint((w * 2).mean().item())\n({loss}).backward()\n"
+    finding = found_in(warm, tmp_path, text)
+    assert "no tensor that it was computed from requires grad" in finding.title
+    assert finding.fixes[0].title.startswith("compute it from what is to be trained: `w` requires grad")
+
+
+def test_tensors_without_names_are_counted(warm: Warm, tmp_path: Path) -> None:
+    text = "import torch\ndef made():\n    return torch.nn.Linear(2, 2).requires_grad_(False)\n"
+    finding = found_in(
+        warm,
+        tmp_path,
+        text + "made()(torch.ones(2)).sum().backward()\n",
+    )
+    assert finding.title.endswith("2 tensors are frozen")

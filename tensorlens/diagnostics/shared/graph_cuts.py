@@ -15,6 +15,7 @@ from tensorlens.diagnostics.shared.cut_facts import (
     is_block,
     is_frozen,
     library_name,
+    names_of_frozen,
     recording_off,
     result_dtype,
     switch_of,
@@ -22,7 +23,6 @@ from tensorlens.diagnostics.shared.cut_facts import (
     written,
 )
 from tensorlens.diagnostics.shared.cut_fixes import recording, smooth, staying_in_torch, unfreezing
-from tensorlens.diagnostics.shared.optimizers import several
 from tensorlens.diagnostics.shared.wording import fix, named, op_text, with_method
 from tensorlens.records.model import GradMode
 from tensorlens.records.report import Fix, Label
@@ -70,7 +70,7 @@ def _cut_text(facts: TraceIndex, cut: Cut) -> str:
         return f"no input of {op} requires grad"
     source = named(facts, cut.source, cut.call.index)
     if is_frozen(facts, cut):
-        return f"froze {several(facts, frozen_with(facts, cut))}"
+        return f"froze {names_of_frozen(facts, frozen_with(facts, cut))}"
     if changed_flag(cut):
         return f"removes the history of {source}"
     if cutting_checkpoint(facts, cut) is not None:
@@ -104,10 +104,10 @@ def cut_cause(facts: TraceIndex, cut: Cut) -> str:
     """Says what ended the history, for a title: "`term.item()` is a plain number"."""
     call = written(facts, cut.call)
     if cut.source is None:
-        return "nothing that it was computed from requires grad"
+        return "no tensor that it was computed from requires grad"
     if is_frozen(facts, cut):
         frozen = frozen_with(facts, cut)
-        return f"{several(facts, frozen)} {'is' if len(frozen) == 1 else 'are'} frozen"
+        return f"{names_of_frozen(facts, frozen)} {'is' if len(frozen) == 1 else 'are'} frozen"
     if cutting_checkpoint(facts, cut) is not None:
         return "a checkpoint recorded nothing"
     if recording_off(cut) and not changed_flag(cut):
@@ -160,7 +160,7 @@ def cut_detail(facts: TraceIndex, cut: Cut | None) -> tuple[str, ...]:
     if cut is not None and is_frozen(facts, cut):
         names = [named(facts, number) for number in frozen_with(facts, cut)]
         more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-        return (f"frozen: {', '.join(names[:_LISTED])}{more}",) if len(names) > 1 else ()
+        return (f"frozen: {', '.join(names[:_LISTED])}{more}",) if 1 < len(names) == len({*names}) else ()
     if cut is None or cut.left_torch is None:
         return ()
     return ("plain values are not followed: this is the likeliest place where these values left torch",)
@@ -169,12 +169,26 @@ def cut_detail(facts: TraceIndex, cut: Cut | None) -> tuple[str, ...]:
 # --- fixes ----------------------------------------------------------------------------------------------------------
 
 
+def _trained(facts: TraceIndex, cut: Cut) -> str:
+    """Names a leaf that requires grad at a cut where no input does, if that leaf is not itself such an input."""
+    for call in facts.calls:
+        for state in call.states if call.index < cut.call.index else ():
+            if facts.is_leaf_requiring_grad(state.tensor, cut.call.index):
+                return named(facts, state.tensor)
+    return ""
+
+
 def cut_fixes(facts: TraceIndex, cut: Cut | None) -> Iterator[Fix]:
     """Suggests fixes for this cut, the safest first."""
     if cut is None:
         return
     here, op = facts.span(cut.call.site), op_text(cut.call.op)
-    if cut.source is None:
+    if cut.source is None and (trained := _trained(facts, cut)):
+        yield fix(
+            f"compute it from what is to be trained: {trained} requires grad, and no tensor here leads to it",
+            place=here,
+        )
+    elif cut.source is None:
         leaf = facts.first_use(cut.leaf or 0)
         flag = with_method(named(facts, cut.leaf), "requires_grad_()")
         yield fix(
