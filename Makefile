@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test unchanged fuzz trust check pages catalogue course how hardest bench wheel clean
+.PHONY: demo test unchanged fuzz trust check pages catalogue course how picture hardest bench wheel clean
 
 demo: $(READY)
 	$(BIN)/tensorlens run detach
@@ -50,6 +50,9 @@ bench: $(READY)
 
 how: $(READY)  # docs/how-it-works.md
 	PYTHONPATH=tests $(BIN)/python -m tools.how_it_works_page
+
+picture: $(READY)  # docs/report.svg
+	$(BIN)/python -m tools.report_picture
 
 hardest: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m tools.hardest_page

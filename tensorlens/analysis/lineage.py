@@ -20,6 +20,7 @@ class Cut:
     source: int | None  # the input that still required grad; None: nothing before the call ever did
     leaf: int | None  # the leaf that `source` was computed from; without a source, a tensor that never required grad
     left_torch: Call | None = None  # the call that took the values to Python or NumPy, if they went there
+    entered: Call | None = None  # the call with plain values as inputs, through which they may have returned
 
 
 def ancestry(facts: TraceIndex, root: int, before: int) -> Iterator[tuple[int, Call]]:
@@ -149,8 +150,9 @@ def _cut_outside_torch(facts: TraceIndex, entry: Call, same_shape: bool) -> Cut 
         number = call.inputs[0].tensor
         if made is not None and _is_float(facts.tensor(number)) == _is_float(made) and number not in _roots(facts):
             if facts.requires_grad(number, call.index):
-                return Cut(call, number, None, left_torch=call)
-    return next(filter(None, (_lost_before(facts, call) for call in leaving)), None)
+                return Cut(call, number, None, left_torch=call, entered=entry)
+    lost = next(filter(None, (_lost_before(facts, call) for call in leaving)), None)
+    return None if lost is None else replace(lost, entered=entry)
 
 
 def _is_float(tensor: Tensor) -> bool:

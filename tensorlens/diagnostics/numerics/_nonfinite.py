@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
-from tensorlens.diagnostics.shared.wording import count_text, finding, fix, named, op_text
+from tensorlens.diagnostics.shared.wording import as_written, finding, fix, in_iteration, named, op_text
 from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import NonfiniteDerivative
 from tensorlens.records.report import Diagnostic, Fix
@@ -44,24 +45,25 @@ def _report(facts: TraceIndex, code: str, node: NonfiniteDerivative, call: Call,
     return finding(
         code,
         "warning",
-        f"the gradient of {leaf} is {node.gradient} because of {op_text(call.op)}",
-        f"the loss is finite, but `{node.node}` has no finite derivative at {count} of {name}: "
+        f"the gradient of {leaf} is {node.gradient} because of {as_written(facts, call)}{in_iteration(facts, call)}",
+        f"the loss is finite, but the slope of {op_text(call.op)} is not, at {count} of {name}: "
         + _why(code, node, select),
         [
-            facts.label("graph_built_here", call.site, f"the derivative here is not finite{count_text(facts, call)}"),
-            None if made is None else facts.label("value_made_here", made.site, f"{name} is made here"),
-            facts.label("needed_here", backward.site, f"backward gives {leaf} {node.gradient}"),
+            facts.label("graph_built_here", call.site, "its slope is infinite or NaN here"),
+            None if made is None else facts.label("value_made_here", made.site, f"makes {name}"),
+            facts.label("needed_here", backward.site, f"gives {leaf} an infinite or NaN gradient"),
         ],
         notes=tuple(_line_note(facts, select)),
-        fixes=tuple(_fixes(code, call, name, select)),
+        fixes=tuple(_fixes(facts, code, (call, select), name)),
         evidence={"node": node.node, "not_finite": node.infinite, "elements": node.total, "gradient": node.gradient},
+        detail=(f"the node is {node.node}",),
     )  # fmt: skip
 
 
 def _why(code: str, node: NonfiniteDerivative, select: Call | None) -> str:
     if code == UNSELECTED:
         selector = "a selection" if select is None else op_text(select.op)
-        return f"{selector} leaves those values out, so their incoming gradient is zero, and 0 * inf is NaN"
+        return f"{selector} leaves those values out, so their gradient is zero, and 0 * inf is NaN"
     if "nan" in node.gradient:
         return "from there back to the leaves it turns into NaN"
     return "the incoming gradient is multiplied by it"
@@ -93,14 +95,25 @@ def _selection(facts: TraceIndex, node: NonfiniteDerivative) -> Call | None:
 def _line_note(facts: TraceIndex, select: Call | None) -> Iterator[str]:
     span = None if select is None else facts.span(select.site)
     if select is not None and span is not None:
-        yield f"{op_text(select.op)} on line {span.line} selects among the results, which is too late for the gradient"
+        yield f"{op_text(select.op)} on line {span.line} selects among the results: that is too late for the gradient"
 
 
-def _fixes(code: str, call: Call, name: str, select: Call | None) -> Iterator[Fix]:
-    operation = op_text(call.op)
+def _fixes(facts: TraceIndex, code: str, calls: tuple[Call, Call | None], name: str) -> Iterator[Fix]:
+    call, select = calls
+    operation, place = op_text(call.op), facts.span(call.site)
     if code == UNSELECTED:
-        yield fix(f"put harmless values into {name} before {operation}, where they are to be left out")
-    else:
-        yield fix(f"keep {name} away from that value: add a small number before {operation}, or `clamp()` it")
-        if call.op.endswith(("sqrt", "pow")):
-            yield fix("for a norm, `torch.linalg.vector_norm()` has the gradient zero at zero")
+        condition = "..." if select is None else _condition(facts, select)
+        safe = f"`torch.where({condition}, {name.strip('`')}, 1.0)`"
+        yield fix(f"give {operation} harmless values where they are left out: {safe} in place of {name}", place=place)
+        return
+    yield fix(f"keep {name} away from that value: add a small number before {operation}", place=place)
+    if call.op.endswith(("sqrt", "pow")):
+        yield fix("for a norm, use `torch.linalg.vector_norm()`: its gradient at zero is zero", place=place)
+
+
+def _condition(facts: TraceIndex, select: Call) -> str:
+    """Returns the condition of a `torch.where(condition, ...)` as the script writes it; "..." for other selections."""
+    span = facts.span(select.site)
+    node = None if span is None else facts.names.syntax.node(span)
+    arguments = node.args if isinstance(node, ast.Call) and select.op.endswith("where") else []
+    return ast.unparse(arguments[0]) if len(arguments) == 3 else "..."
