@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.diagnostics.shared.kept import is_plain
 from tensorlens.diagnostics.shared.rejected import rejected_calls, report_rejected
 from tensorlens.diagnostics.shared.rejected_call import RejectedCall
 from tensorlens.diagnostics.shared.roles.tensors import views
@@ -36,11 +37,11 @@ def _fixes(rejected: RejectedCall) -> Iterator[Fix]:
     facts = rejected.facts
     view = next(iter(views(rejected)), None)
     base = None if view is None else facts.tensor(view).base
-    name = "" if base is None else rejected.name(base).strip("`")
+    name = "" if base is None or not is_plain(rejected.name(base)) else rejected.name(base).strip("`")
     made = None if view is None else facts.creator(view)
     taken, here = None if made is None else facts.span(made.site), facts.span(rejected.site)
     site = rejected.site
-    edit = None if site is None else expanded_assignment(facts, site) or out_of_place(facts, site)
+    edit = None if site is None else expanded_assignment(facts, site) or out_of_place(facts, site, rejected.op)
     whole = f"`{name}`" if name else "the tensor that was split"
     text = f"make a new tensor instead of writing; {whole} then stays as it was"
     if _is_read_again(rejected, name):
@@ -52,10 +53,13 @@ def _fixes(rejected: RejectedCall) -> Iterator[Fix]:
 
 
 def _is_read_again(rejected: RejectedCall, name: str) -> bool:
-    """Returns whether a line below the change reads a name in the same function; True if this is not known."""
+    """Returns whether a line below the change reads a name in the same function; True if this is not known.
+
+    A tensor without a name is read by nothing else.
+    """
     facts, span = rejected.facts, rejected.facts.span(rejected.site)
     if span is None or not name.isidentifier():
-        return True
+        return bool(name)
     tree = tree_of(facts.trace.sources.get(span.file, "")) or ast.Module([], [])
     functions = [
         node
@@ -63,7 +67,7 @@ def _is_read_again(rejected: RejectedCall, name: str) -> bool:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and node.lineno <= span.line <= (node.end_lineno or 0)
     ]
-    inside: ast.AST = max(functions, key=lambda node: node.lineno, default=tree)  # type: ignore[assignment]
+    inside: ast.AST = max(functions, key=lambda node: node.lineno, default=tree)
     return any(
         isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load) and node.lineno > span.line
         for node in ast.walk(inside)

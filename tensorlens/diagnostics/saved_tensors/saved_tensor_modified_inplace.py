@@ -56,6 +56,8 @@ def _title(facts: TraceIndex, change: SavedTensorChange) -> str:
 def _explanation(facts: TraceIndex, save: Save) -> str:
     what = kept_name(facts, kept_of(save))
     gradient = f"the gradient of {operation(facts, save.call)}" if save.call is not None else "a gradient"
+    if save.call is not None and save.call.op.startswith("ctx."):
+        gradient = f"the gradient of `{save.saved.node.removesuffix('Backward')}`"
     return f"{gradient} is computed from {what}, and PyTorch refuses to use overwritten values for it"
 
 
@@ -118,6 +120,7 @@ def _more(facts: TraceIndex, others: Sequence[Save], first: Save) -> Iterator[st
         line = line_from(facts, first.call.site, None)
         yield f"{runs} other run{'s' if runs > 1 else ''} of {line} {'have' if runs > 1 else 'has'} the same problem"
     rest = dict.fromkeys(_name(facts, o) for o in others if o not in earlier and o.tensor != first.tensor)
+    rest.pop(_name(facts, first), None)
     if rest:
         yield f"also overwritten: {_joined(list(rest), 3)}"
 

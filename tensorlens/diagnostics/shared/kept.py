@@ -31,6 +31,8 @@ def operation(facts: TraceIndex, call: Call | None) -> str:
     if isinstance(facts.names.syntax.node(site.span), _OPERATIONS):
         text = source_text(facts, call.site, 80)
         return f"`{text}`" if len(text) <= _SHORT else _sign(facts, call)
+    if call.op.startswith("autograd."):
+        return f"`{call.op}`"
     name = call.op.removesuffix(".__get__").rpartition(".")[2]
     return "indexing" if name == "__getitem__" else name.strip("_")
 
