@@ -103,7 +103,8 @@ def _fixes(facts: TraceIndex, code: str, calls: tuple[Call, Call | None], name: 
     operation, place = op_text(call.op), facts.span(call.site)
     if code == UNSELECTED:
         condition = "..." if select is None else _condition(facts, select)
-        safe = f"`torch.where({condition}, {name.strip('`')}, 1.0)`"
+        value = name.strip("`") if name.startswith("`") else "x"
+        safe = f"`torch.where({condition}, {value}, 1.0)`"
         yield fix(f"give {operation} harmless values where they are left out: {safe} in place of {name}", place=place)
         return
     yield fix(f"keep {name} away from that value: add a small number before {operation}", place=place)
