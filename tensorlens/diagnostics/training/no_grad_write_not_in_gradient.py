@@ -189,9 +189,7 @@ def _report(facts: TraceIndex, change: _Change, backward: Backward) -> Diagnosti
 def _code(facts: TraceIndex, change: _Change) -> str:
     if change.call is None:
         return "a write outside torch"
-    code = as_written(facts, change.call)
-    assigns = change.call.op == DATA_SET or change.call.op.endswith("__setitem__")
-    return f"`{code.strip('`')} = ...`" if assigns and "=" not in code.replace("==", "") else code
+    return as_written(facts, change.call)
 
 
 def _memory(facts: TraceIndex, change: _Change, name: str) -> str:
