@@ -95,10 +95,12 @@ def _report_copy(training: Training, step: Step, group: list[ReplacedParameter])
     own = [r for r in group if first.site is None or facts.times_run(first.site, r.index)[0] == min(runs)]
     copies, optimizer = several(facts, sorted({r.new for r in own})), optimizer_name(training, step)
     backward = None if filled is None else facts.span(filled.event.site)
+    others = any(gradient is not None for gradient in step.gradients)
+    of_what = f" of {several(facts, sorted({r.old for r in own}))}" if others else ""
     return finding(
         CODE,
         "warning",
-        f"`{optimizer}.step()` finds no gradient: backward computed those of a copy",
+        f"`{optimizer}.step()` finds no gradient{of_what}: backward computed those of a copy",
         "a copy has parameters of its own, and nothing leads from them back to the originals",
         [
             facts.label("replaced_here", first.site, f"a copy of what `{optimizer}` trains"),

@@ -31,7 +31,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
             continue
         number = _leaf_not_updated(training, call, returned, unstepped)
         number = _average_not_updated(training, call) if number is None else number
-        if number is not None and _is_still_in_use(facts, number, call):
+        if number is not None and _is_still_in_use(facts, number, call) and not _is_kept(facts, call):
             groups.setdefault(call.site, []).append((number, call))
     for group in groups.values():
         yield _report(facts, group)
@@ -100,6 +100,12 @@ def _is_still_in_use(facts: TraceIndex, number: int, update: Call) -> bool:
     new tensor takes its place."""
     is_bound = bool(facts.names.all_names(number)) or facts.tensor(number).type == "Parameter"
     return is_bound or _last_use(facts, number) > update.index
+
+
+def _is_kept(facts: TraceIndex, update: Call) -> bool:
+    """Returns whether the new tensor has another name when the run ends, such as an item of a list."""
+    targets = set(facts.trace.sites[update.site].targets)
+    return not targets.issuperset(facts.names.all_names(update.outputs[0].tensor))
 
 
 def _report(facts: TraceIndex, group: list[tuple[int, Call]]) -> Diagnostic:
