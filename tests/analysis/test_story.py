@@ -243,8 +243,8 @@ def test_both_halves_of_a_switch_of_requires_grad_are_shown(run: Run, tmp_path: 
     made = "a, b = (torch.ones(2, requires_grad=True) for _ in 'ab')\n"
     imports = f"import sys; sys.path.append({str(library)!r})\nimport toggling\n"
     facts = phrases_of(run(f"{imports}{made}toggling.toggle([a, b], [a])\n"))
-    both = "a: no longer requires grad, then requires grad from here on"
-    assert facts["toggling.toggle([a, b], [a])"] == [both, "b: no longer requires grad"]
+    both = "a: requires no grad now, then requires grad now"
+    assert facts["toggling.toggle([a, b], [a])"] == [both, "b: requires no grad now"]
 
 
 def test_a_loop_on_one_line_shows_its_last_run(run: Run) -> None:

@@ -61,7 +61,7 @@ class CallPhrases:
 
     def _new_tensor(self, tensor: int, call: Call) -> LineEvent:
         text = origin(self._before, call, self._visit.states[tensor], self._visit)
-        return LineEvent(self._names.display_name(tensor, call.index), text, self._before.mark(tensor))
+        return LineEvent(self._before.current.described(tensor, call.index), text, self._before.mark(tensor))
 
     def _passing(self) -> Iterator[LineEvent]:
         """Yields, for a line that stores no tensor, the values that it reads or the tensor that it passes on."""
@@ -115,7 +115,7 @@ class CallPhrases:
         if new and new.grad_fn and (old is None or old.grad_fn != new.grad_fn):
             text += f", its grad_fn is now {node_name(new.grad_fn)}"
         others = self._before.named_in_memory(call, write.tensor)
-        name = self._names.display_name(write.tensor, call.index)
+        name = self._before.current.described(write.tensor, call.index)
         if self._names.script_name(write.tensor, call.index) is None:
             changed = (other for other in others if self._before.surely_changes(other, write.tensor, call.op))
             known = next(changed, None)
@@ -142,7 +142,7 @@ class CallPhrases:
         for tensor, changes in texts.items():
             state, call = last[tensor]
             if changes:
-                name, mark = self._names.display_name(tensor, call.index), self._names.storage_mark(state.storage)
+                name, mark = self._before.current.described(tensor, call.index), self._names.storage_mark(state.storage)
                 yield LineEvent(name, _in_turn(changes), mark)
 
     def _other_uses(self, call: Call) -> Iterator[LineEvent]:
@@ -189,11 +189,11 @@ def _differences(before: State, after: State) -> Iterator[str]:
     if before.grad_fn and not after.grad_fn and after.is_leaf:
         yield "detached in place: now a leaf"
     elif before.requires_grad != after.requires_grad:
-        yield "requires grad from here on" if after.requires_grad else "no longer requires grad"
+        yield "requires grad now" if after.requires_grad else "requires no grad now"
     elif before.grad_fn and after.grad_fn and before.grad_fn != after.grad_fn:
         yield f"its grad_fn is now {node_name(after.grad_fn)}"
     if after.retains_grad and not before.retains_grad:
-        yield "keeps its gradient from here on"
+        yield "keeps its gradient now"
     if None not in (before.storage, after.storage) and before.storage != after.storage:
         yield "moved to other memory"
 

@@ -35,8 +35,18 @@ class CurrentNames:
     def name(self, tensor: int, at: int) -> str | None:
         """Returns a name that refers to a tensor at event `at`, as far as the trace shows; None if there is none."""
         known = self.names.script_name(tensor, at)
-        candidates = [*([known] if known else []), *self.names.all_names(tensor)]
+        stored = self.names.stores.get(tensor, {}).values()
+        candidates = [*([known] if known else []), *self.names.all_names(tensor), *stored]
         return next((name for name in candidates if self.refers(name, tensor, at)), None)
+
+    def described(self, tensor: int, at: int) -> str:
+        """Returns a name that refers to a tensor at event `at`; if none does, another one and the line that made the
+        tensor."""
+        name = self.name(tensor, at)
+        if name is not None or not self.names.is_named(tensor):
+            return name or self.names.display_name(tensor, at)
+        line = self._line(self._trace.tensors[tensor].created_by)
+        return self.names.display_name(tensor, at) + (f" (of line {line})" if line else "")
 
     def refers(self, name: str, tensor: int, at: int) -> bool:
         """Returns False if the root of `name` referred to another value at event `at`; else True."""
@@ -52,7 +62,8 @@ class CurrentNames:
         others = [b.value for b in bindings if b.may_have_run(since, line) and b.line not in recorded]
         if stored == tensor and root == name:
             return all(value == root or (value and self._may_refer(value, tensor, at)) for value in others)
-        return any(value in (None, root) or self._may_refer(value or "", tensor, at) for value in others)
+        later = name in self.names.all_names(tensor)  # some line gave it that name
+        return any(later if value in (None, root) else self._may_refer(value or "", tensor, at) for value in others)
 
     def _may_refer(self, value: str, tensor: int, at: int) -> bool:
         """Returns whether the variable `value`, which a line gave another name, may have referred to the tensor."""
@@ -65,7 +76,7 @@ class CurrentNames:
         site = None if event is None else event.site
         return ("", "") if site is None else place_of(self._trace.sites[site])[:2]
 
-    def _line(self, index: int) -> int:
+    def _line(self, index: int | None) -> int:
         event = self._trace.event(index)
         site = None if event is None else event.site
         return 0 if site is None else self._trace.sites[site].span.line

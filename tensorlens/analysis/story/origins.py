@@ -182,10 +182,11 @@ def _sources(before: TensorsBefore, call: Call, state: State, visit: VisitCalls)
 def _source_name(before: TensorsBefore, call: Call, tensor: int) -> str:
     """Returns the name of an input of `call`. If the line gives that name to its result, `y = y.detach()`, it takes
     another."""
-    name = before.names.display_name(tensor, call.index)
+    name = before.current.described(tensor, call.index)
     if name not in before.trace.sites[call.site].targets:
         return name
-    return next((other for other in before.names.all_names(tensor) if other != name), name)
+    others = (other for other in before.names.all_names(tensor) if before.current.refers(other, tensor, call.index))
+    return next((other for other in others if other != name), name)
 
 
 # --- lists of names --------------------------------------------------------------------------------------------------

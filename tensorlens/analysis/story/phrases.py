@@ -66,24 +66,16 @@ class Phrases:
         if not event.gradients:
             if event.failed:
                 return []
-            asked = listed(self._names.display_name(tensor, event.index) for tensor in event.inputs)
+            asked = listed(self._current.described(tensor, event.index) for tensor in event.inputs)
+            if event.op != "autograd.grad" and asked:  # a tensor that is no leaf has a `.grad` then
+                return [LineEvent("", f"gradient of {asked} computed")]
             return [LineEvent("", f"gradient of {asked} returned, no .grad changed" if asked else "no .grad changed")]
-        names = [self._leaf_name(gradient.tensor, event.index) for gradient in event.gradients]
+        names = [self._current.described(gradient.tensor, event.index) for gradient in event.gradients]
         if len(names) > MANY:
             counts = Counter(gradient_kind(gradient) for gradient in event.gradients)
             parts = ", ".join(f".grad of {count_text(n, 'tensor')} {kind}" for kind, n in counts.items())
             return [LineEvent("", parts + (f": {', '.join(names)}" if len(names) <= 2 * MANY else ""))]
         return [LineEvent(f"{n}.grad", gradient_text(g)) for n, g in zip(names, event.gradients, strict=True)]
-
-    def _leaf_name(self, tensor: int, at: int) -> str:
-        """Returns the name of a leaf; with the line that made it, if its name refers to another tensor at event
-        `at`."""
-        name = self._current.name(tensor, at)
-        if name is not None:
-            return name
-        name, made = self._names.display_name(tensor, at), self._facts.creator(tensor)
-        span = None if made is None else self._facts.span(made.site)
-        return name if span is None or not self._names.is_named(tensor) else f"{name} (of line {span.line})"
 
     def _grad_mode(self, event: GradMode) -> list[LineEvent]:
         """Returns the phrase for a switch of gradient recording. A block has one phrase, where it is entered."""
