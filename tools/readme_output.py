@@ -2,8 +2,8 @@
 
     python -m tools.readme_output
 
-A block that has no line "..." gets the whole output. In one that has, each part between such lines begins with a line of
-the output: the part gets as many lines of the output as it had.
+A block without a line "..." gets the whole output. In another one, each part between such lines begins with a line of
+the output, and gets as many lines of the output as it had.
 """
 
 from __future__ import annotations
@@ -42,10 +42,7 @@ def renewed(block: re.Match[str]) -> str:
     """Returns a block with new output."""
     command, real = block[1], output(block[1]).splitlines()
     shown = block[2].splitlines()
-    if CUT in shown:
-        shown = _parts(command, shown, real)
-    else:
-        shown = real
+    shown = _parts(command, shown, real) if CUT in shown else real
     return "\n".join(["```console", f"$ {command}", *shown, "```"])
 
 
