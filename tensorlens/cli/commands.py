@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorlens.cli.exit_codes import FAILED, OK, safe_line
 from tensorlens.cli.output import Output, print_out
+from tensorlens.cli.waiting import working
 from tensorlens.errors import UsageError
 from tensorlens.records.version import __version__
 
@@ -147,7 +148,8 @@ def check_statements(article: str | None, output: Output) -> int:
     from tensorlens.lessons.check_statements import check_documented
     from tensorlens.lessons.statement_report import render_claims
 
-    checked = check_documented(article)
+    with working("running the lessons"):
+        checked = check_documented(article)
     output.write(render_claims(checked, output.form, output.options()))
     return OK if checked.as_recorded else FAILED
 
@@ -178,7 +180,8 @@ def compare(operands: Sequence[str], settings: dict[str, Any], output: Output, p
 
     if settings["shape"] is not None:
         settings = {**settings, "shape": parse_shape(settings["shape"])}
-    comparison = measure(operands, ProbeOptions(**settings))
+    with working("measuring") as report:
+        comparison = measure(operands, ProbeOptions(**settings), report)
     if parts.program_of is not None:
         from tensorlens.compare.programs import programs
 

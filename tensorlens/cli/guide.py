@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tensorlens.cli.exit_codes import OK
 from tensorlens.cli.output import Output, print_out
+from tensorlens.cli.waiting import working
 from tensorlens.errors import UsageError
 
 if TYPE_CHECKING:
@@ -67,13 +68,14 @@ def show_errors(query: str, output: Output, everything: bool = False, family: st
 
 def go_through(names: Sequence[str], way: Way, options: CourseOptions, output: Output) -> int:
     """`run NAME --step`, `run NAME --quiz`: takes the user through one lesson."""
+    from tensorlens.lessons.course.conversation import Screen
     from tensorlens.lessons.course.start import begin
 
     if len(names) != 1:
         raise UsageError(f"--{way} takes the name of one lesson (tensorlens list shows them)")
     if output.path is not None or output.form != "table":
         raise UsageError(f"--{way} is shown on the terminal: --format and -o do not go with it")
-    begin(names[0], way, options, output.options(), print_out)
+    begin(names[0], way, options, Screen(output.options(), print_out), working)
     return OK
 
 
