@@ -32,7 +32,7 @@ def working(text: str) -> Iterator[Report]:
         TimeElapsedColumn(),
         console=Terminal(stderr=True, color_system="standard", theme=Theme({"progress.elapsed": "dim"})),
         transient=True,
-        refresh_per_second=4,  # what is measured meanwhile is not to be disturbed
+        refresh_per_second=4,  # rarely: what is being measured must not be disturbed
         redirect_stdout=False,
         redirect_stderr=False,
     )

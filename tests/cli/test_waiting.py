@@ -1,4 +1,4 @@
-"""What is shown while the command is at work."""
+"""Looks at what the command shows on a terminal while it is at work."""
 
 from __future__ import annotations
 
