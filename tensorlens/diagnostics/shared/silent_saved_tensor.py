@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.saved_tensors import stale_tensor
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.kept import Kept, described, kept_text
+from tensorlens.diagnostics.shared.kept import Kept, described, kept_name, kept_text
 from tensorlens.diagnostics.shared.proof import is_proven, proof_notes
 from tensorlens.diagnostics.shared.source_edits import with_call
 from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text, source_text, with_method
@@ -116,7 +116,8 @@ def _detail(facts: TraceIndex, group: list[StaleSavedTensor], saving: Call | Non
     values = values if len(values) <= _VALUES else ""
     others = len(group) - 1
     more = f"; {others} more saved tensor{'s' if others > 1 else ''} changed with it" if others else ""
-    return f"`{stale.node}` saved {tensor_name(facts, stale, saving)}{values}{more}"
+    what = kept_name(facts, Kept(saving, stale_tensor(stale, saving), stale.slot))
+    return f"`{stale.node}` saved {what}{values}{more}"
 
 
 def _changed(facts: TraceIndex, overwrite: Overwrite) -> Iterator[Label | None]:
