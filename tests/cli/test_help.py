@@ -139,7 +139,7 @@ CASES = [
     (WINDOWS, ("`h` leads back to the graph of an earlier pass: put `h = h.detach()` below this line "
                "(`retain_graph=True` is then not needed)"),
      [("loss.backward(retain_graph=True)\n", "loss.backward()\n    h = h.detach()\n")]),
-    (BY_HAND, "update `w` in place inside `no_grad` (`-=`, `copy_()`): it stays the leaf that it was",
+    (BY_HAND, "update `w` in place (`-=`, `copy_()`): it stays the leaf that it was",
      [("w = w - 0.1 * w.grad", "w -= 0.1 * w.grad\n        w.grad = None")]),
 ]  # fmt: skip
 

@@ -10,7 +10,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.kept import is_plain
 from tensorlens.diagnostics.shared.rejected import rejected_calls, report_rejected
 from tensorlens.diagnostics.shared.rejected_call import RejectedCall
-from tensorlens.diagnostics.shared.roles.tensors import views
+from tensorlens.diagnostics.shared.roles.tensors import modified, views
 from tensorlens.diagnostics.shared.source_edits import expanded_assignment, out_of_place
 from tensorlens.diagnostics.shared.wording import fix
 from tensorlens.records.error_messages import FindingText, entry
@@ -34,8 +34,15 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 def _fixes(rejected: RejectedCall) -> Iterator[Fix]:
     """Suggests to write through the base if the function reads the base again, else to make a new tensor."""
-    facts = rejected.facts
+    facts, changed = rejected.facts, modified(rejected)
     view = next(iter(views(rejected)), None)
+    if changed is not None and changed.site != rejected.site:
+        place = facts.span(changed.site)
+        yield fix(
+            f"take {rejected.name(view)} and the other views below this line, where they see the change", place=place
+        )
+        yield fix("or make a new tensor here instead of writing; the views then stay as they were", place=place)
+        return
     base = None if view is None else facts.tensor(view).base
     name = "" if base is None or not is_plain(rejected.name(base)) else rejected.name(base).strip("`")
     made = None if view is None else facts.creator(view)

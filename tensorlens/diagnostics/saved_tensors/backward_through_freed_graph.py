@@ -41,13 +41,12 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
         CODE,
         severity_of(failure),
         f"{as_written(facts, failed)} needs a part of the graph that an earlier backward released",
-        "without `retain_graph=True`, a backward pass releases what the operations kept for it; nothing can go through "
-        "them a second time",
+        "a backward pass releases what it used, unless it has `retain_graph=True`",
         labels,
         notes=() if freeing is not None else (_UNSEEN,),
         fixes=fixes_of(facts, failure, built, freeing),
         evidence={"node": culprit.node, "freed": freed},
-        detail=() if culprit.node is None else (f"the first released node that it reached is `{culprit.node}`",),
+        detail=() if culprit.node is None else (f"the first released node on its way: `{culprit.node}`",),
     )
 
 
