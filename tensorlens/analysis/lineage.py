@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from tensorlens.analysis.plain_values import takes_values
 from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.records.model import Backward, Call, Tensor
 
@@ -20,6 +21,7 @@ class Cut:
     source: int | None  # the input that still required grad; None: nothing before the call ever did
     leaf: int | None  # the leaf that `source` was computed from; without a source, a tensor that never required grad
     left_torch: Call | None = None  # the call that took the values to Python or NumPy, if they went there
+    entered: Call | None = None  # the call with plain values as inputs, through which they may have returned
 
 
 def ancestry(facts: TraceIndex, root: int, before: int) -> Iterator[tuple[int, Call]]:
@@ -82,7 +84,7 @@ def _search(facts: TraceIndex, root: int, before: int) -> _Search:
                 _note_dropped(facts, search, Cut(call, number, None))
                 break
             if not call.inputs:
-                search.origins.append(call)
+                search.origins += [call] if takes_values(facts, call) else []
                 continue
             search.first = call
             others = [access.tensor for access in call.inputs if access.tensor != number]
@@ -149,8 +151,9 @@ def _cut_outside_torch(facts: TraceIndex, entry: Call, same_shape: bool) -> Cut 
         number = call.inputs[0].tensor
         if made is not None and _is_float(facts.tensor(number)) == _is_float(made) and number not in _roots(facts):
             if facts.requires_grad(number, call.index):
-                return Cut(call, number, None, left_torch=call)
-    return next(filter(None, (_lost_before(facts, call) for call in leaving)), None)
+                return Cut(call, number, None, left_torch=call, entered=entry)
+    lost = next(filter(None, (_lost_before(facts, call) for call in leaving)), None)
+    return None if lost is None else replace(lost, entered=entry)
 
 
 def _is_float(tensor: Tensor) -> bool:
@@ -267,6 +270,25 @@ def calls_reached_by(facts: TraceIndex, backward: Backward) -> ReachedCalls:
             makers[user].add(call.index)
     del makers[backward.index]
     return ReachedCalls(backward, frozenset(_leading_to(facts, makers, backward.inputs)), complete)
+
+
+def graph_leaves(facts: TraceIndex, root: int, before: int) -> set[int]:
+    """Returns the leaves that a backward pass from `root` would reach: it goes no further than a leaf, whatever the
+    leaf's values were computed from."""
+    leaves: set[int] = set()
+    queue, seen = deque([(root, before)]), set[tuple[int, int]]()
+    while queue and len(seen) < MAX_CALLS:
+        number, user = queue.popleft()
+        state = facts.state(number, user - 1)
+        if (number, user) in seen or state is None or not state.requires_grad:
+            continue
+        seen.add((number, user))
+        if state.is_leaf:
+            leaves.add(_owner(facts, number))
+            continue
+        for call in _graph_calls(facts, number, user):
+            queue.extend((access.tensor, call.index) for access in call.inputs)
+    return leaves
 
 
 def _graph_calls(facts: TraceIndex, number: int, user: int) -> list[Call]:

@@ -8,6 +8,7 @@ from tensorlens.analysis.lineage import Cut, ancestry, leaf_above
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Backward, Call, Failure
 
+GRAD_SET = "Tensor.grad.__set__"
 GRAD_READ = "Tensor.grad.__get__"
 GRAD_FN_READ = "Tensor.grad_fn.__get__"
 
@@ -20,7 +21,8 @@ class MissingGradient:
     read: Call
     is_leaf: bool
     requires_grad: bool
-    passes: tuple[Backward, ...]  # the backward passes before the read
+    passes: tuple[Backward, ...]  # the backward passes before the read, since the gradient was last set to None
+    cleared: Call | None  # the call that set it to None, if no backward pass ran after it
     cut: Cut | None  # where the path from the tensor to a root is cut; None: no cut was found
     used: bool  # a root of some backward was computed from the tensor
 
@@ -49,7 +51,9 @@ def last_read_of_none(facts: TraceIndex, failure: Failure, op: str) -> Call | No
 def _examine(facts: TraceIndex, read: Call) -> MissingGradient:
     number = read.inputs[0].tensor
     state = facts.state(number, read.index)
-    passes = tuple(b for b in facts.backwards if b.index < read.index and not b.failed)
+    cleared = _last_reset(facts, number, read.index)
+    since = -1 if cleared is None else cleared.index
+    passes = tuple(b for b in facts.backwards if since < b.index < read.index and not b.failed)
     cut, used = None, False
     for backward in passes:
         for root in backward.roots:
@@ -57,7 +61,16 @@ def _examine(facts: TraceIndex, read: Call) -> MissingGradient:
             used = used or root_used
             cut = cut or root_cut
     is_leaf = state is None or state.is_leaf
-    return MissingGradient(number, read, is_leaf, state is not None and state.requires_grad, passes, cut, used)
+    requires_grad = state is not None and state.requires_grad
+    return MissingGradient(number, read, is_leaf, requires_grad, passes, None if passes else cleared, cut, used)
+
+
+def _last_reset(facts: TraceIndex, number: int, before: int) -> Call | None:
+    """Finds the last call that set the gradient of a tensor to None, such as `zero_grad()`."""
+    for call in reversed(facts.calls):
+        if call.index < before and call.op == GRAD_SET and [access.tensor for access in call.inputs] == [number]:
+            return call
+    return None
 
 
 def cut_between(facts: TraceIndex, root: int, leaf: int, before: int) -> tuple[Cut | None, bool]:

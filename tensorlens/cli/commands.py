@@ -41,7 +41,11 @@ def explain(
         raise UsageError("explain what? Give a script, - for standard input, or -m and a module")
     trailing = trailing_options.split(arguments if module is not None else arguments[1:])
     output = Output(
-        trailing.format or output.format, trailing.output or output.path, trailing.width or output.width
+        trailing.format or output.format,
+        trailing.output or output.path,
+        trailing.width or output.width,
+        trailing.story or trailing.everything or output.story,
+        trailing.tensors or trailing.everything or output.tensors,
     ).of_rank()
     if module is not None:
         target = Target("module", module, trailing.argv)
@@ -112,7 +116,7 @@ def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout:
     if held_back:
         output.write(joined(held_back, output.form))
     elif len(paths) > 1:
-        print_out(claims_of_all(claims))
+        print_out(claims_of_all(claims, output.options()))
     return exit_code
 
 
@@ -148,13 +152,12 @@ def check_statements(article: str | None, output: Output) -> int:
     return OK if checked.as_recorded else FAILED
 
 
-def list_probes() -> int:
+def list_probes(output: Output) -> int:
     """`compare --list-probes`: prints the name and the question of every probe."""
     from tensorlens.compare import list_probes as probes
+    from tensorlens.render.lists import render_probes
 
-    rows = [(probe.name, probe.question) for probe in probes()]
-    longest = max(len(name) for name, _ in rows)
-    print_out("".join(f"{name:<{longest}}  {question}\n" for name, question in rows))
+    output.write(render_probes(probes(), output.prose_options()))
     return OK
 
 

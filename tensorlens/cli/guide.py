@@ -40,7 +40,7 @@ def list_lessons(output: Output) -> int:
     from tensorlens.lessons.course.curriculum import course
     from tensorlens.render.lists import render_lessons
 
-    output.write(render_lessons(course(), output.form, output.prose_width))
+    output.write(render_lessons(course(), output.form, output.prose_options()))
     return OK
 
 
@@ -50,18 +50,18 @@ def show_errors(query: str, output: Output, everything: bool = False, family: st
     from tensorlens.diagnostics import manual
     from tensorlens.render.lists import render_index, render_pages
 
-    width = output.prose_width
+    options = output.prose_options()
     if family and query:
         raise UsageError("--family lists a whole family: give it without a code or message")
     if family and family not in manual.families():
         raise UsageError(f"no such family: {family} (the families are {', '.join(manual.families())})")
     if not query:
-        output.write(render_index(output.form, width, everything, family))
+        output.write(render_index(output.form, options, everything, family))
         return OK
     text = sys.stdin.buffer.read().decode(errors="replace") if query == "-" else query
     if not text.strip():
         raise UsageError("errors of what? Standard input holds no message")
-    output.write(render_pages(manual.look_up(text), output.form, width))
+    output.write(render_pages(manual.look_up(text), output.form, options))
     return OK
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tensorlens.lessons.bundled import Header
 from tensorlens.records.claim import Claim
 from tensorlens.render.report.headline import count
 from tensorlens.render.safe_text import safe
+
+if TYPE_CHECKING:
+    from tensorlens.render.options import RenderOptions
 
 
 def before_script(header: Header, first: bool) -> str:
@@ -29,12 +33,24 @@ def before_report(header: Header) -> str:
     return "\n" if header.title else ""
 
 
-def claims_of_all(lessons: Sequence[tuple[str, Sequence[Claim]]]) -> str:
-    """Returns `22 lessons, 140 claims, all as recorded`."""
-    number = sum(len(claims) for _, claims in lessons)
-    failed = [f"{name}:{claim.line}" for name, claims in lessons for claim in claims if not claim.as_expected]
-    verdict = f"{len(failed)} not as recorded: {', '.join(failed)}" if failed else "all as recorded"
-    return f"\n{count(len(lessons), 'lesson')}, {count(number, 'claim')}, {safe(verdict)}\n"
+def claims_of_all(lessons: Sequence[tuple[str, Sequence[Claim]]], options: RenderOptions) -> str:
+    """Returns a table of the lessons and the verdicts on their claims; below it `22 lessons, 140 claims, all as
+    recorded`."""
+    from tensorlens.render.tables import Cell, HouseTable, printed
+
+    table = HouseTable(["lesson", "claims", "verdicts"], ["name"], right=[1])
+    total = failed = 0
+    for name, claims in lessons:
+        lines = [str(claim.line) for claim in claims if not claim.as_expected]
+        where = f"NOT AS RECORDED: line{'s' if len(lines) > 1 else ''} {', '.join(lines)}"
+        table.add(name, str(len(claims)), Cell(where, "bad") if lines else Cell("as recorded"))
+        total, failed = total + len(claims), failed + len(lines)
+    ending = Cell(
+        f"{count(len(lessons), 'lesson')}, {count(total, 'claim')}, "
+        + (f"{failed} NOT AS RECORDED" if failed else "all as recorded"),
+        "bad" if failed else "good",
+    )
+    return "\n" + printed([table, ending], options.width, options.color)
 
 
 def joined(texts: Sequence[str], format: str) -> str:

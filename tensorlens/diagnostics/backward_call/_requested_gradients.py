@@ -8,7 +8,7 @@ from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.missing_gradient import cut_between
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.graph_cuts import cut_fixes
-from tensorlens.diagnostics.shared.wording import finding, fix, named, severity_of
+from tensorlens.diagnostics.shared.wording import finding, fix, named, severity_of, with_method
 from tensorlens.records.model import Backward, Call, Failure
 from tensorlens.records.report import Diagnostic, Fix, Label
 
@@ -56,7 +56,7 @@ def _wanted(facts: TraceIndex, failure: Failure, root: int | None, requested: tu
 
 def _labels(facts: TraceIndex, failure: Failure, root: int | None, number: int | None) -> Iterator[Label | None]:
     name, output = named(facts, number, failure.index), named(facts, root, failure.index)
-    yield facts.label("needed_here", failure.site, f"the gradient of {name} is asked for")
+    yield facts.label("needed_here", failure.site, f"asks for the gradient of {name}")
     if number is not None:
         producers = facts.producers(number, failure.index)
         made = producers[0] if producers else facts.first_use(number)
@@ -82,10 +82,20 @@ def _built(facts: TraceIndex, root: int, failure: Failure) -> Call | None:
 
 def _fixes(facts: TraceIndex, failure: Failure, root: int | None, number: int | None) -> Iterator[Fix]:
     cut = None if root is None or number is None else cut_between(facts, root, number, failure.index)[0]
+    here = facts.span(failure.site)
     if cut is not None:
         yield from cut_fixes(facts, cut)
     elif number is not None and not facts.requires_grad(number, failure.index):
-        yield fix(f"let it require grad before the forward pass: `{facts.name(number)}.requires_grad_()`")
+        made = facts.first_use(number)
+        flag = with_method(named(facts, number, failure.index), "requires_grad_()")
+        yield fix(
+            f"let it require grad before the forward pass: {flag}",
+            place=None if made is None else facts.span(made.site),
+        )
     else:
-        yield fix("ask for the tensor object that the forward pass used, not a copy or a later value of the name")
-        yield fix("if a missing path is meant, pass `allow_unused=True` and expect None")
+        yield fix(
+            "ask for the tensor that the forward pass used, not for a copy or a later value of the name", place=here
+        )
+        yield fix(
+            "if the result need not depend on it, pass `allow_unused=True`: its gradient is then None", place=here
+        )

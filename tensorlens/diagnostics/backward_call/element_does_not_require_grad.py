@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.lineage import Cut, find_cut
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.graph_cuts import cut_fixes, cut_labels, cut_reason
-from tensorlens.diagnostics.shared.wording import finding, fix, named, severity_of, with_method
+from tensorlens.diagnostics.shared.graph_cuts import cut_cause, cut_detail, cut_fixes, cut_labels, cut_reason
+from tensorlens.diagnostics.shared.wording import finding, named, severity_of, source_text, with_method
 from tensorlens.records.model import Failure
 from tensorlens.records.report import Diagnostic
 
@@ -25,22 +25,22 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
     cut = None if root is None else find_cut(facts, root, failure.index)
     name = named(facts, root, failure.index)
     labels = [*cut_labels(facts, cut), facts.label("needed_here", failure.site, f"backward starts from {name}")]
-    not_a_cure = with_method(name, "requires_grad_()")
     return finding(
         CODE,
         severity_of(failure),
-        _title(name, cut),
+        _title(facts, failure, name, cut),
         "no line was found where its history was lost" if cut is None else cut_reason(facts, cut),
         labels,
-        fixes=(
-            *cut_fixes(facts, cut),
-            fix(f"not a cure: {not_a_cure} only makes it a leaf"),
-        ),
+        fixes=tuple(cut_fixes(facts, cut)),
+        notes=(f"{with_method(name, 'requires_grad_()')} is no cure: it leads to no parameter",),
         evidence={"root": name, "cut": None if cut is None else cut.call.op},
+        detail=cut_detail(facts, cut),
     )
 
 
-def _title(name: str, cut: Cut | None) -> str:
-    if cut is not None and cut.source is None:
-        return f"backward was called on {name}, and nothing that it was computed from requires grad"
-    return f"backward was called on {name}, which has no autograd history"
+def _title(facts: TraceIndex, failure: Failure, name: str, cut: Cut | None) -> str:
+    text = source_text(facts, failure.site)
+    call = f"`{text}`" if text.endswith(".backward()") else f"backward from {name}"
+    if cut is None:
+        return f"{call} finds nothing to differentiate: {name} has no history"
+    return f"{call} finds nothing to differentiate: {cut_cause(facts, cut)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text, severity_of, with_method
+from tensorlens.diagnostics.shared.wording import finding, fix, named, severity_of, with_method
 from tensorlens.records.model import Call
 from tensorlens.records.report import Diagnostic
 
@@ -23,15 +23,15 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         yield finding(
             CODE,
             severity_of(failure),
-            f"{name} is a single number, and it was indexed",
-            "its shape is `[]`: it has no dimension whose first element could be taken",
+            f"{name} is a single number, and `[...]` was used on it",
+            "its shape is `[]`: there are no elements to choose from",
             [
-                facts.label("rejected_here", failure.site, "there is nothing to index"),
+                facts.label("rejected_here", failure.site, "nothing to choose from here"),
                 None
                 if made is None
-                else facts.label("value_made_here", made.site, f"{op_text(made.op)} makes {what} a single number"),
+                else facts.label("value_made_here", made.site, f"{what} is a single number from here on"),
             ],
-            fixes=(fix(f"read the number with `item()`: {with_method(what, 'item()')}"),),
+            fixes=(fix(f"read the number: {with_method(what, 'item()')}", place=facts.span(failure.site)),),
             evidence={"tensor": name},
         )
 

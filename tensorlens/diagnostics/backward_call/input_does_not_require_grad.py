@@ -13,6 +13,6 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     yield from find_requested(
         facts,
         "input-does-not-require-grad",
-        "the gradient of {name} was asked for, and {name} does not require grad",
-        "autograd records paths only to tensors that require grad; for {name} it recorded none",
+        "the gradient of {name} was asked for, but {name} does not require grad",
+        "autograd records only what leads back to tensors that require grad",
     )

@@ -13,6 +13,6 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     yield from find_requested(
         facts,
         "unused-input-in-grad",
-        "the gradient of {name} was asked for, and {root} was not computed from it",
-        "no recorded path leads from {root} back to {name} as it is now",
+        "the gradient of {name} was asked for, but {root} was not computed from it",
+        "no recorded operation leads from {root} back to this {name}",
     )

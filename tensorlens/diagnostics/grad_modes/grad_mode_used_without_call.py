@@ -18,9 +18,9 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
             yield finding(
                 CODE,
                 severity_of(failure),
-                f"a `with` statement was given the class `{name}` itself",
-                f"the block needs an instance of `{name}`, and calling the class makes one",
+                f"`with torch.{name}:` lacks the parentheses: `{name}` is a class",
+                "a block needs an instance, and calling the class makes one",
                 [facts.label("rejected_here", failure.site, f"`{name}` is not called here")],
-                fixes=(fix(f"call it: `with torch.{name}():`"),),
+                fixes=(fix(f"call it: `with torch.{name}():`", place=facts.span(failure.site)),),
                 evidence={"context_manager": name},
             )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.lineage import find_cut
 from tensorlens.analysis.missing_gradient import GRAD_FN_READ, last_read_of_none
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.graph_cuts import cut_fixes, cut_labels, cut_reason
+from tensorlens.diagnostics.shared.graph_cuts import cut_cause, cut_fixes, cut_labels, cut_reason
 from tensorlens.diagnostics.shared.wording import finding, fix, named, severity_of, with_method
 from tensorlens.records.report import Diagnostic
 
@@ -23,18 +23,22 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         name = named(facts, state.tensor, read.index)
         cut = None if state.requires_grad else find_cut(facts, state.tensor, read.index)
         made = facts.first_use(state.tensor)
-        why = f"{name} is a leaf: no operation made it" if cut is None else cut_reason(facts, cut)
+        cause = f"{name} is a leaf" if cut is None else cut_cause(facts, cut)
+        why = (
+            "`grad_fn` is the operation that made a tensor: a leaf has none" if cut is None else cut_reason(facts, cut)
+        )
         labels = [
-            facts.label("needed_here", failure.site, f"the `grad_fn` of {name} is None"),
+            facts.label("needed_here", failure.site, "`grad_fn` is None here"),
             *cut_labels(facts, cut),
             None if cut or made is None else facts.label("leaf_made_here", made.site, f"{name} is made here"),
         ]
         yield finding(
             CODE,
             severity_of(failure),
-            f"{name} has no `grad_fn`: no recorded operation made it",
+            f"{with_method(name, 'grad_fn')} is None: {cause}",
             why,
             [label for label in labels if label is None or cut is None or label.role != "leaf_made_here"],
-            fixes=tuple(cut_fixes(facts, cut)) or (fix(f"stop where {with_method(name, 'grad_fn')} is None"),),
+            fixes=tuple(cut_fixes(facts, cut))
+            or (fix(f"stop where {with_method(name, 'grad_fn')} is None", place=facts.span(failure.site)),),
             evidence={"tensor": name},
         )

@@ -18,9 +18,8 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
             "peer-process-gone",
             rejected.severity,
             f"another process of the group closed its connection{waited}",
-            "a process closes its connections when it ends, is killed or leaves the group; this one raised because of "
-            "that, and what ended the other is not recorded here",
-            [facts.label("rejected_here", rejected.site, "waits for the other processes here")],
-            fixes=(fix("look at the output and the report of the process that ended first"),),
+            "this process only waited: what ended the other one is in the output of that process",
+            [facts.label("rejected_here", rejected.site, "waits for the other processes")],
+            fixes=(fix("look for the error in the output of the process that ended first"),),
             evidence={"op": rejected.op, "message": rejected.message},
         )

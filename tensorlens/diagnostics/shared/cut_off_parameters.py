@@ -16,7 +16,8 @@ from tensorlens.analysis.training.parameters_without_gradient import (
 from tensorlens.analysis.training.replaced_parameters import replaced_parameters
 from tensorlens.analysis.training.timeline import DATA_SET, Training, training_of
 from tensorlens.diagnostics.shared.custom_function_runs import missing_gradients
-from tensorlens.diagnostics.shared.graph_cuts import cut_fixes, cut_labels, cut_reason
+from tensorlens.diagnostics.shared.cut_facts import written
+from tensorlens.diagnostics.shared.graph_cuts import cut_cause, cut_detail, cut_fixes, cut_labels, cut_reason
 from tensorlens.diagnostics.shared.optimizers import born, optimizer_label, optimizer_name, several
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text
 from tensorlens.records.observations import Step
@@ -68,11 +69,11 @@ def find_unused(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
             code,
             "note",
             f"no gradient ever reached {name}: nothing was computed from it",
-            f"`{optimizer_name(training, step)}` steps what it was given, and skips what has no gradient",
+            f"`{optimizer_name(training, step)}` skips parameters that have no gradient",
             [
-                facts.label("leaf_made_here", born(facts, group[0]), f"{name} requires grad"),
+                facts.label("leaf_made_here", born(facts, group[0]), f"{several(facts, group[:1])} requires grad"),
                 optimizer_label(training, step),
-                facts.label("needed_here", step.site, f"this step finds no gradient of {name}"),
+                facts.label("needed_here", step.site, "this step finds no gradient of them"),
             ],
             evidence={"parameters": [facts.name(number) for number in group]},
         )
@@ -108,26 +109,28 @@ def _leaves(training: Training) -> set[int]:
 
 def _report(training: Training, code: str, group: list[PathEnd], step: Step | None) -> Diagnostic:
     facts, first = training.facts, group[0]
-    name = several(facts, [end.number for end in group])
+    names = several(facts, [end.number for end in group])
+    name = several(facts, [first.number])
     loss = facts.names.quoted(first.backward.roots[0].tensor, first.backward.index)
     labels = [*_end(facts, first, name)]
-    labels.append(facts.label("leaf_made_here", born(facts, first.number), f"{name}: {_required(first)}"))
+    labels.append(facts.label("leaf_made_here", born(facts, first.number), f"{name} {_required(first)}"))
     partly = first.number in training.had_gradient
-    text = f"{op_text(first.backward.op)} from {loss} does not reach {name}" + (" that way" if partly else "")
+    them = "it" if len(group) == 1 else "them"
+    text = f"backward from {loss} does not reach {them}" + (" that way" if partly else "")
     labels.append(facts.label("needed_here", first.backward.site, text))
-    title = f"one of the ways from {name} to {loss} is cut" if partly else f"no gradient ever reached {name}"
+    what = f"one of the ways from {names} to {loss} is cut" if partly else f"no gradient ever reached {names}"
     discarded = all(is_discarded(facts, end, training.had_gradient) for end in group)
     if step is not None:
-        title += f", which `{optimizer_name(training, step)}` is to train"
         labels.append(optimizer_label(training, step))
     return finding(
         code,
         "warning" if step is not None and not discarded else "note",
-        title,
-        _why(facts, first, loss),
+        f"{what}: {_cause(facts, first, loss)}",
+        _why(facts, first),
         labels,
         fixes=tuple(_fixes(facts, first, name)),
         evidence={"parameters": [facts.name(end.number) for end in group]},
+        detail=cut_detail(facts, first.cut) if first.kind == "cut" else (),
     )
 
 
@@ -135,27 +138,36 @@ def _required(end: PathEnd) -> str:
     return "requires grad only later" if end.kind == "late" else "requires grad"
 
 
+def _cause(facts: TraceIndex, end: PathEnd, loss: str) -> str:
+    call = written(facts, end.cut.call)
+    if end.kind == "cut":
+        return cut_cause(facts, end.cut)
+    if end.kind == "late":
+        return f"{call} used it before it required grad"
+    if end.kind == "unused":
+        return f"{loss} does not use what {call} computed from it"
+    return f"{call} gives it no gradient"
+
+
 def _end(facts: TraceIndex, end: PathEnd, name: str) -> Iterator[Label | None]:
     """Labels the line at which the path ends, and the switch that ended it."""
-    op = op_text(end.cut.call.op)
     if end.kind == "cut":
         yield from (label for label in cut_labels(facts, end.cut) if label and label.role != "leaf_made_here")
     elif end.kind == "late":
-        yield facts.label("graph_cut_here", end.cut.call.site, f"{op} uses {name} before it requires grad")
+        yield facts.label("graph_cut_here", end.cut.call.site, f"uses {name} before it requires grad")
     elif end.kind == "unused":
-        text = f"what {op} computes from {name} goes into no value that backward starts from"
-        yield facts.label("graph_cut_here", end.cut.call.site, text)
+        yield facts.label("graph_cut_here", end.cut.call.site, "backward starts from nothing that uses this")
     else:
-        yield facts.label("graph_cut_here", end.cut.call.site, f"{op} is given {name} and gives it no gradient")
+        yield facts.label("graph_cut_here", end.cut.call.site, f"gives {name} no gradient")
 
 
-def _why(facts: TraceIndex, end: PathEnd, loss: str) -> str:
+def _why(facts: TraceIndex, end: PathEnd) -> str:
     if end.kind == "cut":
-        return f"on its way to {loss}: {cut_reason(facts, end.cut)}"
+        return cut_reason(facts, end.cut)
     if end.kind == "late":
-        return "autograd records what requires grad at the time of the call; what was used before is a constant there"
+        return "what does not yet require grad at a call is a constant to that call"
     if end.kind == "unused":
-        return f"{loss} is computed without it: backward fills the gradients of what its root is computed from"
+        return "backward gives gradients only to what its root is computed from"
     return "the call is recorded, and its derivative does not lead to this input"
 
 
@@ -163,8 +175,10 @@ def _fixes(facts: TraceIndex, end: PathEnd, name: str) -> Iterator[Fix]:
     if end.kind == "cut":
         yield from cut_fixes(facts, end.cut)
     elif end.kind == "late":
-        yield fix(f"let {name} require grad before it is used")
+        yield fix(f"let {name} require grad before it is used", place=facts.span(end.cut.call.site))
     elif end.kind == "unused":
-        yield fix(f"add what is computed from {name} to the loss, or leave {name} out of the optimizer")
+        yield fix("add the result of this line to the loss", place=facts.span(end.cut.call.site))
+        yield fix(f"if {name} is not to be trained, leave it out of the optimizer")
     elif end.cut.call.op.endswith(".apply"):
-        yield fix(f"pass {name} to {op_text(end.cut.call.op)} as an argument of its own and return its gradient")
+        text = f"pass {name} to {op_text(end.cut.call.op)} as an argument of its own, and return its gradient"
+        yield fix(text, place=facts.span(end.cut.call.site))

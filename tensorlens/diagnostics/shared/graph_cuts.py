@@ -1,28 +1,54 @@
-"""Describes a cut in the graph: its labels, its reason and its fixes."""
+"""Describes a cut in the graph: its labels, its cause, its reason and its fixes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.lineage import Cut, is_update_by_hand, leaf_origin
+from tensorlens.analysis.lineage import Cut, leaf_origin
 from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
-from tensorlens.diagnostics.shared.wording import fix, named, op_text
+from tensorlens.diagnostics.shared.cut_facts import (
+    changed_flag,
+    cutting_checkpoint,
+    frozen_with,
+    has_values_beside,
+    helper_call,
+    is_block,
+    is_frozen,
+    library_name,
+    names_of_frozen,
+    recording_off,
+    result_dtype,
+    switch_of,
+    takes_shape_only,
+    written,
+)
+from tensorlens.diagnostics.shared.cut_fixes import recording, smooth, staying_in_torch, unfreezing
+from tensorlens.diagnostics.shared.wording import fix, named, op_text, with_method
 from tensorlens.records.model import GradMode
 from tensorlens.records.report import Fix, Label
 
-_INTEGERS = ("int", "uint", "bool")
+_LISTED = 8  # names of frozen tensors
+_PLAIN = {
+    "item": "a plain number", "__float__": "a plain number", "__int__": "a plain number", "tolist": "a plain list",
+    "numpy": "a NumPy array", "__array__": "a NumPy array", "__dlpack__": "memory that torch does not follow",
+}  # fmt: skip
+
+
+# --- labels ---------------------------------------------------------------------------------------------------------
 
 
 def cut_labels(facts: TraceIndex, cut: Cut | None) -> Iterator[Label | None]:
     """Labels the cut, then the switch that caused it, then the leaf that gets no gradient because of it."""
     if cut is None:
         return
-    made = cut.call
-    yield facts.label("graph_cut_here", made.site, _cut_text(facts, cut))
+    checkpoint = cutting_checkpoint(facts, cut)
+    place = cut.call.site if checkpoint is None else checkpoint.site
+    yield facts.label("graph_cut_here", place, _cut_text(facts, cut))
     switch = switch_of(facts, cut)
     if switch is not None:
-        where = "this decorator" if switch.decorator else f"`{switch.cause}`"
-        yield facts.label("grad_mode_off_here", switch.site, f"gradient recording is off from here on ({where})")
+        yield facts.label("grad_mode_off_here", switch.site, _switch_text(facts, switch))
+    if is_frozen(facts, cut):
+        yield facts.label("called_here", helper_call(facts, cut), "the call that froze them")
     if cut.leaf is not None:
         name = named(facts, cut.leaf)
         if cut.source is None:
@@ -32,90 +58,162 @@ def cut_labels(facts: TraceIndex, cut: Cut | None) -> Iterator[Label | None]:
         yield facts.label("leaf_made_here", None if born is None else born.site, text)
 
 
-def switch_of(facts: TraceIndex, cut: Cut) -> GradMode | None:
-    """Finds the switch of gradient recording, such as the script's `no_grad`, that caused the cut."""
-    if cut.source is None or _is_switch(facts, cut) or not _recording_off(facts, cut):
-        return None
-    return facts.mode_switch(cut.call.index)
-
-
-def _recording_off(facts: TraceIndex, cut: Cut) -> bool:
-    return cut.call.mode != "grad"
-
-
-def _is_switch(facts: TraceIndex, cut: Cut) -> bool:
-    """Returns whether the cut is a call such as `requires_grad_(False)`, which changed the tensor's own flag."""
-    return cut.source in {access.tensor for access in cut.call.inputs} & {state.tensor for state in cut.call.states}
-
-
-def _is_integer(facts: TraceIndex, cut: Cut) -> bool:
-    return any(facts.tensor(a.tensor).dtype.startswith(_INTEGERS) for a in cut.call.outputs)
+def _switch_text(facts: TraceIndex, switch: GradMode) -> str:
+    if switch.decorator:
+        return "gradients are off in this function"
+    return "gradients are off in this block" if is_block(facts, switch) else "gradients are off from here on"
 
 
 def _cut_text(facts: TraceIndex, cut: Cut) -> str:
+    op = op_text(cut.call.op)
     if cut.source is None:
-        return f"{op_text(cut.call.op)} has nothing to record: no input requires grad"
+        return f"no input of {op} requires grad"
     source = named(facts, cut.source, cut.call.index)
-    if _is_switch(facts, cut):
-        return f"{source} stops requiring grad here"
-    if _recording_off(facts, cut):
-        return f"{op_text(cut.call.op)} of {source} is not recorded"
+    if is_frozen(facts, cut):
+        return f"froze {names_of_frozen(facts, frozen_with(facts, cut))}"
+    if changed_flag(cut):
+        return f"removes the history of {source}"
+    if cutting_checkpoint(facts, cut) is not None:
+        return "ran its function without recording it"
+    if recording_off(cut):
+        return "not recorded: gradients are off"
+    dtype = "" if cut.call.op in OPS_LEAVING_TORCH else result_dtype(facts, cut)
+    if dtype:
+        beside = "its indices are" if has_values_beside(facts, cut) else "gives"
+        return "gives only True or False" if dtype == "bool" else f"{beside} whole numbers ({dtype})"
+    if cut.call.op == "autograd.grad":
+        return "a gradient without a graph of its own"
+    return f"takes only the shape of {source}" if takes_shape_only(cut) else cutting_text(cut.call.op, source)
+
+
+def cutting_text(op: str, source: str) -> str:
+    """Says what a call does that returns the values of `source` without their history."""
+    if op in OPS_LEAVING_TORCH:
+        return f"turns {source} into {_plain(op)}"
+    return "makes a new leaf, without a history" if op == "nn.Parameter" else "the gradient stops here"
+
+
+def _plain(op: str) -> str:
+    return _PLAIN[op.rpartition(".")[2]]
+
+
+# --- cause and reason -----------------------------------------------------------------------------------------------
+
+
+def cut_cause(facts: TraceIndex, cut: Cut) -> str:
+    """Says what ended the history, for a title: "`term.item()` is a plain number"."""
+    call = written(facts, cut.call)
+    if cut.source is None:
+        return "no tensor that it was computed from requires grad"
+    if is_frozen(facts, cut):
+        frozen = frozen_with(facts, cut)
+        return f"{names_of_frozen(facts, frozen)} {'is' if len(frozen) == 1 else 'are'} frozen"
+    if cutting_checkpoint(facts, cut) is not None:
+        return "a checkpoint recorded nothing"
+    if recording_off(cut) and not changed_flag(cut):
+        if switch_of(facts, cut) is not None:
+            return "gradients were switched off"
+        return f"{library_name(facts, cut)} gave no gradient history"
     if cut.call.op in OPS_LEAVING_TORCH:
-        return f"the values of {source} leave torch here"
-    if _is_integer(facts, cut):
-        dtype = facts.tensor(cut.call.outputs[0].tensor).dtype
-        return f"the result of {op_text(cut.call.op)} is {dtype}: whole numbers have no gradient"
-    return f"the result of {op_text(cut.call.op)} has no history: {source} is left behind"
+        return f"{call} is {_plain(cut.call.op)}"
+    dtype = result_dtype(facts, cut)
+    if dtype and not changed_flag(cut):
+        if has_values_beside(facts, cut):
+            return f"the indices from {call} are whole numbers"
+        return f"{call} gives {'only True or False' if dtype == 'bool' else 'whole numbers'}"
+    if cut.call.op == "autograd.grad":
+        return f"{op_text(cut.call.op)} ran without `create_graph=True`"
+    if takes_shape_only(cut):
+        return f"{call} takes only a shape"
+    if cut.call.op == "nn.Parameter":
+        return f"{call} is a new leaf"
+    return f"{call} stopped the gradient"
 
 
 def cut_reason(facts: TraceIndex, cut: Cut) -> str:
     """Explains why the history ends at this call."""
     if cut.source is None:
-        return "autograd records an operation only if one of its inputs requires grad, and none does"
-    if _is_switch(facts, cut):
-        return "a tensor that does not require grad is a constant to everything computed from it afterwards"
-    if _recording_off(facts, cut):
-        mode = "inference mode" if cut.call.mode == "inference" else "gradient recording switched off"
-        within = "" if switch_of(facts, cut) is not None else " inside the library function called here"
-        return f"the operation ran with {mode}{within}, so its result is a constant to autograd"
+        return "autograd records an operation only if one of its inputs requires grad"
+    if is_frozen(facts, cut):
+        return "what is computed only from frozen tensors is a constant: no gradient goes back through it"
+    if changed_flag(cut):
+        return f"{op_text(cut.call.op)} removes the path back to what the tensor was computed from"
+    if cutting_checkpoint(facts, cut) is not None:
+        return "a checkpoint with `use_reentrant=True` records its result only if one of its inputs requires grad"
+    if recording_off(cut):
+        return "what is computed while gradients are off is a constant to autograd"
     if cut.call.op in OPS_LEAVING_TORCH:
-        return "plain Python numbers and NumPy arrays carry no graph, so what is computed from them is a constant"
+        return "autograd follows tensors only: what is computed from plain values is a constant"
     if cut.call.op == "autograd.grad":
         return "a gradient has a graph of its own only if it was asked for with `create_graph=True`"
-    if _is_integer(facts, cut):
-        return "only floating point and complex tensors carry gradients"
-    return f"{op_text(cut.call.op)} returns the values without their graph, so what is computed from them is a constant"
+    if result_dtype(facts, cut):
+        return "only floating point and complex numbers have gradients, so the result is a constant to autograd"
+    if takes_shape_only(cut):
+        return "the result does not depend on the values, so no gradient leads back to them"
+    if cut.call.op == "nn.Parameter":
+        return "a parameter is a leaf: gradients end there, and what it was made from gets none"
+    return f"{op_text(cut.call.op)} gives the values without their history: a constant to autograd"
+
+
+def cut_detail(facts: TraceIndex, cut: Cut | None) -> tuple[str, ...]:
+    """Lists the tensors that a line froze; for values that left torch, says what the trace does not establish."""
+    if cut is not None and is_frozen(facts, cut):
+        names = [named(facts, number) for number in frozen_with(facts, cut)]
+        more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+        return (f"frozen: {', '.join(names[:_LISTED])}{more}",) if 1 < len(names) == len({*names}) else ()
+    if cut is None or cut.left_torch is None:
+        return ()
+    return ("plain values are not followed: this is the likeliest place where these values left torch",)
+
+
+# --- fixes ----------------------------------------------------------------------------------------------------------
+
+
+def _trained(facts: TraceIndex, cut: Cut) -> str:
+    """Names a leaf that requires grad at a cut where no input does, if that leaf is not itself such an input."""
+    for call in facts.calls:
+        for state in call.states if call.index < cut.call.index else ():
+            if facts.is_leaf_requiring_grad(state.tensor, cut.call.index):
+                return named(facts, state.tensor)
+    return ""
 
 
 def cut_fixes(facts: TraceIndex, cut: Cut | None) -> Iterator[Fix]:
-    """Suggests fixes for this cut."""
+    """Suggests fixes for this cut, the safest first."""
     if cut is None:
         return
-    op = op_text(cut.call.op)
-    if cut.source is None:
-        yield fix(f"make what is to be trained require grad: `{facts.name(cut.leaf or 0)}.requires_grad_()` before use")
-    elif _is_switch(facts, cut):
-        yield fix(f"let {named(facts, cut.source)} require grad while it is used, or leave it out of what is trained")
-    elif _recording_off(facts, cut):
-        yield _recording_fix(facts, cut)
+    here, op = facts.span(cut.call.site), op_text(cut.call.op)
+    if cut.source is None and (trained := _trained(facts, cut)):
+        yield fix(
+            f"compute it from what is to be trained: {trained} requires grad, and no tensor here leads to it",
+            place=here,
+        )
+    elif cut.source is None:
+        leaf = facts.first_use(cut.leaf or 0)
+        flag = with_method(named(facts, cut.leaf), "requires_grad_()")
+        yield fix(
+            f"make what is to be trained require grad before use: {flag}",
+            place=None if leaf is None else facts.span(leaf.site),
+        )
+    elif is_frozen(facts, cut):
+        yield from unfreezing(facts, cut)
+    elif recording_off(cut) and not changed_flag(cut):
+        yield from recording(facts, cut)
+    elif cut.left_torch is not None or cut.call.op in OPS_LEAVING_TORCH:
+        yield from staying_in_torch(facts, cut)
+    elif cut.call.op == "nn.Parameter":
+        text = "leave the value a plain tensor, and compute the layer with it: `torch.func.functional_call()`"
+        yield fix(text, place=here)
     elif cut.call.op == "autograd.grad":
-        yield fix("pass `create_graph=True` to the call that computes the gradient")
-    elif cut.call.op in OPS_LEAVING_TORCH or cut.left_torch is not None:
-        yield fix("stay in torch between the parameters and the loss: use tensor operations on the values")
+        yield fix("pass `create_graph=True` to the call that computes the gradient", place=here)
     elif cut.call.op in ("torch.tensor", "torch.as_tensor"):
-        yield fix("use the tensor itself; to join several, `torch.stack` keeps their history")
-    elif _is_integer(facts, cut):
-        yield fix(f"use something differentiable in place of {op}: a soft choice such as `softmax`, or the values")
+        yield fix("use the tensor itself; to join several, `torch.stack` keeps their history", place=here)
+    elif result_dtype(facts, cut) and not changed_flag(cut):
+        yield smooth(facts, cut)
+    elif takes_shape_only(cut):
+        yield fix(f"compute the result from {named(facts, cut.source, cut.call.index)} itself", place=here)
+    elif facts.names.syntax.is_direct(facts.trace.sites[cut.call.site], cut.call.op):
+        yield fix(f"leave out {op} if the gradient is to go back past this line", place=here)
     else:
-        yield fix(f"leave out {op} on the path from the parameters to the loss")
-
-
-def _recording_fix(facts: TraceIndex, cut: Cut) -> Fix:
-    switch = switch_of(facts, cut)
-    if switch is None:
-        return fix("compute it with a function that records, such as `rsample()` in place of `sample()`")
-    what = f"`{switch.cause}`"
-    if is_update_by_hand(facts, cut):
-        leaf = named(facts, cut.source, cut.call.index)
-        return fix(f"update {leaf} in place inside {what} (`-=`, `copy_()`): it stays the leaf that it was")
-    return fix(f"compute what is to be differentiated outside {what}, and keep {what} for what needs no gradient")
+        source = named(facts, cut.source, cut.call.index)
+        yield fix(f"use {source} itself, if the gradient is to go back to it", place=here)

@@ -6,13 +6,15 @@ of each role in the facts of the rejected call: where its leaf, view, non-leaf o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from itertools import zip_longest
 
 from tensorlens.analysis.contexts import recomputing_checkpoint
 from tensorlens.analysis.lineage import find_cut
+from tensorlens.analysis.naming.places import callers
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.graph_cuts import cut_labels
+from tensorlens.diagnostics.shared.graph_cuts import cut_labels, cutting_text
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
 from tensorlens.diagnostics.shared.roles import (
     contexts,
@@ -23,11 +25,13 @@ from tensorlens.diagnostics.shared.roles import (
     objects,
     tensors,
 )
+from tensorlens.diagnostics.shared.roles.inference import made_in_inference
 from tensorlens.diagnostics.shared.roles.tensors import needed
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text, severity_of
 from tensorlens.records.error_messages import Entry, FindingText, classify
 from tensorlens.records.model import Backward, Failure, Notice, Span
 from tensorlens.records.report import Diagnostic, Label
+from tensorlens.records.source import line_at
 
 
 def _returned(rejected: RejectedCall) -> LabelledSite | None:
@@ -87,15 +91,34 @@ def report_rejected(rejected: RejectedCall, known: Entry, text: FindingText) -> 
         template.fill(text.title),
         template.fill(text.why),
         labels,
-        fixes=tuple(fix(template.fill(words), place=_place(labels, role)) for words, role in at),
+        fixes=tuple(fix(template.fill(words), place=_place(rejected, labels, role, words)) for words, role in at),
         evidence={"op": rejected.op, "message": rejected.message},
         detail=(template.fill(text.detail),) if text.detail else (),
     )
 
 
-def _place(labels: list[Label | None], role: str) -> Span | None:
-    """Returns the line of a role, for a help that changes it; None if the page names no role or it was not found."""
-    return next((label.span for label in labels if label is not None and label.role == role), None)
+def _place(rejected: RejectedCall, labels: list[Label | None], role: str, words: str) -> Span | None:
+    """Returns the line of a role, for a help that changes it; None if the page names no role or it was not found.
+
+    If the help names a tensor of the rejected call, it is the innermost line that calls it so: the rejected line, or a
+    line that called its function with the tensor as an argument.
+    """
+    found = next((label for label in labels if label is not None and label.role == role), None)
+    if found is None or found.site is None or found.site != rejected.site or "{value}" not in words:
+        return None if found is None else found.span
+    facts, number = rejected.facts, rejected.inputs[0].tensor if rejected.inputs else None
+    made = made_in_inference(rejected)
+    name = "" if number is None else facts.name(number if made is None else made, rejected.index)
+    for site in (found.site, *callers(facts.trace, found.site)):
+        span = facts.span(site)
+        if span is not None and _mentions(facts.trace.sources.get(span.file, ""), span.line, name):
+            return span
+    return found.span
+
+
+def _mentions(source: str, line: int, name: str) -> bool:
+    """Returns whether a line of a source has a name as a word of its own."""
+    return bool(name) and re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", line_at(source, line)) is not None
 
 
 def labels_of(rejected: RejectedCall, roles: tuple[str, ...]) -> tuple[list[Label | None], dict[str, str]]:
@@ -119,7 +142,7 @@ def labels_of(rejected: RejectedCall, roles: tuple[str, ...]) -> tuple[list[Labe
             again = needed(rejected)
             labels.append(None if again is None else facts.label("needed_here", again.site, again.text))
         if role == "modified_here" and place.site != rejected.site:
-            labels.append(facts.label("needed_here", rejected.site, f"{op_text(rejected.op)} needs it afterwards"))
+            labels.append(facts.label("needed_here", rejected.site, f"{op_text(rejected.op)} uses it afterwards"))
         fields[role.split("_")[0]] = rejected.name(place.tensor)
     if any(role in hooks.ROLES or role in custom_functions.ROLES for role in roles):
         fields |= hooks.words(rejected)
@@ -137,13 +160,12 @@ def _cut(rejected: RejectedCall) -> list[Label | None]:
     requested = _requested(rejected)
     number = rejected.inputs[0].tensor if requested is None else requested
     if facts.requires_grad(number, rejected.index):
-        text = f"{op_text(rejected.op)} takes the value of {rejected.name(number)} out of the graph"
-        return [facts.label("graph_cut_here", site, text)]
+        return [facts.label("graph_cut_here", site, cutting_text(rejected.op, rejected.name(number)))]
     labels = list(cut_labels(facts, find_cut(facts, number, rejected.index)))
     if labels:
         return [label for label in labels if label is not None and label.role != "leaf_made_here"]
     use = facts.first_use(number)
-    text = f"{rejected.name(number)} is made here and does not require grad"
+    text = f"{rejected.name(number)} does not require grad"
     return [None if use is None else facts.label("graph_cut_here", use.site, text)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -62,6 +63,10 @@ class RejectedCall:
         ):
             return f"`{augmented[0]} {augmented[1]}= ...`"
         text = source_text(self.facts, self.site)
+        span = self.facts.span(self.site)
+        node = None if span is None else self.facts.names.syntax.node(span)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            return f"`{text} = ...`"
         return f"`{text}`" if text else op_text(self.op) if self.op else "this line"
 
     def name(self, number: int | None) -> str:

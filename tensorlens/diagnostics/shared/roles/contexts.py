@@ -58,7 +58,7 @@ def called(rejected: RejectedCall) -> LabelledSite | None:
     facts = rejected.facts
     checkpoint = None if rejected.failure is None else last_recomputed_checkpoint(facts, rejected.failure)
     if checkpoint is not None:
-        return LabelledSite(None, checkpoint.site, "the checkpoint is called here; backward runs its function again")
+        return LabelledSite(None, checkpoint.site, "the checkpoint: backward runs it again")
     if rejected.op.endswith(".apply"):
         return LabelledSite(None, rejected.site, f"{op_text(rejected.op)} is called here")
     transform = open_region(facts, rejected.index, "func.") or _left_by(rejected)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 
 from tensorlens.analysis.user_callbacks import call_running, runs_before
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
-from tensorlens.diagnostics.shared.wording import op_text
 from tensorlens.records.callbacks import Function
 from tensorlens.records.model import Call
 
@@ -43,7 +42,7 @@ def returned(rejected: RejectedCall) -> LabelledSite | None:
         tensor, state = rejected.facts.tensor(access.tensor), rejected.facts.state(access.tensor, rejected.index)
         if state is not None and state.requires_grad and tensor.dtype not in _EXACT:
             made = rejected.facts.first_use(access.tensor)
-            text = f"{rejected.name(access.tensor)} is {tensor.dtype}: differences of small steps are lost in rounding"
+            text = f"{rejected.name(access.tensor)} is {tensor.dtype}: too coarse for small steps"
             return LabelledSite(access.tensor, None if made is None else made.site, text)
     function = _registered(rejected, "backward") or _backward_within(rejected) or _registered(rejected, "given to ")
     if function is None or not function.returns:
@@ -76,7 +75,7 @@ def left_graph(rejected: RejectedCall) -> LabelledSite | None:
     for call in _within(rejected):
         lost = any(rejected.facts.requires_grad(a.tensor, call.index) for a in call.inputs)
         if lost and not any(rejected.facts.requires_grad(a.tensor, call.index) for a in call.outputs):
-            return LabelledSite(None, call.site, f"the result of {op_text(call.op)} has no history")
+            return LabelledSite(None, call.site, "the gradient stops here")
     return None
 
 

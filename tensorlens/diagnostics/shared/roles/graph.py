@@ -11,7 +11,7 @@ from tensorlens.analysis.lineage import ancestry, find_cut, leaf_above, leaves_a
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
 from tensorlens.diagnostics.shared.roles.tensors import graph, leaf, leaf_site
-from tensorlens.diagnostics.shared.wording import node_text, op_text
+from tensorlens.diagnostics.shared.wording import op_text
 from tensorlens.records.error_messages import argument_named
 from tensorlens.records.model import Call
 
@@ -33,7 +33,7 @@ def dead_end(rejected: RejectedCall) -> LabelledSite | None:
         call = None if node.sequence is None else rejected.facts.call_of_node(node.sequence, rejected.index)
         if call is not None:
             number = call.outputs[0].tensor if call.outputs else None
-            text = f"recorded here; the derivative of its backward, {node_text(node.name)}, does not exist"
+            text = "its backward has no derivative"
             return LabelledSite(number, call.site, text)
     return graph(rejected)
 
@@ -45,7 +45,7 @@ def stopped(rejected: RejectedCall) -> LabelledSite | None:
     if node is None or call is None:
         return graph(rejected)
     number = call.outputs[0].tensor if call.outputs else None
-    return LabelledSite(number, call.site, f"recorded here; backward ended in its {node_text(node.name)}")
+    return LabelledSite(number, call.site, "backward ended in this operation")
 
 
 def result_of_stopped(rejected: RejectedCall) -> LabelledSite | None:
@@ -56,7 +56,7 @@ def result_of_stopped(rejected: RejectedCall) -> LabelledSite | None:
     for use in rejected.facts.calls:
         number = next((a.tensor for a in use.inputs if a.tensor in results), None)
         if call is not None and call.index < use.index < rejected.index and number is not None:
-            return LabelledSite(number, use.site, f"{op_text(use.op)} is computed from {rejected.name(number)}")
+            return LabelledSite(number, use.site, f"{op_text(use.op)} uses {rejected.name(number)}")
     return None
 
 
@@ -67,7 +67,7 @@ def of_sparse(rejected: RejectedCall) -> LabelledSite | None:
         for number, call in ancestry(facts, access.tensor, rejected.index):
             read = [a.tensor for a in call.inputs]
             if read and call.nodes[1] > call.nodes[0] and all(facts.tensor(n).storage is None for n in (number, *read)):
-                return LabelledSite(number, call.site, f"{rejected.name(number)} is computed from a sparse tensor here")
+                return LabelledSite(number, call.site, f"{rejected.name(number)} is sparse")
     return None
 
 

@@ -120,7 +120,7 @@ def written_by_hook(rejected: RejectedCall) -> LabelledSite | None:
     for call in reversed(rejected.facts.calls):
         moved = [w for w in call.writes if rejected.facts.tensor(w.tensor).counter in counters]
         if call.index < callback.run.index and moved:
-            text = f"{op_text(call.op)} changes what it was given: version {moved[0].before} -> {moved[0].after}"
+            text = "writes into the gradient that it was given"
             return LabelledSite(None, call.site, text)
     return None
 
@@ -144,7 +144,7 @@ def saved_tensor_hooks(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def saved(rejected: RejectedCall) -> LabelledSite | None:
-    return LabelledSite(None, rejected.site, f"{op_text(rejected.op)} saves a tensor: it is packed")
+    return LabelledSite(None, rejected.site, f"{op_text(rejected.op)} saves a tensor for backward")
 
 
 def words(rejected: RejectedCall) -> dict[str, str]:

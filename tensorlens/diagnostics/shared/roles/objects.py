@@ -34,15 +34,13 @@ def container(rejected: RejectedCall) -> LabelledSite | None:
 
 def _described(rejected: RejectedCall, value: Value) -> LabelledSite | None:
     if value.type in _ITERATORS and value.used is not None:
-        return LabelledSite(None, value.used, f"`{value.name}` is an iterator that this line has already consumed")
+        return LabelledSite(None, value.used, f"uses up the iterator `{value.name}`")
     article = "an" if value.type[0] in "aeiou" else "a"
     return LabelledSite(None, value.site, f"`{value.name}` is {article} `{value.type}`")
 
 
 def _inline(rejected: RejectedCall) -> LabelledSite:
-    return LabelledSite(
-        None, rejected.site, f"{op_text(rejected.op)} is given it here" if rejected.op else "it is given here"
-    )
+    return LabelledSite(None, rejected.site, f"passed to {op_text(rejected.op)} here" if rejected.op else "passed here")
 
 
 # --- optimizers -----------------------------------------------------------------------------------------------------
@@ -70,7 +68,7 @@ def first_half(rejected: RejectedCall) -> LabelledSite | None:
     owner = rejected.op.partition(".")[0] + "."
     same = (c for c in reversed(rejected.facts.calls) if c.index < rejected.index and c.op.startswith(owner))
     call = next((c for c in same if not tensors or tensors & {a.tensor for a in c.inputs}), None)
-    return None if call is None else LabelledSite(None, call.site, f"{op_text(call.op)} came before")
+    return None if call is None else LabelledSite(None, call.site, f"{op_text(call.op)} was called before")
 
 
 # --- gradients ------------------------------------------------------------------------------------------------------
@@ -84,9 +82,7 @@ def gradient(rejected: RejectedCall) -> LabelledSite | None:
         return None
     event, tensor, text = (broken or passes)[-1]
     what = f": {text}" if text.startswith(("[", "nan", "inf", "-inf")) else ""
-    return LabelledSite(
-        tensor, event.site, f"{op_text(event.op)} gives {rejected.name(tensor)} its gradient here{what}"
-    )
+    return LabelledSite(tensor, event.site, f"gives {rejected.name(tensor)} its gradient{what}")
 
 
 def _gave_gradients(rejected: RejectedCall) -> Iterable[tuple[Backward, int, str]]:
@@ -105,7 +101,7 @@ def used_in_graph(rejected: RejectedCall) -> LabelledSite | None:
         if call.index < rejected.index and call.nodes[1] > call.nodes[0]:
             number = next((access.tensor for access in call.inputs if access.tensor in tensors), None)
             if number is not None:
-                return LabelledSite(number, call.site, f"{op_text(call.op)} computes with {rejected.name(number)} here")
+                return LabelledSite(number, call.site, f"uses {rejected.name(number)}")
     return None
 
 
@@ -119,7 +115,7 @@ def cut(rejected: RejectedCall) -> LabelledSite | None:
             for access in rejected.inputs:
                 path, _ = cut_between(facts, root.tensor, access.tensor, event.index)
                 if path is not None:
-                    text = f"{op_text(path.call.op)} cuts the path back to {rejected.name(access.tensor)}"
+                    text = "the gradient stops here"
                     return LabelledSite(path.source, path.call.site, text)
     return None
 
@@ -138,7 +134,7 @@ def unreached_leaf(rejected: RejectedCall) -> LabelledSite | None:
         site, what = _frozen_at(facts, number, rejected.index), "does not require grad from here on"
     else:
         use = facts.first_use(number)
-        site, what = None if use is None else use.site, "is made here, and no backward pass has reached it"
+        site, what = None if use is None else use.site, "is made here; no gradient reached it"
     return LabelledSite(number, site, f"{rejected.name(number)} {what}")
 
 
@@ -204,7 +200,7 @@ def shared(rejected: RejectedCall) -> LabelledSite | None:
     if change is None:
         return None
     number = next(n for n in change.new if n in (twice or tensors))
-    return LabelledSite(number, change.site, f"from here on {rejected.name(number)} is in two places")
+    return LabelledSite(number, change.site, f"from here on {rejected.name(number)} has two places")
 
 
 def _last(rejected: RejectedCall, wanted: Callable[[Assignment], bool]) -> Assignment | None:

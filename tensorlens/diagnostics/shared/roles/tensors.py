@@ -13,7 +13,7 @@ from tensorlens.analysis.naming.names import shape_text
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
 from tensorlens.diagnostics.shared.roles.inference import gradient_in_inference, made_in_inference
-from tensorlens.diagnostics.shared.wording import node_text, op_text
+from tensorlens.diagnostics.shared.wording import op_text
 from tensorlens.records.model import Call
 
 
@@ -37,7 +37,7 @@ def leaf_site(rejected: RejectedCall, number: int) -> LabelledSite:
     site = None if born is None else born.site
     checkpoint, backward = recomputing_checkpoint(facts, rejected.index), failed_backward_at(facts, rejected.index)
     if checkpoint is not None and backward is not None and site == backward.site:
-        text = "this checkpoint gives its function a detached copy, a leaf, when it is run again"
+        text = "runs its function again on a copy without history"
         return LabelledSite(number, checkpoint.site, text)
     return LabelledSite(number, site, f"{rejected.name(number)} is a leaf that requires grad")
 
@@ -47,9 +47,7 @@ def nonleaf(rejected: RejectedCall) -> LabelledSite | None:
     made = None if number is None else next(iter(rejected.facts.producers(number, rejected.index)), None)
     if number is None or made is None:
         return None
-    state = rejected.facts.state(number, rejected.index)
-    by = f" by `{state.grad_fn}`" if state is not None and state.grad_fn else ""
-    return LabelledSite(number, made.site, f"{rejected.name(number)} is computed here{by}: not a leaf")
+    return LabelledSite(number, made.site, f"{rejected.name(number)} is computed here: not a leaf")
 
 
 def view(rejected: RejectedCall) -> LabelledSite | None:
@@ -161,9 +159,7 @@ def graph(rejected: RejectedCall) -> LabelledSite | None:
         return leaf(rejected)
     here = facts.span(rejected.site)
     number, call = min(recorded, key=lambda pair: _rank(facts, pair, None if here is None else here.line))
-    state = facts.state(number, call.index)
-    by = f" by {node_text(state.grad_fn)}" if state is not None and state.grad_fn else ""
-    return LabelledSite(number, call.site, f"{rejected.name(number)} is recorded here{by}")
+    return LabelledSite(number, call.site, f"{rejected.name(number)} is computed here")
 
 
 def _rank(facts: TraceIndex, pair: tuple[int, Call], line: int | None) -> int:
@@ -176,8 +172,8 @@ def _rank(facts: TraceIndex, pair: tuple[int, Call], line: int | None) -> int:
 
 def failing_call(rejected: RejectedCall) -> LabelledSite | None:
     if rejected.raised is not None:
-        return LabelledSite(None, rejected.raised, "rejected here")
-    return LabelledSite(None, rejected.site, f"{op_text(rejected.op)} is rejected" if rejected.op else "rejected here")
+        return LabelledSite(None, rejected.raised, "the error is raised here")
+    return LabelledSite(None, rejected.site, "PyTorch refuses this" if rejected.failure else "PyTorch warns here")
 
 
 def needed(rejected: RejectedCall) -> LabelledSite | None:
@@ -188,7 +184,15 @@ def needed(rejected: RejectedCall) -> LabelledSite | None:
     )
     if backward is not None:
         return LabelledSite(None, backward.site, "backward runs the checkpointed function again")
-    return LabelledSite(None, rejected.site, f"{op_text(rejected.op)} needs it here" if rejected.op else "needed here")
+    return LabelledSite(None, rejected.site, _need(rejected))
+
+
+def _need(rejected: RejectedCall) -> str:
+    if rejected.is_backward():
+        return "backward runs here"
+    if rejected.op.endswith(".__get__"):
+        return "read here"
+    return f"{op_text(rejected.op)} uses it here" if rejected.op else "used here"
 
 
 ROLES: dict[str, Callable[[RejectedCall], LabelledSite | None]] = {

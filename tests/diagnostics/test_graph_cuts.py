@@ -1,0 +1,236 @@
+"""Checks what findings say about the line that ended the history of a value, and the line that each help changes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from support.warm import Warm
+
+from tensorlens.diagnostics import diagnose
+from tensorlens.records.report import Diagnostic
+
+# name: a program; a part of the title; then for each help its line and a part of its text
+PROGRAMS = {
+    "switched-off-by-a-call": (
+        """
+        import torch
+        def validate():
+            torch.set_grad_enabled(False)
+        w = torch.ones(2, requires_grad=True)
+        validate()
+        loss = (w * 2).sum()
+        loss.backward()
+        """,
+        "gradients were switched off",
+        [(4, "use `with torch.no_grad():` around what needs no gradient")],
+    ),
+    "in-a-block-through-a-function": (
+        """
+        import torch
+        w = torch.ones(2, requires_grad=True)
+        def forward():
+            return (w * 2).sum()
+        with torch.no_grad():
+            print("evaluates")
+            loss = forward()
+        loss.backward()
+        """,
+        "gradients were switched off",
+        [(8, "move this, and what is computed from it, out of the `no_grad` block")],
+    ),
+    "frozen-with-the-new-head": (
+        """
+        import torch
+        net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))
+        def freeze(module):
+            for p in module.parameters():
+                p.requires_grad = False
+        freeze(net)
+        opt = torch.optim.SGD(net[1].parameters(), lr=0.1)
+        net(torch.ones(1, 2)).sum().backward()
+        """,
+        "`net[0].weight` and 3 more are frozen",
+        [(7, "do not freeze `net[1].weight` and `net[1].bias`: `opt` is to train them"), (7, "require grad again")],
+    ),
+    "items-in-a-list": (
+        """
+        import torch
+        w = torch.ones(2, requires_grad=True)
+        losses = []
+        for factor in (1.0, 2.0):
+            part = (w * factor).sum()
+            losses.append(part.item())
+        loss = torch.tensor(losses).mean()
+        loss.backward()
+        """,
+        "`part.item()` is a plain number",
+        [
+            (
+                7,
+                "keep the tensor `part` here, and on line 8 use `torch.stack(losses)` in place of",
+            )
+        ],
+    ),
+    "reentrant-checkpoint": (
+        """
+        import torch
+        from torch.utils.checkpoint import checkpoint
+        layer = torch.nn.Linear(2, 1)
+        out = checkpoint(layer, torch.ones(1, 2), use_reentrant=True)
+        out.sum().backward()
+        """,
+        "a checkpoint recorded nothing",
+        [(5, "pass `use_reentrant=False` to the checkpoint")],
+    ),
+    "a-sample-of-whole-numbers": (
+        """
+        import torch
+        logits = torch.zeros(3, requires_grad=True)
+        action = torch.distributions.Categorical(logits=logits).sample()
+        action.float().backward()
+        """,
+        "`Categorical.sample()` gives whole numbers",
+        [(4, "a sample has no gradient: put its `log_prob()` times the reward into the loss")],
+    ),
+    "indices-beside-values": (
+        """
+        import torch
+        scores = torch.rand(5, requires_grad=True)
+        values, order = scores.topk(2)
+        order.float().sum().backward()
+        """,
+        "the indices from `scores.topk(2)` are whole numbers",
+        [(4, "use the values that it returns beside the indices")],
+    ),
+    "only-the-shape": (
+        """
+        import torch
+        w = torch.rand(5, requires_grad=True)
+        torch.zeros_like(w).sum().backward()
+        """,
+        "`torch.zeros_like(w)` takes only a shape",
+        [(4, "compute the result from `w` itself")],
+    ),
+    "values-of-a-state-dict": (
+        """
+        import torch
+        layer = torch.nn.Linear(2, 1)
+        weight = layer.state_dict()["weight"]
+        weight.sum().backward()
+        """,
+        "`Module.state_dict()` stopped the gradient",
+        [(4, "use `layer.weight` itself")],
+    ),
+}
+
+
+def found_in(warm: Warm, folder: Path, text: str) -> Diagnostic:
+    script = folder / "program.py"
+    script.write_text(re.sub(r"^ {8}", "", text, flags=re.M).lstrip("\n") if text.startswith("\n") else text)
+    script.write_text("\n" + script.read_text())  # the first line of the program is line 2
+    errors = [diagnostic for diagnostic in diagnose(warm.traced(script)[1]) if diagnostic.severity == "error"]
+    assert len(errors) == 1
+    return errors[0]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_cut_and_the_line_to_change_are_named(name: str, warm: Warm, tmp_path: Path) -> None:
+    text, title, helps = PROGRAMS[name]
+    finding = found_in(warm, tmp_path, text)
+    assert title in finding.title
+    assert [None if fix.place is None else fix.place.line for fix in finding.fixes] == [line for line, _ in helps]
+    for fix, (_, words) in zip(finding.fixes, helps, strict=True):
+        assert words in fix.title
+
+
+def test_all_tensors_that_a_line_froze_are_listed(warm: Warm, tmp_path: Path) -> None:
+    finding = found_in(warm, tmp_path, PROGRAMS["frozen-with-the-new-head"][0])
+    assert finding.detail == ("frozen: `net[0].weight`, `net[0].bias`, `net[1].weight`, `net[1].bias`",)
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["maps.argmax(1)", "torch.argmax(maps, dim=2)", "maps.argmax(dim=-3, keepdim=True)", "torch.argmin(maps, 0, True)"],
+)
+def test_the_mean_position_has_the_shape_of_the_position_and_a_gradient(call: str, warm: Warm, tmp_path: Path) -> None:
+    finding = found_in(
+        warm,
+        tmp_path,
+        f"import torch\nmaps = torch.rand(2, 3, 4, requires_grad=True)\nplace = {call}\n"
+        "place.float().sum().backward()\n",
+    )
+    code = re.search(r"`(.*)`", finding.fixes[0].title)
+    assert code is not None
+    torch.manual_seed(0)
+    maps = (torch.rand(2, 3, 4) * 100).requires_grad_(True)
+    names = {"maps": maps, "torch": torch}
+    mean, place = eval(code[1], names), eval(call, names)
+    assert mean.shape == place.shape
+    assert torch.allclose(mean, place.float(), atol=0.5)
+    mean.sum().backward()
+    assert maps.grad is not None
+
+
+def test_a_position_without_a_dimension_has_no_formula(warm: Warm, tmp_path: Path) -> None:
+    text = "import torch\nmaps = torch.rand(4, requires_grad=True)\nmaps.argmax().float().backward()\n"
+    assert "softmax" not in found_in(warm, tmp_path, text).fixes[0].title
+
+
+@pytest.mark.parametrize("reset", ["opt.zero_grad()", "w.grad = None"])
+def test_a_gradient_that_was_reset_is_not_called_unreached(reset: str, warm: Warm, tmp_path: Path) -> None:
+    finding = found_in(
+        warm,
+        tmp_path,
+        "import torch\nw = torch.ones(3, requires_grad=True)\nopt = torch.optim.SGD([w], lr=0.1)\n"
+        f"w.sum().backward()\n{reset}\nprint(w.grad.norm())\n",
+    )
+    assert finding.title == "`w.grad` is None: it was reset, and no backward pass has run since"
+    assert [label.span.line for label in finding.labels if label.role == "cleared_here"] == [6]
+    assert [fix.place.line for fix in finding.fixes if fix.place is not None] == [6]
+
+
+def test_a_reset_before_a_backward_pass_that_misses_the_leaf_is_not_the_cause(warm: Warm, tmp_path: Path) -> None:
+    finding = found_in(
+        warm,
+        tmp_path,
+        "import torch\nw, v = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)\n"
+        "w.sum().backward()\nw.grad = None\nv.sum().backward()\nprint(w.grad.norm())\n",
+    )
+    assert finding.title == "`w.grad` is None: backward started from nothing that uses `w`"
+
+
+def test_the_gradient_of_a_computed_tensor_is_one_finding(warm: Warm, tmp_path: Path) -> None:
+    """PyTorch warns at `.grad` and then None has no `sign()`: that is one mistake."""
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import torch\nx = torch.ones(3, requires_grad=True)\ny = x * 2\ny.sum().backward()\nprint(y.grad.sign())\n"
+    )
+    (finding,) = diagnose(warm.traced(script)[1])
+    assert finding.code == "none-grad-attribute"
+    assert finding.title == "`y.grad` is None: `y` is computed, not a leaf"
+    assert [fix.title for fix in finding.fixes] == [
+        "call `y.retain_grad()` after this line",
+        "or, for the gradient of the leaf, read `x.grad`",
+    ]
+
+
+@pytest.mark.parametrize("loss", ["torch.rand(3).sum()", "torch.tensor(2.0) * 1", "torch.ones(3).sum() * 2"])
+def test_a_value_that_was_only_printed_is_not_the_cause(loss: str, warm: Warm, tmp_path: Path) -> None:
+    """Nothing that `item()` returned can have gone into such a loss."""
+    text = f"import torch\nw = torch.ones(3, requires_grad=True)\nprint((w * 2).mean().item())\n({loss}).backward()\n"
+    finding = found_in(warm, tmp_path, text)
+    assert "no tensor that it was computed from requires grad" in finding.title
+    assert finding.fixes[0].title.startswith("compute it from what is to be trained: `w` requires grad")
+
+
+def test_tensors_without_names_are_counted(warm: Warm, tmp_path: Path) -> None:
+    text = "import torch\ndef made():\n    return torch.nn.Linear(2, 2).requires_grad_(False)\n"
+    finding = found_in(
+        warm,
+        tmp_path,
+        text + "made()(torch.ones(2)).sum().backward()\n",
+    )
+    assert finding.title.endswith("2 tensors are frozen")
