@@ -36,7 +36,7 @@ def diagnose(trace: Trace) -> tuple[Diagnostic, ...]:
     diagnostics.extend(_unexplained_failure(facts, diagnostics))
     diagnostics.extend(_unreported_differences(facts, diagnostics))
     downgraded = map(_downgrade_unconfirmed, diagnostics)
-    merged = _merge_related(facts, _deduplicate(downgraded))
+    merged = [_with_callers(facts, each) for each in _merge_related(facts, _deduplicate(downgraded))]
     return tuple(sorted(merged, key=lambda diagnostic: _ORDER[diagnostic.severity]))
 
 
@@ -53,7 +53,7 @@ def load() -> None:
     """Imports the finders that every run needs."""
     from tensorlens.analysis import trace_index  # noqa: F401
     from tensorlens.diagnostics.numerics import gradient_differs_from_reference  # noqa: F401
-    from tensorlens.diagnostics.shared import related, unexplained  # noqa: F401
+    from tensorlens.diagnostics.shared import callers, related, unexplained  # noqa: F401
 
     for code in _silent_codes():
         finder(code)
@@ -123,6 +123,12 @@ def _merge_related(facts: TraceIndex, diagnostics: Iterable[Diagnostic]) -> list
     from tensorlens.diagnostics.shared.related import merge_related
 
     return merge_related(facts, diagnostics)
+
+
+def _with_callers(facts: TraceIndex, diagnostic: Diagnostic) -> Diagnostic:
+    from tensorlens.diagnostics.shared.callers import with_callers
+
+    return with_callers(facts, diagnostic)
 
 
 def _deduplicate(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
