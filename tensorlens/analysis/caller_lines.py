@@ -76,6 +76,8 @@ class CallerLines:
 
     def _outer(self, site: int) -> Iterator[int]:
         scope = self._clocks.scope(site)
+        if scope[1] == "<module>":
+            return iter(())  # an import, or what started the script
         return (caller for caller in callers(self._trace, site) if self._clocks.scope(caller) != scope)
 
     def has_callers(self, site: int) -> bool:

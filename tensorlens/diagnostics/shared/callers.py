@@ -58,7 +58,7 @@ def _calls(facts: TraceIndex, diagnostic: Diagnostic) -> Iterator[_Found]:
 
 def _failed_in(facts: TraceIndex, stack: tuple[int, ...]) -> Iterator[Span]:
     """Yields the call of the helper that failed, if it is in another file, or another line called it too."""
-    if len(stack) > 1:
+    if len(stack) > 1 and facts.trace.sites[stack[-1]].function != "<module>":
         lines = caller_lines(facts.trace)
         inner, outer = facts.span(stack[-1]), facts.span(stack[-2])
         if inner is not None and outer is not None and (inner.file != outer.file or lines.has_callers(stack[-1])):
