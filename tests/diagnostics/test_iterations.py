@@ -14,6 +14,7 @@ from support.random_loops import OPS, LoopProgram
 from support.recording import traced
 from support.silent import Run, run  # noqa: F401
 
+from tensorlens.analysis.caller_lines import caller_lines
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.wording import as_written, in_iteration, ordinal
 from tensorlens.records.model import Call, Trace
@@ -36,12 +37,14 @@ def test_every_number_is_the_one_that_the_program_counted(run: Run, seed: int) -
     runs = Counter[int]()
     calls = iter([call for call in trace.events if isinstance(call, Call) and call.op in OPS])
     facts = TraceIndex(trace)
-    for line, iteration, call_number, events in ast.literal_eval(ran.stdout):
+    for line, iteration, (call_number, caller), events in ast.literal_eval(ran.stdout):
         runs[line] += 1
         for call in islice(calls, events):
             text = in_iteration(facts, call)
             assert trace.sites[call.site].span.line == line
             assert not text or is_true(text, iteration, call_number, runs[line]), (line, text, iteration)
+            called_at = caller_lines(trace).line(call)
+            assert called_at is None or caller in (0, called_at.line), (line, called_at)  # 0: at the top level
     assert next(calls, None) is None
 
 

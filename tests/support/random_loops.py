@@ -15,7 +15,8 @@ OPS = ("Tensor.sub", "Tensor.add", "torch.tanh")
 
 
 class LoopProgram:
-    """One random program. When it ran, `LOG` has a tuple for each op: line, iteration, call and events."""
+    """One random program. When it ran, `LOG` has a tuple for each op: its line, its iteration, the number
+    and the caller's line of the call of its function, and how many events it makes."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -25,7 +26,7 @@ class LoopProgram:
         for number, name in enumerate(names):
             if self._random.random() < 0.3:
                 self._add(0, "@torch.no_grad()")
-            self._add(0, f"def {name}(outer):")
+            self._add(0, f"def {name}(outer, line):")
             self._add(1, "global LOG")
             self._add(1, f"{name}.calls += 1")
             self._block(1, "outer", name, names[:number], depth=0)
@@ -74,7 +75,7 @@ class LoopProgram:
         elif kind == "twice":
             self._op(level, iteration, name, "TWICE(x)", 2)
         elif kind == "call" and helpers:
-            self._add(level, f"{self._random.choice(helpers)}({iteration})")
+            self._add(level, f"{self._random.choice(helpers)}({iteration}, {len(self._lines) + 1})")
         elif kind == "loop":
             self._variables += 1
             variable = f"i{self._variables}"
@@ -106,6 +107,6 @@ class LoopProgram:
                 self._add(level, f"if len(LOG) % {self._random.randint(2, 5)} == 0: {self._random.choice(jumps)}")
 
     def _op(self, level: int, iteration: str, name: str, op: str, calls: int = 1) -> None:
-        line = len(self._lines) + 2
-        self._add(level, f"LOG += [({line}, {iteration}, {name + '.calls' if name else 0}, {calls})]")
+        line, called = len(self._lines) + 2, f"({name}.calls, line)" if name else "(0, 0)"
+        self._add(level, f"LOG += [({line}, {iteration}, {called}, {calls})]")
         self._add(level, f"y = {op}")
