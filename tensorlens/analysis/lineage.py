@@ -149,15 +149,20 @@ def _cut_outside_torch(facts: TraceIndex, entry: Call, same_shape: bool) -> Cut 
         leaving = [c for c in leaving if made is not None and facts.tensor(c.inputs[0].tensor).shape == made.shape]
     for call in leaving:
         number = call.inputs[0].tensor
-        if made is not None and _is_float(facts.tensor(number)) == _is_float(made) and number not in _roots(facts):
+        if (
+            made is not None
+            and may_require_grad(facts.tensor(number)) == may_require_grad(made)
+            and number not in _roots(facts)
+        ):
             if facts.requires_grad(number, call.index):
                 return Cut(call, number, None, left_torch=call, entered=entry)
     lost = next(filter(None, (_lost_before(facts, call) for call in leaving)), None)
     return None if lost is None else replace(lost, entered=entry)
 
 
-def _is_float(tensor: Tensor) -> bool:
-    return tensor.dtype.startswith("float")
+def may_require_grad(tensor: Tensor) -> bool:
+    """Returns whether a tensor's dtype has gradients: floating point, also `bfloat16`, and complex numbers."""
+    return tensor.dtype.startswith(("float", "bfloat", "complex"))
 
 
 def _roots(facts: TraceIndex) -> set[int]:

@@ -241,6 +241,12 @@ def is_result_slot(slot: str) -> bool:
     return slot.startswith(("result", "output"))
 
 
+def has_event(trace: Trace, failure: Failure) -> bool:
+    """Returns whether the failed call is among the events too, as a failed backward is."""
+    near = (trace.event(failure.index - 1), trace.event(failure.index))
+    return any(event.site == failure.site and getattr(event, "failed", False) for event in near if event is not None)
+
+
 def _writes_of(event: Event) -> tuple[Write, ...]:
     if isinstance(event, Call):
         return event.writes

@@ -132,4 +132,4 @@ def test_what_fails_at_the_same_lines_again_and_again_is_told_once(warm: Warm, t
     assert (ends.severity, caught.severity) == ("error", "note")
     assert ends.code == caught.code == "saved-tensor-modified-inplace"
     assert not any("recorded" in note for note in ends.notes)
-    assert "the same was recorded 38 more times, at the same lines" in caught.notes
+    assert "the same was recorded 38 more times, at the same lines" in caught.detail

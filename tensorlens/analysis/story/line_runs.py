@@ -14,10 +14,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
+from tensorlens.analysis.naming.blocks import Blocks, Statement
 from tensorlens.analysis.naming.names import Names
 from tensorlens.analysis.naming.places import Scope, callers, place_of
-from tensorlens.analysis.story.blocks import Blocks, Statement
-from tensorlens.records.model import Backward, Call, Failure, GradMode, Site, Trace
+from tensorlens.analysis.trace_index import has_event
+from tensorlens.records.model import Backward, Call, GradMode, Site, Trace
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -126,12 +127,6 @@ class LineRuns:
             if any(self._scope(outer) == scope and not _is_inner(site) for outer in callers(self._trace, site.id)):
                 recursive.add(scope)
         return recursive
-
-
-def has_event(trace: Trace, failure: Failure) -> bool:
-    """Returns whether the failed call is among the events too, as a failed backward is."""
-    near = (trace.event(failure.index - 1), trace.event(failure.index))
-    return any(event.site == failure.site and getattr(event, "failed", False) for event in near if event is not None)
 
 
 def _is_inner(site: Site) -> bool:

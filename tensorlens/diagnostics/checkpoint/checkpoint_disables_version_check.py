@@ -8,7 +8,7 @@ from tensorlens.analysis.contexts import recomputing_checkpoint
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of, saving_call
-from tensorlens.diagnostics.shared.wording import count_text, finding, fix, named, op_text, with_method
+from tensorlens.diagnostics.shared.wording import finding, fix, in_iteration, named, op_text, with_method
 from tensorlens.records.model import Backward, Call, Write
 from tensorlens.records.observations import RECOMPUTED, StaleSavedTensor
 from tensorlens.records.report import Diagnostic, Fix
@@ -57,7 +57,7 @@ def _report(
         f"the gradient of {op_text(saving.op)} is computed from changed values",
         [
             changed,
-            facts.label("saved_here", saving.site, f"{op_text(saving.op)} saves {name}{count_text(facts, saving)}"),
+            facts.label("saved_here", saving.site, f"{op_text(saving.op)} saves {name}{in_iteration(facts, saving)}"),
             None if checkpoint is None else facts.label("called_here", checkpoint.site, "the checkpoint"),
             facts.label("needed_here", backward.site, "backward runs it again and computes with the changed values"),
         ],

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.lineage import leaf_origin, leaves_above
-from tensorlens.analysis.naming.syntax import OPERATORS, plain_name
+from tensorlens.analysis.naming.code_text import OPERATORS
+from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.wording import fix, named, with_method
 from tensorlens.records.model import Call

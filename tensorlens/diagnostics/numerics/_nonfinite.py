@@ -8,7 +8,7 @@ from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
-from tensorlens.diagnostics.shared.wording import count_text, finding, fix, named, op_text
+from tensorlens.diagnostics.shared.wording import finding, fix, in_iteration, named, op_text
 from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import NonfiniteDerivative
 from tensorlens.records.report import Diagnostic, Fix
@@ -48,7 +48,7 @@ def _report(facts: TraceIndex, code: str, node: NonfiniteDerivative, call: Call,
         f"the loss is finite, but `{node.node}` has no finite derivative at {count} of {name}: "
         + _why(code, node, select),
         [
-            facts.label("graph_built_here", call.site, f"the derivative here is not finite{count_text(facts, call)}"),
+            facts.label("graph_built_here", call.site, f"the derivative here is not finite{in_iteration(facts, call)}"),
             None if made is None else facts.label("value_made_here", made.site, f"{name} is made here"),
             facts.label("needed_here", backward.site, f"backward gives {leaf} {node.gradient}"),
         ],

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.numerics._anomaly import failing_call, mode_label, value_label
-from tensorlens.diagnostics.shared.wording import count_text, finding, fix, node_text, op_text, severity_of
+from tensorlens.diagnostics.shared.wording import finding, fix, in_iteration, node_text, op_text, severity_of
 from tensorlens.records.model import Call, Failure
 from tensorlens.records.report import Diagnostic, Fix
 
@@ -25,7 +25,7 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
     call = failing_call(facts, failure)
     built = None
     if call is not None:
-        built = facts.label("graph_built_here", call.site, f"{name} is recorded here{count_text(facts, call)}")
+        built = facts.label("graph_built_here", call.site, f"{name} is recorded here{in_iteration(facts, call)}")
     return finding(
         CODE,
         severity_of(failure),

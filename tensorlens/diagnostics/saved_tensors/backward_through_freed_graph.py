@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tensorlens.analysis.contexts import failed_backward
 from tensorlens.analysis.lineage import ReachedCalls, backward_reaches, calls_reached_by, leaves_above
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.wording import finding, fix, named, ordinal, severity_of, source_text
+from tensorlens.diagnostics.shared.wording import finding, fix, in_iteration, named, severity_of, source_text
 from tensorlens.records.failure_context import SavedTensor
 from tensorlens.records.model import Backward, Call, Failure
 from tensorlens.records.report import Diagnostic, Fix
@@ -150,9 +150,7 @@ def _shared_part(facts: TraceIndex, failed: Backward, passes: list[ReachedCalls]
 
 
 def _freed_text(facts: TraceIndex, freeing: Backward) -> str:
-    times, total = _passes_at(facts, freeing)
-    again = f", the {ordinal(times)} time this ran" if total > 1 else ""
-    return f"this backward freed it{again}"
+    return f"this backward freed it{in_iteration(facts, freeing)}"
 
 
 def _passes_at(facts: TraceIndex, one: Backward) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from tensorlens.analysis.contexts import open_region
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of, saving_call
-from tensorlens.diagnostics.shared.wording import count_text, finding, fix, named, op_text
+from tensorlens.diagnostics.shared.wording import finding, fix, in_iteration, named, op_text
 from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import StaleSavedTensor
 from tensorlens.records.report import Diagnostic, Label
@@ -40,7 +40,7 @@ def _report(facts: TraceIndex, stale: StaleSavedTensor, backward: Backward, savi
         f"version {now}, {stale.after}, so the gradient is wrong",
         [
             *_change_label(facts, stale, saving),
-            facts.label("saved_here", saving.site, f"{op_text(saving.op)} saves {name}{count_text(facts, saving)}"),
+            facts.label("saved_here", saving.site, f"{op_text(saving.op)} saves {name}{in_iteration(facts, saving)}"),
             None if mode is None else facts.label("mode_entered_here", mode.site, "hooks pack what is saved"),
             facts.label("needed_here", backward.site, "backward computes with the changed values"),
         ],

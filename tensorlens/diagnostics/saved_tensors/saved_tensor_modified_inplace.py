@@ -14,7 +14,7 @@ from tensorlens.analysis.saved_tensors import (
     saved_tensor_change,
 )
 from tensorlens.analysis.trace_index import TraceIndex, is_result_slot
-from tensorlens.diagnostics.shared.wording import count_text, finding, fix, named, op_text, severity_of, source_text
+from tensorlens.diagnostics.shared.wording import finding, fix, in_iteration, named, op_text, severity_of, source_text
 from tensorlens.records.model import Backward, Call, Failure
 from tensorlens.records.report import Diagnostic, Fix, Label
 
@@ -83,7 +83,7 @@ def _labels(facts: TraceIndex, change: SavedTensorChange) -> Iterator[Label | No
     if save.call is not None:
         node = f"`{saved.node}`" if saved.node else "autograd"
         what = _name_or_result(facts, save)
-        text = f"{node} saved {what} here, at version {saved.expected}{count_text(facts, save.call)}"
+        text = f"{node} saved {what} here, at version {saved.expected}{in_iteration(facts, save.call)}"
         yield facts.label("saved_here", save.call.site, text)
     needs = f"backward needs version {saved.expected} and finds version {saved.found}"
     yield facts.label("needed_here", change.needed_at, needs)
@@ -92,7 +92,7 @@ def _labels(facts: TraceIndex, change: SavedTensorChange) -> Iterator[Label | No
 def _change_text(facts: TraceIndex, change: InplaceChange) -> str:
     event, write = change.event, change.write
     within = f" by `{event.within}()`" if isinstance(event, Call) and event.within else ""
-    again = count_text(facts, event) if isinstance(event, Call) and not within else ""
+    again = in_iteration(facts, event) if isinstance(event, Call) and not within else ""
     return f"changed in place here{within}: version {write.before} -> {write.after}{again}"
 
 

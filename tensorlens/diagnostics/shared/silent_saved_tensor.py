@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.saved_tensors import stale_tensor
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.proof import proof_notes
-from tensorlens.diagnostics.shared.wording import count_text, finding, fix, named, op_text, with_method
+from tensorlens.diagnostics.shared.wording import finding, fix, in_iteration, named, op_text, with_method
 from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import Overwrite, StaleSavedTensor
 from tensorlens.records.report import Diagnostic, Fix, Label
@@ -133,7 +133,7 @@ def _saved(facts: TraceIndex, group: list[StaleSavedTensor]) -> Iterator[Label |
         call = saving_call(facts, stale)
         if call is not None and call.site not in seen:
             seen.add(call.site)
-            text = f"`{stale.node}` saved {tensor_name(facts, stale, call)} here{count_text(facts, call)}"
+            text = f"`{stale.node}` saved {tensor_name(facts, stale, call)} here{in_iteration(facts, call)}"
             yield facts.label("saved_here", call.site, text)
 
 

@@ -7,8 +7,10 @@ what happened at their lines, and only fixes give advice.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable
 
+from tensorlens.analysis.naming.code_text import change_text
 from tensorlens.analysis.run_numbers import run_number
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.role_names import ROLE_NAMES
@@ -21,6 +23,7 @@ _OPERATORS = {
     "add_": "+=", "sub_": "-=", "mul_": "*=", "div_": "/=", "gt": ">", "lt": "<", "ge": ">=", "le": "<=", "eq": "==",
     "ne": "!=", "neg": "-",
 }  # fmt: skip
+_MADE_BY = re.compile(r"the tensor made by `(.*)`( \(.*\))")
 _PRIMARY = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 
 
@@ -50,25 +53,32 @@ def ordinal(number: int) -> str:
 
 
 def as_written(facts: TraceIndex, event: Call | Backward) -> str:
-    """Returns a call as the script writes it, in backticks: "`p -= ...`", "`c.zero_()`"; else the op."""
-    augmented = facts.names.syntax.augmented(facts.trace.sites[event.site])
-    if augmented is not None:
-        target, sign = augmented
-        return f"`{target} {sign}= ...`"
-    text = source_text(facts, event.site)
-    return f"`{text}`" if text else op_text(event.op)
+    """Returns what a line does as the script writes it, in backticks: "`p -= ...`", "`x[0] = ...`", "`c.zero_()`".
+
+    It is the op's name only if the source is not known.
+    """
+    text = source_text(facts, event.site, limit=0)
+    span = facts.span(event.site)
+    node = None if span is None else facts.names.syntax.node(span)
+    is_long = span is not None and (len(text) > 40 or span.line != span.end_line)
+    if is_long or not isinstance(getattr(node, "ctx", ast.Load()), ast.Load) or isinstance(node, ast.AugAssign):
+        text = change_text(node) or one_line(text, 40)
+    return f"`{text.replace('`', chr(39))}`" if text else op_text(event.op)
 
 
 def in_iteration(facts: TraceIndex, event: Call | Backward) -> str:
-    """Returns which run of its line an event belongs to: " in the 3rd iteration"; "" if the line ran once."""
-    times, total = run_number(facts, event) or (0, 0)
-    return f" in the {ordinal(times)} iteration" if total > 1 and times else ""
+    """Returns which run of its line an event belongs to, with a blank before it.
 
-
-def count_text(facts: TraceIndex, event: Call | Backward) -> str:
-    """Returns which run of its line an event belongs to: ", the 3rd time this ran"; "" if the line ran once."""
-    times, total = run_number(facts, event) or (0, 0)
-    return f", the {ordinal(times)} time this ran" if total > 1 and times else ""
+    It is " in the 3rd iteration" of the loop around the line, or of the only loop that runs it, once an iteration;
+    else " in the 3rd call of `Net.forward`" or " in its 3rd run". It is "" if the line ran once, or if the recorded
+    calls do not establish the number.
+    """
+    run = run_number(facts.trace, event)
+    if run is None:
+        return ""
+    if run.kind == "run":
+        return f" in its {ordinal(run.number)} run"
+    return f" in the {ordinal(run.number)} {run.kind}" + (f" of `{run.function}`" if run.function else "")
 
 
 def source_text(facts: TraceIndex, site: int | None, limit: int = 40) -> str:
@@ -106,14 +116,15 @@ def fix(title: str, *edits: Edit, place: Span | None = None) -> Fix:
 
 def with_method(name: str, method: str) -> str:
     """Returns `name.method` in backticks. `name` is a result of `named`, which need not be code."""
-    text = name.strip("`")
+    made = _MADE_BY.fullmatch(name)
+    text, where = (made[1], made[2]) if made else (name.strip("`"), "")
     try:
-        tree = ast.parse(text, mode="eval").body if name.startswith("`") else None
+        tree = ast.parse(text, mode="eval").body if made or name.startswith("`") else None
     except SyntaxError:  # cut short
         tree = None
     if tree is None:
         return f"`.{method}` of {name}"
-    return f"`{text}.{method}`" if isinstance(tree, _PRIMARY) else f"`({text}).{method}`"
+    return (f"`{text}.{method}`" if isinstance(tree, _PRIMARY) else f"`({text}).{method}`") + where
 
 
 def named(facts: TraceIndex, number: int | None, at: int | None = None) -> str:

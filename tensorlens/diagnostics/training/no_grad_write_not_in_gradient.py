@@ -10,7 +10,7 @@ from tensorlens.analysis.lineage import backward_reaches
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import DATA_SET
 from tensorlens.diagnostics.shared.proof import BEYOND_COPIES
-from tensorlens.diagnostics.shared.wording import count_text, finding, fix, named, op_text, source_text
+from tensorlens.diagnostics.shared.wording import finding, fix, in_iteration, named, op_text, source_text
 from tensorlens.records.model import Backward, Call
 from tensorlens.records.report import Diagnostic, Label
 
@@ -190,7 +190,7 @@ def _text(facts: TraceIndex, change: _Change, name: str) -> str:
         return f"the memory of {name} is changed here, outside torch"
     written = named(facts, change.written, change.index)
     through = "" if change.written == change.activation else f" through {_alias(facts, change.written, written)}"
-    return f"{op_text(change.call.op)} changes {name}{through}{count_text(facts, change.call)}"
+    return f"{op_text(change.call.op)} changes {name}{through}{in_iteration(facts, change.call)}"
 
 
 def _alias(facts: TraceIndex, number: int, name: str) -> str:

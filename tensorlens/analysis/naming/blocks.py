@@ -11,8 +11,8 @@ from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.records.model import Site, Span
 from tensorlens.records.source import tree_of
 
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _JUMPS = (ast.Break, ast.Continue, ast.Return, ast.Raise, ast.Yield, ast.YieldFrom)
 _SEVERAL = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda)
 
@@ -37,7 +37,7 @@ class Statement:
     def around(self) -> Iterator[Statement]:
         """Yields the compound statements around it inside its function, the innermost first."""
         above = self.above
-        while above is not None and not isinstance(above.node, _SCOPES):
+        while above is not None and not isinstance(above.node, SCOPES):
             yield above
             above = above.above
 
@@ -49,7 +49,7 @@ class Statement:
     @property
     def is_in_loop(self) -> bool:
         """Returns whether a loop of its function repeats it."""
-        return any(isinstance(each.node, _LOOPS) for each in (self, *self.around()))
+        return any(isinstance(each.node, LOOPS) for each in (self, *self.around()))
 
     def together(self) -> tuple[ast.stmt, ...]:
         """Returns the other statements that run as often as this one if nothing raises.
@@ -62,7 +62,7 @@ class Statement:
             return _until_jump(getattr(self.node, "body", ()))
         at = next(place for place, node in enumerate(self.block) if node is self.node)
         before = _until_jump(self.block[:at][::-1], inclusive=False)
-        after = () if _jumps(self.node) else _until_jump(self.block[at + 1 :])
+        after = () if jumps(self.node) else _until_jump(self.block[at + 1 :])
         return before + after
 
 
@@ -71,17 +71,17 @@ def _until_jump(nodes: Sequence[ast.stmt], inclusive: bool = True) -> tuple[ast.
     run."""
     reached: list[ast.stmt] = []
     for node in nodes:
-        if _jumps(node):
+        if jumps(node):
             return (*reached, *([node] if inclusive else []))
         reached.append(node)
     return tuple(reached)
 
 
-def _jumps(node: ast.AST) -> bool:
+def jumps(node: ast.AST) -> bool:
     """Returns whether a statement may jump out of its block. Jumps in a function that it defines do not count."""
     if isinstance(node, (*_JUMPS, ast.Try)):
         return True
-    return not isinstance(node, (*_SCOPES, ast.Lambda)) and any(map(_jumps, ast.iter_child_nodes(node)))
+    return not isinstance(node, (*SCOPES, ast.Lambda)) and any(map(jumps, ast.iter_child_nodes(node)))
 
 
 class Blocks:
