@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test unchanged fuzz trust check pages catalogue course how hardest bench wheel clean
+.PHONY: demo test unchanged fuzz trust check pages catalogue course how picture hardest bench wheel clean
 
 demo: $(READY)
 	$(BIN)/tensorlens run detach
@@ -50,6 +50,10 @@ bench: $(READY)
 
 how: $(READY)  # docs/how-it-works.md
 	PYTHONPATH=tests $(BIN)/python -m tools.how_it_works_page
+
+picture: $(READY)  # docs/report.svg, and the output in the README
+	$(BIN)/python -m tools.report_picture
+	$(BIN)/python -m tools.readme_output
 
 hardest: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m tools.hardest_page

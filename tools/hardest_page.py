@@ -17,8 +17,8 @@ from support.warm import Warm
 from tensorlens.diagnostics import diagnose
 from tensorlens.records.model import Trace
 from tensorlens.records.report import Diagnostic
-from tensorlens.render.layout import to_text
-from tensorlens.render.report.findings import finding
+from tensorlens.render.report.findings import Finding
+from tensorlens.render.tables import printed
 
 DOCUMENT = DOCS / "hardest.md"
 COMPARED = [
@@ -128,7 +128,7 @@ def document() -> str:
 
 
 def _section(result: Compared) -> Iterator[str]:
-    lens = to_text(finding(result.diagnostic, result.trace, _WIDTH), color=False)
+    lens = printed([Finding(result.diagnostic, result.trace)], _WIDTH, color=False)
     yield from result.facts()
     yield from ("", "PyTorch says:", "", "```text", own(result.alone, result.program), "```", "")
     added = forward(result.anomaly, result.program)

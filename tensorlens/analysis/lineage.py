@@ -277,6 +277,25 @@ def calls_reached_by(facts: TraceIndex, backward: Backward) -> ReachedCalls:
     return ReachedCalls(backward, frozenset(_leading_to(facts, makers, backward.inputs)), complete)
 
 
+def graph_leaves(facts: TraceIndex, root: int, before: int) -> set[int]:
+    """Returns the leaves that a backward pass from `root` would reach: it goes no further than a leaf, whatever the
+    leaf's values were computed from."""
+    leaves: set[int] = set()
+    queue, seen = deque([(root, before)]), set[tuple[int, int]]()
+    while queue and len(seen) < MAX_CALLS:
+        number, user = queue.popleft()
+        state = facts.state(number, user - 1)
+        if (number, user) in seen or state is None or not state.requires_grad:
+            continue
+        seen.add((number, user))
+        if state.is_leaf:
+            leaves.add(_owner(facts, number))
+            continue
+        for call in _graph_calls(facts, number, user):
+            queue.extend((access.tensor, call.index) for access in call.inputs)
+    return leaves
+
+
 def _graph_calls(facts: TraceIndex, number: int, user: int) -> list[Call]:
     """Finds the calls that recorded the history that a tensor has when event `user` uses it, the latest first."""
     calls = []

@@ -1,6 +1,7 @@
-"""Parses the command line: one function per command, which exits with the code that `commands` or `guide` returns.
+"""Starts the command line, and ends the process with the exit code.
 
-No module that is imported here imports torch: scripts run in a child process. `exit_codes` defines the exit codes.
+The commands that need no options run without typer, whose import takes longer than they do: `--version`, `list`,
+`errors` and `errors CODE`.
 """
 
 from __future__ import annotations
@@ -10,230 +11,14 @@ import io
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
-from typing import Annotated, Any, Literal
-
-import typer
 
 from tensorlens.cli import commands, guide
-from tensorlens.cli.exit_codes import INTERRUPTED, USAGE, guarded, safe_line
-from tensorlens.cli.fast_typer import Command, Group
+from tensorlens.cli.exit_codes import INTERRUPTED, OK, USAGE, guarded, safe_line
 from tensorlens.cli.output import Output
-from tensorlens.cli.report_options import OPTIONS
-from tensorlens.errors import UsageError
-from tensorlens.lessons.course.course_options import CourseOptions
 
-_WrongUse: Any = typer.BadParameter.__base__  # the base class of typer's errors about the command line
-
-app = typer.Typer(
-    name="tensorlens",
-    help="A borrow checker for autograd: what shares memory, what the graph is, and which line broke it.",
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-
-
-def _option(name: str, **more: Any) -> Any:
-    """Makes a typer option from the entry `name` of `OPTIONS`."""
-    option = OPTIONS[name]
-    return typer.Option(*option.flags, help=option.help, metavar=option.metavar or None, min=option.minimum, **more)
-
-
-Format = Annotated[str | None, _option("format", show_default="table")]
-To = Annotated[Path | None, _option("output")]
-Width = Annotated[int | None, _option("width")]
-Timeout = Annotated[float | None, _option("timeout")]
-Reference = Annotated[bool, _option("reference")]
-
-_PASS_THROUGH = {"ignore_unknown_options": True, "allow_interspersed_args": False}
-
-
-def _show_version(is_given: bool) -> None:
-    if is_given:
-        commands.show_version()
-        raise typer.Exit
-
-
-@app.callback(cls=Group, invoke_without_command=True)
-def tensorlens(
-    context: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and leave.")
-    ] = False,
-) -> None:
-    """A borrow checker for autograd: what shares memory, what the graph is, and which line broke it."""
-    if context.invoked_subcommand is None:
-        raise typer.Exit(guide.show_start())
-
-
-@app.command(cls=Command)
-def run(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Lessons by name, or paths to your own.",
-            metavar="NAME|PATH",
-            autocompletion=guide.lesson_names,
-        ),
-    ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Run every bundled lesson.")] = False,
-    step: Annotated[bool, typer.Option("--step", help="Go through one lesson line by line.")] = False,
-    quiz: Annotated[bool, typer.Option("--quiz", help="Take a quiz about one lesson, claim by claim.")] = False,
-    restart: Annotated[bool, typer.Option("--restart", help="With --step or --quiz: start again.")] = False,
-    answers: Annotated[
-        str | None,
-        typer.Option(
-            "--answers",
-            metavar="FILE|A,B",
-            help="With --step or --quiz: the answers, one per line of FILE, or between commas.",
-        ),
-    ] = None,
-    format: Format = None,
-    output: To = None,
-    width: Width = None,
-    timeout: Timeout = None,
-) -> None:
-    """Run lessons and check their claims."""
-    if step or quiz:
-        if (step and quiz) or everything:
-            raise UsageError("--step, --quiz and --all do not go together")
-        way: Literal["step", "quiz"] = "step" if step else "quiz"
-        options = CourseOptions(answers, restart, timeout)
-        raise typer.Exit(guide.go_through(names or [], way, options, Output(format, output, width)))
-    if restart or answers is not None:
-        raise UsageError("--restart and --answers go with --step or --quiz")
-    raise typer.Exit(commands.run_lessons(names or [], everything, Output(format, output, width), timeout))
-
-
-@app.command(cls=Command)
-def new(lesson: Annotated[Path, typer.Argument(help="The file to write.", metavar="LESSON.py")]) -> None:
-    """Write a lesson to start from."""
-    raise typer.Exit(commands.new_lesson(lesson))
-
-
-@app.command(cls=Command, context_settings=_PASS_THROUGH)
-def explain(
-    script: Annotated[str, typer.Argument(help="A script, or - for standard input.", metavar="SCRIPT|-")] = "",
-    args: Annotated[list[str] | None, typer.Argument(help="Its own arguments.", metavar="ARGS")] = None,
-    module: Annotated[
-        str | None, typer.Option("-m", metavar="MODULE", help="Run a module, as `python -m` does.")
-    ] = None,
-    format: Format = None,
-    output: To = None,
-    width: Width = None,
-    timeout: Timeout = None,
-    reference: Reference = False,
-) -> None:
-    """Run any script and say which line went wrong, and why.
-
-    The words after the script are its own arguments, unless all of them are options listed below. After --, they
-    always are.
-    """
-    arguments = [script, *(args or [])] if script else list(args or [])
-    raise typer.Exit(commands.explain(module, arguments, Output(format, output, width), timeout, reference))
-
-
-@app.command(cls=Command)
-def compare(
-    operands: Annotated[
-        list[str] | None,
-        typer.Argument(help='Two or more: clone, torch.clone, no_grad, "x[1:]".', metavar="A B"),
-    ] = None,
-    shape: Annotated[str | None, typer.Option(metavar="SHAPE", help="Shape of x, such as 2,3.")] = None,
-    dtype: Annotated[str | None, typer.Option(metavar="DTYPE", help="Its dtype, such as float64.")] = None,
-    device: Annotated[str | None, typer.Option(metavar="DEVICE", help="Its device.")] = None,
-    requires_grad: Annotated[
-        bool | None, typer.Option("--requires-grad/--no-requires-grad", help="Whether x requires grad.")
-    ] = None,
-    leaf: Annotated[bool | None, typer.Option("--leaf/--non-leaf", help="Whether x is a leaf.")] = None,
-    contiguous: Annotated[
-        bool | None, typer.Option("--contiguous/--non-contiguous", help="Whether x is contiguous.")
-    ] = None,
-    view: Annotated[bool | None, typer.Option("--view/--no-view", help="Whether x is a view.")] = None,
-    size: Annotated[
-        int, typer.Option(metavar="N", help="Elements of the tensor that time and memory are measured on.")
-    ] = 1_000_000,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Show every row: also where they agree, details and costs.")
-    ] = False,
-    show: Annotated[
-        str | None,
-        typer.Option(metavar="ROW", help='Print the program behind a row, such as "result written".'),
-    ] = None,
-    list_probes: Annotated[bool, typer.Option("--list-probes", help="List the measurements.")] = False,
-    format: Format = None,
-    output: To = None,
-    width: Width = None,
-) -> None:
-    """Compare two or more operations, measured side by side."""
-    if list_probes:
-        raise typer.Exit(commands.list_probes())
-    settings = {
-        "shape": shape,
-        "dtype": dtype,
-        "device": device,
-        "requires_grad": requires_grad,
-        "leaf": leaf,
-        "contiguous": contiguous,
-        "view": view,
-        "size": size,
-    }
-    parts = commands.ComparisonParts(everything, show)
-    raise typer.Exit(commands.compare(operands or [], settings, Output(format, output, width), parts))
-
-
-@app.command("list", cls=Command)
-def list_(format: Format = None, output: To = None, width: Width = None) -> None:
-    """List the bundled lessons, in learning order."""
-    raise typer.Exit(guide.list_lessons(Output(format, output, width)))
-
-
-@app.command(cls=Command)
-def errors(
-    query: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="A code, a pasted message, or - to read one from standard input.",
-            metavar="CODE|MESSAGE|-",
-            autocompletion=guide.codes,
-        ),
-    ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="List the rare ones too.")] = False,
-    family: Annotated[str, typer.Option(help="List the codes of a family, such as hooks.", show_default=False)] = "",
-    format: Format = None,
-    output: To = None,
-    width: Width = None,
-) -> None:
-    """List autograd's errors, or explain one.
-
-    A code (leaf-modified-inplace) shows its page. A pasted message, with or without its traceback, finds its page.
-    """
-    raise typer.Exit(guide.show_errors(" ".join(query or []), Output(format, output, width), everything, family))
-
-
-@app.command(cls=Command)
-def claims(
-    article: Annotated[str | None, typer.Argument(help="An article, such as 004.", metavar="ARTICLE")] = None,
-    format: Format = None,
-    output: To = None,
-    width: Width = None,
-) -> None:
-    """Check every documented statement by running it."""
-    raise typer.Exit(commands.check_statements(article, Output(format, output, width)))
-
-
-@app.command(cls=Command)
-def view(
-    trace: Annotated[
-        Path, typer.Argument(help="A file that `explain SCRIPT -o TRACE.json` wrote.", metavar="TRACE.json")
-    ],
-    format: Format = None,
-    output: To = None,
-    width: Width = None,
-) -> None:
-    """Show a saved trace again; needs no torch."""
-    raise typer.Exit(commands.view(trace, Output(format, output, width)))
+_COMPLETION = "_TENSORLENS_COMPLETE"  # set by a shell that asks what a word can be completed to
 
 
 def main() -> None:
@@ -253,12 +38,32 @@ def main() -> None:
 
 
 def run_command() -> int:
-    """Parses the command line and runs the command. Prints a usage error without control characters."""
+    """Runs the command. Prints a usage error without control characters."""
+    if _COMPLETION not in os.environ:
+        code = plain_command(sys.argv[1:])
+        if code is not None:
+            return code
+    from tensorlens.cli.command_line import WrongUse, app
+
     try:
-        code: int | None = app(standalone_mode=False)
-        return code or 0
-    except _WrongUse as error:
+        code = app(standalone_mode=False)
+        return code or OK
+    except WrongUse as error:
         message = io.StringIO()
         error.show(message)
         print("\n".join(map(safe_line, message.getvalue().rstrip("\n").split("\n"))), file=sys.stderr)
         return USAGE
+
+
+def plain_command(words: Sequence[str]) -> int | None:
+    """Runs a command without options, and returns its exit code; None if there is something to parse."""
+    if words == ["--version"]:
+        commands.show_version()
+        return OK
+    if not words:
+        return guide.show_start()
+    if words == ["list"]:
+        return guide.list_lessons(Output())
+    if words[0] == "errors" and not any(word.startswith("-") for word in words):
+        return guide.show_errors(" ".join(words[1:]), Output())
+    return None

@@ -1,19 +1,51 @@
 """Makes typer accept strings without pydantic, whose import takes longer than the whole command `list`.
 
-typer asks pydantic to check every value, even one that was not given. Only numbers and paths need a check.
+typer asks pydantic to check every value, even one that was not given. Only numbers and paths need a check. The help
+pages have the colours of the other output, and are not wider than a person reads with ease.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable
 from typing import Any, get_type_hints
 
 from typer.core import TyperCommand, TyperGroup
 
+from tensorlens.cli.output import wants_color
+
 _STRINGS = (str, str | None, list[str] | None)
+_WIDEST = 100  # columns of a help page
 
 
-class Command(TyperCommand):
+class _Help:
+    """Prints the help page of a command."""
+
+    help: str | None
+    get_params: Callable[[Any], list[Any]]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Prints the page as typer does, in the house's colours, and without the types of flags and arguments."""
+        from typer import rich_utils
+
+        rich_utils.STYLE_USAGE = rich_utils.STYLE_USAGE_COMMAND = "bold"
+        rich_utils.STYLE_TYPES = "magenta"
+        rich_utils.STYLE_NEGATIVE_OPTION, rich_utils.STYLE_NEGATIVE_SWITCH = "bold cyan", "bold green"
+        rich_utils.FORCE_TERMINAL = wants_color()
+        rich_utils.COLOR_SYSTEM = "standard" if wants_color() else None
+        rich_utils.MAX_WIDTH = min(shutil.get_terminal_size().columns, _WIDEST)
+        self.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in (self.help or "").split("\n\n"))
+        for parameter in self.get_params(ctx):
+            if getattr(parameter, "is_flag", False) or parameter.param_type_name == "argument":
+                parameter.display_type_rich = _no_type
+        super().format_help(ctx, formatter)  # type: ignore[misc]
+
+
+def _no_type(ctx: Any) -> None:
+    return None
+
+
+class Command(_Help, TyperCommand):
     """A command whose strings are not checked."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -22,7 +54,7 @@ class Command(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-class Group(TyperGroup):
+class Group(_Help, TyperGroup):
     """The group of all commands, with the options before their names."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

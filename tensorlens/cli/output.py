@@ -24,11 +24,16 @@ _SUFFIXES = {suffix: form for form, suffix in FORMS.items()}
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The destination of a report: standard output in `format`, or the file `path` in the form of its suffix."""
+    """The destination of a report: standard output in `format`, or the file `path` in the form of its suffix.
+
+    `story` and `tensors` show the parts of a report in full that it would leave out.
+    """
 
     format: str | None = None
     path: Path | None = None
     width: int | None = None
+    story: bool = False
+    tensors: bool = False
 
     def __post_init__(self) -> None:
         if self.format is not None and self.format not in FORMS:
@@ -54,16 +59,24 @@ class Output:
         """Returns whether standard output is reserved for the report."""
         return self.path is None and self.form != "table"
 
-    @property
-    def prose_width(self) -> int:
-        """Returns the width of prose, in columns."""
-        return self.width or min(_terminal_width(self.path), _PROSE)
-
     def options(self, **more: Any) -> RenderOptions:
         from tensorlens.render import RenderOptions
 
-        color = self.path is None and self.form == "table" and _wants_color()
-        return RenderOptions(width=self.width or _terminal_width(self.path), color=color, **more)
+        color = self.path is None and self.form == "table" and wants_color()
+        return RenderOptions(
+            width=self.width or _terminal_width(self.path),
+            height=_terminal_height(self.path),
+            color=color,
+            story=self.story,
+            tensors=self.tensors,
+            findings_first=self.path is not None,
+            **more,
+        )
+
+    def prose_options(self) -> RenderOptions:
+        """Returns the options for prose, which is not as wide as a wide terminal."""
+        options = self.options()
+        return options if self.width else replace(options, width=min(options.width, _PROSE))
 
     def of_rank(self) -> Output:
         """Returns the output of this process in a distributed run: each rank writes a file of its own."""
@@ -84,10 +97,17 @@ class Output:
             raise UsageError(f"can't write {self.path}: {error.strerror}") from None
 
 
+_ASCII = str.maketrans("─…", "-.")  # the characters that our own tables and cuts are made of
+
+
 def print_out(text: str) -> None:
-    """Writes to standard output, which may be a full disk or a pipe without a reader."""
+    """Writes to standard output, which may be a full disk or a pipe without a reader, or know only ASCII."""
     try:
-        sys.stdout.write(text)
+        try:
+            sys.stdout.write(text)
+        except UnicodeEncodeError:
+            encoding = sys.stdout.encoding
+            sys.stdout.write(text.translate(_ASCII).encode(encoding, "backslashreplace").decode(encoding))
         sys.stdout.flush()
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # drops the rest of the buffer
@@ -95,7 +115,8 @@ def print_out(text: str) -> None:
             raise UsageError(f"can't write to standard output: {error.strerror}") from None
 
 
-def _wants_color() -> bool:
+def wants_color() -> bool:
+    """Returns whether standard output is to have colours."""
     if os.environ.get("NO_COLOR"):
         return False
     return bool(os.environ.get("FORCE_COLOR")) or (sys.stdout.isatty() and os.environ.get("TERM") != "dumb")
@@ -117,12 +138,22 @@ def _one_at_a_time() -> Iterator[None]:
 
 
 def _terminal_width(path: Path | None) -> int:
-    if path is not None:
-        return 100
-    columns = os.environ.get("COLUMNS", "")
-    if columns.isdecimal() and int(columns) > 0:
-        return int(columns)
+    return 100 if path is not None else _from_environment("COLUMNS") or _terminal_size().columns or 80
+
+
+def _terminal_height(path: Path | None) -> int:
+    return 50 if path is not None else _from_environment("LINES") or _terminal_size().lines or 50
+
+
+def _from_environment(name: str) -> int:
+    """Returns a size that the user set; 0 if there is none."""
+    number = os.environ.get(name, "")
+    return int(number) if number.isdecimal() and len(number) < 7 else 0
+
+
+def _terminal_size() -> os.terminal_size:
+    """Returns the size of the terminal that standard output is; zeros if it is none."""
     try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns or 80
+        return os.get_terminal_size(sys.stdout.fileno())
     except (OSError, ValueError):
-        return 80
+        return os.terminal_size((0, 0))

@@ -28,7 +28,7 @@ class ReportOption:
 
 
 OPTIONS = {
-    "format": ReportOption(("--format", "-f"), "table, json or markdown.", "FORMAT", _known_form),
+    "format": ReportOption(("--format", "-f"), "table (the default), json or markdown.", "FORMAT", _known_form),
     "output": ReportOption(
         ("--output", "-o"),
         "Write to FILE, in the form that its suffix names (.json, .md, .txt) unless --format says otherwise; "
@@ -37,6 +37,9 @@ OPTIONS = {
         Path,
     ),
     "width": ReportOption(("--width",), "Columns of the report; the terminal's by default.", "COLUMNS", int, 40),
+    "story": ReportOption(("--story",), "Show every line of the story, also those that the report leaves out."),
+    "tensors": ReportOption(("--tensors",), "Show every tensor, also those that the report leaves out."),
+    "everything": ReportOption(("--all",), "Leave nothing out: --story and --tensors."),
     "timeout": ReportOption(("--timeout",), "Stop the script after so many seconds.", "SECONDS", float, 0.01),
     "reference": ReportOption(
         ("--reference",),

@@ -23,6 +23,9 @@ class TrailingOptions:
     format: str | None = None
     output: Path | None = None
     width: int | None = None
+    story: bool = False
+    tensors: bool = False
+    everything: bool = False
     timeout: float | None = None
     reference: bool = False
 

@@ -54,6 +54,7 @@ class TraceBuilder:
         self._templates = templates
         self._rows = dict(tensors)
         self._nbytes = dict(nbytes)
+        self._moved: dict[int, int] = {}  # tensor -> the storage that a call gave it
         self._created_by: dict[int, int | None] = {}  # every tensor that an item names -> the item that returned it
         used: set[int | None] = set(_references(records, "tensors"))
         storages: list[int | None] = []
@@ -92,6 +93,7 @@ class TraceBuilder:
             counter, view_of = number, None
             if base != rows.NONE:
                 _, storage, counter, *_ = self._row(base)
+                storage = self._moved.get(base, storage)
                 view_of = base
             if storage is not None:
                 self._nbytes.setdefault(storage, template.nbytes)
@@ -104,6 +106,7 @@ class TraceBuilder:
             self._created_by.setdefault(tensor, None)
         for tensor in call.outputs[::2]:
             self._created_by.setdefault(tensor, index)
+        self._moved.update({state[0]: state[7] for state in call.states if state[7] is not None})
 
     def _row(self, number: int) -> TensorRow:
         return self._rows.get(number) or TensorRow(number, None, number, (), "", "", "Tensor", None)

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
+
+from rich.console import Group, RenderableType
+from rich.text import Text
 
 from tensorlens.lessons.article_statements import ARTICLES
 from tensorlens.lessons.check_statements import Checked, Evidence, StatementVerdict
 from tensorlens.records.claim import condition_text
-from tensorlens.records.source import width
 from tensorlens.render import choose
-from tensorlens.render.layout import Line, line_width, paragraph, to_text
 from tensorlens.render.markdown_text import code, markdown_table, marked
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.report.claim_texts import seen_value
 from tensorlens.render.report.headline import count
-from tensorlens.render.safe_text import cut, pad, safe
+from tensorlens.render.safe_text import cut, safe
+from tensorlens.render.tables import Cell, HouseTable, printed
 
 _LEAST = 40  # cells of a line, however narrow the terminal
 _VALUE = 60  # cells of a value that are shown; the JSON form has more
-_SHORT = {"holds only if": "only if", "not reached": "not run"}
+_SHORT = {"holds only if": "depends", "not reached": "not run"}
 _STYLES = {"holds": "good", "refuted": "warning", "holds only if": "note", "not reached": "bad"}
 _MARKDOWN_TITLES = ("id", "statement", "verdict", "checked")
 _COUNTED = (
@@ -46,26 +48,38 @@ def render_claims(checked: Checked, form: str = "table", options: RenderOptions 
 
 def to_table(checked: Checked, options: RenderOptions) -> str:
     """Lists the statements by article, each with its verdict and checks, and the values seen if it does not hold."""
-    size = max(options.width, _LEAST)
-    lines = paragraph(_heading(checked), size, style="heading")
-    lines += paragraph(_counts(checked), size)
+    parts: list[RenderableType] = [Group(Cell(_heading(checked), "heading"), Cell(_counts(checked)))]
     for article, findings in groupby(checked.findings, key=lambda finding: finding.statement.article):
-        lines += [[], *paragraph(_title(article), size, style="heading", hang=5)]
-        for finding in findings:
-            lines += _finding_lines(finding, size)
-    for evidence in checked.problems:
-        lines += [[], *paragraph(f"not as recorded: {_evidence_text(evidence)}", size, style="bad", hang=4)]
-    return to_text(lines, options.color)
+        parts.append(Group(Cell(_title(article), "heading", hang=2), Text(), _statement_table(findings)))
+    problems = [Cell(f"not as recorded: {_evidence_text(each)}", "bad", hang=4) for each in checked.problems]
+    parts += [Group(*problems)] if problems else []
+    return printed(parts, max(options.width, _LEAST), options.color)
+
+
+def _statement_table(findings: Iterable[StatementVerdict]) -> HouseTable:
+    table = HouseTable(["id", "verdict", "statement"], ["name"])
+    for finding in findings:
+        text = Text(safe(finding.statement.text))
+        hangs = [0]
+        if finding.verdict == "holds":
+            text.append(f"  {', '.join(_place(each) for each in finding.evidence)}", "quiet")
+        for detail, style in _details(finding):
+            text.append("\n" + safe(detail), style)
+            hangs.append(2)
+        verdict = Cell(_SHORT.get(finding.verdict, finding.verdict), _STYLES[finding.verdict])
+        table.add(finding.statement.id, verdict, Cell(text, hang=hangs))
+    return table
 
 
 def _title(article: str) -> str:
-    return f"{article}  {ARTICLES.get(article, 'article ' + article)}"
+    return f"Article {article}: {ARTICLES[article]}" if article in ARTICLES else f"Article {article}"
 
 
 def _heading(checked: Checked) -> str:
     articles = len({finding.statement.article for finding in checked.findings})
     return (
-        f"{count(len(checked.findings), 'statement')} from {count(articles, 'article')}, "
+        f"{count(len(checked.findings), 'statement')} of {count(articles, 'article')} in Chinese that "
+        f"{'teaches' if articles == 1 else 'teach'} detach(), clone() and the like, "
         f"checked by running the lessons under torch {checked.torch}"
     )
 
@@ -80,25 +94,6 @@ def _counts(checked: Checked) -> str:
     ]
     others = sum(not finding.as_recorded for finding in checked.findings) + len(checked.problems)
     return ", ".join(parts) + ("; all as recorded" if not others else f"; {others} NOT AS RECORDED")
-
-
-def _finding_lines(finding: StatementVerdict, size: int) -> list[Line]:
-    statement = finding.statement
-    first: Line = [
-        (f"  {pad(statement.id, 6)}  ", "name"),
-        (f"{_SHORT.get(finding.verdict, finding.verdict):<7}  ", _STYLES[finding.verdict]),
-    ]
-    indent = line_width(first) if size >= 60 else 4
-    lines = paragraph(safe(statement.text), size, first, hang=line_width(first))
-    begun: Line = [(" " * indent, "plain")]
-    places = ", ".join(_place(each) for each in finding.evidence)
-    if finding.verdict == "holds" and line_width(lines[-1]) + 2 + width(places) <= size:
-        lines[-1] = [*lines[-1], (f"  {places}", "quiet")]
-    elif finding.verdict == "holds":
-        lines += paragraph(places, size, begun, "quiet")
-    for text, style in _details(finding):
-        lines += paragraph(safe(text), size, begun, style, indent + 2)
-    return lines
 
 
 def _details(finding: StatementVerdict) -> Iterator[tuple[str, str]]:

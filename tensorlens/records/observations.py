@@ -13,6 +13,7 @@ from typing import get_args, get_type_hints
 from tensorlens.records.fields import OverwriteId, SiteId, TensorId
 
 RECOMPUTED = "recomputed"
+MAX_NOTED = 20_000  # parameters of all steps together; after that, only steps with a first gradient or a new parameter
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,53 +1,63 @@
-"""Writes the manual: the index of codes, and pages as plain text or Markdown. Imports no rich."""
+"""Writes the manual: the index of codes, and pages for a terminal or as Markdown."""
 
 from __future__ import annotations
 
 import re
-import textwrap
+from collections.abc import Iterable, Iterator
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.text import Text
 
 from tensorlens.diagnostics import manual
 from tensorlens.diagnostics.manual import Answer
 from tensorlens.diagnostics.shared.role_names import ROLE_NAMES
 from tensorlens.records.error_messages import Entry, entries
+from tensorlens.render.highlight import source_line
+from tensorlens.render.options import RenderOptions
+from tensorlens.render.tables import Cell, HouseTable, printed
 
-WIDTH = 80
 _TIERS = {1: "Met every day, the most frequent first", 2: "Met now and then", 3: "Hardly ever met"}
 _KINDS = {"error": "error", "warning": "warning", "silent": "silent mistake"}
 _FAILS = {"error": "Fails", "warning": "Warns", "silent": "Goes wrong"}
-_INDENT = " " * 11
+_INDENT = 4
 
 
-def index(width: int = WIDTH, everything: bool = False) -> str:
+def index(options: RenderOptions, everything: bool = False) -> str:
     """Lists the codes that are met every day, or all of them, with the first sentence of each page."""
-    lines: list[str] = []
+    parts: list[RenderableType] = []
     for tier, heading in _TIERS.items():
-        if tier > 1 and not everything:
-            break
-        listed = sorted((entry for entry in entries() if entry.tier == tier), key=manual.most_often_first)
-        lines += [heading, "", *(line for entry in listed for line in _listed(entry, width)), ""]
+        if tier == 1 or everything:
+            listed = sorted((entry for entry in entries() if entry.tier == tier), key=manual.most_often_first)
+            parts += [Text(heading, "heading"), _table(listed)]
     rest = sum(entry.tier > 1 for entry in entries())
-    if not everything:
-        lines.append(_filled(f"{rest} more are met less often: tensorlens errors --all lists them too.", width))
-    lines.append(_filled("tensorlens errors CODE shows a page; a pasted message or traceback finds its own.", width))
-    lines.append(_filled(f"tensorlens errors --family NAME lists a family: {', '.join(manual.families())}.", width))
-    return "\n".join(lines) + "\n"
+    more = [] if everything else [f"{rest} more are met less often: tensorlens errors --all lists them too."]
+    more.append("tensorlens errors CODE shows a page; a pasted message or traceback finds its own.")
+    more.append(f"tensorlens errors --family NAME lists a family: {', '.join(manual.families())}.")
+    return printed([*parts, Group(*map(Cell, more))], options.width, options.color)
 
 
-def family_index(family: str, width: int = WIDTH) -> str:
+def family_index(family: str, options: RenderOptions) -> str:
     """Lists the codes of a family."""
-    lines = [line for entry in entries() if entry.family == family for line in _listed(entry, width)]
-    return "\n".join([f"Family {family}", "", *lines]) + "\n"
+    listed = [entry for entry in entries() if entry.family == family]
+    return printed([Text(f"Family {family}", "heading"), _table(listed)], options.width, options.color)
 
 
-def _listed(entry: Entry, width: int) -> list[str]:
-    lines = textwrap.wrap(entry.summary, width - len(_INDENT), break_long_words=False)
-    return [f"  {entry.kind:<8} {entry.code}", *(_INDENT + line for line in lines)]
+def _table(listed: Iterable[Entry]) -> HouseTable:
+    """Draws one row per code, with the summary below the code: beside it there would be no room."""
+    table = HouseTable(["kind", "code, and what happened"])
+    for entry in listed:
+        described = Text.assemble((entry.code, "name"), "\n", entry.summary)
+        table.add(entry.kind, described)
+    return table
 
 
-def page_text(answer: Answer, width: int = WIDTH) -> str:
-    """Writes an answer as plain text: the remark, and the pages one after the other."""
-    remark = [_wrapped(answer.remark, width) + "\n"] if answer.remark else []
-    return "\n".join([*remark, *(_titled(entry, width) for entry in answer.entries)])
+def page_text(answer: Answer, options: RenderOptions) -> str:
+    """Writes an answer for a terminal: the remark, and the pages one after the other."""
+    parts: list[RenderableType] = [Cell(answer.remark)] if answer.remark else []
+    for entry in answer.entries:
+        parts += _page(entry, options.width)
+    return printed(parts, options.width, options.color)
 
 
 def page_markdown(answer: Answer) -> str:
@@ -69,23 +79,37 @@ def see_also(entry: Entry) -> tuple[str, ...]:
     return (*entry.see, "explain your_script.py")
 
 
-def _titled(entry: Entry, width: int) -> str:
+def _page(entry: Entry, width: int) -> Iterator[RenderableType]:
+    """Yields the parts of a page: its title, PyTorch's message, the sections, what else to read."""
     raises = f", {entry.raises}" if entry.raises else ""
-    header = f"{entry.code} ({_KINDS[entry.kind]}{raises})"
-    said = ""
+    title = f"{entry.code} ({_KINDS[entry.kind]}{raises})"
+    yield Group(Cell(title, "heading"), Text("-" * min(len(title), width), "quiet"))
     if entry.message:
-        quoted = textwrap.wrap(entry.message, width - 4, break_long_words=False, break_on_hyphens=False)
-        said = "PyTorch says:\n\n" + "".join(f"    {line}\n" for line in quoted) + "\n"
-    text = _wrapped(_plain(manual.page(entry.code), entry, width), width)
-    return f"{header}\n{'-' * len(header)}\n\n{said}{text}\n\n{_see_text(entry)}"
+        yield Text("PyTorch says:", "heading")
+        yield Padding(Cell(entry.message), (0, 0, 0, _INDENT))
+    for heading, text in manual.sections(_with_words(manual.page(entry.code))).items():
+        yield Text(_FAILS[entry.kind] if heading == "Fails" else heading, "heading")
+        yield from _section(text, width)
+    yield Text("See also", "heading")
+    yield Padding(_see_table(entry), (0, 0, 0, _INDENT))
 
 
-def _see_text(entry: Entry) -> str:
+def _section(text: str, width: int) -> Iterator[RenderableType]:
+    """Yields the paragraphs and the examples of a section."""
+    for number, part in enumerate(re.split(r"^```(?:python)?(?:\n|\Z)", text, flags=re.MULTILINE)):
+        if number % 2:
+            yield Padding(_Example(part, width - _INDENT), (0, 0, 0, _INDENT))
+        else:
+            yield from (Cell(" ".join(each.split())) for each in part.split("\n\n") if each.strip())
+
+
+def _see_table(entry: Entry) -> HouseTable:
     """Lists the commands to try next, each with what it shows."""
     what = {"run": "a lesson", "compare": "measured", "errors": "a page", "explain": "your own script"}
-    rows = [(f"tensorlens {text}", what[text.partition(" ")[0]]) for text in see_also(entry)]
-    size = max(len(command) for command, _ in rows)
-    return "See also\n\n" + "".join(f"    {command:<{size}}  {said}\n" for command, said in rows)
+    table = HouseTable(["", ""], ["plain", "quiet"])
+    for text in see_also(entry):
+        table.add(f"tensorlens {text}", what[text.partition(" ")[0]])
+    return table
 
 
 def _with_words(text: str) -> str:
@@ -97,34 +121,21 @@ def _comment(found: re.Match[str]) -> str:
     return "; ".join(ROLE_NAMES[role] for role in found[0].split(", "))
 
 
-def _plain(text: str, entry: Entry, width: int) -> str:
-    """Removes the Markdown from a page: headings become lines of their own, examples are indented."""
-    text = re.sub(r"^## Fails$", f"## {_FAILS[entry.kind]}", _with_words(text), flags=re.MULTILINE)
-    text = re.sub(r"^## ", "", text, flags=re.MULTILINE)
-    return re.sub(
-        r"^```python\n(.*?)^```$", lambda found: _example(found[1], width), text, flags=re.DOTALL | re.MULTILINE
-    )
+class _Example:
+    """The source of an example. A comment that would make its line too wide is on the line above."""
 
+    def __init__(self, code: str, width: int) -> None:
+        lines: list[str] = []
+        for line in code.rstrip("\n").split("\n"):
+            statement, marked, comment = line.rpartition("  # ")
+            if len(line) > width and marked:
+                indent = " " * (len(statement) - len(statement.lstrip()))
+                lines += [f"{indent}# {comment}", statement]
+            else:
+                lines.append(line)
+        self._lines = lines
 
-def _example(code: str, width: int) -> str:
-    """Indents an example, and moves a comment that would make its line too wide to the line above."""
-    lines: list[str] = []
-    for line in textwrap.indent(code, "    ").rstrip("\n").split("\n"):
-        statement, marked, comment = line.rpartition("  # ")
-        if len(line) > width and marked:
-            indent = " " * (len(statement) - len(statement.lstrip()))
-            lines += [f"{indent}# {comment}", statement]
-        else:
-            lines.append(line)
-    return "\n".join(lines)
-
-
-def _wrapped(text: str, width: int) -> str:
-    """Breaks the prose of a page into lines of `width`; the examples stay as they are."""
-    return "\n\n".join(_filled(paragraph, width) for paragraph in text.split("\n\n"))
-
-
-def _filled(paragraph: str, width: int) -> str:
-    if paragraph.startswith(("    ", "\n    ")):
-        return paragraph
-    return textwrap.fill(" ".join(paragraph.split()), width, break_long_words=False, break_on_hyphens=False)
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        source = "\n".join(self._lines)
+        for number in range(1, len(self._lines) + 1):
+            yield Cell(source_line(source, number, console), hang=_INDENT)

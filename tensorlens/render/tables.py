@@ -11,18 +11,20 @@ from io import StringIO
 from itertools import pairwise
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tensorlens.records.source import width
+from tensorlens.render.safe_text import safe_lines
 from tensorlens.render.theme import console
 
 BOX = box.SIMPLE_HEAD
 _LONGEST_PIECE = 24  # cells; a longer piece of a word may be broken anywhere
 _BREAKS = (
+    re.compile(r"(?<= )(?=\S)"),  # inside `v0 -> v1`, which stays together if it fits
     re.compile(r"(?<=[.,(\[=/])(?=.)|(?<=[a-z0-9])(?=[A-Z])"),  # after punctuation, before a hump of CamelCase
     re.compile(r"(?<=[_:-])(?=.)"),
 )
@@ -44,22 +46,25 @@ def printed(renderables: Iterable[RenderableType], size: int, color: bool) -> st
 class Cell:
     """A text that folds to the width of its column: at blanks, else after punctuation in a name, else after `_`.
 
-    The text is safe already (`safe_text`). `hang` indents the lines after the first of each of its lines.
+    A string is made safe to print; a `Text` is safe already. `hang` indents what is folded of each of its lines: by
+    the same for all, or by one number for each.
     """
 
-    def __init__(self, text: Text | str, style: str = "plain", hang: int = 0) -> None:
-        self.text = Text(text, style) if isinstance(text, str) else text
+    def __init__(self, text: Text | str, style: str = "plain", hang: int | Sequence[int] = 0) -> None:
+        self.text = text if isinstance(text, Text) else Text("\n".join(safe_lines(text)), style)
         self._hang = hang
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        pieces = [piece for word in self.text.plain.split() for piece in _BREAKS[0].split(word)]
-        least = max((min(width(piece), _LONGEST_PIECE) for piece in pieces), default=0)
-        most = max(map(width, self.text.plain.split("\n")))
+        pieces = [piece for word in self.text.plain.split() for piece in _BREAKS[1].split(word)]
+        least = max((min(cell_len(piece), _LONGEST_PIECE) for piece in pieces), default=0)
+        most = max(map(cell_len, self.text.plain.split("\n")))
         return Measurement(min(least, options.max_width), min(most, options.max_width))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for line in self.text.split("\n", allow_blank=True) or [Text()]:
-            yield from folded(line, options.max_width, self._hang)
+        lines = list(self.text.split("\n", allow_blank=True)) or [Text()]
+        hangs = [self._hang] * len(lines) if isinstance(self._hang, int) else self._hang
+        for line, hang in zip(lines, hangs, strict=True):
+            yield from folded(line, options.max_width, hang)
 
 
 def folded(line: Text, room: int, hang: int = 0) -> list[Text]:
@@ -68,11 +73,11 @@ def folded(line: Text, room: int, hang: int = 0) -> list[Text]:
     starts = [0]  # of each folded line, in characters
     used = 0
     for start, end in _pieces(line.plain, room - hang):
-        size = width(line.plain[start:end].rstrip(" "))
+        size = cell_len(line.plain[start:end].rstrip(" "))
         if used and used + size > room - (hang if len(starts) > 1 else 0):
             starts.append(start)
             used = 0
-        used += width(line.plain[start:end])
+        used += cell_len(line.plain[start:end])
     parts = [line[start:end] for start, end in zip(starts, [*starts[1:], len(line)], strict=True)]
     for part in parts:
         part.rstrip()
@@ -82,12 +87,12 @@ def folded(line: Text, room: int, hang: int = 0) -> list[Text]:
 
 def _pieces(text: str, room: int) -> Iterable[tuple[int, int]]:
     """Yields the (start, end) of the pieces that a line may be broken between; each fits into `room` cells."""
-    for word in re.finditer(r"\s*\S+\s*" if text[:1].isspace() else r"\S+\s*|\s+", text):
+    for word in re.finditer(r"\S+(?: -> \S+)*\s*|\s+", text):
         yield from _broken(text, word.start(), word.end(), room, 0)
 
 
 def _broken(text: str, start: int, end: int, room: int, level: int) -> Iterable[tuple[int, int]]:
-    if width(text[start:end].rstrip(" ")) <= room:
+    if cell_len(text[start:end].rstrip(" ")) <= room:
         yield start, end
     elif level < len(_BREAKS):
         cuts = [start, *(found.start() + start for found in _BREAKS[level].finditer(text[start:end])), end]
@@ -96,7 +101,7 @@ def _broken(text: str, start: int, end: int, room: int, level: int) -> Iterable[
     else:
         first = start
         for position in range(start + 1, end):
-            if width(text[first : position + 1]) > max(room, 2):
+            if cell_len(text[first : position + 1]) > max(room, 2):
                 yield first, position
                 first = position
         yield first, end
@@ -181,7 +186,7 @@ def hanging(head: Text | str, body: RenderableType, indent: int = 0) -> Renderab
     """Puts `head` before `body`; the further lines of `body` are indented to the width of `head`."""
     head = Text(head) if isinstance(head, str) else head
     grid = Table.grid(padding=0)
-    grid.add_column(no_wrap=True, width=width(head.plain))
+    grid.add_column(no_wrap=True, width=cell_len(head.plain))
     grid.add_column()
     grid.add_row(head, Cell(body) if isinstance(body, str | Text) else body)
     return Padding(grid, (0, 0, 0, indent)) if indent else grid

@@ -7,9 +7,14 @@ anything that words or positions do not say too.
 from __future__ import annotations
 
 from io import StringIO
+from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.style import Style
 from rich.theme import Theme
+
+if TYPE_CHECKING:
+    from rich.syntax import ANSISyntaxTheme
 
 THEME = Theme(
     {
@@ -32,6 +37,24 @@ THEME = Theme(
     },
     inherit=False,
 )
+
+
+def source_theme() -> ANSISyntaxTheme:
+    """Returns the colours of Python source."""
+    from pygments.token import Comment, Keyword, Name, Number, Operator, String, Token
+    from rich.syntax import ANSISyntaxTheme
+
+    return ANSISyntaxTheme(
+        {
+            Token: Style(),
+            Comment: Style(dim=True),
+            Keyword: Style(color="magenta"),
+            Operator.Word: Style(color="magenta"),
+            Name.Decorator: Style(color="cyan"),
+            Number: Style(color="cyan"),
+            String: Style(color="green"),
+        }
+    )
 
 
 def console(width: int, color: bool) -> Console:

@@ -69,18 +69,18 @@ def test_no_name_is_guessed_if_a_batch_is_collated_in_another_order(run: Run) ->
     swapped = ", collate_fn=lambda pairs: [torch.stack([p[i] for p in pairs]) for i in (1, 0)][::-1]"
     facts = phrases_of(run(LOADER.format(swapped)))
     loop = next(line for line in facts if line.startswith("for x"))
-    assert "x: from torch.randn(6, 1), no grad" not in facts[loop]
+    assert "x: from torch.randn(6, 1), requires no grad" not in facts[loop]
 
 
 @pytest.mark.parametrize(
     ("line", "fact"),
     [
-        ("print(x.sum().item())", "x.sum(): read as a number"),
-        ("rest = float(x.sum().detach())", "x.sum().detach(): read as a number"),
-        ("rest = (x * 2).tolist()", "x * 2: read as a list"),
-        ("if x.sum() > 2: pass", "x.sum() > 2: read as true or false"),
-        ("if x[0] == 1: pass", "x[0] == 1: read as true or false"),
-        ("if x[0]: pass", "x[0]: read as true or false"),
+        ("print(x.sum().item())", "x.sum(): read as a plain number"),
+        ("rest = float(x.sum().detach())", "x.sum().detach(): read as a plain number"),
+        ("rest = (x * 2).tolist()", "x * 2: read as a plain list"),
+        ("if x.sum() > 2: pass", "x.sum() > 2: tested for True or False"),
+        ("if x[0] == 1: pass", "x[0] == 1: tested for True or False"),
+        ("if x[0]: pass", "x[0]: tested for True or False"),
         ("print(x.mean())", "x.mean(): from x by MeanBackward0"),
     ],
 )
@@ -92,7 +92,7 @@ def test_a_tensor_that_is_only_passed_on_is_not_called_by_the_name_of_a_paramete
     run: Run,
 ) -> None:
     facts = phrases_of(run("def f(x):\n    return x.sum()\nx = torch.ones(3)\nout = f(x * 2)\nf(x[:2])\n"))
-    assert facts["out = f(x * 2)"] == ["x * 2: from x, no grad"]
+    assert facts["out = f(x * 2)"] == ["x * 2: from x, requires no grad"]
     assert facts["f(x[:2])"] == ["x[:2]: view of x"]
 
 
@@ -106,7 +106,7 @@ def test_parameters_are_counted_also_where_a_line_takes_many_tensors(run: Run) -
     facts = phrases_of(run(f"{made}out, _ = net(x, (h, c))\n"))
     (out,) = [fact for fact in facts["out, _ = net(x, (h, c))"] if fact.startswith("out: ")]
     assert out.startswith("out: from 4 parameters by")
-    assert out.endswith("; x, h, c are constants")
+    assert out.endswith("; x, h, c enter as constants")
 
 
 def test_a_call_that_turns_recording_off_by_itself_is_no_block(run: Run) -> None:
@@ -119,7 +119,7 @@ def test_a_call_that_turns_recording_off_by_itself_is_no_block(run: Run) -> None
 def test_a_function_that_returns_what_a_module_made_has_a_row(run: Run) -> None:
     trace = run("layer = torch.nn.Linear(2, 1)\ndef f(x):\n    return layer(x)\nf(torch.ones(4, 2))\n")
     assert phrases_of(trace)["return layer(x)"] == [
-        "layer(x): from 2 parameters by AddmmBackward0; torch.ones(4, 2) is a constant"
+        "layer(x): from 2 parameters by AddmmBackward0; torch.ones(4, 2) enters as a constant"
     ]
 
 
@@ -137,7 +137,7 @@ def test_parameters_of_a_module_are_counted_and_its_buffers_come_last(run: Run) 
     facts = phrases_of(run(f"{net}x = torch.ones(4, 2)\nout = net(x)\nagain = net(torch.ones(4, 2))\n"))
     (out,) = [fact for fact in facts["out = net(x)"] if fact.startswith("out: ")]
     assert out.startswith("out: from 6 parameters by")
-    assert out.endswith("; x, net[1].running_mean, net[1].running_var are constants")
+    assert out.endswith("; x, net[1].running_mean, net[1].running_var enter as constants")
 
 
 def test_a_source_that_does_not_require_grad_is_a_constant(run: Run) -> None:
@@ -146,10 +146,10 @@ def test_a_source_that_does_not_require_grad_is_a_constant(run: Run) -> None:
         "b.requires_grad_()\ne = b * a\nwith torch.no_grad():\n    n = a * 2\nm = n + b\n"
     )
     facts = phrases_of(trace)
-    assert facts["c = b * 4 + a"] == ["c: from a by AddBackward0; b is a constant"]
+    assert facts["c = b * 4 + a"] == ["c: from a by AddBackward0; b enters as a constant"]
     assert facts["d = a.detach() * 2 + a"] == ["d: from a by AddBackward0"]
     assert facts["e = b * a"] == ["e: from b, a by MulBackward0"]
-    assert facts["m = n + b"] == ["m: from b by AddBackward0; n is a constant"]
+    assert facts["m = n + b"] == ["m: from b by AddBackward0; n enters as a constant"]
 
 
 DOUBLE = """
@@ -180,14 +180,14 @@ def test_what_is_copied_into_new_memory_comes_from_its_source(run: Run) -> None:
     )
     assert facts["b = torch.zeros(2, 3).copy_(a)"] == ["b: from a by CopyBackwards"]
     assert facts["c = torch.empty_like(a).copy_(a)"] == ["c: from a by CopyBackwards"]
-    assert facts["d = torch.zeros(3).copy_(a.detach())"] == ["d: from a, no grad"]
+    assert facts["d = torch.zeros(3).copy_(a.detach())"] == ["d: from a, requires no grad"]
 
 
 def test_a_deep_copy_is_one_new_tensor(run: Run) -> None:
     trace = run("import copy\nx = torch.rand(2, 3)\nfull = copy.deepcopy(x)\ny = full * 2\nfull = copy.deepcopy(y)\n")
     facts = phrases_of(trace)
-    assert facts["full = copy.deepcopy(x)"] == ["full: a deep copy of x, no grad"]
-    assert facts["full = copy.deepcopy(y)"] == ["full: a deep copy of y, no grad"]
+    assert facts["full = copy.deepcopy(x)"] == ["full: a deep copy of x, requires no grad"]
+    assert facts["full = copy.deepcopy(y)"] == ["full: a deep copy of y, requires no grad"]
     storages = {row.name: row.storage for row in tensor_table(trace, Names(trace)).rows}
     shown = {
         fact.name: fact.storage for section in story(trace, Names(trace)) for row in section.rows for fact in row.facts
@@ -204,7 +204,7 @@ def test_no_name_is_used_before_it_is_set(run: Run) -> None:
     )
     assert facts["net = torch.nn.Linear(2, 1, bias=False)"] == ["net.weight: new parameter, requires grad"]
     assert facts["same = a.requires_grad_()"] == ["a: requires grad from here on"]
-    assert facts["y = y.detach()"] == ["y: alias of kept, outside the graph"]
+    assert facts["y = y.detach()"] == ["y: same memory as kept, detached"]
 
 
 def test_a_few_tensors_whose_gradient_is_set_are_named(run: Run) -> None:
@@ -227,8 +227,8 @@ def test_gradients_that_accumulate_are_shown_though_their_texts_are_the_same(run
     net = "net = torch.nn.Linear(8, 8)\nfor _ in range(2):\n    net(torch.ones(1, 8)).sum().backward()\n"
     facts = phrases_of(run(net + "torch.autograd.grad(net(torch.ones(1, 8)).sum(), [net.weight])\n"))
     assert facts["net(torch.ones(1, 8)).sum().backward()"] == [
-        "net.weight.grad: 8x8 float32, accumulated in place, v0 -> v1",
-        "net.bias.grad: 8 float32, accumulated in place, v0 -> v1",
+        "net.weight.grad: 8x8 float32, added to, v0 -> v1",
+        "net.bias.grad: 8 float32, added to, v0 -> v1",
     ]
     assert "no .grad changed" in facts["torch.autograd.grad(net(torch.ones(1, 8)).sum(), [net.weight])"][-1]
 
@@ -243,8 +243,8 @@ def test_both_halves_of_a_switch_of_requires_grad_are_shown(run: Run, tmp_path: 
     made = "a, b = (torch.ones(2, requires_grad=True) for _ in 'ab')\n"
     imports = f"import sys; sys.path.append({str(library)!r})\nimport toggling\n"
     facts = phrases_of(run(f"{imports}{made}toggling.toggle([a, b], [a])\n"))
-    both = "a: no longer requires grad, then requires grad from here on"
-    assert facts["toggling.toggle([a, b], [a])"] == [both, "b: no longer requires grad"]
+    both = "a: requires no grad now, then requires grad now"
+    assert facts["toggling.toggle([a, b], [a])"] == [both, "b: requires no grad now"]
 
 
 def test_a_loop_on_one_line_shows_its_last_run(run: Run) -> None:
@@ -414,10 +414,10 @@ def test_a_name_that_a_later_line_gives_is_not_used_before(run: Run) -> None:
     body = "out = net(x)\nloss = torch.nn.MSELoss()(out, x)\nscore = out\nout = x * 2\n"
     start = "net, x = torch.nn.Linear(2, 2), torch.ones(1, 2)\n"
     facts = phrases_of(run(start + body))
-    assert facts["loss = torch.nn.MSELoss()(out, x)"] == ["loss: from out by MseLossBackward0; x is a constant"]
+    assert facts["loss = torch.nn.MSELoss()(out, x)"] == ["loss: from out by MseLossBackward0; x enters as a constant"]
     inner = "".join(f"    {line}\n" for line in body.splitlines())
     facts = phrases_of(run(f"{start}def f():\n{inner}    return score\nkept = f()\n"))
-    assert facts["loss = torch.nn.MSELoss()(out, x)"] == ["loss: from out by MseLossBackward0; x is a constant"]
+    assert facts["loss = torch.nn.MSELoss()(out, x)"] == ["loss: from out by MseLossBackward0; x enters as a constant"]
 
 
 def test_a_name_that_holds_several_tensors_is_not_the_name_of_one(run: Run) -> None:
@@ -452,7 +452,7 @@ def test_a_call_without_a_value_is_not_the_name_of_a_tensor(run: Run, tmp_path: 
     imports = f"import sys; sys.path.append({str(library)!r})\nfrom averaging import Ema\n"
     body = "\n    y = net(torch.ones(1, 3))" if line.startswith("with") else ""
     facts = phrases_of(run(f"{imports}net = torch.nn.Linear(3, 3)\nema = Ema(net.parameters())\n{line}{body}\n"))
-    through = "changed in place through an alias, its version stays"
+    through = "changed through shared memory, its version stays"
     assert facts[line] == [f"net.weight: {through}", f"net.bias: {through}"]
 
 
@@ -477,4 +477,17 @@ def test_what_an_optimizer_keeps_for_itself_is_not_counted(run: Run, foreach: bo
 def test_the_name_on_the_line_comes_before_that_of_another_function(run: Run) -> None:
     start = "def f(x):\n    h = x * 2\n    return h\nx = torch.ones(1, 2, requires_grad=True)\n"
     facts = phrases_of(run(f"{start}def g():\n    best = f(x).max(1)[0]\n    return best.sum()\ng()\n"))
-    assert facts["best = f(x).max(1)[0]"] == ["best: from f(x) by MaxBackward0", "f(x).max(1)[1]: from f(x), no grad"]
+    assert facts["best = f(x).max(1)[0]"] == [
+        "best: from f(x) by MaxBackward0",
+        "f(x).max(1)[1]: from f(x), requires no grad",
+    ]
+
+
+def test_the_table_can_be_limited_to_some_tensors(run: Run) -> None:
+    trace = run("a = torch.ones(3)\nb = a[:2]\nc = torch.ones(1)\nd = [torch.ones(2)] * 2\n")
+    names = Names(trace)
+    tensor = {names.display_name(state.tensor): state.tensor for state in trace.end.states}
+    table = tensor_table(trace, names, only=frozenset({tensor["b"], tensor["c"]}))
+    assert [(row.name, row.shares) for row in table.rows] == [("b", "a"), ("c", "")]
+    assert (table.more, table.unnamed) == (0, 0)
+    assert tensor_table(trace, names, only=frozenset()).rows == ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,17 +18,21 @@ from support.daily import first_daily
 from support.traces import written_alias
 
 from tensorlens import load
+from tensorlens.cli.app import plain_command
+from tensorlens.cli.output import Output
 from tensorlens.lessons.bundled import lessons
 from tensorlens.lessons.course.curriculum import course
 from tensorlens.records import trace_file
+from tensorlens.records.report import Report
+from tensorlens.render.options import RenderOptions
 
 WITHOUT_TORCH = "import sys; sys.modules['torch'] = None; from tensorlens.cli.app import main; main()"
 
 LOADED = """\
 import sys
 from tensorlens.cli.exit_codes import guarded
-from tensorlens.cli.app import app
-guarded(app)
+from tensorlens.cli.app import run_command
+guarded(run_command)
 print(*sys.modules, file=sys.stderr)
 """
 
@@ -46,7 +51,9 @@ def tensorlens(
     *arguments: str, cwd: Path | None = None, text: str = "", code: str | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     start = ["-m", "tensorlens"] if code is None else ["-c", code]
-    kept = {name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "NO_COLOR", "COLUMNS")}
+    kept = {
+        name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "NO_COLOR", "COLUMNS", "LINES")
+    }
     return subprocess.run(
         [sys.executable, *start, *arguments],
         cwd=cwd,
@@ -81,12 +88,12 @@ def one_line(stderr: str) -> str:
     return stderr
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["list"], ["errors", "detach-view-inplace"]])
+@pytest.mark.parametrize("arguments", [["--version"], ["list"], ["errors", "detach-view-inplace"]])
 def test_what_tells_of_no_run_loads_nothing_slow(arguments: list[str]) -> None:
     ended = tensorlens(*arguments, code=LOADED)
     assert ended.returncode == 0
     assert ended.stdout
-    assert not {"torch", "pydantic", "rich", "tensorlens.records.model"} & set(ended.stderr.split())
+    assert not {"torch", "pydantic", "pygments", "tensorlens.records.model"} & set(ended.stderr.split())
 
 
 @pytest.fixture
@@ -115,11 +122,59 @@ def test_what_needs_no_torch_imports_none(arguments: list[str]) -> None:
     assert ended.stderr == ""
 
 
+@pytest.mark.parametrize("words", [[], ["--version"], ["list"], ["errors"], ["errors", "anomaly-nan"], ["errors", "?"]])
+def test_a_command_without_options_does_what_it_does_when_it_is_parsed(
+    words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = said_by(words)
+    monkeypatch.setattr("tensorlens.cli.app.plain_command", lambda words: None)
+    assert plain == said_by(words)
+    assert "typer" not in tensorlens(*words, code=LOADED).stderr.split()
+
+
+@pytest.mark.parametrize("words", [["list", "all"], ["errors", "-"], ["errors", "x", "--all"], ["run"], ["--help"]])
+def test_everything_else_is_parsed(words: list[str]) -> None:
+    assert plain_command(words) is None
+
+
 def test_every_command_has_help_that_is_whole_at_80_columns() -> None:
     shown = tensorlens("--help", COLUMNS="80").stdout
-    for command in ("run", "new", "explain", "compare", "list", "errors", "claims", "view"):
-        assert f" {command} " in shown
-    assert "..." not in shown.partition("Commands:")[2]
+    panel = ""
+    groups: dict[str, list[str]] = {}
+    for line in shown.splitlines():
+        panel = line.strip("╭─╮ ") if line.startswith("╭") else panel
+        if named := re.match(r"│ (\w+) +[A-Z]", line):
+            groups.setdefault(panel, []).append(named[1])
+    assert groups == {
+        "Your own code": ["explain", "view"],
+        "Learn": ["list", "run", "compare", "errors", "claims", "new"],
+    }
+    assert "…" not in shown
+
+
+@pytest.mark.parametrize("command", [[], ["run"], ["explain"], ["compare"], ["errors"], ["view"]])
+def test_help_fits_and_has_no_escape_codes_in_a_pipe(command: list[str]) -> None:
+    without_color = tensorlens(*command, "--help", COLUMNS="80", NO_COLOR="1", FORCE_COLOR="1")
+    for ended in (without_color, tensorlens(*command, "--help", COLUMNS="80", GITHUB_ACTIONS="true")):
+        shown = ended.stdout
+        assert "\x1b" not in shown
+        assert max(map(len, shown.splitlines())) <= 80
+        assert "│ --help " in shown
+
+
+def test_help_in_colour_is_the_same_text() -> None:
+    shown = tensorlens("compare", "--help", COLUMNS="90", FORCE_COLOR="1").stdout
+    assert "\x1b[" in shown
+    assert not re.search(r"\x1b\[(?:\d+;)*3[0347](?:;\d+)*m", shown), "black, yellow, blue or white"
+    assert re.sub(r"\x1b\[[\d;]*m", "", shown) == tensorlens("compare", "--help", COLUMNS="90").stdout
+
+
+def test_a_terminal_that_knows_only_ascii() -> None:
+    for command in (["list"], ["--help"], ["errors", "anomaly-nan"]):
+        ended = tensorlens(*command, PYTHONIOENCODING="ascii", COLUMNS="80")
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert ended.stdout.isascii()
+        assert "\\u" not in ended.stdout
 
 
 def test_tensorlens_alone_says_where_to_start() -> None:
@@ -137,7 +192,7 @@ def test_lessons_are_listed_in_learning_order() -> None:
     names = [line.split()[0] for line in lines if line.startswith("  ") and line[2] != " "]
     assert names == [lesson.name for _, found in course() for lesson in found]
     assert sorted(names) == sorted(lesson.name for lesson in lessons())
-    stages = [line.partition(":")[0] for line in lines if line and not line.startswith(" ")][1:-2]
+    stages = [line.partition("  ")[0] for line in lines if line[:1].isalpha()][2:-2]
     assert stages == ["basics", "memory", "graph", "in place", "training"]
     assert lines[0] == f"Start with: tensorlens run {names[0]}"
 
@@ -364,6 +419,54 @@ def test_a_saved_trace_is_viewed_without_torch(script: Path) -> None:
     viewed = tensorlens("view", "--width", "90", str(trace), code=WITHOUT_TORCH)
     assert viewed.returncode == 1, viewed.stderr
     assert viewed.stdout == shown
+
+
+@pytest.mark.parametrize(
+    ("words", "story", "tensors"),
+    [((), False, False), (("--story",), True, False), (("--tensors",), False, True), (("--all",), True, True)],
+)
+def test_options_that_unfold_a_report(
+    script: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], story: bool, tensors: bool
+) -> None:
+    trace = script.parent / "trace.json"
+    assert said_by(["explain", *words, "-o", str(trace), str(script)])[0] == 1
+    drawn = drawn_with(monkeypatch)
+    for command in (["explain", *words, str(script)], ["explain", str(script), *words], ["view", *words, str(trace)]):
+        assert said_by(command)[0] == 1
+    assert [(options.story, options.tensors) for options in drawn] == 3 * [(story, tensors)]
+
+
+def test_options_that_unfold_belong_to_the_script_after_two_dashes(
+    script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = drawn_with(monkeypatch)
+    script.write_text("import sys\nassert sys.argv[1:] == ['--all']\n", encoding="utf-8")
+    assert said_by(["explain", str(script), "--", "--all"])[0] == 0
+    assert not drawn[0].story
+
+
+def test_height_of_the_screen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LINES", "31")
+    assert Output().options().height == 31
+    assert Output(path=tmp_path / "report.txt").options().height == 50
+    for unset in ("", "0", "many", "9" * 5000):
+        monkeypatch.setenv("LINES", unset)
+        monkeypatch.setattr(Output.__module__ + "._terminal_size", lambda: os.terminal_size((90, 24)))
+        assert Output().options().height == 24
+        monkeypatch.setattr(Output.__module__ + "._terminal_size", lambda: os.terminal_size((0, 0)))
+        assert Output().options().height == 50
+
+
+def drawn_with(monkeypatch: pytest.MonkeyPatch) -> list[RenderOptions]:
+    """Returns a list to which each rendered report adds its options."""
+    options: list[RenderOptions] = []
+
+    def render(report: Report, form: str, given: RenderOptions) -> str:
+        options.append(given)
+        return ""
+
+    monkeypatch.setattr("tensorlens.render.render", render)
+    return options
 
 
 def test_the_report_goes_to_a_file_by_its_suffix(script: Path) -> None:

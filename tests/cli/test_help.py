@@ -8,6 +8,7 @@ import pytest
 from support.warm import Warm
 
 from tensorlens.diagnostics import diagnose
+from tensorlens.records.report import Edit
 
 Change = tuple[str, str]  # the text that the help is about, what it becomes
 
@@ -81,41 +82,95 @@ for step in range(2):
         w = w - 0.1 * w.grad
 """
 
+ROLLED = """\
+cell = torch.nn.RNNCell(2, 3)
+h = torch.zeros(1, 3)
+for step in range(3):
+    h = cell(torch.ones(1, 2), h)
+    loss = h.square().sum()
+    loss.backward()
+"""
+NEVER_CLEARED = """\
+net = torch.nn.Linear(2, 1)
+losses = []
+for step in range(3):
+    for _ in range(2): losses.append(net(torch.ones(4, 2)).exp().mean())
+    torch.stack(losses).sum().backward()
+"""
+ALIASED = """\
+a = torch.ones(3, requires_grad=True)
+out = a.sigmoid()
+c = out.detach()
+c.zero_()
+out.sum().backward()
+"""
+WINDOWS = """\
+cell = torch.nn.RNNCell(2, 3)
+opt = torch.optim.SGD(cell.parameters(), lr=0.1)
+h = torch.zeros(1, 3)
+for step in range(3):
+    h = cell(torch.ones(1, 2), h)
+    loss = h.square().sum()
+    opt.zero_grad()
+    loss.backward(retain_graph=True)
+    opt.step()
+"""
+
 CASES = [
-    (SCALED, "make a new tensor: `y = y * ...` in place of `y *= ...`", [("y *= 2", "y = y * 2")]),
+    (SCALED, "make a new tensor instead of changing `y`", None),
     (MASKED, "change a copy: `attention = attention.clone()` before this line",
      [("attention[0]", "attention = attention.clone()\nattention[0]")]),
     (SLICED, "change a copy: `y = y.clone()` before the view of it is taken", [("head =", "y = y.clone()\nhead =")]),
     (CLEARED, "change a copy: `w = w.clone()` before this line", [("w.zero_()", "w = w.clone()\nw.zero_()")]),
-    (RECURRENT, "save a copy: `h[t - 1]` as `.clone()`", [("h[t - 1]", "h[t - 1].clone()")]),
-    (THROUGH_A_FUNCTION, "save a copy: `h` as `.clone()`", [("tanh(h * w)", "tanh(h.clone() * w)")]),
-    (CLAMPED, "move `image.clamp_(0, 1)` after `loss.backward()`: until then the forward pass needs `image` as it was",
+    (ALIASED, "change a copy: make `c` with `.clone()`", None),
+    (RECURRENT, "save a copy: write `h[t - 1]` with `.clone()` here", [("h[t - 1]", "h[t - 1].clone()")]),
+    (THROUGH_A_FUNCTION, "save a copy: write `h` with `.clone()` here", [("tanh(h * w)", "tanh(h.clone() * w)")]),
+    (CLAMPED, "move `image.clamp_(0, 1)` below line 5: until then the forward pass needs `image` as it was",
      [("with torch.no_grad(): image.clamp_(0, 1)\n", ""),
       ("loss.backward()\n", "loss.backward()\nwith torch.no_grad(): image.clamp_(0, 1)\n")]),
-    (GAN, "if `loss.backward()` is not to train what made `fake`, detach it for that pass: `.detach()` on line 5",
-     [("loss = judge(fake)", "loss = judge(fake.detach())")]),
-    (HEADS, ("keep the graph for the later pass: `retain_graph=True` at `one.backward()`, and call `opt.step()` after "
-             "the last of the passes"),
-     [("one.backward()\nopt.step()", "one.backward(retain_graph=True)"),
-      ("other.backward()\n", "other.backward()\nopt.step()\n")]),
-    (BY_HAND, "update `w` in place inside `no_grad` (`-=`, `copy_()`): it stays the leaf that it was",
+    (GAN, "if `loss.backward()` is not to train what made `fake`, detach it for that pass", None),
+    (HEADS, "run the forward pass of the later loss below `opt.step()`, with the new values",
+     [("other.backward()\n", "(right(trunk(torch.ones(5, 3)).tanh()) ** 2).mean().backward()\n")]),
+    (ROLLED, "`h` leads back to the graph of the pass before: put `h = h.detach()` below this line",
+     [("loss.backward()\n", "loss.backward()\n    h = h.detach()\n")]),
+    (NEVER_CLEARED, ("`losses` still holds 2 results from before this backward (of 4): clear it, and every list that "
+                     "grows with it, below this line"),
+     [(".backward()\n", ".backward()\n    losses.clear()\n")]),
+    (WINDOWS, ("`h` leads back to the graph of an earlier pass: put `h = h.detach()` below this line "
+               "(`retain_graph=True` is then not needed)"),
+     [("loss.backward(retain_graph=True)\n", "loss.backward()\n    h = h.detach()\n")]),
+    (BY_HAND, "update `w` in place (`-=`, `copy_()`): it stays the leaf that it was",
      [("w = w - 0.1 * w.grad", "w -= 0.1 * w.grad\n        w.grad = None")]),
 ]  # fmt: skip
 
 
+def edited(text: str, edits: tuple[Edit, ...]) -> str:
+    """Makes the edits of a help, each within a line."""
+    lines = text.split("\n")
+    assert edits
+    for edit in sorted(edits, key=lambda edit: (edit.span.line, edit.span.column), reverse=True):
+        line = lines[edit.span.line - 1]
+        lines[edit.span.line - 1] = line[: edit.span.column] + edit.text + line[edit.span.end_column :]
+    return "\n".join(lines)
+
+
 @pytest.mark.parametrize(("program", "help_text", "changes"), CASES, ids=[case[1][:40] for case in CASES])
 def test_followed_it_mends_the_program(
-    program: str, help_text: str, changes: list[Change], warm: Warm, tmp_path: Path
+    program: str, help_text: str, changes: list[Change] | None, warm: Warm, tmp_path: Path
 ) -> None:
     script = tmp_path / "script.py"
     script.write_text("import torch\n" + program, encoding="utf-8")
     ran, trace = warm.traced(script)
     assert ran.returncode == 1
-    assert help_text in [fix.title for diagnostic in diagnose(trace) for fix in diagnostic.fixes]
-    for before, after in changes:
-        assert before in program
-        program = program.replace(before, after)
-    script.write_text("import torch\n" + program, encoding="utf-8")
+    fixes = {fix.title: fix for diagnostic in diagnose(trace) for fix in diagnostic.fixes}
+    assert help_text in fixes
+    text = "import torch\n" + program
+    if changes is None:  # the help is an edit
+        text = edited(text, fixes[help_text].edits)
+    for before, after in changes or ():
+        assert before in text
+        text = text.replace(before, after)
+    script.write_text(text, encoding="utf-8")
     ran, trace = warm.traced(script)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert [found for found in diagnose(trace) if found.severity in ("error", "warning")] == []

@@ -13,7 +13,7 @@ from support.folders import DOCS
 from support.probing import probe
 
 from tensorlens.compare import Comparison
-from tensorlens.compare.comparison_records import from_dict
+from tensorlens.compare.comparison_records import Answer, from_dict
 from tensorlens.errors import UsageError
 from tensorlens.records.source import width
 from tensorlens.render.comparison import RENDERERS, render_comparison
@@ -52,11 +52,11 @@ def test_no_line_is_wider_than_the_terminal(pair: Comparison, many: Comparison, 
 def test_the_differences_come_first_and_are_marked(pair: Comparison) -> None:
     lines = render_comparison(pair).splitlines()
     differing = lines.index(next(line for line in lines if line.strip().startswith("they differ")))
-    agreeing = lines.index("   they agree")
-    marked = [index for index, line in enumerate(lines) if line.startswith("!= ")]
+    agreeing = lines.index("    they agree")
+    marked = [index for index, line in enumerate(lines) if line.startswith("!=  ")]
     assert differing < marked[0] < agreeing
-    assert [line.split("  ")[0] for line in lines if line.startswith("!= shares")] == ["!= shares the version counter"]
-    assert any(re.fullmatch(r"   shares memory with x +yes", line) for line in lines[agreeing:])
+    assert [line.split("  ")[1] for line in lines if line.startswith("!=  shares")] == ["shares the version counter"]
+    assert any(re.fullmatch(r"    shares memory with x +yes", line) for line in lines[agreeing:])
 
 
 def test_both_gradients_and_the_errors_page_are_shown(pair: Comparison) -> None:
@@ -68,11 +68,34 @@ def test_both_gradients_and_the_errors_page_are_shown(pair: Comparison) -> None:
 
 
 def test_many_operands_stand_beside_the_answer_they_give(many: Comparison) -> None:
-    text = render_comparison(many)
+    text = render_comparison(many, "table", RenderOptions(width=100))
     assert "no_grad         with torch.no_grad(): r = x * 2" in text
-    assert re.search(
-        r"!= shares memory with x\n +yes +detach, detach_, data, x.copy_, requires_grad_\n +no +clone, no_grad", text
-    )
+    givers = r"!=  shares memory with x +yes +detach, detach_, data,\n +x.copy_, requires_grad_\n +no +clone, no_grad"
+    assert re.search(givers, text)
+
+
+@pytest.mark.parametrize("size", [80, 100, 120])
+def test_no_word_is_broken(pair: Comparison, many: Comparison, size: int) -> None:
+    for comparison in (pair, many):
+        typed = " ".join(operand.operand for operand in comparison.operands)
+        whole = words(typed + " " + render_comparison(comparison, "table", RenderOptions(width=1000)))
+        narrow = words(render_comparison(comparison, "table", RenderOptions(width=size)))
+        assert narrow - whole <= {
+            "answer",
+            "given",
+            "by",
+        }
+
+
+def words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text))
+
+
+def test_columns_where_they_fit() -> None:
+    comparison = probe("x.exp()", "x.cos()", "x.sin()", "x.sqrt()")
+    wide, narrow = (render_comparison(comparison, "table", RenderOptions(width=size)) for size in (200, 60))
+    assert re.search(r"^!=  grad_fn +ExpBackward0 +CosBackward0 +SinBackward0 +SqrtBackward0$", wide, re.MULTILINE)
+    assert re.search(r"^!=  grad_fn +ExpBackward0 +x\.exp\(\)$", narrow, re.MULTILINE)
 
 
 def test_nothing_relies_on_colour(pair: Comparison) -> None:
@@ -94,6 +117,23 @@ def test_what_the_user_typed_is_shown_and_not_obeyed(pair: Comparison, format: s
     assert "[bold]red[/]" in text
 
 
+@pytest.mark.parametrize("color", [False, True])
+@pytest.mark.parametrize("several", [1, 3])
+def test_markup_in_an_answer_or_an_error_is_shown(pair: Comparison, color: bool, several: int) -> None:
+    evil = "[red]a[/red] :smile: \x1b]8;;http://x\x07 \r"
+    rows = [
+        replace(
+            row, evidence=tuple(replace(each, answer=Answer(each.answer.value, evil, evil)) for each in row.evidence)
+        )
+        for row in pair.rows
+    ]
+    hostile = replace(pair, operands=pair.operands * several, rows=tuple(rows))
+    text = render_comparison(hostile, "table", RenderOptions(width=120, color=color))
+    assert "[red]a[/red] :smile: \\x1b]8;;http://x\\x07" in text
+    assert "\x1b]" not in text
+    assert "\r" not in text
+
+
 def test_markdown_is_a_table_with_as_many_cells_in_every_row(many: Comparison) -> None:
     rows = [line for line in render_comparison(many, "markdown").splitlines() if line.startswith("|")]
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {len(many.operands) + 3}
@@ -108,7 +148,7 @@ def test_wide_characters_keep_their_columns() -> None:
     text = render_comparison(probe("x.clone() # 中文字符", "x.detach()"))
     lines = text.splitlines()
     head = next(line for line in lines if "they differ" in line)
-    row = next(line for line in lines if line.startswith("!= requires grad"))
+    row = next(line for line in lines if line.startswith("!=  requires grad"))
     assert width(head[: head.index("x.detach()")]) == width(row[: row.rindex("no")])
 
 
@@ -119,7 +159,7 @@ def test_by_default_what_differs_and_five_basic_rows(pair: Comparison) -> None:
     assert "cost, on a large x" not in short
     assert "nodes added to the graph" not in short
     assert all(label in short for label in ("values", "shares memory", "changes x", "gradient reaches x"))
-    assert re.search(r"^   values +equal: those of x$", short, re.MULTILINE)
+    assert re.search(r"^    values +equal: those of x$", short, re.MULTILINE)
     assert all(row.label in full for row in pair.rows if len(row.label) < 25)
 
 

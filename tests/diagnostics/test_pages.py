@@ -17,15 +17,21 @@ from tensorlens.records import error_messages
 from tensorlens.records.error_messages import classify
 from tensorlens.records.model import Notice, Trace
 from tensorlens.render.manual import family_index, index, page_markdown, page_text
+from tensorlens.render.options import RenderOptions
 
 CODES = [entry.code for entry in error_messages.entries()]
 UNTESTED = untested()
 RUNNABLE = [code for code in CODES if code not in UNTESTED]
 
 
-def page_for(wanted: str, width: int = 80) -> str:
+def page_for(wanted: str, width: int = 80, color: bool = False) -> str:
     """Returns the output of `tensorlens errors` for a code or a pasted message."""
-    return page_text(manual.look_up(wanted), width)
+    return page_text(manual.look_up(wanted), RenderOptions(width=width, color=color))
+
+
+def bare(text: str) -> str:
+    """Removes the colours of a page, and the blanks at the ends of its lines."""
+    return re.sub(r" +$", "", re.sub(r"\x1b\[[\d;]*m", "", text), flags=re.MULTILINE)
 
 
 def codes_of_messages(trace: Trace) -> set[str]:
@@ -133,16 +139,16 @@ def test_links_name_existing_things() -> None:
 
 def test_the_short_list_is_what_is_met_every_day() -> None:
     assert sorted(manual.MOST_OFTEN) == sorted(entry.code for entry in error_messages.entries() if entry.tier == 1)
-    lines = index().splitlines()
-    listed = [line.split()[1] for line in lines if line.startswith(("  error ", "  warning ", "  silent "))]
+    lines = index(RenderOptions()).splitlines()
+    listed = [line.split()[1] for line in lines if line.startswith(("error ", "warning ", "silent "))]
     assert lines[0].startswith("Met every day")
     assert tuple(listed) == manual.MOST_OFTEN
-    assert len(lines) < len(index(everything=True).splitlines()) / 3
+    assert len(lines) < len(index(RenderOptions(), everything=True).splitlines()) / 3
 
 
 def test_every_finding_is_in_the_index() -> None:
-    lines = index(everything=True).splitlines()
-    listed = [line.split()[1] for line in lines if line.startswith(("  error ", "  warning ", "  silent "))]
+    lines = index(RenderOptions(), everything=True).splitlines()
+    listed = [line.split()[1] for line in lines if line.startswith(("error ", "warning ", "silent "))]
     assert sorted(listed) == sorted(entry.code for entry in error_messages.entries())
 
 
@@ -175,12 +181,11 @@ def test_examples_that_cannot_run_here_say_why() -> None:
 
 
 def test_a_family_is_listed() -> None:
-    lines = family_index("optimizers").splitlines()
-    listed = [line.split()[1] for line in lines if line.startswith(("  error ", "  warning ", "  silent "))]
+    lines = family_index("optimizers", RenderOptions()).splitlines()
+    listed = [line.split()[1] for line in lines if line.startswith(("error ", "warning ", "silent "))]
     assert listed == [entry.code for entry in error_messages.entries() if entry.family == "optimizers"]
-    assert {family for family in manual.families() if f"{family}," in index() or f"{family}." in index()} == {
-        *manual.families()
-    }
+    whole = index(RenderOptions())
+    assert all(f"{family}," in whole or f"{family}." in whole for family in manual.families())
 
 
 def test_a_message_with_several_pages_shows_the_specific_ones(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,6 +216,7 @@ def test_a_page_is_shown_without_marks_for_programs(code: str) -> None:
     text = page_for(code)
     assert "```" not in text
     assert "##" not in text
+    assert bare(page_for(code, color=True)) == text
     own = set(fence(code, "Fails").splitlines()) | set(fence(code, "Fixed").splitlines())
     example = {line.rpartition("  # ")[0].strip() or line.strip() for line in own}
     prose = [line for line in text.splitlines() if not any(line.strip().startswith(each) for each in example if each)]

@@ -550,6 +550,114 @@ HARMLESS = {
             w.square().sum().backward()
             optimizer.move()
         """,
+    "batches that are skipped by their loss": """
+        import torch
+        torch.manual_seed(0)
+        net = torch.nn.Linear(3, 1)
+        opt = torch.optim.Adam(net.parameters())
+        for step in range(8):
+            x = torch.randn(4, 3) * (1 if step % 2 else 100)
+            opt.zero_grad()
+            loss = net(x).pow(2).mean()
+            loss.backward()
+            if loss.item() > 50:
+                continue  # an outlier: skip the update
+            opt.step()
+        """,
+    "weights computed from the sum of all gradients": """
+        import torch
+        w = torch.zeros(3, requires_grad=True)
+        for step in range(5):
+            (w - torch.tensor([1., 2., 3.])).pow(2).sum().backward()
+            with torch.no_grad():
+                w.copy_(-0.1 * w.grad / (step + 1) ** 0.5)
+        print(w)
+        """,
+    "an optimizer in a script that only prints gradient norms": """
+        import torch
+        torch.manual_seed(0)
+        net = torch.nn.Linear(3, 1)
+        opt = torch.optim.Adam(net.parameters())
+        opt.load_state_dict(opt.state_dict())
+        for _ in range(4):
+            opt.zero_grad()
+            net(torch.randn(4, 3)).pow(2).mean().backward()
+            print(torch.nn.utils.clip_grad_norm_(net.parameters(), 1e9).item())
+        """,
+    "a network that is kept away from parameters() on purpose": """
+        import torch
+        torch.manual_seed(0)
+        vgg = torch.nn.Linear(3, 2)
+        class Gen(torch.nn.Module):
+            def __init__(self, feature_net):
+                super().__init__()
+                self.net = torch.nn.Linear(2, 3)
+                self.feature_net = [feature_net]
+            def forward(self, z, target):
+                return (self.feature_net[0](self.net(z)) - self.feature_net[0](target)).pow(2).mean()
+        gen = Gen(vgg)
+        opt = torch.optim.Adam(gen.parameters())
+        for _ in range(4):
+            opt.zero_grad()
+            gen(torch.randn(4, 2), torch.randn(4, 3)).backward()
+            opt.step()
+        """,
+    "signs that are to pass gradients straight through": """
+        import torch
+        torch.manual_seed(0)
+        lin1, lin2 = torch.nn.Linear(3, 4), torch.nn.Linear(4, 1)
+        opt = torch.optim.Adam([*lin1.parameters(), *lin2.parameters()])
+        for _ in range(4):
+            h = lin1(torch.randn(5, 3))
+            h.data = h.data.sign()
+            opt.zero_grad()
+            lin2(h).pow(2).mean().backward()
+            opt.step()
+        """,
+    "a step by hand whose result has the name": """
+        import torch
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+        loss = (w * w).sum()
+        loss.backward()
+        w = w - 0.1 * w.grad
+        print(w)
+        """,
+    "an optimizer for each block of parameters": """
+        import torch
+        torch.manual_seed(0)
+        a, b = torch.nn.Linear(3, 3), torch.nn.Linear(3, 1)
+        oa, ob = torch.optim.SGD(a.parameters(), lr=.1), torch.optim.SGD(b.parameters(), lr=.1)
+        def clear():
+            for m in (a, b):
+                for p in m.parameters(): p.grad = None
+        for _ in range(3):
+            for o in (oa, ob):
+                clear()
+                b(a(torch.randn(4, 3)).tanh()).pow(2).mean().backward()
+                o.step()
+        """,
+    "an optimizer that needs no gradients": """
+        import torch
+        torch.manual_seed(0)
+
+        class Evolution(torch.optim.Optimizer):
+            def __init__(self, params):
+                super().__init__(params, {})
+
+            def step(self, closure):
+                for p in self.param_groups[0]["params"]:
+                    with torch.no_grad():
+                        old, before = p.clone(), closure()
+                        p.add_(0.1 * torch.randn_like(p))
+                        if closure() > before:
+                            p.copy_(old)
+
+        net = torch.nn.Linear(2, 1)
+        optimizer = Evolution(net.parameters())
+        print((net(torch.ones(4, 2)) - 3).square().mean())
+        for _ in range(3):
+            optimizer.step(lambda: (net(torch.ones(4, 2)) - 3).square().mean())
+        """,
     "backward handed on as a function": """
         import torch
         w = torch.ones(2, requires_grad=True)
@@ -620,3 +728,97 @@ def test_what_a_network_returns_and_nobody_adds_to_the_loss_is_found_where_it_is
     assert [(d.code, d.severity) for d in diagnose(trace)] == [("branch-detached", "warning")]
     _, trace = run(text)
     assert [(d.code, d.severity) for d in diagnose(trace)] == [("branch-detached", "note")]
+
+
+ADVERSARIAL = """
+    import torch
+    auto, critic = torch.nn.Linear(3, 3), torch.nn.Linear(3, 1)
+    opt_auto = torch.optim.SGD(auto.parameters(), lr=0.1)
+    opt_critic = torch.optim.SGD(critic.parameters(), lr=0.1)
+    for _ in range(2):
+        opt_auto.zero_grad()
+        code = auto(torch.ones(2, 3))
+        critic(code).mean().backward()  # accumulated_here
+        opt_auto.step()
+        critic(code.detach()).square().mean().backward()
+        opt_critic.step()  # needed_here
+    """
+
+
+def test_clearing_comes_after_the_pass_for_another_optimizer(run: Run) -> None:  # noqa: F811
+    found = expect(run, "gradient-accumulates-without-zero-grad", ADVERSARIAL)
+    (help_,) = found.fixes
+    assert help_.place is not None
+    assert help_.place.line == 10
+    assert help_.title == ("call `opt_critic.zero_grad()` directly before this line: line 8 also fills these gradients")
+
+
+def test_clearing_does_not_drop_gradients_that_are_to_add_up(run: Run) -> None:  # noqa: F811
+    text = """
+        import torch
+        net = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            for part in range(3):
+                net(torch.ones(1, 2)).sum().backward()  # accumulated_here
+            optimizer.step()  # needed_here
+        """
+    (help_,) = expect(run, "gradient-accumulates-without-zero-grad", text).fixes
+    assert help_.place is not None
+    assert help_.place.line == 7
+    assert help_.title == "call `optimizer.zero_grad()` directly after this line: its gradients are used then"
+
+
+def test_only_parameters_that_had_a_gradient_count_as_cleared(run: Run) -> None:  # noqa: F811
+    text = """
+        import torch
+        net, spare = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD([*net.parameters(), *spare.parameters()], lr=0.1)
+        for _ in range(2):
+            net(torch.ones(1, 2)).sum().backward()  # needed_here
+            optimizer.zero_grad()  # cleared_here
+            optimizer.step()  # rejected_here
+        """
+    found = expect(run, "zero-grad-after-backward", text)
+    assert found.title.startswith("the gradients of `net.weight` and `net.bias` were cleared")
+    assert found.explanation == "`optimizer.step()` found no gradient: what backward had computed was gone"
+    assert [(fix.title, fix.place and fix.place.line) for fix in found.fixes] == [
+        ("clear the gradients before line 5, or after line 7", 6)
+    ]
+
+
+def test_a_step_before_backward_is_the_line_to_move(run: Run) -> None:  # noqa: F811
+    (help_,) = expect(run, "zero-grad-after-backward", HARM["zero-grad-after-backward", "a step before backward"]).fixes
+    assert help_.title == "move `optimizer.step()` below line 8, which computes the gradient"
+    assert help_.place is not None
+    assert help_.place.line == 7
+
+
+def test_gradients_of_a_copy_are_named_as_the_cause(run: Run) -> None:  # noqa: F811
+    text = """
+        import copy, torch
+        model = torch.nn.Linear(2, 1)
+        outer = torch.optim.SGD(model.parameters(), lr=0.1)  # optimizer_made_here
+        for _ in range(2):
+            adapted = copy.deepcopy(model)  # replaced_here
+            outer.zero_grad()
+            adapted(torch.ones(1, 2)).sum().backward()  # accumulated_here
+            outer.step()  # needed_here
+        """
+    found = expect(run, "optimizer-holds-replaced-parameter", text)
+    assert found.title == "`outer.step()` finds no gradient: backward computed those of a copy"
+    assert found.detail == ("the copy's parameters: `adapted.weight` and `adapted.bias`; 2 copies were made",)
+    assert not any("make `outer`" in fix.title for fix in found.fixes)
+
+
+def test_every_one_of_many_parameters_counts(run: Run) -> None:  # noqa: F811
+    text = """
+        import torch
+        net = torch.nn.Sequential(*(torch.nn.Linear(2, 2) for _ in range(4)))
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            net(torch.ones(1, 2)).sum().backward()  # accumulated_here
+            optimizer.step()  # needed_here
+        """
+    found = expect(run, "gradient-accumulates-without-zero-grad", text)
+    assert "`net[0].weight`, `net[0].bias` and 6 more" in found.title

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -14,13 +15,14 @@ from tensorlens.lessons import check_statements
 from tensorlens.lessons.article_statements import Statement
 from tensorlens.lessons.bundled import find, lessons
 from tensorlens.lessons.check_statements import Checked, check_documented, summed_up
-from tensorlens.lessons.lesson_texts import claims_of_all
+from tensorlens.lessons.lesson_texts import between_lessons, claims_of_all
 from tensorlens.lessons.statement_report import render_claims
 from tensorlens.records.claim import Claim, condition_text
 from tensorlens.records.source import width
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.report.claim_texts import failed_claims
-from tensorlens.render.report.terminal import claim_lines
+from tensorlens.render.report.terminal import claim_list
+from tensorlens.render.tables import printed
 
 STATEMENT = Statement("900-1", "900", "`a|b` is [x]_y_ <z>", "one *part* of it")
 
@@ -95,22 +97,23 @@ def test_conditions_read_the_right_way_round() -> None:
 
 
 def told_of(*claims: Claim) -> list[str]:
-    lines = claim_lines(claims, RenderOptions(lesson=True), 100)
-    return ["".join(text for text, _ in line).strip() for line in lines]
+    lines = printed([claim_list(claims, RenderOptions())], 100, False).splitlines()
+    return [" ".join(line.split()) for line in lines if not line.startswith("─")]
 
 
 def test_a_report_lists_the_claims_that_are_more_than_true() -> None:
     plain = claim("holds", "holds", id=None)
     assert told_of(plain, IF_NOT, plain) == [
-        "claims   3 of 3 as recorded",
-        "refuted       7  x == 1",
+        "claims 3 of 3 as recorded",
+        "verdict line claim",
+        "refuted 7 x == 1",
         "900-1",
         "false when it is dry",
         "seen: x = 1",
         "2 more hold",
     ]
-    assert told_of(plain, plain) == ["claims   2 of 2 as recorded", "all hold"]
-    assert told_of() == ["claims   none: the script has no `#:` lines"]
+    assert told_of(plain, plain) == ["claims 2 of 2 as recorded", "all hold"]
+    assert told_of() == ["claims none: the script has no `#:` lines"]
 
 
 @pytest.mark.parametrize(
@@ -153,9 +156,20 @@ def test_false_claims_are_counted_with_their_lines() -> None:
 
 
 def test_all_claims_of_several_lessons_are_counted() -> None:
-    assert claims_of_all([("a.py", [HOLDS]), ("b.py", [HOLDS, IF])]) == "\n2 lessons, 3 claims, all as recorded\n"
+    both = claims_of_all([("a.py", [HOLDS]), ("b.py", [HOLDS, IF])], RenderOptions())
+    assert both.splitlines()[-1] == "2 lessons, 3 claims, all as recorded"
+    assert re.search(r"^a\.py +1  as recorded\nb\.py +2  as recorded$", both, re.MULTILINE)
     false = claim("refuted", "holds")
-    assert claims_of_all([("a.py", [false])]) == "\n1 lesson, 1 claim, 1 not as recorded: a.py:7\n"
+    text = claims_of_all([("[bold]\x1b.py", [false, HOLDS])], RenderOptions())
+    assert re.search(r"^\[bold\]\\x1b\.py +2  NOT AS RECORDED: line 7$", text, re.MULTILINE)
+    assert text.splitlines()[-1] == "1 lesson, 2 claims, 1 NOT AS RECORDED"
+
+
+def test_lessons_are_separated_by_a_line_with_their_names() -> None:
+    first, second = (between_lessons(n, 2, "[bold]\x1b中文.py", RenderOptions(width=60)) for n in (1, 2))
+    assert first.startswith(r"1 of 2: [bold]\x1b中文.py ──")
+    assert second == "\n" + first.replace("1 of", "2 of")
+    assert width(first.rstrip("\n")) == 60
 
 
 def test_a_claim_without_an_id_counts_only_if_it_fails() -> None:
@@ -179,12 +193,27 @@ def test_table_keeps_to_its_width(size: int) -> None:
     assert "\x1b" not in text
 
 
-def test_colour_adds_nothing_but_colour() -> None:
-    import re
+def test_data_in_a_table_is_shown_and_keeps_its_columns() -> None:
+    evil = "[bold]中文字符[/] \x1b[31m \u202e " + "a_long_name" * 9
+    given = claim("refuted", "refuted", check=evil, values=((evil, evil),))
+    checked = summed_up([replace(STATEMENT, text=evil)], [(evil, [given])], "9.9")
+    for color in (False, True):
+        text = render_claims(checked, "table", RenderOptions(color=color))
+        assert text.count("[bold]中文字符[/]") > 3
+        assert "\x1b[31m" not in text
+        assert "\u202e" not in text
+    lines = render_claims(checked).splitlines()
+    assert max(map(width, lines)) <= 80
+    start = next(line for line in lines if line.startswith("id ")).index("statement")
+    rows = lines[lines.index(next(line for line in lines if line.startswith("900-1"))) + 1 :]
+    assert all(line.startswith(" " * start) for line in rows)
 
+
+def test_colour_adds_nothing_but_colour() -> None:
     text = render_claims(SEVERAL, "table", RenderOptions(color=True))
     assert "\x1b[" in text
-    assert re.sub(r"\x1b\[[\d;]*m", "", text) == render_claims(SEVERAL, "table", RenderOptions())
+    bare = re.sub(r"\x1b\[[\d;]*m", "", text)
+    assert re.sub(r" +$", "", bare, flags=re.MULTILINE) == render_claims(SEVERAL, "table", RenderOptions())
 
 
 def test_markdown_keeps_data_out_of_the_markup() -> None:

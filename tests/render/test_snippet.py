@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from tensorlens.records.model import Script, Span, Trace, Versions
 from tensorlens.records.report import Diagnostic, Edit, Fix, Label
-from tensorlens.render.layout import line_width, to_text
-from tensorlens.render.report.findings import finding
+from tensorlens.render.report.findings import Finding
 from tensorlens.render.report.snippet import snippet
+from tensorlens.render.tables import printed
+from tensorlens.render.theme import console
 
 
 def trace(**files: str) -> Trace:
@@ -28,7 +30,8 @@ def shown(labels: list[Label], width: int = 80, **files: str) -> str:
 
 
 def of_files(labels: list[Label], files: dict[str, str], width: int = 80) -> str:
-    return to_text(snippet(labels, trace(**files), width, "primary"), color=False)
+    lines = snippet(labels, trace(**files), "primary", console(width, color=False), width)
+    return "".join(line.plain.rstrip() + "\n" for line in lines)
 
 
 def test_labels_of_one_line_hang_from_it() -> None:
@@ -115,7 +118,7 @@ def test_a_fix_is_shown_as_lines_before_and_after() -> None:
     span = Span("/home/ada/demo.py", 1, 4, 1, 14)
     fix = Fix("change a copy", (Edit(span, "out.detach().clone()"),))
     diagnostic = Diagnostic("code", "error", "title", "", (label(1, 0, 1, "here"),), (), (fix,))
-    text = to_text(finding(diagnostic, trace(demo="c = out.detach\n"), 80), color=False)
+    text = printed([Finding(diagnostic, trace(demo="c = out.detach\n"))], 80, color=False)
     assert text.endswith("  = help: change a copy\n1 - c = out.detach\n1 + c = out.detach().clone()\n")
 
 
@@ -132,9 +135,9 @@ def test_any_labels_fit_the_width_and_lose_no_text(
     width: int, lines: list[str], places: list[tuple[tuple[int, ...], str]]
 ) -> None:
     labels = [label(a, b, d, text, end_line=c) for (a, b, c, d), text in places]
-    drawn = snippet(labels, trace(demo="\n".join(lines)), width, "primary")
-    assert max(map(line_width, drawn)) <= width
-    together = "".join(to_text(drawn, color=False).split())
+    drawn = snippet(labels, trace(demo="\n".join(lines)), "primary", console(width, color=False), width)
+    assert max(cell_len(line.plain) for line in drawn) <= width
+    together = "".join("".join(line.plain.split()) for line in drawn)
     assert all("".join(text.split())[:8] in together for _, text in places)
 
 

@@ -339,6 +339,25 @@ def test_an_error_on_the_slow_path_has_no_error_of_ours_as_its_context() -> None
     assert [error.__context__ for error in errors] == [None]
 
 
+def test_a_view_of_no_grad_that_is_written_to_is_recorded() -> None:
+    """PyTorch raises when its `is_leaf` is read."""
+
+    def program() -> None:
+        weight = nn.Parameter(torch.ones(3, 3))
+        nn.init.orthogonal_(weight)
+        with torch.no_grad():
+            view = weight.view(9)
+            view.copy_(torch.zeros(9))
+        assert view.requires_grad
+        with contextlib.suppress(RuntimeError):
+            view.is_leaf  # noqa: B018
+            raise AssertionError
+
+    trace = traced(program)
+    assert [write.after for call in calls(trace, "Tensor.copy_") for write in call.writes] == [1, 3]
+    assert not [event for event in trace.events if isinstance(event, Gap)]
+
+
 def test_a_leaf_written_under_no_grad_is_recorded_in_that_mode() -> None:
     def program() -> None:
         weight = torch.ones(2, requires_grad=True)

@@ -10,6 +10,7 @@ that made it.
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 
 from tensorlens.analysis.naming.bindings import names_at_end, names_of_modules, root_of
 from tensorlens.analysis.naming.code_text import code_text
@@ -87,6 +88,11 @@ class Names:
     def is_named(self, tensor: int) -> bool:
         """Returns whether the script ever stored `tensor` under a name."""
         return tensor in self._at_end or tensor in self._in_modules or tensor in self._recorded.assigned
+
+    @property
+    def stores(self) -> Mapping[int, Mapping[int, str]]:
+        """The names under which lines stored each tensor, by event."""
+        return self._recorded.assigned
 
     def operands(self, event: Call | Failure) -> list[str | None]:
         """Returns the names that the expression of `event` uses for its inputs, in the order of the inputs."""

@@ -240,8 +240,8 @@ def _parts(nodes: list[ast.expr]) -> Iterator[ast.expr]:
     for node in nodes:
         if isinstance(node, ast.List | ast.Tuple):
             yield from _parts(node.elts)
-        elif not isinstance(node, ast.Constant):
-            yield node
+        elif not isinstance(node.operand if isinstance(node, ast.UnaryOp) else node, ast.Constant):
+            yield node  # not a number such as -1
 
 
 def _index(text: str) -> dict[_Key, ast.AST]:

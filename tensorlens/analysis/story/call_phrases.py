@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tensorlens.analysis.story.line_events import MANY, LineEvent, count_text, folded
-from tensorlens.analysis.story.origins import VisitCalls, origin
+from tensorlens.analysis.story.origins import VisitCalls, node_name, origin
 from tensorlens.analysis.story.tensors_before import TensorsBefore
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.failure_context import SavedTensor
@@ -14,9 +14,9 @@ from tensorlens.records.model import Call, State, Write
 
 _ATTRIBUTE_READS = (".grad.__get__", ".grad_fn.__get__")  # they make no tensor
 _VALUE_READS = {
-    **dict.fromkeys(("item", "__float__", "__int__", "__index__", "__format__"), "read as a number"),
-    "__bool__": "read as true or false",
-    "tolist": "read as a list",
+    **dict.fromkeys(("item", "__float__", "__int__", "__index__", "__format__"), "read as a plain number"),
+    "__bool__": "tested for True or False",
+    "tolist": "read as a plain list",
 }
 
 
@@ -61,7 +61,7 @@ class CallPhrases:
 
     def _new_tensor(self, tensor: int, call: Call) -> LineEvent:
         text = origin(self._before, call, self._visit.states[tensor], self._visit)
-        return LineEvent(self._names.display_name(tensor, call.index), text, self._before.mark(tensor))
+        return LineEvent(self._before.current.described(tensor, call.index), text, self._before.mark(tensor))
 
     def _passing(self) -> Iterator[LineEvent]:
         """Yields, for a line that stores no tensor, the values that it reads or the tensor that it passes on."""
@@ -113,17 +113,17 @@ class CallPhrases:
         new = next((state for state in call.states if state.tensor == write.tensor), None)
         old = self._before.state(write.tensor)
         if new and new.grad_fn and (old is None or old.grad_fn != new.grad_fn):
-            text += f", now from {new.grad_fn}"
+            text += f", its grad_fn is now {node_name(new.grad_fn)}"
         others = self._before.named_in_memory(call, write.tensor)
-        name = self._names.display_name(write.tensor, call.index)
+        name = self._before.current.described(write.tensor, call.index)
         if self._names.script_name(write.tensor, call.index) is None:
             changed = (other for other in others if self._before.surely_changes(other, write.tensor, call.op))
             known = next(changed, None)
             if known is not None:
                 others.remove(known)
                 same = self._trace.tensors[known].counter == self._trace.tensors[write.tensor].counter
-                text = "changed in place through an alias" + ("" if same else ", its version stays")
-                name = self._names.display_name(known, call.index)
+                text = "changed through shared memory" + ("" if same else ", its version stays")
+                name = self._before.current.name(known, call.index) or name
         more = self._before.effects(call, others, write.tensor)
         return LineEvent(name, text, self._before.mark(write.tensor), more=more)
 
@@ -142,7 +142,7 @@ class CallPhrases:
         for tensor, changes in texts.items():
             state, call = last[tensor]
             if changes:
-                name, mark = self._names.display_name(tensor, call.index), self._names.storage_mark(state.storage)
+                name, mark = self._before.current.described(tensor, call.index), self._names.storage_mark(state.storage)
                 yield LineEvent(name, _in_turn(changes), mark)
 
     def _other_uses(self, call: Call) -> Iterator[LineEvent]:
@@ -155,7 +155,8 @@ class CallPhrases:
             yield LineEvent(name, text, self._before.mark(call.inputs[0].tensor))
         elif call.op.endswith(".grad.__set__"):
             values = [self._names.display_name(access.tensor, call.index) for access in call.inputs[1:]]
-            yield LineEvent(f"{name}.grad", f"set to {values[0] if values else 'None'}")
+            value = values[0] if values else "None"
+            yield LineEvent(f"{name}.grad", "set" if value == f"{name}.grad" else f"set to {value}")
 
     # --- saved tensors ----------------------------------------------------------------------------------------------
 
@@ -186,13 +187,13 @@ def _merged_writes(calls: Iterable[Call]) -> list[tuple[Call, Write]]:
 
 def _differences(before: State, after: State) -> Iterator[str]:
     if before.grad_fn and not after.grad_fn and after.is_leaf:
-        yield "detached in place: a leaf, outside the graph"
+        yield "detached in place: now a leaf"
     elif before.requires_grad != after.requires_grad:
-        yield "requires grad from here on" if after.requires_grad else "no longer requires grad"
+        yield "requires grad now" if after.requires_grad else "requires no grad now"
     elif before.grad_fn and after.grad_fn and before.grad_fn != after.grad_fn:
-        yield f"now from {after.grad_fn}"
+        yield f"its grad_fn is now {node_name(after.grad_fn)}"
     if after.retains_grad and not before.retains_grad:
-        yield "keeps its gradient from here on"
+        yield "keeps its gradient now"
     if None not in (before.storage, after.storage) and before.storage != after.storage:
         yield "moved to other memory"
 

@@ -14,7 +14,7 @@ def gradient_kind(gradient: Gradient) -> str:
         return "set"
     if gradient.after is None:
         return "set to None"
-    return "replaced by another tensor" if gradient.write is None else "accumulated in place"
+    return "replaced by another tensor" if gradient.write is None else "added to"
 
 
 def gradient_text(gradient: Gradient) -> str:

@@ -1,4 +1,4 @@
-"""Says in words how a line made a tensor: `from a by SigmoidBackward0`, `alias of out, outside the graph`."""
+"""Says in words how a line made a tensor: `from a by SigmoidBackward0`, `same memory as out, detached`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from tensorlens.analysis.story.line_events import MANY
 from tensorlens.analysis.story.tensors_before import TensorsBefore
 from tensorlens.records.model import Access, Backward, Call, State, Trace
+
+_DETACHING = ("Tensor.detach", "Tensor.data.__get__", "torch.detach")
 
 
 class VisitCalls:
@@ -41,7 +43,7 @@ class _Sources:
     in_storage: dict[int, list[int]]  # storage -> tensors in `names`
     text: str  # "from a, b"; "" for none
     require_grad: bool  # whether one of them requires grad
-    in_graph: str  # the phrase for a recorded result: "from a by AddBackward0; b is a constant"
+    in_graph: str  # the phrase for a recorded result: "from a by AddBackward0; b enters as a constant"
 
 
 def origin(before: TensorsBefore, call: Call, state: State, visit: VisitCalls) -> str:
@@ -57,38 +59,42 @@ def origin(before: TensorsBefore, call: Call, state: State, visit: VisitCalls) -
         return "new, shares the memory of a NumPy array"
     shared = [] if tensor.storage is None else sources.in_storage.get(tensor.storage, [])
     if shared and (tensor.base is not None or state.grad_fn is None):
-        return _alias_text(before, state, sources, shared)
+        return _alias_text(before, call, state, sources, shared)
     if state.is_leaf and state.requires_grad:
         return "new leaf, requires grad"
     if state.grad_fn is not None:
         return sources.in_graph
     if state.requires_grad:  # its node could not be read
-        return f"{sources.text or 'made'}, requires grad"
-    if call.op.endswith("__deepcopy__") and sources.names:
-        return f"a deep copy of {_joined(before, sources.names)}, no grad"
-    text = sources.text or "new"
-    if sources.grad_fns:
-        return f"{text}{_by(sources.grad_fns)}, outside the graph"
-    unrecorded = call.mode != "grad" and sources.require_grad
-    return text + (f", not recorded ({call.mode})" if unrecorded else ", no grad")
+        return f"{sources.text or 'new'}, requires grad"
+    if call.op.endswith("__deepcopy__") and call.inputs:
+        return f"a deep copy of {_source_name(before, call, call.inputs[0].tensor)}, requires no grad"
+    return (sources.text or "new") + _without_grad(call, sources.require_grad or bool(sources.grad_fns))
 
 
-def _alias_text(before: TensorsBefore, state: State, sources: _Sources, shared: list[int]) -> str:
+def _without_grad(call: Call, is_cut: bool) -> str:
+    """Returns why a result requires no grad. `is_cut`: it was computed from a tensor that requires grad."""
+    if is_cut and call.op in _DETACHING:
+        return ", detached"
+    return f", under {call.mode}: requires no grad" if is_cut and call.mode != "grad" else ", requires no grad"
+
+
+def _alias_text(before: TensorsBefore, call: Call, state: State, sources: _Sources, shared: list[int]) -> str:
     names = listed(sources.names[source] for source in shared)
+    is_cut = any(map(before.requires_grad, shared)) and not state.requires_grad
+    ending = _without_grad(call, True) if is_cut else ""
     if before.trace.tensors[state.tensor].base is not None:
-        return f"view of {names}{_by(sources.grad_fns)}"
-    cut = any(map(before.requires_grad, shared)) and not state.requires_grad
-    return f"alias of {names}" + (", outside the graph" if cut else "")
+        return f"view of {names}" + (ending or _by(sources.grad_fns))
+    return f"same memory as {names}{ending}"
 
 
 def _graph_text(before: TensorsBefore, names: dict[int, str], reached: set[int], grad_fns: Sequence[str]) -> str:
-    """Returns "from a by AddBackward0; b is a constant": backward reaches `a` from the result, and not `b`."""
+    """Returns "from a by AddBackward0; b enters as a constant": backward reaches `a` from the result, and not `b`."""
     reached_names = {tensor: name for tensor, name in names.items() if tensor in reached}
     others = {tensor: name for tensor, name in names.items() if tensor not in reached}
-    text = (f"from {_joined(before, reached_names, bool(others))}" if reached_names else "made") + _by(grad_fns)
+    text = (f"from {_joined(before, reached_names, bool(others))}" if reached_names else "new") + _by(grad_fns)
     if not others:
         return text
-    return f"{text}; {_joined(before, others)} {'is a constant' if len(others) == 1 else 'are constants'}"
+    return f"{text}; {_joined(before, others)} {'enters as a constant' if len(others) == 1 else 'enter as constants'}"
 
 
 # --- the search for sources ------------------------------------------------------------------------------------------
@@ -136,7 +142,7 @@ class _Search:
         state = next((each for each in states if each.grad_fn), None)
         if state is not None and state.grad_fn is not None:
             number = -1 - call.index if state.node is None else state.node
-            self.grad_fns.setdefault(number, state.grad_fn.rpartition("::")[2])
+            self.grad_fns.setdefault(number, node_name(state.grad_fn))
 
     def _add_source(self, tensor: int, call: Call, in_graph: bool) -> None:
         self.names[tensor] = _source_name(self._before, call, tensor)
@@ -176,10 +182,11 @@ def _sources(before: TensorsBefore, call: Call, state: State, visit: VisitCalls)
 def _source_name(before: TensorsBefore, call: Call, tensor: int) -> str:
     """Returns the name of an input of `call`. If the line gives that name to its result, `y = y.detach()`, it takes
     another."""
-    name = before.names.display_name(tensor, call.index)
+    name = before.current.described(tensor, call.index)
     if name not in before.trace.sites[call.site].targets:
         return name
-    return next((other for other in before.names.all_names(tensor) if other != name), name)
+    others = (other for other in before.names.all_names(tensor) if before.current.refers(other, tensor, call.index))
+    return next((other for other in others if other != name), name)
 
 
 # --- lists of names --------------------------------------------------------------------------------------------------
@@ -205,7 +212,7 @@ def _by(grad_fns: Sequence[str]) -> str:
     if not grad_fns:
         return ""
     if len(grad_fns) > MANY:
-        return f" by {grad_fns[0]} and {len(grad_fns) - 1} before it"
+        return f" in {len(grad_fns)} operations, the last {grad_fns[0]}"
     return " by " + ", ".join(reversed(grad_fns))
 
 
@@ -214,6 +221,11 @@ def listed(names: Iterable[str]) -> str:
     distinct = list(dict.fromkeys(names))
     rest = len(distinct) - MANY
     return ", ".join(distinct[:MANY]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def node_name(grad_fn: str) -> str:
+    """Returns the name without PyTorch's namespaces: `CopySlices`."""
+    return grad_fn.rpartition("::")[2]
 
 
 def tensors_of(accesses: Iterable[Access]) -> set[int]:

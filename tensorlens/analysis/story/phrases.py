@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from tensorlens.analysis.naming.names import Names
 from tensorlens.analysis.naming.places import Place, place_of
 from tensorlens.analysis.story.call_phrases import CallPhrases
+from tensorlens.analysis.story.current_names import CurrentNames
 from tensorlens.analysis.story.gradient_changes import gradient_kind, gradient_text
 from tensorlens.analysis.story.line_events import MANY, LineEvent, count_text
 from tensorlens.analysis.story.origins import VisitCalls, listed
@@ -35,6 +36,7 @@ class Phrases:
         self._trace = trace
         self._names = names
         self._users = StorageUsers(trace)
+        self._current = CurrentNames(trace, names)
         switches = [event for event in trace.events if isinstance(event, GradMode)]
         self._entered = {self._place(event) for event in switches if event.entering}
         self._left = {self._place(event) for event in switches if not event.entering}
@@ -46,7 +48,7 @@ class Phrases:
         backwards = [event for event in events if isinstance(event, Backward)]
         phrases: list[LineEvent] = []
         if calls:
-            before = TensorsBefore(self._trace, self._names, self._users, events[0].index)
+            before = TensorsBefore(self._trace, self._current, self._users, events[0].index)
             visit = VisitCalls(self._trace, calls, backwards)
             phrases = CallPhrases(self._facts, before, visit, calls).line_events(self._modified)
         for event in events:
@@ -64,9 +66,11 @@ class Phrases:
         if not event.gradients:
             if event.failed:
                 return []
-            asked = listed(self._names.display_name(tensor, event.index) for tensor in event.inputs)
+            asked = listed(self._current.described(tensor, event.index) for tensor in event.inputs)
+            if event.op != "autograd.grad" and asked:  # a tensor that is no leaf has a `.grad` then
+                return [LineEvent("", f"gradient of {asked} computed")]
             return [LineEvent("", f"gradient of {asked} returned, no .grad changed" if asked else "no .grad changed")]
-        names = [self._names.display_name(gradient.tensor, event.index) for gradient in event.gradients]
+        names = [self._current.described(gradient.tensor, event.index) for gradient in event.gradients]
         if len(names) > MANY:
             counts = Counter(gradient_kind(gradient) for gradient in event.gradients)
             parts = ", ".join(f".grad of {count_text(n, 'tensor')} {kind}" for kind, n in counts.items())

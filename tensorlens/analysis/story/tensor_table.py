@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 from tensorlens.analysis.naming.names import Names
 from tensorlens.analysis.states import last_states
+from tensorlens.analysis.story.line_events import count_text
 from tensorlens.records.model import State, Trace
 
 MAX_ROWS = 24
@@ -38,13 +39,13 @@ class TensorTable:
     stale: str  # why the rows show states from before the end of the run; "" if they do not
 
 
-def tensor_table(trace: Trace, names: Names) -> TensorTable:
-    """Makes the table of the named tensors.
+def tensor_table(trace: Trace, names: Names, only: Container[int] | None = None) -> TensorTable:
+    """Makes the table of the named tensors; with `only`, of the chosen ones among them.
 
     The script's own variables come first, then what is nested in them, each in the order in which the run met the
     tensors. If single rows would fill the table, the tensors of one object share a row.
     """
-    states = last_states(trace)
+    states = [state for state in last_states(trace) if only is None or state.tensor in only]
     named = [
         state
         for state in states
@@ -90,7 +91,7 @@ def _row(trace: Trace, names: Names, state: State) -> TensorRow:
 def _grad(state: State) -> str:
     if state.grad is not None:
         return state.grad
-    return "None" if state.is_leaf or state.retains_grad else "not kept"
+    return "None" if state.is_leaf or state.retains_grad else "- (not a leaf)"
 
 
 def _sharers(trace: Trace, names: Names, state: State) -> str:
@@ -131,12 +132,12 @@ def _group_row(names: Names, states: list[State]) -> TensorRow:
     with_grad = sum(state.grad is not None for state in states)
     return TensorRow(
         name=f"{root} ({len(states)} tensors)",
-        storage=f"{len(storages)} blocks",
+        storage=count_text(len(storages), "storage"),
         requires_grad="yes" if states[0].requires_grad else "no",
         grad_fn=graphs.pop() if len(graphs) == 1 else f"{len(graphs)} kinds" if graphs else "",
         leaf=_common("yes" if state.is_leaf else "no" for state in states),
         version=_range([state.version for state in states if state.version is not None]),
-        grad=f"{with_grad} of {len(states)} set" if with_grad else "None",
+        grad=f"{with_grad} of {len(states)} set" if with_grad else _common(map(_grad, states)),
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from tensorlens.analysis.naming.names import Names
 from tensorlens.analysis.states import states_of
+from tensorlens.analysis.story.current_names import CurrentNames
 from tensorlens.records.model import Backward, Call, State, Trace
 
 _PARTIAL_WRITES = ("__setitem__", "index_", "masked_", "scatter_", "put_", "fill_diagonal_")
@@ -37,9 +37,10 @@ class StorageUsers:
 class TensorsBefore:
     """Answers questions about the tensors of a trace as they were before event `index`."""
 
-    def __init__(self, trace: Trace, names: Names, users: StorageUsers, index: int) -> None:
+    def __init__(self, trace: Trace, names: CurrentNames, users: StorageUsers, index: int) -> None:
         self.trace = trace
-        self.names = names
+        self.names = names.names
+        self.current = names
         self._users = users
         self._index = index
 
@@ -82,16 +83,18 @@ class TensorsBefore:
         return (*texts, f"{len(others) - _LISTED} more in the same memory") if len(others) > _LISTED else tuple(texts)
 
     def named_in_memory(self, call: Call, written: int) -> list[int]:
-        """Returns the other named tensors in the storage of `written`, if they are used later or alive at the end."""
+        """Returns the other tensors in the storage of `written` that have a name then, if they are used in this run of
+        the line or later, or alive at the end."""
         storage = self.storage(written)
         others = sorted(self._met_in(storage)) if storage is not None else []
         return [
             other
             for other in others
             if other != written
-            and self._users.last_use.get(other, -1) > call.index
+            and self._users.last_use.get(other, -1) >= self._index
             and self.storage(other) == storage
             and self.names.is_named(other)
+            and self.current.name(other, call.index) is not None
         ]
 
     def _met_in(self, storage: int) -> list[int]:
@@ -99,7 +102,7 @@ class TensorsBefore:
         return [tensor for tensor, first in self._users.first_use.get(storage, {}).items() if first < self._index]
 
     def _effect(self, call: Call, written: int, other: int) -> str:
-        name = self.names.script_name(other) or self.names.display_name(other, call.index)
+        name = self.current.name(other, call.index)
         same = self.trace.tensors[other].counter == self.trace.tensors[written].counter
         effect = "changes too" if self.surely_changes(other, written, call.op) else "shares its memory"
         return f"{name} {effect}" + ("" if same else ", its version stays")

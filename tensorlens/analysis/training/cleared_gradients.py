@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 
+from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.analysis.training.timeline import Moment, Training
-from tensorlens.records.model import Backward, Call
+from tensorlens.records.model import Backward, Call, Span
+from tensorlens.records.source import tree_of
 
 MIN_UPDATES = 2
+_DECIDING = OPS_LEAVING_TORCH | {"Tensor.__bool__"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +29,9 @@ class ClearedGradients:
 def cleared_gradients(training: Training, leaf: int) -> ClearedGradients | None:
     """Finds the gradients of a leaf that were cleared before its last update.
 
-    None unless gradients were cleared before every update, and there are `MIN_UPDATES` or more: a single case may be
-    intended. None also if the script reads the gradient.
+    None unless the same number of gradients was cleared before every update, and there are `MIN_UPDATES` or more: a
+    single case may be intended, and a program that skips bad batches skips them irregularly. None also if the script
+    reads the gradient, or decides by a value of a pass whether to use its gradients.
     """
     if leaf in training.gradient_read or leaf not in training.stepped:
         return None
@@ -39,7 +44,8 @@ def cleared_gradients(training: Training, leaf: int) -> ClearedGradients | None:
         elif moment.kind == "touch":
             pending = None
         elif moment.kind == "clear" and pending is not None:
-            cleared.append((pending, moment))
+            if not _is_used(training, pending, moment):
+                cleared.append((pending, moment))
             pending = None
         elif moment.kind == "update" and pending is not None and moment.fresh:
             same = [pair for pair in cleared if _is_alike(pair[0], pending)]
@@ -47,7 +53,35 @@ def cleared_gradients(training: Training, leaf: int) -> ClearedGradients | None:
                 return None
             updates.append(ClearedGradients(leaf, *same[-1], moment, len(same), len(updates) + 1))
             pending, cleared = None, []
-    return updates[-1] if len(updates) >= MIN_UPDATES else None
+    counts = {update.count for update in updates}
+    if len(updates) < MIN_UPDATES or len(counts) > 1 or _is_chosen(training, updates[-1]):
+        return None
+    return updates[-1]
+
+
+def _is_used(training: Training, filled: Moment, cleared: Moment) -> bool:
+    """Returns whether an optimizer used gradients of the same pass before they were cleared.
+
+    In block coordinate descent each pass is for the optimizer of one block, and fills the gradients of all blocks.
+    """
+    event = filled.event
+    reached = {change.tensor for change in event.gradients} if isinstance(event, Backward) else set()
+    between = (step for step in training.steps if filled.index < step.index < cleared.index)
+    return any(not reached.isdisjoint(step.parameters) for step in between)
+
+
+def _is_chosen(training: Training, last: ClearedGradients) -> bool:
+    """Returns whether a condition of the script reads a number from torch between two passes, as `loss.item() > 10`."""
+    facts = training.facts
+    between = (call for call in facts.calls if last.filled.index < call.index < last.used.index)
+    return any(call.op in _DECIDING and _in_condition(facts, facts.trace.sites[call.site].span) for call in between)
+
+
+def _in_condition(facts: TraceIndex, span: Span) -> bool:
+    """Returns whether the condition of an `if` or a `while` contains a piece of source."""
+    tree = tree_of(facts.trace.sources.get(span.file, ""))
+    tests = (node.test for node in ast.walk(tree) if isinstance(node, ast.If | ast.While)) if tree is not None else ()
+    return any(test.lineno <= span.line and span.end_line <= (test.end_lineno or 0) for test in tests)
 
 
 def _is_alike(one: Moment, other: Moment) -> bool:

@@ -184,7 +184,7 @@ class Training:
     def _of_writes(self, call: Call) -> Iterator[tuple[int, Moment]]:
         written = [write.tensor for write in call.writes]
         for number in written:
-            leaf = self._gradient_of.get(number)
+            leaf = self.gradient_of.get(number)
             if leaf is not None:
                 kind: Kind = "clear" if call.op.endswith("zero_") else "touch"
                 yield leaf, Moment(call.index, kind, call)
@@ -200,7 +200,7 @@ class Training:
         """Returns the leaf that a tensor is, or whose storage it shares; None for a gradient."""
         if number in self.leaves:
             return number
-        if number in self._gradient_of:
+        if number in self.gradient_of:
             return None
         return self._memory.get(self.facts.storage_of(number, at))
 
@@ -214,7 +214,7 @@ class Training:
         return leaves
 
     @cached_property
-    def _gradient_of(self) -> dict[int, int]:
+    def gradient_of(self) -> dict[int, int]:
         """The leaf of each tensor that was a `.grad`."""
         leaves = owners_of_gradients(self.facts.trace)
         for step in self.steps:
@@ -225,7 +225,7 @@ class Training:
     def uses_gradient(self, call: Call, leaf: int) -> bool:
         """Returns whether an update by hand was computed from the leaf's gradient."""
         changed = {write.tensor for write in call.writes} | {leaf}
-        return any(self._gradient_of.get(number) == leaf for number in self._near(call, changed))
+        return any(self.gradient_of.get(number) == leaf for number in self._near(call, changed))
 
     def _near(self, call: Call, changed: set[int]) -> Iterator[int]:
         """Yields the inputs of a call that it did not change, and the tensors that they were computed from."""

@@ -32,7 +32,7 @@ def find_rerun(facts: TraceIndex, code: str, title: str, why: str) -> Iterator[D
             why,
             _labels(facts, failure, checkpoint, known),
             notes=tuple(notes),
-            fixes=tuple(_fixes(changed)),
+            fixes=tuple(_fixes(facts, checkpoint, changed)),
             evidence={change.name: [change.before, change.after] for change in changed},
         )
 
@@ -43,20 +43,24 @@ def _labels(
     for change in changed:
         yield facts.label("state_changed_here", change.site, _was(change))
     if checkpoint is not None:
-        yield facts.label("called_here", checkpoint.site, "run here for the first time, without keeping what it saved")
+        yield facts.label("called_here", checkpoint.site, "first run, in the forward pass")
     backward = failed_backward(facts, failure)
-    yield facts.label("needed_here", failure.site if backward is None else backward.site, "backward runs it again")
+    yield facts.label("needed_here", failure.site if backward is None else backward.site, "second run, in backward")
     if backward is not None and backward.site != failure.site:
-        yield facts.label("rejected_here", failure.site, "rejected here, in the second run")
+        yield facts.label("rejected_here", failure.site, "PyTorch stops here, in the second run")
 
 
-def _fixes(changed: list[Change]) -> Iterator[Fix]:
+def _fixes(facts: TraceIndex, checkpoint: Region | None, changed: list[Change]) -> Iterator[Fix]:
+    site = next((change.site for change in changed if change.site is not None), None)
     if changed and all(change.name.endswith(".training") for change in changed):
-        yield fix("switch between `train()` and `eval()` only after the backward pass")
+        yield fix("switch between `train()` and `eval()` only after the backward pass", place=facts.span(site))
         return
-    yield fix("pass what may change as an argument: a checkpoint keeps its arguments, and looks up the rest again")
-    yield fix("or change it only after the backward pass")
+    call = None if checkpoint is None else facts.span(checkpoint.site)
+    yield fix(
+        "pass what may change as an argument: a checkpoint keeps its arguments, and reads all else again", place=call
+    )
+    yield fix("or change it only after the backward pass", place=facts.span(site))
 
 
 def _was(change: Change) -> str:
-    return f"`{change.name}` was {change.before} in the forward pass and is {change.after} in backward"
+    return f"`{change.name}` changed from {change.before} to {change.after}"

@@ -13,6 +13,6 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     yield from find_rerun(
         facts,
         "checkpoint-debug-report",
-        "the checkpointed function did not do the same when it was run again",
-        "backward needs what the function saved, and running it again must save the same tensors",
+        "the function of a checkpoint did something else when backward ran it again",
+        "a checkpoint keeps no intermediate results: backward runs its function again and needs the same ones",
     )

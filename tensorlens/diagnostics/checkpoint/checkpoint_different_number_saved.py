@@ -13,6 +13,6 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     yield from find_rerun(
         facts,
         "checkpoint-different-number-saved",
-        "the checkpointed function saved a different number of tensors when it was run again",
-        "backward needs what the function saved, and running it again must save the same tensors",
+        "the function of a checkpoint saved another number of tensors when backward ran it again",
+        "a checkpoint keeps no intermediate results: backward runs its function again and needs the same ones",
     )

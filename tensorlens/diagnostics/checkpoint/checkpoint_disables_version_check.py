@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.contexts import recomputing_checkpoint
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.proof import proof_notes
+from tensorlens.diagnostics.shared.kept import Kept, kept_text, operation
+from tensorlens.diagnostics.shared.proof import is_proven, proof_notes
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of, saving_call
-from tensorlens.diagnostics.shared.wording import finding, fix, in_iteration, named, op_text, with_method
+from tensorlens.diagnostics.shared.wording import as_written, finding, fix, named, op_text, with_method
 from tensorlens.records.model import Backward, Call, Write
 from tensorlens.records.observations import RECOMPUTED, StaleSavedTensor
 from tensorlens.records.report import Diagnostic, Fix
@@ -44,26 +45,27 @@ def _report(
     then, now = stale.versions
     checkpoint = recomputing_checkpoint(facts, saving.index)
     values = f"{stale.before} became {stale.after}" if stale.before else f"it holds {stale.after} now"
-    changed = None
-    if change is not None:
-        event, write = change
-        text = f"{op_text(event.op)} changes it in place: version {write.before} -> {write.after}"
-        changed = facts.label("modified_here", event.site, text)
+    changed = None if change is None else facts.label("modified_here", change[0].site, "overwritten here")
+    how = f"{name} was overwritten" if change is None else f"{as_written(facts, change[0])} overwrote {name}"
+    notes = proof_notes(facts, backward)
     return finding(
         CODE,
         "warning",
-        f"{name} was changed in place after {op_text(saving.op)} saved it in the second run of a checkpoint",
-        f"what a checkpoint saves has no version check: saved at version {then}, used at version {now}, {values}, so "
-        f"the gradient of {op_text(saving.op)} is computed from changed values",
+        f"{how} after {operation(facts, saving)} kept it for backward, in the second run of a checkpoint",
+        "PyTorch does not check what a checkpoint keeps, so the gradient "
+        f"{'is wrong' if is_proven(notes) else 'is computed from the new values'}",
         [
             changed,
-            facts.label("saved_here", saving.site, f"{op_text(saving.op)} saves {name}{in_iteration(facts, saving)}"),
-            None if checkpoint is None else facts.label("called_here", checkpoint.site, "the checkpoint"),
-            facts.label("needed_here", backward.site, "backward runs it again and computes with the changed values"),
+            facts.label("saved_here", saving.site, kept_text(facts, Kept(saving, stale.tensor, ""))),
+            None
+            if checkpoint is None
+            else facts.label("called_here", checkpoint.site, "the checkpoint is called here"),
+            facts.label("needed_here", backward.site, "runs it again, and computes with the new values"),
         ],
-        notes=(*(() if changed else ("which line changed it was not seen",)), *proof_notes(facts, backward)),
-        fixes=(_cure(change, name),),
+        notes=(*(() if changed else ("which line changed it was not seen",)), *notes),
+        fixes=(_cure(facts, change, name),),
         evidence={"saved_version": then, "found_version": now, "before": stale.before, "after": stale.after},
+        detail=(f"saved at version {then}, used at version {now}: {values}",),
     )
 
 
@@ -79,11 +81,13 @@ def _name(facts: TraceIndex, stale: StaleSavedTensor, saving: Call, change: _Cha
     return named(facts, stale.tensor, saving.index)
 
 
-def _cure(change: _Change | None, name: str) -> Fix:
-    op = "" if change is None else change[0].op
-    if op.endswith("_") and not op.endswith("__"):
-        return fix(f"use {op_text(op[:-1])} instead of {op_text(op)}, and compute with the new tensor that it makes")
-    return fix(f"change a copy, and compute with that: {with_method(name, 'clone()')}")
+def _cure(facts: TraceIndex, change: _Change | None, name: str) -> Fix:
+    event = None if change is None else change[0]
+    place = None if event is None else facts.span(event.site)
+    if event is not None and event.op.endswith("_") and not event.op.endswith("__"):
+        text = f"use {op_text(event.op[:-1])} instead of {op_text(event.op)}, and compute with its new tensor"
+        return fix(text, place=place)
+    return fix(f"change a copy, and compute with that: {with_method(name, 'clone()')}", place=place)
 
 
 def _change(facts: TraceIndex, stale: StaleSavedTensor, saving: Call) -> tuple[Call | Backward, Write] | None:

@@ -13,6 +13,6 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     yield from find_rerun(
         facts,
         "checkpoint-metadata-mismatch",
-        "the checkpointed function made tensors of a different shape or dtype when it was run again",
-        "backward needs what the function saved, and running it again must give tensors of the same kind",
+        "the function of a checkpoint made other shapes or dtypes when backward ran it again",
+        "a checkpoint keeps no intermediate results: backward runs its function again and needs the same ones",
     )

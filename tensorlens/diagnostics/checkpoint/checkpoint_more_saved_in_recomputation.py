@@ -13,6 +13,6 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     yield from find_rerun(
         facts,
         "checkpoint-more-saved-in-recomputation",
-        "the checkpointed function saved more tensors when it was run again",
-        "backward needs what the function saved, and running it again must save the same tensors",
+        "the function of a checkpoint saved more tensors when backward ran it again",
+        "a checkpoint keeps no intermediate results: backward runs its function again and needs the same ones",
     )

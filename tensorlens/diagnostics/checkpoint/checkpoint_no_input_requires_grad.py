@@ -18,15 +18,16 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         inputs = _given(facts, rejected.index)
         made = _made(facts, rejected.index, inputs)
         name = named(facts, inputs[0], rejected.index) if len(inputs) == 1 else "any of them"
+        here = facts.span(rejected.site)
         yield finding(
             CODE,
             "warning",
-            "nothing that this checkpoint was given requires grad, so its parameters will get no gradient",
+            "no input of this checkpoint requires grad, so the parameters inside it get no gradient",
             "a checkpoint with `use_reentrant=True` records its result only if one of its inputs requires grad",
             [facts.label("called_here", rejected.site, "the checkpoint is called here"), *made],
             fixes=(
-                fix("pass `use_reentrant=False`: it records what happens inside, whatever the inputs are"),
-                fix(f"or let {name} require grad before the call: `requires_grad_()`"),
+                fix("pass `use_reentrant=False`: it records what happens inside, whatever the inputs are", place=here),
+                fix(f"or let {name} require grad before the call, with `requires_grad_()`", place=here),
             ),
             evidence={"inputs": len(inputs)},
         )
@@ -41,5 +42,5 @@ def _given(facts: TraceIndex, at: int) -> list[int]:
 def _made(facts: TraceIndex, at: int, inputs: list[int]) -> Iterator[Label | None]:
     for number in inputs[:MAX_INPUTS]:
         made = next(iter(facts.producers(number, at)), None) or facts.first_use(number)
-        text = f"{named(facts, number, at)} is made here and does not require grad"
+        text = f"{named(facts, number, at)} does not require grad"
         yield facts.label("value_made_here", None if made is None else made.site, text)

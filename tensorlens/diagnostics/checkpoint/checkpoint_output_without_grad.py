@@ -27,15 +27,21 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
     checkpoint = last_recomputed_checkpoint(facts, failure)
     labels = [label for label in cut_labels(facts, cut) if label is not None and label.role != "leaf_made_here"]
     if checkpoint is not None:
-        text = "the checkpoint said that its result requires grad: an input does"
+        text = "one of its inputs requires grad"
         labels += filter(None, [facts.label("called_here", checkpoint.site, text)])
     return finding(
         CODE,
         severity_of(failure),
-        "nothing that the checkpointed function returns requires grad",
+        "the function of this checkpoint returns nothing that requires grad",
         "no line was found where its history was lost" if cut is None else cut_reason(facts, cut),
-        [*labels, facts.label("needed_here", failure.site, "backward runs the function again, with recording")],
-        fixes=(*cut_fixes(facts, cut), fix("or call the function without a checkpoint: there is nothing to save")),
+        [*labels, facts.label("needed_here", failure.site, "runs the function again, and records it")],
+        fixes=(
+            *cut_fixes(facts, cut),
+            fix(
+                "or call the function without a checkpoint: nothing of it is kept for backward",
+                place=None if checkpoint is None else facts.span(checkpoint.site),
+            ),
+        ),
         evidence={"cut": None if cut is None else cut.call.op},
     )
 

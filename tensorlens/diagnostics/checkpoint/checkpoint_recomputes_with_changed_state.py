@@ -37,28 +37,29 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 def _report(facts: TraceIndex, recomputed: Recomputed, checkpoint: Region, backward: Backward) -> Diagnostic:
     causes = [*_values(facts, checkpoint, backward), *_tensors(facts, checkpoint, recomputed, backward)]
     if not causes and not recomputed.random_kept:
-        text = "the state of the random generators is not kept here: the second run draws other numbers"
+        text = "the second run draws other random numbers"
         causes = [_Cause(checkpoint.site, text)]
     return finding(
         CODE,
         "warning",
-        "a checkpoint computed other values in backward than in the forward pass",
-        f"what it saved first as {recomputed.before} was {recomputed.after} when backward ran it, so the gradient "
-        "is that of a different forward pass",
+        "a checkpoint computed other values when backward ran it again",
+        "backward runs the function of a checkpoint again, here with something changed, so the gradient is that of a "
+        "different forward pass",
         [
             *(facts.label("state_changed_here", cause.site, cause.text) for cause in causes),
-            facts.label("called_here", checkpoint.site, "run here for the first time, without keeping what it saved"),
-            facts.label("needed_here", backward.site, "backward runs it again"),
+            facts.label("called_here", checkpoint.site, "first run, in the forward pass"),
+            facts.label("needed_here", backward.site, "second run, in backward"),
         ],
+        detail=(f"the first value that differs was {recomputed.before}, and {recomputed.after} in the second run",),
         notes=(*(() if causes else ("what changed in between was not seen",)), *proof_notes(facts, backward)),
-        fixes=(_cure(recomputed, causes),),
+        fixes=(_cure(facts, recomputed, causes, checkpoint),),
         evidence={"before": recomputed.before, "after": recomputed.after, "position": recomputed.position},
     )
 
 
 def _values(facts: TraceIndex, checkpoint: Region, backward: Backward) -> Iterator[_Cause]:
     for change in changes_between_runs(facts, checkpoint, backward.index):
-        text = f"`{change.name}` was {change.before} in the forward pass and is {change.after} in backward"
+        text = f"`{change.name}` changed from {change.before} to {change.after}"
         yield _Cause(change.site, text)
 
 
@@ -74,7 +75,7 @@ def _tensors(facts: TraceIndex, checkpoint: Region, recomputed: Recomputed, back
             if number is not None and number not in reported:
                 reported.add(number)
                 name = named(facts, number, first[number].index)
-                yield _Cause(call.site, f"{name}, which it reads, is changed: version {write.before} -> {write.after}")
+                yield _Cause(call.site, f"{name}, which it reads, is overwritten here")
 
 
 def _ends(event: Event, checkpoint: Region) -> bool:
@@ -87,7 +88,13 @@ def _between(facts: TraceIndex, after: int, before: int) -> list[Call]:
     return [call for call in facts.calls if after < call.index < before]
 
 
-def _cure(recomputed: Recomputed, causes: list[_Cause]) -> Fix:
+def _cure(facts: TraceIndex, recomputed: Recomputed, causes: list[_Cause], checkpoint: Region) -> Fix:
+    place = facts.span(checkpoint.site)
     if not recomputed.random_kept:
-        return fix("leave out `preserve_rng_state=False`, so that the second run draws the same random numbers")
-    return fix("change it only after backward, or pass it as an argument: a checkpoint keeps its arguments")
+        text = "leave out `preserve_rng_state=False`, so that the second run draws the same random numbers"
+        return fix(text, place=place)
+    changed = next((cause.site for cause in causes if cause.site is not None), None)
+    return fix(
+        "change it only after backward, or pass it as an argument: a checkpoint keeps its arguments",
+        place=place if changed is None else facts.span(changed),
+    )

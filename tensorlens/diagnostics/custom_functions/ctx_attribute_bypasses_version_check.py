@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.proof import proof_notes
+from tensorlens.diagnostics.shared.proof import is_proven, proof_notes
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of, saving_call, tensor_name
-from tensorlens.diagnostics.shared.wording import finding, fix, op_text
+from tensorlens.diagnostics.shared.source_edits import expanded_assignment
+from tensorlens.diagnostics.shared.wording import as_written, finding, fix, in_iteration
 from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import StaleSavedTensor
-from tensorlens.records.report import Diagnostic, Label
+from tensorlens.records.report import Diagnostic, Fix, Label
 
 CODE = "ctx-attribute-bypasses-version-check"
 
@@ -36,36 +37,59 @@ def _reads(facts: TraceIndex, backward: Backward, stale: StaleSavedTensor) -> bo
 def _report(facts: TraceIndex, stale: StaleSavedTensor, backward: Backward, saving: Call) -> Diagnostic:
     name = tensor_name(facts, stale, saving)
     then, now = stale.versions
+    function, change = saving.op.removesuffix(".apply"), _change(facts, stale, saving)
+    how = f"{as_written(facts, change)} changed {name}" if change is not None else f"{name} was changed"
+    notes = proof_notes(facts, backward)
+    kept_at = facts.span(stale.site if stale.site is not None else saving.site)
     return finding(
         CODE,
         "warning",
-        f"{name} was changed after `{saving.op.removesuffix('.apply')}` kept it as `{stale.slot}`",
-        f"an attribute of `ctx` has no version check: it was kept at version {then} and backward used version {now}, "
-        f"{stale.after}",
-        [*_changes(facts, stale, saving), _kept(facts, stale, saving), _needed(facts, backward)],
-        notes=proof_notes(facts, backward),
+        f"{how} after `{function}` kept it as `{stale.slot}`",
+        f"PyTorch checks only what `ctx.save_for_backward()` keeps, so `{function}.backward` "
+        f"{'gives a wrong gradient' if is_proven(notes) else 'computes with the new values'}",
+        [
+            None if change is None else facts.label("modified_here", change.site, _changed_text(facts, change)),
+            _kept(facts, stale, saving),
+            _needed(facts, backward),
+        ],
+        notes=notes,
         fixes=(
-            fix(f"keep it with `ctx.save_for_backward()`: autograd then raises when {name} changes before backward"),
+            *_new_tensor(facts, change),
+            fix("or keep it with `ctx.save_for_backward()`: PyTorch then raises an error instead", place=kept_at),
         ),
         evidence={"slot": stale.slot, "saved_version": then, "found_version": now, "after": stale.after},
+        detail=(f"`{stale.slot}` was set at version {then} of {name}, and backward read version {now}",),
     )
 
 
-def _changes(facts: TraceIndex, stale: StaleSavedTensor, saving: Call) -> Iterator[Label | None]:
-    counter = facts.tensor(stale.tensor or 0).counter
-    for event, write in facts.writes(counter):
+def _change(facts: TraceIndex, stale: StaleSavedTensor, saving: Call) -> Call | Backward | None:
+    """Finds the first change after the attribute was set."""
+    for event, write in facts.writes(facts.tensor(stale.tensor or 0).counter):
         if saving.index < event.index < stale.index and write.before >= stale.versions[0]:
-            text = f"{op_text(event.op)} changes it in place: version {write.before} -> {write.after}"
-            yield facts.label("modified_here", event.site, text)
-            return
+            return event
+    return None
+
+
+def _changed_text(facts: TraceIndex, change: Call | Backward) -> str:
+    return f"changed here{in_iteration(facts, change)}"
+
+
+def _new_tensor(facts: TraceIndex, change: Call | Backward | None) -> Iterator[Fix]:
+    """Suggests the form of the change that makes a new tensor."""
+    if change is None:
+        return
+    edit = expanded_assignment(facts, change.site)
+    place = facts.span(change.site)
+    if edit is not None:
+        yield fix("make a new tensor here; the old one then stays as it was", edit)
+    else:
+        yield fix("change a copy here, made with `clone()`, or only after backward", place=place)
 
 
 def _kept(facts: TraceIndex, stale: StaleSavedTensor, saving: Call) -> Label | None:
     """Labels the line of `forward` that set the attribute, else the call of `apply`."""
-    return facts.label(
-        "saved_here", stale.site if stale.site is not None else saving.site, f"kept as `{stale.slot}` here"
-    )
+    return facts.label("saved_here", stale.site if stale.site is not None else saving.site, f"kept as `{stale.slot}`")
 
 
 def _needed(facts: TraceIndex, backward: Backward) -> Label | None:
-    return facts.label("needed_here", backward.site, "backward computes with the changed values")
+    return facts.label("needed_here", backward.site, "computes with the new values")

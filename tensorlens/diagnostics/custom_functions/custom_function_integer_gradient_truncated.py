@@ -45,11 +45,11 @@ def _report(facts: TraceIndex, run: Run, call: Call, made: Call) -> Diagnostic:
         CODE,
         "warning",
         f"`{function}.backward` returns a gradient of type {dtype}: its fractions are lost",
-        f"{op_text(made.op)} cuts the gradient to whole numbers, and PyTorch turns them back without a word",
+        f"{op_text(made.op)} cuts the gradient to whole numbers, and PyTorch converts it back without a warning",
         [
             facts.label("returned_here", run.returned, f"the gradient is {dtype} here"),
-            None if backward is None else facts.label("needed_here", backward.site, "backward passes it on"),
+            None if backward is None else facts.label("needed_here", backward.site, "passes it on"),
         ],
-        fixes=(fix(f"return the gradient as it is, without {op_text(made.op)}"),),
+        fixes=(fix(f"return the gradient as it is, without {op_text(made.op)}", place=facts.span(made.site)),),
         evidence={"function": function, "dtype": dtype, "op": made.op},
     )

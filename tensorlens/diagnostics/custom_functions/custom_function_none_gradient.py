@@ -29,16 +29,21 @@ def _report(facts: TraceIndex, run: Run, call: Call, missing: list[int]) -> Diag
         CODE,
         "warning",
         f"`{function}.backward` gives no gradient for {names}",
-        f"{names} {'requires' if one else 'require'} grad and {'goes' if one else 'go'} into `{function}`, but its "
-        f"`backward` returns None for {'it' if one else 'them'}: PyTorch takes that as zero, and nothing trains "
-        f"through {'this input' if one else 'these inputs'}",
+        f"PyTorch takes None as zero, so nothing trains through {'this input' if one else 'these inputs'}, which "
+        f"{'requires' if one else 'require'} grad",
         [
-            facts.label("returned_here", run.returned, f"None for {names}"),
+            facts.label("returned_here", run.returned, f"returns None for {names}"),
             None if backward is None else facts.label("needed_here", backward.site, "backward asks for the gradient"),
         ],
         fixes=(
-            fix(f"return the gradient for {names}: one value for each argument of `forward`, in the same order"),
-            fix(f"if none is meant, pass {'it' if one else 'them'} as `.detach()`"),
+            fix(
+                f"return the gradient for {names}: one value for each argument of `forward`, in the same order",
+                place=facts.span(run.returned),
+            ),
+            fix(
+                f"or, if this input is not to be trained, pass {'it' if one else 'each of them'} with `.detach()`",
+                place=facts.span(call.site),
+            ),
         ),
         evidence={"function": function, "returned": [value.type for value in run.values]},
     )

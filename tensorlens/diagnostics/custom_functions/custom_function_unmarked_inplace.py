@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.lineage import backward_reaches
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.proof import BEYOND_COPIES
-from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text
+from tensorlens.diagnostics.shared.wording import finding, fix, named
 from tensorlens.records.model import Backward, Call, Write
 from tensorlens.records.report import Diagnostic
 
@@ -50,24 +50,26 @@ def _report(facts: TraceIndex, call: Call, write: Write, backward: Backward) -> 
     name = named(facts, write.tensor, call.index)
     function = call.op.removesuffix(".apply")
     state = facts.state(write.tensor, call.index)
-    node = "" if state is None or state.grad_fn is None else f" still that of `{state.grad_fn}`"
+    node = "" if state is None or state.grad_fn is None else f"; its history is still that of `{state.grad_fn}`"
     inner = _inner(facts, call, write)
+    place = facts.span((inner or call).site)
     return finding(
         CODE,
         "warning",
-        f"`{function}.forward` changed its input {name} in place and did not say so",
-        f"{name} holds other values after the call, version {write.before} -> {write.after}, but its history is{node}: "
-        "what is computed from it afterwards gets the gradient of the old values",
+        f"`{function}.forward` changed its input {name} in place and did not declare it",
+        f"autograd does not know of the change: what is computed from {name} afterwards gets the gradient of the old "
+        "values",
         [
-            facts.label("modified_here", (inner or call).site, f"{op_text((inner or call).op)} changes the input"),
+            facts.label("modified_here", (inner or call).site, "changes the input"),
             facts.label("called_here", call.site, f"`{function}` is called with {name}"),
-            facts.label("needed_here", backward.site, f"the gradient through {name} leaves the change out"),
+            facts.label("needed_here", backward.site, "its gradient leaves the change out"),
         ],
         notes=(BEYOND_COPIES,),
         fixes=(
-            fix("change a copy in `forward`, made with `clone()`"),
-            fix("or call `ctx.mark_dirty()` on the input and return it"),
+            fix("call `ctx.mark_dirty()` on the input in `forward`, and return it", place=place),
+            fix(f"or change a copy in `forward`, made with `clone()`: {name} then stays as it was", place=place),
         ),
+        detail=(f"the write made version {write.before} of {name} version {write.after}{node}",),
         evidence={"function": function, "before": write.before, "after": write.after},
     )
 

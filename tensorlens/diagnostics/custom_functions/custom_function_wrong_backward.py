@@ -35,14 +35,18 @@ def _report(facts: TraceIndex, run: Run, formula: WrongBackward) -> Diagnostic:
         CODE,
         "warning",
         f"`{formula.function}.backward` gives {name} {got} where its `forward` changes by {right}",
-        f"these are gradients of the sum of {_SUMS[formula.weights]}, at values of {name} that the program gave it: "
-        "PyTorch takes what `backward` returns for the derivative",
+        "PyTorch takes what `backward` returns as the derivative, and does not check it",
         [
             facts.label("returned_here", run.returned, f"not the derivative by {name}"),
-            None if backward is None else facts.label("needed_here", backward.site, "backward uses it"),
+            None if backward is None else facts.label("needed_here", backward.site, "uses it"),
         ],
-        notes=("measured by central differences: `forward` was called again with moved inputs in the second run",),
-        fixes=(fix(f"compare with `torch.autograd.gradcheck({formula.function}.apply, inputs)` in float64"),),
+        fixes=(
+            fix(
+                f"correct this formula; `torch.autograd.gradcheck` tests `{formula.function}.apply` in float64",
+                place=facts.span(run.returned),
+            ),
+        ),
+        detail=(f"measured by central differences: gradients of the sum of {_SUMS[formula.weights]}",),
         evidence={
             "function": formula.function,
             "backward": list(formula.backward),

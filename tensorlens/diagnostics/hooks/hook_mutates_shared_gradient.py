@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
-from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text
+from tensorlens.diagnostics.shared.wording import finding, fix, named
 from tensorlens.records.callbacks import Run
 from tensorlens.records.model import Backward, Call
 from tensorlens.records.report import Diagnostic
@@ -55,14 +55,14 @@ def _report(facts: TraceIndex, run: Run, backward: Backward, write: Call, others
     return finding(
         "hook-mutates-shared-gradient",
         "warning",
-        f"the hook `{name}` of {target} changed the gradient of {other} as well",
-        f"autograd passes one gradient to several receivers; {op_text(write.op)} changes it in place for all of them",
+        f"the hook `{name}` of {target} also changed the gradient of {other}",
+        "several tensors share one gradient in memory, and a hook that writes into it changes it for all of them",
         [
-            facts.label("modified_here", write.site, f"{op_text(write.op)} writes into the gradient that it was given"),
+            facts.label("modified_here", write.site, "writes into the gradient that it was given"),
             facts.label("hook_registered_here", registration.site, f"`{name}` is registered on {target}"),
             facts.label("needed_here", backward.site, f"{other} gets the changed gradient"),
         ],
         notes=proof_notes(facts, backward, others),
-        fixes=(fix("return a new gradient from the hook instead of changing the one that it was given"),),
+        fixes=(fix("return a new gradient from the hook instead of changing this one", place=facts.span(write.site)),),
         evidence={"tensors": [facts.name(number) for number in others]},
     )

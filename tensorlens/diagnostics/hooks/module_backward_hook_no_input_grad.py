@@ -20,16 +20,19 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     for rejected in rejected_calls(facts, CODE):
         number = _module_input(facts, rejected.index)
         name = named(facts, number, rejected.index)
+        made = None if number is None else facts.first_use(number)
         yield finding(
             CODE,
             "warning",
-            f"a full backward hook is called without gradients for the module's input: {name} does not require grad",
-            "the hook waits for the gradients of the module's inputs; where there are none it gets `None` for them, and"
-            " is called before those of the parameters are there",
+            f"a full backward hook gets no gradient for the module's input: {name} does not require grad",
+            "such a hook is called before the gradients of the module's parameters are computed",
             _labels(facts, rejected, number),
             fixes=(
-                fix("if the hook only looks at the gradients of the outputs, nothing need be done"),
-                fix(f"if it needs those of the input, let {name} require grad before the forward pass"),
+                fix("if the hook only reads the gradients of the outputs, change nothing"),
+                fix(
+                    f"if it needs those of the input, let {name} require grad before the forward pass",
+                    place=None if made is None else facts.span(made.site),
+                ),
             ),
             evidence={"input": name},
         )
@@ -43,7 +46,7 @@ def _labels(facts: TraceIndex, rejected: RejectedCall, number: int | None) -> It
     made = None if number is None else next(iter(facts.producers(number, rejected.index)), None)
     made = made or (None if number is None else facts.first_use(number))
     if made is not None:
-        text = f"{named(facts, number, rejected.index)} is made here and does not require grad"
+        text = f"{named(facts, number, rejected.index)} does not require grad"
         yield facts.label("value_made_here", made.site, text)
 
 

@@ -10,10 +10,10 @@ find = overtaken_before_backward(
     became_non_leaf,
     ("leaf_made_here", "graph_built_here"),
     (
-        "{name} was a leaf when the graph was recorded, and {op} has made it the result of an operation",
-        "backward wants to store a gradient in {name}, and gradients are stored in leaves only",
-        "{op} is recorded and makes {name} its result",
+        "{code} made {name} the result of an operation, and an older graph still has it as a leaf",
+        "backward stores gradients in leaves only, and {name} is none any more",
+        "makes {name} its result",
     ),
-    "compute a new tensor instead of changing {name} in place",
-    "or change it inside `with torch.no_grad():`, after the last backward",
+    ("compute a new tensor instead of changing {name} in place", "modified_here"),
+    ("or change it inside `with torch.no_grad():`, after the last backward", "modified_here"),
 )

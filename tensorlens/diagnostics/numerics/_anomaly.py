@@ -8,34 +8,38 @@ from tensorlens.analysis.contexts import failed_backward, open_region
 from tensorlens.analysis.lineage import leaf_above
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.rejected import rejected_calls
-from tensorlens.diagnostics.shared.wording import finding, fix, named, node_text
+from tensorlens.diagnostics.shared.wording import as_written, finding, fix, named, node_text
 from tensorlens.records.model import Call, Failure
 from tensorlens.records.report import Diagnostic, Label
 
 
-def find_announced(facts: TraceIndex, code: str, why: str, help_: str) -> Iterator[Diagnostic]:
+def find_announced(facts: TraceIndex, announced: str, why: str, help_: tuple[str, str]) -> Iterator[Diagnostic]:
     """Reports warnings that anomaly mode gave before an error in backward that the script caught.
 
-    An error that ended the script has a finding of its own.
+    An error that ended the script has a finding of its own. `help_` is a text, and the role of the line to change.
     """
-    for rejected in rejected_calls(facts, code):
+    for rejected in rejected_calls(facts, announced):
         failure = next((f for f in facts.trace.failures if f.index >= rejected.index and f.op), None)
         if failure is None or not failure.caught:
             continue
         call = failing_call(facts, failure)
-        node = node_text(failure.saved[0].node) if failure.saved else "the operation"
+        node = node_text(failure.saved[0].node) if failure.saved else "an operation"
+        code = node if call is None else as_written(facts, call)
+        labels = [
+            facts.label("needed_here", failure.site, "backward fails here"),
+            None if call is None else facts.label("graph_built_here", call.site, "its backward failed"),
+            mode_label(facts, failure.index),
+        ]
+        place = next((label.span for label in labels if label is not None and label.role == help_[1]), None)
         yield finding(
-            code,
+            announced,
             "warning",
-            f"backward failed in {node} while anomaly mode was on",
+            f"backward failed in what {code} had recorded",
             why,
-            [
-                facts.label("needed_here", failure.site, f"backward fails here: {_first_line(failure)}"),
-                None if call is None else facts.label("graph_built_here", call.site, f"{node} is recorded here"),
-                mode_label(facts, failure.index),
-            ],
-            fixes=(fix(help_),),
+            labels,
+            fixes=(fix(help_[0], place=place),),
             evidence={"message": failure.message},
+            detail=(f"PyTorch says: {_first_line(failure)}",),
         )
 
 
@@ -59,7 +63,7 @@ def value_label(facts: TraceIndex, failure: Failure, call: Call | None) -> Label
     """
     last = _last_of_backward(facts, failure)
     if last is not None:
-        return facts.label("value_made_here", last.site, "the last that the custom function computed")
+        return facts.label("value_made_here", last.site, "the last call of the custom `backward`")
     if call is None:
         return None
     for number in _given(facts, failure, call):
@@ -69,7 +73,7 @@ def value_label(facts: TraceIndex, failure: Failure, call: Call | None) -> Label
             return facts.label("value_made_here", site, _value_text(facts, failure, call, number))
     leaf = next((leaf for a in call.inputs if (leaf := leaf_above(facts, a.tensor, call.index)) is not None), None)
     use = None if leaf is None else facts.first_use(leaf)
-    text = f"{named(facts, leaf)} is made here; the failing line computes from it what the operation is given"
+    text = f"makes {named(facts, leaf)}, which it is computed from"
     return None if use is None else facts.label("value_made_here", use.site, text)
 
 
@@ -86,7 +90,7 @@ def _value_text(facts: TraceIndex, failure: Failure, call: Call, number: int) ->
     storage = facts.storage_of(number, call.index)
     values = next((saved.message for saved in failure.saved[1:] if saved.storage == storage), "")
     name = named(facts, number, call.index)
-    return f"{name} is made here: {values}" if values else f"{name} is made here"
+    return f"makes {name}: {values}" if values else f"makes {name}"
 
 
 def _last_of_backward(facts: TraceIndex, failure: Failure) -> Call | None:

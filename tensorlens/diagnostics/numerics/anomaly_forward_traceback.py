@@ -13,6 +13,6 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     yield from find_announced(
         facts,
         "anomaly-forward-traceback",
-        "anomaly mode keeps the Python stack of each operation, and shows that of the one whose backward failed",
-        "the line in the printed stack is where the operation was recorded: look at what it was given",
+        "anomaly mode keeps the Python stack of each operation, and prints that of the one whose backward failed",
+        ("look at what this line was given: the printed stack leads to it", "graph_built_here"),
     )

@@ -13,6 +13,6 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     yield from find_announced(
         facts,
         "anomaly-no-forward-info",
-        "the stack of an operation is kept only while anomaly mode is on, and it was off in the forward pass",
-        "put the forward pass inside anomaly mode too",
+        "anomaly mode knows the line of an operation only if it was on when that ran, and here it began later",
+        ("switch it on before the forward pass: the warning then shows the line", "mode_entered_here"),
     )

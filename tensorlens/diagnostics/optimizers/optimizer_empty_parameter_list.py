@@ -26,21 +26,26 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
     hidden = len(failure.inputs)
     why = "none of the tensors that it was given, or that its iterator yielded, is a parameter"
     if spent:
-        why = "a generator yields its items once, and this one was consumed before the optimizer read it"
+        why = "a generator yields its items once, and something had used this one up before"
     elif hidden:
         why = (
-            f"the module holds {hidden} {'tensor' if hidden == 1 else 'tensors'} to train where `parameters()` does not"
-            " look: it finds a `Parameter` or a `Module` in an attribute, not what is in a list or a plain tensor"
+            f"`parameters()` finds a `Parameter` or a `Module` in an attribute; {_tensors(hidden)} of the module "
+            f"{'is' if hidden == 1 else 'are'} in a list, a dictionary or a plain attribute"
         )
+    made = [label for label in _made(facts, failure, spent) if label is not None]
     return finding(
         CODE,
         severity_of(failure),
         f"{op_text(failure.op or 'optim.Optimizer')} was given no parameters",
         why,
-        [facts.label("optimizer_made_here", failure.site, "no parameters arrive here"), *_made(facts, failure, spent)],
-        fixes=tuple(_fixes(spent, hidden)),
+        [facts.label("optimizer_made_here", failure.site, "no parameters arrive here"), *made],
+        fixes=tuple(_fixes(facts, failure, made, hidden if not spent else -1)),
         evidence={"exhausted": spent, "unregistered": hidden},
     )
+
+
+def _tensors(count: int) -> str:
+    return "1 tensor" if count == 1 else f"{count} tensors"
 
 
 def _made(facts: TraceIndex, failure: Failure, spent: bool) -> Iterator[Label | None]:
@@ -48,22 +53,27 @@ def _made(facts: TraceIndex, failure: Failure, spent: bool) -> Iterator[Label | 
     if spent:
         generator = next((value for value in named if value.type == "generator"), None)
         if generator is not None:
-            text = f"`{generator.name}` is used up here"
+            text = f"uses `{generator.name}` up"
             yield facts.label("value_made_here", generator.site if generator.used is None else generator.used, text)
         return
     for access in failure.inputs:
         use = facts.first_use(access.tensor)
-        text = "made here, and not registered as a parameter of the module"
+        text = "made here; `parameters()` does not find it"
         yield facts.label("value_made_here", None if use is None else use.site, text)
     if not failure.inputs:
         for value in named[:1]:  # the optimizer takes its parameters first
-            yield facts.label("value_made_here", value.site, f"`{value.name}` is made here: a {value.type}")
+            yield facts.label("value_made_here", value.site, f"makes `{value.name}`: a {value.type}")
 
 
-def _fixes(spent: bool, hidden: int) -> Iterator[Fix]:
-    if spent:
-        yield fix("call `parameters()` again for the optimizer, or keep the parameters in a list: `list(...)`")
+def _fixes(facts: TraceIndex, failure: Failure, made: list[Label], hidden: int) -> Iterator[Fix]:
+    """Suggests what to change. `hidden` counts the tensors that `parameters()` does not find; -1: a generator is used
+    up."""
+    here = facts.span(failure.site)
+    if hidden < 0:
+        yield fix("call `parameters()` again here, or keep the parameters in a list: `list(...)`", place=here)
     elif hidden:
-        yield fix("keep layers in `torch.nn.ModuleList` or `ModuleDict`, and tensors to train as `torch.nn.Parameter`")
+        where = made[0].span if made else here
+        text = "keep layers in a `torch.nn.ModuleList` or `ModuleDict`, tensors to train as `torch.nn.Parameter`"
+        yield fix(text, place=where)
     else:
-        yield fix("look at what is left of the parameters before the optimizer: a filter may leave none")
+        yield fix("look at what is left of the parameters here: a filter may leave none", place=here)

@@ -8,9 +8,12 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.replaced_parameters import ReplacedParameter, replaced_parameters
 from tensorlens.analysis.training.timeline import Training, training_of
 from tensorlens.diagnostics.shared.optimizers import optimizer_label, optimizer_name, several
-from tensorlens.diagnostics.shared.wording import finding, fix
+from tensorlens.diagnostics.shared.wording import finding, fix, source_text
 from tensorlens.records.observations import Step
-from tensorlens.records.report import Diagnostic
+from tensorlens.records.report import Diagnostic, Fix
+
+CODE = "optimizer-holds-replaced-parameter"
+_FUNCTIONAL = "`torch.func.functional_call`"
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
@@ -19,24 +22,99 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     for replaced, step in replaced_parameters(training):
         groups.setdefault((replaced.site, step.site), (step, []))[1].append(replaced)
     for step, group in groups.values():
-        yield _report(training, step, group)
+        if group[0].copied and _is_original_used(training, group):
+            yield _report_copy(training, step, group)
+        else:
+            yield _report(training, step, group)
+
+
+def _is_original_used(training: Training, group: list[ReplacedParameter]) -> bool:
+    """Returns whether the program goes on with the original after a copy of it was made: it computes with it, or copies
+    it again."""
+    facts, first = training.facts, group[0]
+    last_copied = max(replaced.index for replaced in group if replaced.old == first.old)
+    later = (c for c in facts.calls if c.index > first.index and not c.within and c.nodes[1] > c.nodes[0])
+    return last_copied > first.index or any(access.tensor == first.old for call in later for access in call.inputs)
 
 
 def _report(training: Training, step: Step, group: list[ReplacedParameter]) -> Diagnostic:
     facts, first = training.facts, group[0]
-    name = several(facts, sorted({replaced.new for replaced in group}))
-    optimizer = optimizer_name(training, step)
-    done = "a copy is made here" if first.copied else "replaced here"
+    new = sorted({replaced.new for replaced in group})
+    name, optimizer = several(facts, new), optimizer_name(training, step)
+    one = len(new) == 1
     return finding(
-        "optimizer-holds-replaced-parameter",
+        CODE,
         "warning",
-        f"`{optimizer}` does not train {name}: it holds what was there before",
-        "an optimizer keeps the parameter objects that it was given; the new ones get gradients and are never changed",
+        f"`{optimizer}` does not train {name}: it has what was there before",
+        f"an optimizer keeps the parameters that it was given; it does not know the new {'one' if one else 'ones'}",
         [
-            facts.label("replaced_here", first.site, f"{done}: {name} from here on, not known to `{optimizer}`"),
+            facts.label("replaced_here", first.site, "a copy, with parameters of its own" if first.copied
+                        else f"a new parameter, unknown to `{optimizer}`" if one
+                        else f"new parameters, unknown to `{optimizer}`"),
             optimizer_label(training, step),
-            facts.label("needed_here", step.site, "the old parameters get no gradient, the new ones no step"),
+            facts.label("needed_here", step.site, f"finds no gradient in the old {'one' if one else 'ones'}"),
         ],
-        fixes=(fix(f"make `{optimizer}` after this, from the parameters that are then there"),),
+        fixes=tuple(_fixes(training, step, group)),
         evidence={"parameters": sorted({facts.name(replaced.new) for replaced in group})},
+    )  # fmt: skip
+
+
+def _fixes(training: Training, step: Step, group: list[ReplacedParameter]) -> Iterator[Fix]:
+    facts, first = training.facts, group[0]
+    optimizer, made = optimizer_name(training, step), training.optimizer_call(step)
+    target = _assigned_parameter(facts, group)
+    if target is not None:
+        yield fix(
+            f"write into the old parameter instead, under `torch.no_grad()`: `{target}.copy_(...)`",
+            place=facts.span(first.site),
+        )
+    span = facts.span(first.site)
+    when = "" if span is None else f"line {span.line} has run"
+    yield fix(
+        f"make `{optimizer}` when {when or 'the new parameters exist'}, from the parameters that are then there",
+        place=None if made is None else facts.span(made.site),
     )
+
+
+def _assigned_parameter(facts: TraceIndex, group: list[ReplacedParameter]) -> str | None:
+    """Returns what a line assigns to, `layer.weight`, if each old parameter could take the values of its new one."""
+    first = group[0]
+    if first.copied or first.site is None or len({replaced.index for replaced in group}) < len(group):
+        return None
+    fits = all(facts.tensor(r.old).shape == facts.tensor(r.new).shape for r in group)
+    text = source_text(facts, first.site)
+    name = facts.name(first.new).rpartition(".")[2]
+    return text if fits and text.endswith(f".{name}") else None
+
+
+def _report_copy(training: Training, step: Step, group: list[ReplacedParameter]) -> Diagnostic:
+    """Reports gradients that were computed for copies, while the optimizer steps the originals."""
+    facts, first = training.facts, group[0]
+    filled = training.last_fill(first.new)
+    runs = {facts.times_run(first.site, replaced.index)[0] for replaced in group if first.site is not None}
+    own = [r for r in group if first.site is None or facts.times_run(first.site, r.index)[0] == min(runs)]
+    copies, optimizer = several(facts, sorted({r.new for r in own})), optimizer_name(training, step)
+    backward = None if filled is None else facts.span(filled.event.site)
+    others = any(gradient is not None for gradient in step.gradients)
+    of_what = f" of {several(facts, sorted({r.old for r in own}))}" if others else ""
+    return finding(
+        CODE,
+        "warning",
+        f"`{optimizer}.step()` finds no gradient{of_what}: backward computed those of a copy",
+        "a copy has parameters of its own, and nothing leads from them back to the originals",
+        [
+            facts.label("replaced_here", first.site, f"a copy of what `{optimizer}` trains"),
+            optimizer_label(training, step),
+            None if filled is None
+            else facts.label("accumulated_here", filled.event.site, "fills the gradients of the copy"),
+            facts.label("needed_here", step.site, "the originals have no gradient"),
+        ],
+        fixes=(
+            fix(f"compute with the originals, without a copy: {_FUNCTIONAL} runs a module with other values",
+                place=facts.span(first.site)),
+            fix("or below this line add the copy's gradients to those of the originals: this leaves out how the copy "
+                "depends on them", place=backward),
+        ),
+        evidence={"parameters": sorted({facts.name(replaced.new) for replaced in group})},
+        detail=(f"the copy's parameters: {copies}" + (f"; {len(runs)} copies were made" if len(runs) > 1 else ""),),
+    )  # fmt: skip

@@ -8,9 +8,9 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.cleared_gradients import ClearedGradients, cleared_gradients
 from tensorlens.analysis.training.timeline import Moment, Training, cleared_at, training_of
 from tensorlens.diagnostics.shared.optimizers import optimizer_name, several
-from tensorlens.diagnostics.shared.wording import finding, fix, op_text
+from tensorlens.diagnostics.shared.wording import finding, fix
 from tensorlens.records.observations import Step
-from tensorlens.records.report import Diagnostic
+from tensorlens.records.report import Diagnostic, Fix
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
@@ -65,22 +65,41 @@ def _report(training: Training, step: Step, lost: list[tuple[int, Moment, Moment
     number, filled, cleared = lost[0]
     name = several(facts, [entry[0] for entry in lost])
     optimizer = optimizer_name(training, step)
-    state = "None" if step.gradients[step.parameters.index(number)] is None else "zero"
+    is_none = step.gradients[step.parameters.index(number)] is None
     return finding(
         "zero-grad-after-backward",
         "warning",
-        f"the gradient of {name} was cleared before `{optimizer}.step()` could use it",
-        f"all {len(step.parameters)} gradients that the step looked for were cleared after backward had computed them"
-        if len(step.parameters) > 1
-        else "the step found no gradient: it was cleared after backward had computed it",
+        f"the gradients of {name} were cleared before `{optimizer}.step()` could use them"
+        if len(lost) > 1
+        else f"the gradient of {name} was cleared before `{optimizer}.step()` could use it",
+        f"`{optimizer}.step()` found {'no gradient' if is_none else 'zeros'}: what backward had computed was gone",
         [
-            facts.label("cleared_here", cleared.event.site, f"cleared here: {state} from now on"),
-            facts.label("needed_here", filled.event.site, f"{op_text(filled.event.op)} computes the gradient"),
-            facts.label("rejected_here", step.site, "this step has no gradient to work with"),
+            facts.label("cleared_here", cleared.event.site, f"sets {'it' if len(lost) == 1 else 'them'} to "
+                        f"{'None' if is_none else 'zero'}"),
+            facts.label("needed_here", filled.event.site, "computes the gradient"),
+            facts.label("rejected_here", step.site, "finds no gradient" if is_none else "finds zeros"),
         ],
-        fixes=(fix(f"clear the gradients before backward, or after `{optimizer}.step()`"),),
+        fixes=(_reordering(facts, optimizer, step, (filled, cleared)),),
         evidence={"parameters": [facts.name(entry[0]) for entry in lost]},
+    )  # fmt: skip
+
+
+def _reordering(facts: TraceIndex, optimizer: str, step: Step, moments: tuple[Moment, Moment]) -> Fix:
+    """Says which line to move. A step above the backward pass has to go below it; else the clearing has to move."""
+    backward, stepped = facts.span(moments[0].event.site), facts.span(step.site)
+    if backward is None or stepped is None or backward.file != stepped.file:
+        return fix(f"clear the gradients before backward, or after `{optimizer}.step()`")
+    if backward.line > stepped.line and _same_function(facts, moments[0].event.site, step.site):
+        return fix(f"move `{optimizer}.step()` below line {backward.line}, which computes the gradient", place=stepped)
+    return fix(
+        f"clear the gradients before line {backward.line}, or after line {stepped.line}",
+        place=facts.span(moments[1].event.site),
     )
+
+
+def _same_function(facts: TraceIndex, one: int | None, other: int | None) -> bool:
+    sites = facts.trace.sites
+    return one is not None and other is not None and sites[one].function == sites[other].function
 
 
 def _report_partly_cleared(training: Training, group: list[ClearedGradients]) -> Diagnostic:
@@ -89,18 +108,23 @@ def _report_partly_cleared(training: Training, group: list[ClearedGradients]) ->
     assert isinstance(step, Step)
     optimizer = optimizer_name(training, step)
     name = several(facts, [cleared.leaf for cleared in group])
-    passes = "a backward pass" if first.count == 1 else f"{first.count} backward passes"
+    passes = "the pass" if first.count == 1 else f"the {first.count} passes"
     return finding(
         "zero-grad-after-backward",
         "warning",
-        f"the gradients of {passes} before each `{optimizer}.step()` were cleared: it used the last one alone",
-        f"the same line computed them, and nothing had used those of {name} when they were cleared; "
-        f"so it was before {first.updates} steps",
+        f"`{optimizer}.step()` used the last of {first.count + 1} gradients: the others were cleared unused",
+        f"if the gradients of all passes are to add up, those of {passes} before the last are lost",
         [
-            facts.label("cleared_here", first.cleared.event.site, "cleared here, unused"),
-            facts.label("needed_here", first.filled.event.site, f"{op_text(first.filled.event.op)} computes them"),
-            facts.label("rejected_here", step.site, "this step has the gradient of the last pass"),
+            facts.label("cleared_here", first.cleared.event.site, "clears what nothing has used"),
+            facts.label("needed_here", first.filled.event.site, "computes the gradients"),
+            facts.label("rejected_here", step.site, "uses the gradient of the last pass alone"),
         ],
-        fixes=(fix(f"clear the gradients once for each `{optimizer}.step()`, after it"),),
+        fixes=(
+            fix(
+                f"to add them up, clear once for each `{optimizer}.step()`, directly after it",
+                place=facts.span(first.cleared.event.site),
+            ),
+        ),
         evidence={"parameters": [facts.name(cleared.leaf) for cleared in group], "passes": first.count},
+        detail=(f"gradients of {name}; the same before each of {first.updates} steps",),
     )

@@ -10,10 +10,10 @@ find = overtaken_before_backward(
     moved_to_other_storage,
     ("saved_here",),
     (
-        "{name} was given other memory by {op} after autograd had saved it",
-        "the version of {name} did not move, so backward goes on, and the sizes it combines do not fit",
-        "from here on {name} uses other memory",
+        "{code} put other memory under {name}, which backward still needs",
+        "PyTorch does not count this as a write, so backward goes on with the new memory, whose size does not fit",
+        "{name} uses other memory from here on",
     ),
-    "call backward before the values are replaced, or compute the loss again afterwards",
-    "to change values, use `with torch.no_grad(): p.copy_(...)`: autograd notices that",
+    ("compute the loss again below this line, or call backward above it", "modified_here"),
+    ("to change values only, use `copy_()` under `torch.no_grad()`: PyTorch notices that", "modified_here"),
 )

@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.contexts import failed_backward
-from tensorlens.analysis.lineage import ReachedCalls, backward_reaches, calls_reached_by, leaves_above
+from tensorlens.analysis.lineage import ReachedCalls, calls_reached_by
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.wording import finding, fix, in_iteration, named, severity_of, source_text
+from tensorlens.diagnostics.saved_tensors._freed_advice import fixes_of, passes_at
+from tensorlens.diagnostics.shared.kept import line_from, operation
+from tensorlens.diagnostics.shared.wording import as_written, finding, fix, severity_of
 from tensorlens.records.failure_context import SavedTensor
 from tensorlens.records.model import Backward, Call, Failure
-from tensorlens.records.report import Diagnostic, Fix
+from tensorlens.records.report import Diagnostic
 
 CODE = "backward-through-freed-graph"
-_UNSEEN = "which backward freed it was not seen"
+_UNSEEN = "which backward released it was not seen"
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
@@ -28,24 +30,49 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
     if failed is None:
         return _read_directly(facts, failure)
     culprit = _culprit(facts, failure, failed)
-    node = "a part of the graph" if culprit.node is None else f"`{culprit.node}`"
-    recorded = "part of what both passes go through" if culprit.node is None else node
     built, freeing = culprit.built, culprit.by
     labels = [
-        facts.label("needed_here", failure.site, f"backward needs {node} again"),
-        None if built is None else facts.label("graph_built_here", built.site, f"{recorded} was recorded here"),
-        None if freeing is None else facts.label("freed_here", freeing.site, _freed_text(facts, freeing)),
+        facts.label("needed_here", failure.site, _needed_text(facts, failure, culprit)),
+        None if built is None else facts.label("graph_built_here", built.site, _built_text(facts, built)),
+        None if freeing is None else facts.label("freed_here", freeing.site, _freed_text(facts, failure, freeing)),
     ]
+    freed = sum(bool(saved.message) for saved in _freed(failure).values())
     return finding(
         CODE,
         severity_of(failure),
-        f"backward went a second time through {node}, whose saved tensors were freed",
-        "a backward pass frees what it used; only the part of the graph built since then can be differentiated",
+        f"{as_written(facts, failed)} needs a part of the graph that an earlier backward released",
+        "a backward pass releases what it used, unless it has `retain_graph=True`",
         labels,
         notes=() if freeing is not None else (_UNSEEN,),
-        fixes=_fixes(facts, failure, built, freeing),
-        evidence={"node": culprit.node, "freed": sum(bool(saved.message) for saved in _freed(failure).values())},
+        fixes=fixes_of(facts, failure, built, freeing),
+        evidence={"node": culprit.node, "freed": freed},
+        detail=() if culprit.node is None else (f"the first released node on its way: `{culprit.node}`",),
     )
+
+
+def _built_text(facts: TraceIndex, built: Call) -> str:
+    return f"{operation(facts, built)} kept what backward needs"
+
+
+def _needed_text(facts: TraceIndex, failure: Failure, culprit: _Culprit) -> str:
+    """Says what the failed pass needs; where it is the same line as the pass that freed the graph, also which pass."""
+    where = "a released part of the graph" if culprit.built is None else _line_of_result(facts, failure, culprit.built)
+    if culprit.by is None or culprit.by.site != failure.site:
+        return f"needs {where} again"
+    _, total = passes_at(facts, culprit.by)
+    return f"pass {total}: it needs {where} again" if total > 1 else f"needs {where} again"
+
+
+def _line_of_result(facts: TraceIndex, failure: Failure, built: Call) -> str:
+    if facts.same_line(built.site, failure.site):
+        return "the result of this line"
+    return f"the result of {line_from(facts, built.site, failure.site)}"
+
+
+def _freed_text(facts: TraceIndex, failure: Failure, freeing: Backward) -> str:
+    times, total = passes_at(facts, freeing)
+    same = freeing.site == failure.site and total > 1
+    return f"pass {times}: this backward released the graph" if same else "this backward released the graph"
 
 
 def _read_directly(facts: TraceIndex, failure: Failure) -> Diagnostic:
@@ -56,14 +83,20 @@ def _read_directly(facts: TraceIndex, failure: Failure) -> Diagnostic:
     return finding(
         CODE,
         severity_of(failure),
-        "the saved tensors of a node were read after backward had freed them",
-        "a backward pass frees what it used",
+        "what an operation kept for backward was read after backward had released it",
+        "without `retain_graph=True`, a backward pass releases what the operations kept for it",
         [
-            facts.label("needed_here", failure.site, "they are read here"),
-            None if freeing is None else facts.label("freed_here", freeing.site, "this backward freed them"),
+            facts.label("needed_here", failure.site, "read here"),
+            None if freeing is None else facts.label("freed_here", freeing.site, "this backward released it"),
         ],
         notes=() if freeing is not None else (_UNSEEN,),
-        fixes=(fix("read them before backward, or keep them for longer: `retain_graph=True`"),),
+        fixes=(
+            fix("read it before backward", place=facts.span(failure.site)),
+            fix(
+                "or keep it for longer: pass `retain_graph=True`",
+                place=None if freeing is None else facts.span(freeing.site),
+            ),
+        ),
         evidence={"node": None, "freed": 0},
     )
 
@@ -147,73 +180,3 @@ def _shared_part(facts: TraceIndex, failed: Backward, passes: list[ReachedCalls]
             if freeing is not None:
                 return _Culprit(None, call, freeing)
     return _Culprit()
-
-
-def _freed_text(facts: TraceIndex, freeing: Backward) -> str:
-    return f"this backward freed it{in_iteration(facts, freeing)}"
-
-
-def _passes_at(facts: TraceIndex, one: Backward) -> tuple[int, int]:
-    """Returns (the number of this pass among the passes of its line, how many there are).
-
-    Passes that run inside another pass of the line do not count.
-    """
-    same = [b for b in facts.backwards if b.site == one.site]
-    outer = [b.index for b in same if not any(a.started <= b.started and b.index < a.index for a in same)]
-    return sum(index <= one.index for index in outer), len(outer)
-
-
-def _fixes(facts: TraceIndex, failure: Failure, built: Call | None, freeing: Backward | None) -> tuple[Fix, ...]:
-    if built is None or freeing is None:
-        return (fix("compute what is differentiated again before each backward"),)
-    text = source_text(facts, built.site)
-    times, _ = facts.times_run(built.site, built.index)
-    by_now, _ = facts.times_run(built.site, failure.index)
-    if by_now > times:  # it was computed again, but this pass reaches the old one
-        return (fix("`detach()` what is carried from one iteration to the next: its history ends there"),)
-    _, passes = _passes_at(facts, freeing)
-    if freeing.site == failure.site and passes > times and not _roots_known_before(facts, failure, freeing):
-        return (
-            fix(f"compute `{text}` again before each backward"),
-            fix("or, if it need not be trained, `detach()` it once after computing it"),
-        )
-    return tuple(_fixes_of_a_shared_part(facts, failure, built, freeing))
-
-
-def _fixes_of_a_shared_part(facts: TraceIndex, failure: Failure, built: Call, freeing: Backward) -> Iterator[Fix]:
-    """Suggests fixes for two passes through one part of the graph.
-
-    They depend on whether an optimizer step between the passes changed leaves that this part was computed from.
-    """
-    keep = f"keep the graph for the later pass: `retain_graph=True` at `{source_text(facts, freeing.site)}`"
-    steps = [c for c in facts.calls if c.within and c.writes and freeing.index < c.index < failure.index]
-    moved = {write.tensor for step in steps for write in step.writes}
-    shared = built.outputs[0].tensor if built.outputs else None
-    behind = set() if shared is None else set(leaves_above(facts, shared, built.index + 1))
-    if moved & behind:
-        yield fix(f"{keep}, and call `{source_text(facts, steps[0].site)}` after the last of the passes")
-    else:
-        entry = None if shared is None or not moved else _entry(facts, built, freeing)
-        span = None if entry is None else facts.span(entry.site)
-        if shared is not None and entry is not None and span is not None:
-            name = named(facts, shared, entry.index)
-            yield fix(
-                f"if `{source_text(facts, freeing.site)}` is not to train what made {name}, detach it for that pass: "
-                f"`.detach()` on line {span.line}"
-            )
-        yield fix(f"or {keep}" if entry is not None else keep)
-    yield fix("or add what both differentiate and call backward once")
-
-
-def _entry(facts: TraceIndex, built: Call, freeing: Backward) -> Call | None:
-    """Finds the first call through which a pass reached the results of `built`."""
-    made = {access.tensor for access in built.outputs}
-    users = (c for c in facts.calls if built.index < c.index < freeing.index and made & {a.tensor for a in c.inputs})
-    return next((call for call in users if backward_reaches(facts, freeing, call)), None)
-
-
-def _roots_known_before(facts: TraceIndex, failure: Failure, freeing: Backward) -> bool:
-    """Returns whether the roots of the failed pass existed before the graph was freed."""
-    failed = failed_backward(facts, failure)
-    makers = [] if failed is None else [facts.creator(root.tensor) for root in failed.roots]
-    return bool(makers) and all(maker is not None and maker.index < freeing.index for maker in makers)

@@ -10,10 +10,10 @@ find = overtaken_before_backward(
     lost_history,
     ("saved_here",),
     (
-        "{name} was cut from its graph by {op}, and backward needs it with its history",
-        "backward needs the tensor together with its place in the graph, and {op} takes that away for everyone",
-        "{op} takes the history of {name} away here",
+        "{code} cut {name} from its graph, which backward still needs",
+        "an operation that keeps a tensor needs its history too, and {op} drops it for every user of the tensor",
+        "drops the history of {name}",
     ),
-    "use `detach()`, which leaves the tensor as it is",
-    "or call {op} after the last backward",
+    ("use `detach()`: it makes a new tensor and leaves {name} as it is", "modified_here"),
+    ("or call {op} after the last backward", "modified_here"),
 )

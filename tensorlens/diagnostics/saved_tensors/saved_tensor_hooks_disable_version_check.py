@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.contexts import open_region
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.proof import proof_notes
+from tensorlens.diagnostics.shared.kept import Kept, kept_text, operation
+from tensorlens.diagnostics.shared.proof import is_proven, proof_notes
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of, saving_call
-from tensorlens.diagnostics.shared.wording import finding, fix, in_iteration, named, op_text
+from tensorlens.diagnostics.shared.wording import as_written, finding, fix, named
 from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import StaleSavedTensor
-from tensorlens.records.report import Diagnostic, Label
+from tensorlens.records.report import Diagnostic
 
 CODE = "saved-tensor-hooks-disable-version-check"
 MODES = ("saved_tensors_hooks", "save_on_cpu")
@@ -32,31 +33,41 @@ def _report(facts: TraceIndex, stale: StaleSavedTensor, backward: Backward, savi
     name = named(facts, stale.tensor, saving.index)
     then, now = stale.versions
     mode = open_region(facts, saving.index, *MODES)
+    change, notes = _change(facts, stale, saving), proof_notes(facts, backward)
+    how = f"{as_written(facts, change)} overwrote {name}" if change is not None else f"{name} was overwritten"
     return finding(
         CODE,
         "warning",
-        f"{name} was changed in place after {op_text(saving.op)} saved it, and its hooks gave no copy",
-        f"what a saved-tensor hook has packed has no version check: it was packed at version {then} and comes back at "
-        f"version {now}, {stale.after}, so the gradient is wrong",
+        f"{how} after {operation(facts, saving)} kept it through a hook that makes no copy",
+        "PyTorch does not check what saved-tensor hooks keep, so the gradient "
+        f"{'is wrong' if is_proven(notes) else 'is computed from the new values'}",
         [
-            *_change_label(facts, stale, saving),
-            facts.label("saved_here", saving.site, f"{op_text(saving.op)} saves {name}{in_iteration(facts, saving)}"),
-            None if mode is None else facts.label("mode_entered_here", mode.site, "hooks pack what is saved"),
-            facts.label("needed_here", backward.site, "backward computes with the changed values"),
+            None if change is None else facts.label("modified_here", change.site, "overwritten here"),
+            facts.label("saved_here", saving.site, kept_text(facts, Kept(saving, stale.tensor, stale.slot))),
+            None
+            if mode is None
+            else facts.label("mode_entered_here", mode.site, "hooks keep what is saved from here on"),
+            facts.label("needed_here", backward.site, "computes with the new values"),
         ],
-        notes=proof_notes(facts, backward),
+        notes=notes,
         fixes=(
-            fix("change it only after backward, or change a new tensor instead"),
-            fix("or let the pack hook return a copy: `t.clone()`"),
+            fix(
+                "change a new tensor instead, or change this one only after backward",
+                place=None if change is None else facts.span(change.site),
+            ),
+            fix(
+                "or let the hook that packs return a copy: `t.clone()`",
+                place=None if mode is None else facts.span(mode.site),
+            ),
         ),
         evidence={"saved_version": then, "found_version": now, "after": stale.after},
+        detail=(f"packed at version {then}, unpacked at version {now}, as {stale.after}",),
     )
 
 
-def _change_label(facts: TraceIndex, stale: StaleSavedTensor, saving: Call) -> Iterator[Label | None]:
-    """Labels the first change after the save, if there is one."""
+def _change(facts: TraceIndex, stale: StaleSavedTensor, saving: Call) -> Call | Backward | None:
+    """Finds the first change after the save."""
     for event, write in facts.writes(facts.tensor(stale.tensor or 0).counter):
         if saving.index <= event.index < stale.index and write.after > stale.versions[0]:
-            text = f"{op_text(event.op)} changes it in place: version {write.before} -> {write.after}"
-            yield facts.label("modified_here", event.site, text)
-            return
+            return event
+    return None

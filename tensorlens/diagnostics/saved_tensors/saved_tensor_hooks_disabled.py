@@ -27,17 +27,16 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         yield finding(
             CODE,
             severity_of(failure),
-            f"{hooks} was entered inside {within}, where hooks on saved tensors are not allowed",
-            "a hook sees what autograd saves for one backward pass; here the saved tensors are not its own to see",
+            f"{hooks} is not allowed inside {within}",
+            "it uses hooks on saved tensors, and PyTorch allows none there",
             [
-                facts.label("rejected_here", failure.site, f"{hooks} is rejected"),
+                facts.label("rejected_here", failure.site, "not allowed here"),
                 facts.label("mode_entered_here", mode.site, f"{within} begins here"),
             ],
             fixes=(
-                fix(f"enter the hooks around {within}, not inside it"),
-                fix("call the function without a checkpoint there")
+                fix("call the function without a checkpoint here", place=facts.span(failure.site))
                 if checkpoint
-                else fix("a checkpoint with `use_reentrant=False` uses such hooks too, and is rejected as well"),
+                else fix(f"enter the hooks around {within}, not inside it", place=facts.span(mode.site)),
             ),
             evidence={"op": failure.op, "mode": mode.name},
         )

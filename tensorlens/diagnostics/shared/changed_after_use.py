@@ -6,20 +6,22 @@ from collections.abc import Callable, Iterator
 
 from tensorlens.analysis.changed_after_use import ChangedAfterUse, StateChange, changed_after_use
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text, severity_of
+from tensorlens.diagnostics.shared.kept import operation
+from tensorlens.diagnostics.shared.wording import as_written, finding, fix, named, op_text, severity_of
 from tensorlens.records.model import Failure
 from tensorlens.records.report import Diagnostic, Label
 
 Words = tuple[str, str, str]  # title, why, text of the change
+Advice = tuple[str, str]  # a help, and the role of the line that it changes
 
 
 def overtaken_before_backward(
-    code: str, changed: StateChange, roles: tuple[str, ...], words: Words, *fixes: str
+    code: str, changed: StateChange, roles: tuple[str, ...], words: Words, *fixes: Advice
 ) -> Callable[[TraceIndex], Iterator[Diagnostic]]:
     """Makes the `find` of a code.
 
     `changed` tests the states before and after a call for the change in question. The words and fixes are templates
-    with the fields {name} and {op}.
+    with the fields {name}, {op} and {code}: the change as the script writes it.
     """
 
     def find(facts: TraceIndex) -> Iterator[Diagnostic]:
@@ -27,15 +29,21 @@ def overtaken_before_backward(
             replaced = changed_after_use(facts, failure, changed) if _in_backward(failure) else None
             if replaced is None:
                 continue
-            fields = {"name": named(facts, replaced.tensor, replaced.use.index), "op": op_text(replaced.change.op)}
+            fields = {
+                "name": named(facts, replaced.tensor, replaced.use.index),
+                "op": op_text(replaced.change.op),
+                "code": as_written(facts, replaced.change),
+            }
             title, why, what = (text.format(**fields) for text in words)
+            labels = [*_labels(facts, failure, replaced, roles, what)]
+            places = {label.role: label.span for label in labels if label is not None}
             yield finding(
                 code,
                 severity_of(failure),
                 title,
                 why,
-                _labels(facts, failure, replaced, roles, what),
-                fixes=tuple(fix(text.format(**fields)) for text in fixes),
+                labels,
+                fixes=tuple(fix(text.format(**fields), place=places.get(role)) for text, role in fixes),
                 evidence={"tensor": fields["name"], "message": failure.message},
             )
 
@@ -50,13 +58,11 @@ def _labels(
     facts: TraceIndex, failure: Failure, replaced: ChangedAfterUse, roles: tuple[str, ...], what: str
 ) -> Iterator[Label | None]:
     name = named(facts, replaced.tensor, replaced.use.index)
-    yield facts.label("needed_here", failure.site, "backward needs it as it was")
+    yield facts.label("needed_here", failure.site, "needs it as it was")
     yield facts.label("modified_here", replaced.change.site, what)
     for role in roles:
         if role == "leaf_made_here":
             made = facts.first_use(replaced.tensor)
             yield facts.label(role, None if made is None else made.site, f"{name} is a leaf here")
         else:
-            yield facts.label(
-                role, replaced.use.site, f"{op_text(replaced.use.op)} is recorded with {name} as it is here"
-            )
+            yield facts.label(role, replaced.use.site, f"{operation(facts, replaced.use)} uses {name} as it is here")

@@ -14,11 +14,16 @@ from tensorlens.records.report import Label
 
 
 def several(facts: TraceIndex, numbers: Sequence[int], at: int | None = None) -> str:
-    """Names several tensors: "`a`", "`a` and `b`", "`a` and 3 more"."""
-    names = list(dict.fromkeys(named(facts, number, at) for number in numbers))
-    if len(names) <= 2:
-        return " and ".join(names)
-    return f"{names[0]} and {len(names) - 1} more"
+    """Names several tensors: "`a`", "`a` and `b`", "`a`, `b` and 6 more". Tensors with equal names count."""
+    tensors = list(dict.fromkeys(numbers))
+    return listed([named(facts, number, at) for number in tensors])
+
+
+def listed(texts: Sequence[str]) -> str:
+    """Joins the first two different texts, and counts the rest: "`a`, `b` and 6 more"."""
+    shown = list(dict.fromkeys(texts))[:2]
+    more = len(texts) - len(shown)
+    return f"{', '.join(shown)} and {more} more" if more else " and ".join(shown)
 
 
 def optimizer_name(training: Training, step: Step) -> str:
@@ -41,7 +46,8 @@ def optimizer_label(training: Training, step: Step) -> Label | None:
         return None
     count = len({access.tensor for access in made.inputs})
     what = "1 parameter" if count == 1 else f"{count} parameters"
-    return training.facts.label("optimizer_made_here", made.site, f"`{made.op}` is given {what} here")
+    name = made.op.rpartition(".")[2]
+    return training.facts.label("optimizer_made_here", made.site, f"`{name}` is given {what}")
 
 
 def born(facts: TraceIndex, number: int) -> int | None:

@@ -19,13 +19,14 @@ BEYOND_COPIES = (
 UNPROVEN = "unproven: run with `--reference` to compare the gradients with those of a second run that keeps copies"
 PROVEN = "proven: "
 NOT_CONFIRMED = "not confirmed: a second run with copies of what autograd saved has the same gradients in this pass"
-ENOUGH = 4  # gradients that the notes list
+_SHOWN = 3  # values of a gradient that a note shows
 
 
 def proof_notes(facts: TraceIndex, backward: Backward | None, tensors: Iterable[int] = ()) -> tuple[str, ...]:
     """Writes the notes that say whether the second run proves the gradients of a pass wrong.
 
-    A note gives the right values, or says that the gradients are not confirmed to be wrong, or why nothing is proven.
+    The note gives the right values of the gradient that is farthest off, or says that the gradients are not confirmed
+    to be wrong, or why nothing is proven.
     `tensors` are the leaves in question; without them, all leaves of the pass are.
     """
     reference, wanted = facts.trace.reference, frozenset(tensors)
@@ -40,10 +41,18 @@ def proof_notes(facts: TraceIndex, backward: Backward | None, tensors: Iterable[
     ]
     if not differences:
         return (NOT_CONFIRMED,)
-    notes = [f"{PROVEN}{difference_text(facts, difference)}" for difference in differences[:ENOUGH]]
-    if len(differences) > ENOUGH:
-        notes.append(f"{len(differences) - ENOUGH} more gradients of this pass differ from those of the second run")
-    return tuple(notes)
+    more = len(differences) - 1
+    others = f"; {more} more gradient{'s' if more > 1 else ''} of this pass {'are' if more > 1 else 'is'} wrong too"
+    return (f"{PROVEN}{difference_text(facts, _worst(differences))}{others if more else ''}",)
+
+
+def _worst(differences: list[Difference]) -> Difference:
+    return max(differences, key=lambda difference: difference.relative if isfinite(difference.relative) else -1.0)
+
+
+def is_proven(notes: Iterable[str]) -> bool:
+    """Returns whether the second run proves a gradient wrong, by the notes of `proof_notes`."""
+    return any(note.startswith(PROVEN) for note in notes)
 
 
 def downgrade_unconfirmed(diagnostic: Diagnostic) -> Diagnostic:
@@ -60,15 +69,19 @@ def difference_text(facts: TraceIndex, difference: Difference) -> str:
         return f"the gradient of {name} is {got} and should be None"
     if not difference.got:
         return f"the gradient of {name} is None and should be {right}"
-    relative = f", {100 * difference.relative:.3g} % of its largest value" if isfinite(difference.relative) else ""
-    return f"the gradient of {name} is {got} and should be {right}: off by up to {difference.largest:.4g}{relative}"
+    relative = (
+        f" (off by up to {100 * difference.relative:.3g} % of its largest value)"
+        if isfinite(difference.relative)
+        else ""
+    )
+    return f"the gradient of {name} is {got} and should be {right}{relative}"
 
 
 def values_text(difference: Difference, values: tuple[float, ...]) -> str:
     """Writes the values of a gradient that are shown, with dots for those that are left out."""
-    shown = [f"{value:.6g}" for value in values]
+    shown = [f"{value:.4g}" for value in values[:_SHOWN]]
     if difference.start:
         shown.insert(0, "...")
-    if difference.start + len(values) < difference.values:
+    if difference.start + min(len(values), _SHOWN) < difference.values:
         shown.append("...")
     return f"[{', '.join(shown)}]"

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
+from tensorlens.analysis.naming.code_text import change_text
 from tensorlens.analysis.saved_tensors import stale_tensor
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.proof import proof_notes
-from tensorlens.diagnostics.shared.wording import finding, fix, in_iteration, named, op_text, with_method
-from tensorlens.records.model import Backward, Call
+from tensorlens.diagnostics.shared.kept import Kept, described, kept_name, kept_text
+from tensorlens.diagnostics.shared.proof import is_proven, proof_notes
+from tensorlens.diagnostics.shared.source_edits import with_call
+from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text, source_text, with_method
+from tensorlens.records.model import Backward, Call, Span
 from tensorlens.records.observations import Overwrite, StaleSavedTensor
 from tensorlens.records.report import Diagnostic, Fix, Label
 
-Place = tuple[int | None, str]  # a site, and what happened there
+_VALUES = 80  # characters of values in the detail line
+_SIGNS = {"mul_": "*", "add_": "+", "sub_": "-", "div_": "/"}
 
 
 def backward_of(facts: TraceIndex, index: int) -> Backward | None:
@@ -47,32 +52,26 @@ def _where(facts: TraceIndex, stale: StaleSavedTensor) -> int | None:
     return sites[0] if sites else None
 
 
-def values_text(stale: StaleSavedTensor) -> str:
-    if stale.before:
-        return f"saved as {stale.before}, used as {stale.after}"
-    return f"used as {stale.after}"
-
-
 def way_text(overwrite: Overwrite) -> str:
-    """Explains why the write did not move the version."""
+    """Explains why PyTorch's check does not see the write."""
     way = overwrite.way.rpartition(".")[2] if not overwrite.way.endswith(("__get__", "__set__")) else overwrite.way
     if overwrite.way == "Tensor.data.__get__":
-        return "`.data` has a version counter of its own"
+        return "PyTorch counts writes through `.data` separately"
     if overwrite.way == "Tensor.data.__set__":
-        return "assigning `.data` puts other memory under the tensor and leaves its version as it is"
+        return "PyTorch does not count an assignment to `.data`, which puts other memory under the tensor, as a write"
     if way in ("numpy", "__array__", "from_numpy", "as_tensor", "asarray"):
-        return "a NumPy array shares this memory, and its writes move no version"
+        return "PyTorch does not see writes through a NumPy array that shares the memory"
     if way.startswith("_fused"):
-        return "a fused optimizer writes without moving versions"
+        return "PyTorch does not count the writes of a fused optimizer"
     if way == "batch_norm":
-        return f"in `train()` mode {op_text(overwrite.way)} moves its running statistics on, and not their version"
+        return f"PyTorch does not count that {op_text(overwrite.way)} in `train()` mode writes its running statistics"
     if way in ("__dlpack__", "to_dlpack", "from_dlpack"):
-        return "DLPack shares this memory, and writes through it move no version"
+        return "PyTorch does not see writes through DLPack"
     if way == "set_":
-        return "`set_()` made an alias with a version counter of its own"
+        return "PyTorch counts writes through an alias made with `set_()` separately"
     if way in ("untyped_storage", "storage"):
-        return "a write to the storage moves no version"
-    return f"{op_text(overwrite.way)} shares this memory, and writes through it move no version"
+        return "PyTorch does not count writes to a storage"
+    return f"PyTorch does not count writes through what {op_text(overwrite.way)} returns"
 
 
 def find_overwritten(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
@@ -87,44 +86,61 @@ def _report_overwritten(facts: TraceIndex, code: str, backward: Backward, group:
     overwrite = facts.trace.inspection.overwrites[stale.overwrite or 0]
     saving = saving_call(facts, stale)
     name = tensor_name(facts, stale, saving)
-    others = sorted({s.node for s in group[1:]} - {stale.node})
-    more = f" (so do {', '.join(f'`{n}`' for n in others)})" if others else ""
+    notes = proof_notes(facts, backward)
+    result = "is wrong" if is_proven(notes) else "is computed from the new values"
     return finding(
         code,
         "warning",
-        f"{name} was changed after autograd saved it, and its version did not move",
-        f"`{stale.node}` computes its gradient from {name}{more}, {values_text(stale)}: "
-        f"{way_text(overwrite)}, so the version check passes and the gradient is wrong",
+        _title(facts, overwrite, stale, saving),
+        f"{way_text(overwrite)}, so its check of kept values passes and the gradient {result}",
         [*_changed(facts, overwrite), *_opened(facts, overwrite), *_saved(facts, group), _needed(facts, backward)],
-        notes=(*_several(facts, overwrite), *proof_notes(facts, backward)),
-        fixes=tuple(_fixes(facts, overwrite, name)),
+        notes=notes,
+        fixes=tuple(_fixes(facts, overwrite, name, saving)),
         evidence={
             "node": stale.node, "slot": stale.slot, "way": overwrite.way, "before": stale.before,
             "after": stale.after, "saved": len(group),
         },
+        detail=(_detail(facts, group, saving),),
     )  # fmt: skip
+
+
+def _title(facts: TraceIndex, overwrite: Overwrite, stale: StaleSavedTensor, saving: Call | None) -> str:
+    what = described(facts, stale_tensor(stale, saving), None if saving is None else saving.index)
+    span = facts.span(overwrite.sites[0]) if len(overwrite.sites) == 1 else None
+    text = "" if span is None else change_text(facts.names.syntax.node(span)) or source_text(facts, overwrite.sites[0])
+    changed = f"`{text}` changed {what}" if text else f"{what} was changed"
+    return f"{changed} unnoticed before backward used it"
+
+
+def _detail(facts: TraceIndex, group: list[StaleSavedTensor], saving: Call | None) -> str:
+    stale = group[0]
+    values = f": {stale.before} then, {stale.after} in backward" if stale.before else f": {stale.after} in backward"
+    values = values if len(values) <= _VALUES else ""
+    others = len(group) - 1
+    more = f"; {others} more saved tensor{'s' if others > 1 else ''} changed with it" if others else ""
+    what = kept_name(facts, Kept(saving, stale_tensor(stale, saving), stale.slot))
+    return f"`{stale.node}` saved {what}{values}{more}"
 
 
 def _changed(facts: TraceIndex, overwrite: Overwrite) -> Iterator[Label | None]:
     for site in overwrite.sites:
-        text = (
-            "the memory is changed here"
-            if len(overwrite.sites) == 1
-            else "the memory is changed here, or on a line like this"
-        )
+        others = [span.line for other in overwrite.sites if other != site and (span := facts.span(other)) is not None]
+        text = f"changed here, or in line {' or '.join(map(str, others[:2]))}" if others else "changed here"
         yield facts.label("modified_here", site, text)
-
-
-def _several(facts: TraceIndex, overwrite: Overwrite) -> Iterator[str]:
-    if len(overwrite.sites) > 1:
-        yield "the change happened between two torch calls, and each of the marked lines could have made it"
 
 
 def _opened(facts: TraceIndex, overwrite: Overwrite) -> Iterator[Label | None]:
     lines = {span.line for site in overwrite.sites if (span := facts.span(site)) is not None}
     span = facts.span(overwrite.opened)
     if span is not None and span.line not in lines:
-        yield facts.label("shared_here", overwrite.opened, f"{op_text(overwrite.way)} opens a way past the version")
+        yield facts.label("shared_here", overwrite.opened, _opened_text(overwrite))
+
+
+def _opened_text(overwrite: Overwrite) -> str:
+    way = overwrite.way.rpartition(".")[2]
+    if way in ("from_numpy", "as_tensor", "asarray", "numpy", "__array__"):
+        return "shares memory with the array"
+    return f"{op_text(overwrite.way)} gives access to the memory"
 
 
 def _saved(facts: TraceIndex, group: list[StaleSavedTensor]) -> Iterator[Label | None]:
@@ -133,25 +149,49 @@ def _saved(facts: TraceIndex, group: list[StaleSavedTensor]) -> Iterator[Label |
         call = saving_call(facts, stale)
         if call is not None and call.site not in seen:
             seen.add(call.site)
-            text = f"`{stale.node}` saved {tensor_name(facts, stale, call)} here{in_iteration(facts, call)}"
-            yield facts.label("saved_here", call.site, text)
+            yield facts.label(
+                "saved_here", call.site, kept_text(facts, Kept(call, stale_tensor(stale, call), stale.slot))
+            )
 
 
 def _needed(facts: TraceIndex, backward: Backward) -> Label | None:
-    return facts.label("needed_here", backward.site, "backward uses what is there now")
+    return facts.label("needed_here", backward.site, "computes with the new values")
 
 
-def _fixes(facts: TraceIndex, overwrite: Overwrite, name: str) -> Iterator[Fix]:
+def _fixes(facts: TraceIndex, overwrite: Overwrite, name: str, saving: Call | None) -> Iterator[Fix]:
+    place = facts.span(overwrite.sites[0]) if len(overwrite.sites) == 1 else None
+    saved = None if saving is None else facts.span(saving.site)
+    way = overwrite.way.rpartition(".")[2]
     if overwrite.way == "Tensor.data.__set__":
-        yield fix(f"assign after backward, or copy into it under `no_grad`: autograd then notices that {name} changed")
+        yield fix("assign after backward", place=place)
+        yield fix(f"or copy into {name} under `torch.no_grad()`: PyTorch then raises an error here", place=place)
     elif overwrite.way == "Tensor.data.__get__":
-        yield fix("move the change after the backward pass")
-        yield fix("write under `torch.no_grad()` instead of through `.data`: autograd then raises where this is wrong")
-    elif overwrite.way.endswith(".batch_norm"):
-        yield fix("call backward for the pass in `eval()` mode before the next one in `train()` mode")
-        yield fix("or run both passes in the same mode")
+        yield from _fixes_of_data(facts, overwrite, name, place)
+    elif way == "batch_norm":
+        yield fix("call backward for the pass in `eval()` mode before the next one in `train()` mode", place=place)
+        yield fix("or run both passes in the same mode", place=saved)
     elif "_fused" in overwrite.way:
-        yield fix("call `step()` after the last backward that needs the old parameters")
+        yield fix("run the forward pass again after this step, or call backward before it", place=place)
+    elif way in ("from_numpy", "as_tensor", "asarray", "from_dlpack") and overwrite.opened is not None:
+        span = facts.span(overwrite.opened)
+        edit = None if span is None else with_call(facts, span, "clone")
+        yield fix("let autograd have a copy: later writes then do not reach it", *filter(None, [edit]), place=span)
     else:
         copy = with_method(name, "clone()")
-        yield fix(f"change the memory after backward, or let autograd have its own copy: {copy}")
+        yield fix(f"let autograd have its own copy, {copy}: later writes then do not reach it", place=saved)
+        yield fix("or change the memory only after backward", place=place)
+
+
+def _fixes_of_data(facts: TraceIndex, overwrite: Overwrite, name: str, place: Span | None) -> Iterator[Fix]:
+    """Suggests what to do instead of a write through `.data`."""
+    node = None if place is None else facts.names.syntax.node(place)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and len(node.args) == 1:
+        sign = _SIGNS.get(node.func.attr)
+        owner, other = ast.unparse(node.func.value).removesuffix(".data"), ast.unparse(node.args[0])
+        if sign and isinstance(node.args[0], ast.Name | ast.Attribute) and not node.keywords:
+            new = f"{owner} {sign} {other}"
+            yield fix(
+                f"compute with a new tensor, `{new}`, and do not write: `{owner}` then stays as it was", place=place
+            )
+    yield fix("write only after backward", place=place)
+    yield fix(f"or write to {name} under `torch.no_grad()`, without `.data`: PyTorch then raises an error", place=place)

@@ -36,13 +36,14 @@ def find_kept(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
 def _report(facts: TraceIndex, code: str, group: RetainedGraphs) -> Diagnostic:
     call = group.calls[-1]
     name = named(facts, call.outputs[0].tensor, call.index)
+    kept = _kept(facts, call.site, name)
     return finding(
         code,
         "warning",
-        f"{name} of {group.alive} earlier steps was alive at once, each with its graph",
+        f"{group.alive} results of earlier steps are kept, each with its graph: {name}",
         _why(group),
-        [_kept(facts, call.site, name), facts.label("graph_built_here", call.site, f"the graph of {name} ends here")],
-        fixes=(fix(_cure(name)),),
+        [kept, facts.label("graph_built_here", call.site, "makes the result and its graph")],
+        fixes=(fix(_cure(name), place=None if kept is None else kept.span),),
         evidence={"rounds": group.alive, "tensor": name},
     )
 
@@ -50,26 +51,26 @@ def _report(facts: TraceIndex, code: str, group: RetainedGraphs) -> Diagnostic:
 def _report_held(facts: TraceIndex, code: str, group: RetainedGraphs, holder: _Holder) -> Diagnostic:
     call = holder.calls[-1]
     name = named(facts, call.outputs[0].tensor)
+    put = _put(facts, call.site, holder.name)
     return finding(
         code,
         "warning",
         f"`{holder.name}` keeps the graphs of {group.alive} earlier steps alive",
         _why(group),
-        [
-            _put(facts, call.site, holder.name),
-            facts.label("graph_built_here", call.site, f"the graph of {name} ends here"),
-        ],
-        fixes=(fix(f"put the number alone into `{holder.name}`, `.item()`, or what has no graph, `.detach()`"),),
+        [put, facts.label("graph_built_here", call.site, "makes the result and its graph")],
+        fixes=(
+            fix(
+                f"put the number alone into `{holder.name}`, `.item()`, or the values without graph, `.detach()`",
+                place=None if put is None else put.span,
+            ),
+        ),
         evidence={"rounds": group.alive, "tensor": name},
     )
 
 
 def _why(group: RetainedGraphs) -> str:
     what = "the backward pass that needed it is over" if group.passed else "no backward pass goes through it"
-    return (
-        f"a tensor keeps the graph that it was computed in for as long as it lives, though {what}: "
-        "memory grows with every step"
-    )
+    return f"a tensor keeps its graph for as long as it lives, though {what}: memory grows with every step"
 
 
 def _holder(facts: TraceIndex, group: RetainedGraphs) -> _Holder | None:
@@ -92,7 +93,7 @@ def _containers(name: str) -> list[str]:
 
 def _put(facts: TraceIndex, made: int, holder: str) -> Label | None:
     """Labels the line that puts the results into the container `holder`, else the line that made them."""
-    text = f"each goes into `{holder}`, its graph with it"
+    text = f"each goes into `{holder}` with its graph"
     for site in _callers(facts, made):
         span = only_store_into(facts.trace.sources.get(site.span.file, ""), site.span.file, holder)
         if span is not None:
@@ -105,8 +106,8 @@ def _kept(facts: TraceIndex, made: int, name: str) -> Label | None:
     for site in _callers(facts, made):
         span = container_store(facts.trace.sources.get(site.span.file, ""), site.span, (*site.targets, name.strip("`")))
         if span is not None:
-            return Label("shared_here", span, f"{name} is kept here, its graph with it")
-    return facts.label("shared_here", made, f"{name} is kept, its graph with it")
+            return Label("shared_here", span, "kept here with its graph")
+    return facts.label("shared_here", made, "the result is kept with its graph")
 
 
 def _callers(facts: TraceIndex, made: int) -> Iterator[Site]:

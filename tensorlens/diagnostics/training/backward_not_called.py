@@ -9,10 +9,10 @@ from tensorlens.analysis.training.parameters_without_gradient import parameters_
 from tensorlens.analysis.training.replaced_parameters import replaced_parameters
 from tensorlens.analysis.training.timeline import Training, training_of
 from tensorlens.diagnostics.shared.optimizers import optimizer_label, optimizer_name
-from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text, with_method
+from tensorlens.diagnostics.shared.wording import finding, fix, named, with_method
 from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import Step, Uncalled
-from tensorlens.records.report import Diagnostic, Label, Severity
+from tensorlens.records.report import Diagnostic, Fix, Label, Severity
 
 CODE = "backward-not-called"
 
@@ -22,7 +22,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     if facts.trace.script.failure is not None or training.is_hidden:
         return
     for steps in training.optimizers:
-        if any(gradient is not None for step in steps for gradient in step.gradients):
+        if any(gradient is not None for step in steps for gradient in step.gradients) or _is_changed(training, steps):
             continue
         passes = [b for b in facts.backwards if b.index < steps[-1].index and not b.failed]
         if not passes:
@@ -41,27 +41,39 @@ def _elsewhere(training: Training, step: Step, passes: list[Backward]) -> bool:
     return not any(s is not None and s.is_leaf for s in states) and not any(path_ends(training, numbers))
 
 
+def _is_changed(training: Training, steps: list[Step]) -> bool:
+    """Returns whether a parameter changed after the first step began: an optimizer need not use gradients."""
+    moments = (m for number in steps[0].parameters for m in training.moments.get(number, ()))
+    return any(moment.kind == "update" and moment.index >= steps[0].index for moment in moments)
+
+
 def _report_elsewhere(training: Training, steps: list[Step], backward: Backward) -> Diagnostic:
     facts, last = training.facts, steps[-1]
     optimizer = optimizer_name(training, last)
     loss = facts.names.quoted(backward.roots[0].tensor, backward.index)
+    made = training.optimizer_call(last)
     return finding(
         CODE,
         "warning",
-        f"{_count(steps)} of `{optimizer}` changed nothing: no backward pass reached any of its parameters",
-        f"{loss} was not computed from them, and an optimizer skips parameters whose `.grad` is None",
+        f"`{optimizer}.step()` changed nothing{_times(steps)}: backward reached none of its parameters",
+        f"{loss} was not computed from them, and a step skips parameters whose `.grad` is None",
         [
-            facts.label("rejected_here", last.site, f"`{optimizer}.step()` finds no gradient"),
-            facts.label("needed_here", backward.site, f"{op_text(backward.op)} from {loss} leads elsewhere"),
+            facts.label("rejected_here", last.site, "finds no gradient"),
+            facts.label("needed_here", backward.site, "fills the gradients of other tensors"),
             optimizer_label(training, last),
         ],
-        fixes=(fix(f"give `{optimizer}` the parameters that {loss} is computed from"),),
+        fixes=(
+            fix(
+                f"give `{optimizer}` the parameters that {loss} is computed from",
+                place=None if made is None else facts.span(made.site),
+            ),
+        ),
         evidence={"steps": len(steps)},
     )
 
 
-def _count(steps: list[Step]) -> str:
-    return "1 step" if len(steps) == 1 else f"{len(steps)} steps"
+def _times(steps: list[Step]) -> str:
+    return "" if len(steps) == 1 else f" in {len(steps)} calls"
 
 
 def _forward(facts: TraceIndex, step: Step) -> Call | None:
@@ -77,23 +89,27 @@ def _report(training: Training, steps: list[Step]) -> Diagnostic:
     uncalled = {u.site: u for u in facts.trace.inspection.uncalled if u.index <= last.index}
     optimizer = optimizer_name(training, last)
     severity: Severity = "warning" if computed is not None else "note"
-    labels: list[Label | None] = [_named(facts, access) for access in uncalled.values()]
-    role = "needed_here" if labels else "rejected_here"
-    labels.append(facts.label(role, last.site, f"`{optimizer}.step()` finds no gradient and changes nothing"))
+    labels: list[Label | None] = [
+        facts.label("rejected_here", access.site, "names the method and does not call it")
+        for access in uncalled.values()
+    ]
+    labels.append(facts.label("needed_here" if labels else "rejected_here", last.site, "finds no gradient"))
     if computed is not None:
-        labels.append(facts.label("graph_built_here", computed.site, "computed from what the optimizer is to train"))
-    cure = "call backward before `{0}.step()`" if not uncalled else "call it: `backward()`, with parentheses"
+        labels.append(facts.label("graph_built_here", computed.site, f"computed from what `{optimizer}` trains"))
     return finding(
         CODE,
         severity,
-        f"{_count(steps)} of `{optimizer}` changed nothing: no backward pass had given it a gradient",
-        "an optimizer skips parameters whose `.grad` is None",
+        f"`{optimizer}.step()` changed nothing{_times(steps)}: no backward pass ran before it",
+        "a step skips parameters whose `.grad` is None, and backward is what fills it",
         labels,
-        fixes=(fix(cure.format(optimizer)),),
+        fixes=tuple(_fixes(facts, list(uncalled.values()), last)),
         evidence={"steps": len(steps)},
     )
 
 
-def _named(facts: TraceIndex, access: Uncalled) -> Label | None:
-    method = with_method(named(facts, access.tensor, access.index), "backward")
-    return facts.label("rejected_here", access.site, f"{method} is named here and not called")
+def _fixes(facts: TraceIndex, uncalled: list[Uncalled], step: Step) -> Iterator[Fix]:
+    for access in uncalled:
+        method = with_method(named(facts, access.tensor, access.index), "backward()")
+        yield fix(f"call it, with parentheses: {method}", place=facts.span(access.site))
+    if not uncalled:
+        yield fix("call `backward()` on the loss before this line", place=facts.span(step.site))

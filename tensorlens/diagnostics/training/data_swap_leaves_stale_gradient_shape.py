@@ -47,12 +47,16 @@ def _report(facts: TraceIndex, call: Call, use: Call, backward: Backward) -> Dia
         CODE,
         "warning",
         f"{name} has the shape {new} and its gradient the shape {old}",
-        f"the graph was recorded while {name} had the shape {old}; `.data` changed it after the graph was recorded",
+        f"the graph was recorded while {name} had the shape {old}, and its gradient has the shape from then",
         [
-            facts.label("modified_here", call.site, f"{name} becomes {new}"),
-            facts.label("graph_built_here", use.site, f"the graph is recorded with {name} of shape {old}"),
-            facts.label("needed_here", backward.site, f"backward stores a gradient of shape {old}"),
+            facts.label("modified_here", call.site, f"its shape becomes {new}"),
+            facts.label("graph_built_here", use.site, f"recorded with the shape {old}"),
+            facts.label("needed_here", backward.site, f"stores a gradient of shape {old}"),
         ],
-        fixes=(fix("change the shape after backward, before the next forward pass, and make a new parameter for it"),),
+        fixes=(
+            fix(
+                "change the shape below the backward pass, and make a new parameter for it", place=facts.span(call.site)
+            ),
+        ),
         evidence={"shape": new, "gradient": old},
     )

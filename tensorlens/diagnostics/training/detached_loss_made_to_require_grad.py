@@ -8,7 +8,7 @@ from tensorlens.analysis.lineage import Cut, find_cut
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import training_of
 from tensorlens.diagnostics.shared.graph_cuts import cut_fixes, cut_labels, cut_reason
-from tensorlens.diagnostics.shared.wording import finding, named, op_text
+from tensorlens.diagnostics.shared.wording import as_written, finding, named
 from tensorlens.records.model import Backward, Call
 from tensorlens.records.report import Diagnostic
 
@@ -47,12 +47,12 @@ def _report(facts: TraceIndex, backward: Backward, root: int, flagged_and_cut: t
     return finding(
         "detached-loss-made-to-require-grad",
         "note" if harmless else "warning",
-        f"{name} had lost its history before it was made to require grad: backward gives a gradient to it alone",
-        f"a leaf is where the graph begins, so nothing before it gets a gradient; {cut_reason(facts, cut)}",
+        f"backward from {name} reaches no parameter: its history was cut before {as_written(facts, flagged)}",
+        f"{cut_reason(facts, cut)}; requiring grad afterwards does not bring its history back",
         [
-            facts.label("replaced_here", flagged.site, f"{op_text(flagged.op)} makes {name} a leaf that requires grad"),
+            facts.label("replaced_here", flagged.site, "what it was computed from gets no gradient"),
             *cut_labels(facts, cut),
-            facts.label("needed_here", backward.site, f"{op_text(backward.op)} ends where it begins"),
+            facts.label("needed_here", backward.site, f"gives a gradient to {name} alone"),
         ],
         fixes=tuple(cut_fixes(facts, cut)),
         evidence={"loss": facts.name(root, backward.index)},

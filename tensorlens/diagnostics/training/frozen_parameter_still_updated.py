@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import GRAD_SET, Moment, Training, cleared_at, training_of
 from tensorlens.diagnostics.shared.optimizers import optimizer_name, several
-from tensorlens.diagnostics.shared.wording import finding, fix, op_text
+from tensorlens.diagnostics.shared.wording import finding, fix
 from tensorlens.records.model import Call
 from tensorlens.records.observations import Step
 from tensorlens.records.report import Diagnostic, Label
@@ -96,22 +96,21 @@ def _report(training: Training, step: Step, moved: list[Moved], frozen: bool) ->
     name = several(facts, [entry.number for entry in moved])
     optimizer = optimizer_name(training, step)
     if frozen:
-        them = "it" if len(moved) == 1 else "them"
-        title = f"{name} had been frozen, and `{optimizer}.step()` changed {them} all the same"
-        why = "`requires_grad` stops new gradients; the optimizer uses what is stored in `.grad`, and its own momentum"
-        cause = facts.label("flag_changed_here", first.cause.site, "requires no grad from here on; `.grad` stays")
-        cure = "set `.grad = None` when a parameter is frozen, or take it out of the optimizer"
+        title = f"`{optimizer}.step()` changed {name}, although {'it is' if len(moved) == 1 else 'they are'} frozen"
+        why = "freezing stops new gradients; the step used the old gradient that is still in `.grad`"
+        cause = facts.label("flag_changed_here", first.cause.site, "frozen here; the old `.grad` stays")
+        cure = "set `.grad = None` too: a step then leaves a frozen parameter as it is"
     else:
-        title = f"`{optimizer}.step()` changed {name} although it got no gradient since the last step"
-        why = "a gradient of zero is a gradient: momentum and weight decay still move the parameter; None is skipped"
-        cause = facts.label("cleared_here", first.cause.site, "the gradient is zero from here on, not None")
-        cure = "call `zero_grad()` with its default `set_to_none=True`, and step only after a backward pass"
+        title = f"`{optimizer}.step()` changed {name}, although the gradient was zero"
+        why = "momentum and weight decay move a parameter whose gradient is zero; a parameter without one is skipped"
+        cause = facts.label("cleared_here", first.cause.site, "sets the gradient to zero, not to None")
+        cure = "set the gradient to None, as `zero_grad()` does without arguments: the step then skips it"
     event = first.filled.event
-    filled = "its `.grad` is set here" if event.op == GRAD_SET else f"{op_text(event.op)} filled its `.grad`"
     labels: list[Label | None] = [
-        facts.label("needed_here", step.site, f"this step changes {name}"),
+        facts.label("needed_here", step.site, "changes it" if len(moved) == 1 else "changes them"),
         cause,
-        facts.label("accumulated_here", event.site, filled),
+        facts.label("accumulated_here", event.site, "sets `.grad`" if event.op == GRAD_SET else "fills `.grad`"),
     ]
     evidence: dict[str, object] = {"parameters": [facts.name(entry.number) for entry in moved]}
-    return finding(CODE, "warning", title, why, labels, fixes=(fix(cure),), evidence=evidence)
+    place = facts.span(first.cause.site)
+    return finding(CODE, "warning", title, why, labels, fixes=(fix(cure, place=place),), evidence=evidence)

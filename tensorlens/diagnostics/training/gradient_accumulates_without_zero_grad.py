@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.analysis.training.timeline import Moment, Training, training_of
+from tensorlens.analysis.training.timeline import GRAD_READ, Moment, Training, training_of
 from tensorlens.diagnostics.shared.optimizers import optimizer_name, several
-from tensorlens.diagnostics.shared.wording import finding, fix, op_text
+from tensorlens.diagnostics.shared.wording import finding, fix, named
 from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import Step
-from tensorlens.records.report import Diagnostic, Label, Severity
+from tensorlens.records.report import Diagnostic, Fix, Label
 
 CODE = "gradient-accumulates-without-zero-grad"
+MAX_CALLS = 100  # followed back from the values of an update
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,8 @@ def _sum(training: Training, leaf: int) -> Sum | None:
             added = added or moment
         elif moment.kind == "update" and used is not None and _puts_back(training.facts, leaf, moment, used):
             used = added = None
+        elif moment.kind == "update" and _starts_anew(training.facts, leaf, moment):
+            return None
         elif moment.kind == "update" and moment.fresh:
             if added is not None:
                 return Sum(leaf, used, added, moment)
@@ -73,46 +76,105 @@ def _puts_back(facts: TraceIndex, leaf: int, moment: Moment, used: Moment) -> bo
     return source != leaf and bool(made) and made[0].index < used.index
 
 
-def _label(facts: TraceIndex, group: list[Sum]) -> Label | None:
-    event = group[0].added.event
-    assert isinstance(event, Backward)
-    change = next(c for c in event.gradients if c.tensor == group[0].leaf)
-    values = f": {change.before} -> {change.after}" if (change.before or "").startswith("[") else ""
-    name = several(facts, [sum_.leaf for sum_ in group], event.index)
-    return facts.label("accumulated_here", event.site, f"{op_text(event.op)} adds to the gradient of {name}{values}")
+def _starts_anew(facts: TraceIndex, leaf: int, moment: Moment) -> bool:
+    """Returns whether an update computes the new values without the old ones.
+
+    Dual averaging does: it computes the values from the sum of all gradients, so the sum is meant.
+    """
+    call = moment.event
+    if not isinstance(call, Call) or not call.op.endswith(("copy_", "data.__set__")) or len(call.inputs) < 2:
+        return False
+    storages = facts.storages_of(leaf)
+    waiting = [(call.inputs[-1].tensor, call.index)]
+    for number, limit in waiting:
+        if facts.storage_of(number, call.index) in storages or len(waiting) > MAX_CALLS:
+            return False
+        made = (inner for inner in facts.producers(number, limit) if inner.op != GRAD_READ)
+        waiting += [(access.tensor, inner.index) for inner in made for access in inner.inputs]
+    return len(waiting) > 1
+
+
+def _label(facts: TraceIndex, group: list[Sum], names: str) -> Label | None:
+    return facts.label("accumulated_here", group[0].added.event.site, f"adds to the gradient of {names}")
 
 
 def _report(training: Training, group: list[Sum], needed: Moment) -> Diagnostic:
-    facts = training.facts
+    facts, first = training.facts, group[0]
     name = several(facts, [sum_.leaf for sum_ in group])
-    step = needed.event if isinstance(needed.event, Step) else None
-    who = f"`{optimizer_name(training, step)}.step()`" if step is not None else "this update"
-    reset = f"`{optimizer_name(training, step)}.zero_grad()`" if step is not None else "`.grad = None`"
-    used = group[0].used
-    again = "" if used is None or used.event.site != needed.event.site else " again"
+    who = "this update" if not isinstance(needed.event, Step) else f"`{optimizer_name(training, needed.event)}.step()`"
+    assert first.used is not None
+    again = "" if first.used.event.site == needed.event.site else f", after line {_line(facts, first.used)} used them"
     return finding(
         CODE,
         "warning",
-        f"gradients that had been used already went into another step: {name}",
-        "backward adds to `.grad`; nothing cleared it after the update that used it, so the next one used the sum",
+        f"{who} used old gradients again: those of {name} were not cleared",
+        f"backward adds to `.grad`, and nothing cleared it{again or ' after the update before'}: "
+        "the new gradients were added to used ones",
         [
-            _label(facts, group),
-            facts.label("needed_here", needed.event.site, f"{who} uses the sum{again}"),
+            _label(facts, group, "them" if len(group) > 1 else name),
+            facts.label("needed_here", needed.event.site, "uses the sum of old and new gradients"),
         ],
-        fixes=(fix(f"call {reset} in each round, before backward"),),
+        fixes=(_clearing(training, first, needed),),
         evidence={"parameters": [facts.name(sum_.leaf) for sum_ in group]},
+        detail=_values(facts, first),
     )
 
 
+def _line(facts: TraceIndex, moment: Moment) -> int:
+    span = facts.span(moment.event.site)
+    return 0 if span is None else span.line
+
+
+def _clearing(training: Training, first: Sum, needed: Moment) -> Fix:
+    """Says where to clear the gradients, so that no gradient is lost that the update is to use.
+
+    If a pass is for another optimizer, as the generator's in a GAN, its gradients go too. If one line runs several
+    passes for each update, they may be meant to add up, so the place is after the update.
+    """
+    facts, own = training.facts, needed.event if isinstance(needed.event, Step) else None
+    reset = "set `.grad = None`" if own is None else f"call `{optimizer_name(training, own)}.zero_grad()`"
+    fills = [
+        m for m in training.moments[first.leaf] if m.kind == "fill" and first.added.index <= m.index < needed.index
+    ]
+    lines = [fill.event.site for fill in fills]
+    foreign = [fill for fill in fills[:-1] if own is not None and _is_for_another(training, fill, own)]
+    after = fills[fills.index(foreign[-1]) + 1] if foreign else fills[0]
+    if len(set(lines)) < len(lines) or (len(fills) > 1 and not foreign):
+        return fix(
+            f"{reset} directly after this line: its gradients are used then", place=facts.span(needed.event.site)
+        )
+    why = f": line {_line(facts, foreign[-1])} also fills these gradients" if foreign else ", each time"
+    return fix(f"{reset} directly before this line{why}", place=facts.span(after.event.site))
+
+
+def _is_for_another(training: Training, fill: Moment, own: Step) -> bool:
+    """Returns whether another optimizer's step was the first to use what a backward pass computed."""
+    reached = {change.tensor for change in fill.event.gradients} if isinstance(fill.event, Backward) else set()
+    step = next((step for step in training.steps if step.index > fill.index), None)
+    return step is not None and step.parameters != own.parameters and not reached.isdisjoint(step.parameters)
+
+
+def _values(facts: TraceIndex, first: Sum) -> tuple[str, ...]:
+    """Returns the line with the values of the gradient before and after it was added to, if they are short."""
+    event = first.added.event
+    assert isinstance(event, Backward)
+    change = next(c for c in event.gradients if c.tensor == first.leaf)
+    if not (change.before or "").startswith("["):
+        return ()
+    return (f"the gradient of {named(facts, first.leaf, event.index)} was {change.before} and became {change.after}",)
+
+
 def _note(facts: TraceIndex, group: list[Sum]) -> Diagnostic:
-    severity: Severity = "note"
+    first = group[0]
     name = several(facts, [sum_.leaf for sum_ in group])
+    place = facts.span(first.added.event.site)
     return finding(
         CODE,
-        severity,
+        "note",
         f"backward added to the gradient that {name} had already",
         "`.grad` holds the sum of all backward passes since it was last cleared",
-        [_label(facts, group)],
-        fixes=(fix("set `.grad = None` before backward, where the gradient of one pass is meant"),),
+        [_label(facts, group, "them" if len(group) > 1 else name)],
+        fixes=(fix("for the gradient of one pass alone, set `.grad = None` before this line", place=place),),
         evidence={"parameters": [facts.name(sum_.leaf) for sum_ in group]},
+        detail=_values(facts, first),
     )

@@ -8,7 +8,7 @@ from tensorlens.analysis.lineage import leaves_above
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import Training, training_of
 from tensorlens.diagnostics.shared.optimizers import born
-from tensorlens.diagnostics.shared.wording import finding, fix, op_text
+from tensorlens.diagnostics.shared.wording import as_written, finding, fix
 from tensorlens.records.model import Call
 from tensorlens.records.observations import Unregistered
 from tensorlens.records.report import Diagnostic
@@ -34,17 +34,22 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 def _report(training: Training, attribute: Unregistered, leaf: int, made: Call) -> Diagnostic:
     facts = training.facts
     filled = training.last_fill(leaf)
-    op = op_text(made.op)
+    code = as_written(facts, made)
     return finding(
         "leaf-rebound-to-nonleaf",
         "warning",
-        f"`{attribute.name}` of `{attribute.module}` is the result of {op}, not a parameter: its leaf is never trained",
-        "only a leaf can be registered; the one below has no place in the module, so no optimizer was given it",
+        f"`{attribute.name}` of `{attribute.module}` is never trained: {code} made a tensor that is no parameter",
+        "a module can only register a leaf, and this is a result; its leaf was given to no optimizer",
         [
-            facts.label("nonleaf_made_here", made.site, f"{op} makes a new tensor, which is no leaf"),
-            facts.label("leaf_made_here", born(facts, leaf), "the leaf that gradients go to"),
-            facts.label("needed_here", None if filled is None else filled.event.site, "its gradient goes to the leaf"),
+            facts.label("nonleaf_made_here", made.site, "makes a new tensor: not a leaf"),
+            facts.label("leaf_made_here", born(facts, leaf), "the leaf that gets the gradient"),
+            facts.label("needed_here", None if filled is None else filled.event.site, "gives the gradient to the leaf"),
         ],
-        fixes=(fix(f"convert first, then make the leaf: `torch.nn.Parameter(...)` around the result of {op}"),),
+        fixes=(
+            fix(
+                "convert first and make the parameter last: `torch.nn.Parameter(...)` around the converted values",
+                place=facts.span(made.site),
+            ),
+        ),
         evidence={"attribute": attribute.name},
     )

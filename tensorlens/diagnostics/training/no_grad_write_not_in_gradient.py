@@ -6,17 +6,17 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.lineage import backward_reaches
+from tensorlens.analysis.lineage import ancestry, backward_reaches
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import DATA_SET
-from tensorlens.diagnostics.shared.proof import BEYOND_COPIES
-from tensorlens.diagnostics.shared.wording import finding, fix, in_iteration, named, op_text, source_text
-from tensorlens.records.model import Backward, Call
+from tensorlens.diagnostics.shared.wording import as_written, finding, fix, in_iteration, named, source_text
+from tensorlens.records.model import Backward, Call, State
 from tensorlens.records.report import Diagnostic, Label
 
 CODE = "no-grad-write-not-in-gradient"
 ENOUGH = 4  # changes on one line that are examined
 SHIFTS = ("Tensor.add_", "Tensor.sub_", "Tensor.__iadd__", "Tensor.__isub__")
+_FLAT = ("sign", "sgn", "round", "floor", "ceil", "trunc", "heaviside", "gt", "ge", "lt", "le", "argmax")
 ALIASES = ("Tensor.detach", "torch.detach", "Tensor.data.__get__", "Tensor.numpy")
 
 
@@ -161,36 +161,64 @@ def _report(facts: TraceIndex, change: _Change, backward: Backward) -> Diagnosti
     name = named(facts, change.activation, change.before)
     state = facts.state(change.activation, change.before)
     built = facts.call_of_node(None if state is None else state.node, change.index)
-    node = "its history" if state is None or state.grad_fn is None else f"`{state.grad_fn}`"
+    bare = name.strip("`") if name.startswith("`") else "x"
+    off = change.call is not None and change.call.mode != "grad"
+    when = "" if change.call is None else in_iteration(facts, change.call)
+    intended = _is_straight_through(facts, change)
+    place = facts.span(change.site)
+    new = f"make a new tensor{' where gradients are recorded' if off else ''}, and use it from here on: `{bare} = ...`"
+    skipping = f"if the gradient is to skip the change, write that: `{bare} + (changed - {bare}).detach()`"
+    fixes = [fix(new, place=place), fix(skipping, place=place)]
     return finding(
         CODE,
-        "warning",
-        f"the values of {name} were changed without a record, and backward goes through it",
-        f"what is computed from {name} uses the new values, but its derivative is still that of {node}, "
-        "as if nothing had changed",
+        "note" if intended else "warning",
+        f"{_code(facts, change)} wrote into {name}{when}, and the gradient leaves this out",
+        f"what follows uses the new values of {name}; its derivative is still that of the old ones",
         [
-            facts.label("modified_here", change.site, _text(facts, change, name)),
-            None
-            if built is None
-            else facts.label("graph_built_here", built.site, f"{name} is recorded here by {node}"),
+            facts.label("modified_here", change.site, f"writes into {_memory(facts, change, name)}; not recorded"),
+            None if built is None else facts.label("graph_built_here", built.site, f"{name} and its derivative"),
             _switch(facts, change),
-            facts.label("needed_here", backward.site, "the gradient leaves the change out"),
+            facts.label("needed_here", backward.site, "computes the gradient without the change"),
         ],
-        notes=(BEYOND_COPIES,),
-        fixes=(
-            fix(f"make a new tensor where gradients are recorded: `{_bare(name)} = ...` instead of a change in place"),
-            fix(f"if the change is not to count, say so: change a `clone()`, or `detach()` {name} for good"),
-        ),
+        fixes=tuple(reversed(fixes) if intended else fixes),
         evidence={"tensor": name, "op": None if change.call is None else change.call.op},
+        detail=_detail(facts, change, state),
     )
 
 
-def _text(facts: TraceIndex, change: _Change, name: str) -> str:
+def _code(facts: TraceIndex, change: _Change) -> str:
     if change.call is None:
-        return f"the memory of {name} is changed here, outside torch"
-    written = named(facts, change.written, change.index)
-    through = "" if change.written == change.activation else f" through {_alias(facts, change.written, written)}"
-    return f"{op_text(change.call.op)} changes {name}{through}{in_iteration(facts, change.call)}"
+        return "a write outside torch"
+    return as_written(facts, change.call)
+
+
+def _memory(facts: TraceIndex, change: _Change, name: str) -> str:
+    if change.call is None or change.written == change.activation:
+        return name
+    return f"{name} through {_alias(facts, change.written, named(facts, change.written, change.index))}"
+
+
+def _detail(facts: TraceIndex, change: _Change, state: State | None) -> tuple[str, ...]:
+    node = "" if state is None or state.grad_fn is None else f"the derivative is that of {state.grad_fn}; "
+    return (f"{node}`--reference` can't prove it: copies of saved tensors do not show how the change should count",)
+
+
+def _is_straight_through(facts: TraceIndex, change: _Change) -> bool:
+    """Returns whether the new values are rounded ones, or signs, of the old.
+
+    Their derivative is zero, so the program means the derivative of the old values.
+    """
+    call = change.call
+    if call is None:
+        return False
+    if call.op.rpartition(".")[2].strip("_") in _FLAT:
+        return True
+    if call.op not in (DATA_SET, "Tensor.copy_") or len(call.inputs) < 2:
+        return False
+    above = [inner for _, inner in ancestry(facts, call.inputs[-1].tensor, call.index)]
+    flat = (inner for inner in above if inner.op.rpartition(".")[2] in _FLAT)
+    owner = facts.storage_of(change.activation, change.before)
+    return any(facts.storage_of(access.tensor, inner.index) == owner for inner in flat for access in inner.inputs)
 
 
 def _alias(facts: TraceIndex, number: int, name: str) -> str:
@@ -198,10 +226,6 @@ def _alias(facts: TraceIndex, number: int, name: str) -> str:
     if not facts.names.is_named(number) and made is not None:
         return f"`{source_text(facts, made.site)}`"
     return name
-
-
-def _bare(name: str) -> str:
-    return name.strip("`")
 
 
 def _switch(facts: TraceIndex, change: _Change) -> Label | None:

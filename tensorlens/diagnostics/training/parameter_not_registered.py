@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tensorlens.analysis.naming.places import callers
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import Training, training_of
-from tensorlens.diagnostics.shared.optimizers import born, optimizer_label, optimizer_name
+from tensorlens.diagnostics.shared.optimizers import born, listed, optimizer_label
 from tensorlens.diagnostics.shared.wording import finding, fix
 from tensorlens.records.observations import Step, Unregistered
-from tensorlens.records.report import Diagnostic
+from tensorlens.records.report import Diagnostic, Fix
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
@@ -32,27 +33,41 @@ def _attribute(entry: Unregistered) -> str:
 
 def _report(training: Training, step: Step, group: list[Unregistered]) -> Diagnostic:
     facts, first = training.facts, group[0]
-    rest = f" and {len(group) - 1} more" if len(group) > 1 else ""
-    name = f"`{first.name}`{rest}"
-    optimizer = optimizer_name(training, step)
-    plain = facts.tensor(first.tensor).type != "Parameter"
-    alone = first.name.endswith("]")  # a container holds the parameter itself, not a layer with it
-    cure = (
-        f"make it a parameter: `self.{first.name} = torch.nn.Parameter(...)`"
-        if plain
-        else f"hold what `{_attribute(first)}` holds in a `torch.nn.{'Parameter' if alone else 'Module'}List` "
-        f"or `{'Parameter' if alone else 'Module'}Dict`"
-    )
+    attribute = _attribute(first)
+    made = born(facts, first.tensor)
+    is_own, fixes = _made_for(facts, made, first.module), list(_fixes(facts, first, len(group)))
     return finding(
         "parameter-not-registered",
-        "warning",
-        f"no optimizer ever changes {name} of `{first.module}`, though backward computes a gradient",
-        "`parameters()` finds what is assigned as a `Parameter` or a `Module`; this one is in a plain attribute",
+        "warning" if is_own else "note",
+        f"no optimizer changes {listed([f'`{entry.name}`' for entry in group])} of `{first.module}`, "
+        "though backward computes gradients",
+        f"`parameters()` finds an attribute that is a `Parameter` or a `Module`; `{attribute.rpartition('.')[2]}` "
+        "is neither",
         [
-            facts.label("leaf_made_here", born(facts, first.tensor), f"{name}: unknown to `parameters()`"),
+            facts.label("leaf_made_here", made, f"{'made' if len(group) > 1 else 'it is made'} here"),
             optimizer_label(training, step),
-            facts.label("needed_here", step.site, f"`{optimizer}.step()` does not know it"),
+            facts.label(
+                "needed_here", step.site, "leaves them as they are" if len(group) > 1 else "leaves it as it is"
+            ),
         ],
-        fixes=(fix(cure),),
+        fixes=tuple(fixes if is_own else reversed(fixes)),
         evidence={"parameters": [entry.name for entry in group]},
     )
+
+
+def _made_for(facts: TraceIndex, site: int | None, module: str) -> bool:
+    """Returns whether a method of the module made the tensor. A program may keep a network of its own away from
+    `parameters()` on purpose: `self.teacher = [teacher]`."""
+    chain = [] if site is None else [site, *callers(facts.trace, site)]
+    return any(f"{module}." in facts.trace.sites[number].function for number in chain)
+
+
+def _fixes(facts: TraceIndex, first: Unregistered, count: int) -> Iterator[Fix]:
+    attribute = _attribute(first)
+    them = "it is" if count == 1 else "they are"
+    if facts.tensor(first.tensor).type != "Parameter":
+        yield fix(f"make it a parameter: `self.{first.name} = torch.nn.Parameter(...)`")
+    else:
+        kind = "Parameter" if first.name.endswith("]") else "Module"  # "]": the container holds the parameter itself
+        yield fix(f"put what `{attribute}` holds into a `torch.nn.{kind}List` or `{kind}Dict`")
+    yield fix(f"if {them} not to be trained, freeze {'it' if count == 1 else 'them'}: `requires_grad_(False)`")

@@ -181,32 +181,31 @@ def _report(facts: TraceIndex, chain: _Chain) -> Diagnostic:
     name = named(facts, chain.carried, chain.last.index)
     rounds = len(chain.calls)
     added = None if chain.added is None else named(facts, chain.added, chain.last.index)
+    onto = "" if added is None else f" and to each {added} that was added"
     return finding(
         CODE,
         "warning",
         f"{name} keeps the graphs of {rounds} rounds alive, and no backward pass needs them",
-        f"{name} hangs on what it was in the round before"
-        + (f", and on each {added} that was added to it" if added is not None else "")
-        + ": nothing of their graphs can be freed, so memory grows with every round",
+        f"the graph of {name} leads to the round before{onto}: memory grows with every round",
         [
-            facts.label("shared_here", chain.last.site, f"{name} takes up its own history here, {rounds} rounds"),
-            _built(facts, chain, name, added),
+            facts.label("shared_here", chain.last.site, f"takes the graph of each round into {name}"),
+            _built(facts, chain, added),
         ],
-        fixes=(fix(_cure(name, added)),),
+        fixes=(fix(_cure(name, added), place=facts.span(chain.last.site)),),
         evidence={"rounds": rounds, "tensor": name},
     )
 
 
-def _built(facts: TraceIndex, chain: _Chain, name: str, added: str | None) -> Label | None:
+def _built(facts: TraceIndex, chain: _Chain, added: str | None) -> Label | None:
     if chain.added is None or added is None:
         return facts.label("graph_built_here", chain.last.site, "each round adds to the graph")
     state = facts.state(chain.added, chain.last.index - 1)
     made = facts.call_of_node(None if state is None else state.node, chain.last.index)
-    return None if made is None else facts.label("graph_built_here", made.site, f"the graph of {added} hangs on {name}")
+    return None if made is None else facts.label("graph_built_here", made.site, f"makes {added} with its graph")
 
 
 def _cure(name: str, added: str | None) -> str:
     if added is None:
         return f"cut the history between rounds, {with_method(name, 'detach()')}, or run it under `torch.no_grad()`"
     cut = with_method(added, "detach()")
-    return f"add the number alone: {with_method(added, 'item()')}, or {cut} to stay on the device"
+    return f"add the number alone, {with_method(added, 'item()')}, or {cut}, which stays on the device"

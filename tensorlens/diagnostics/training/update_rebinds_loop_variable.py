@@ -10,7 +10,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.parameters_without_gradient import changed_since
 from tensorlens.analysis.training.timeline import Training, training_of
 from tensorlens.diagnostics.shared.optimizers import born, several
-from tensorlens.diagnostics.shared.wording import finding, fix, op_text
+from tensorlens.diagnostics.shared.wording import finding, fix
 from tensorlens.records.model import Call
 from tensorlens.records.report import Diagnostic
 
@@ -31,7 +31,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
             continue
         number = _leaf_not_updated(training, call, returned, unstepped)
         number = _average_not_updated(training, call) if number is None else number
-        if number is not None:
+        if number is not None and _is_still_in_use(facts, number, call) and not _is_kept(facts, call):
             groups.setdefault(call.site, []).append((number, call))
     for group in groups.values():
         yield _report(facts, group)
@@ -95,6 +95,19 @@ def _leaves_read(facts: TraceIndex, call: Call, leaves: set[int]) -> Iterator[tu
                 waiting += before
 
 
+def _is_still_in_use(facts: TraceIndex, number: int, update: Call) -> bool:
+    """Returns whether the script still uses the leaf: else the name that it was given anew was its last one, and the
+    new tensor takes its place."""
+    is_bound = bool(facts.names.all_names(number)) or facts.tensor(number).type == "Parameter"
+    return is_bound or _last_use(facts, number) > update.index
+
+
+def _is_kept(facts: TraceIndex, update: Call) -> bool:
+    """Returns whether the new tensor has another name when the run ends, such as an item of a list."""
+    targets = set(facts.trace.sites[update.site].targets)
+    return not targets.issuperset(facts.names.all_names(update.outputs[0].tensor))
+
+
 def _report(facts: TraceIndex, group: list[tuple[int, Call]]) -> Diagnostic:
     number, call = group[0]
     target = facts.trace.sites[call.site].targets[0]
@@ -103,11 +116,16 @@ def _report(facts: TraceIndex, group: list[tuple[int, Call]]) -> Diagnostic:
         "update-rebinds-loop-variable",
         "warning",
         f"the update of {name} changed nothing: it only gave the name `{target}` to a new tensor",
-        f"an assignment binds a name; the tensor that {op_text(call.op)} made is used nowhere",
+        "an assignment gives a name to a tensor; it writes into none, and nothing is computed from the new one",
         [
-            facts.label("replaced_here", call.site, f"`{target}` is a different tensor from here on"),
-            facts.label("leaf_made_here", born(facts, number), f"{name}: never changed"),
+            facts.label("replaced_here", call.site, f"`{target}` is a new tensor from here on"),
+            facts.label("leaf_made_here", born(facts, number), "never changed"),
         ],
-        fixes=(fix(f"change it in place, under `torch.no_grad()`: `{target}.copy_(...)`"),),
+        fixes=(
+            fix(
+                f"write into it under `torch.no_grad()`: put the new values into `{target}.copy_(...)`",
+                place=facts.span(call.site),
+            ),
+        ),
         evidence={"parameters": [facts.name(entry[0]) for entry in group]},
     )

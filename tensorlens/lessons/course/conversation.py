@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from rich.console import Group, RenderableType
+from rich.text import Text
+
 from tensorlens.lessons.course import course_texts, curriculum
 from tensorlens.lessons.course.progress import Place
 from tensorlens.lessons.course.prompts import Prompter
 from tensorlens.records.model import Trace
 from tensorlens.records.source import lines_of
-from tensorlens.render.layout import Line, paragraph, to_text
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.report.headline import docstring_lines
 from tensorlens.render.safe_text import safe
+from tensorlens.render.tables import Cell, printed
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +56,18 @@ class Conversation:
         self._write = screen.write
         self._warned_unsaved = False
 
-    def write(self, lines: Iterable[Line]) -> None:
-        self._write(to_text(lines, self.options.color))
+    def write(self, *parts: RenderableType) -> None:
+        """Writes the parts one below the other."""
+        if parts:
+            self._write(printed([Group(*parts)], self.options.width, self.options.color))
 
     def say(self, text: str, style: str = "plain") -> None:
-        self.write(paragraph(safe(text), self.options.width, style=style, hang=4))
+        """Writes a paragraph."""
+        self.write(Cell(safe(text), style, hang=4))
+
+    def skip_line(self) -> None:
+        """Writes an empty line."""
+        self.write(Text())
 
     def save(self, answers: Sequence[str]) -> None:
         """Saves the progress; warns once if that is not possible."""
@@ -69,14 +79,14 @@ class Conversation:
         """Writes the paragraphs of the docstring."""
         for text in texts:
             if text:
-                self.write([[], *paragraph(safe(text), self.options.width)])
+                self.write(Text(), Cell(safe(text)))
 
     def explain(self, terms: Sequence[tuple[str, str]]) -> None:
         """Writes terms and their meanings, one per line."""
         if terms:
-            self.write([[]])
+            self.skip_line()
         for word, meaning in terms:
-            self.write(paragraph(safe(meaning), self.options.width, [(f"{word}: ", "name")], hang=4))
+            self.write(Cell(Text.assemble((f"{word}: ", "name"), safe(meaning)), hang=4))
 
     def ask(self, prompter: Prompter, prompt: str, read: Callable[[str], str]) -> str:
         """Returns an answer; `w` explains the terms and asks again."""
@@ -84,7 +94,7 @@ class Conversation:
             answer := prompter.ask(prompt, lambda typed: "w" if typed.strip().lower() == "w" else read(typed))
         ) == "w":
             self.explain(course_texts.all_terms())
-            self.write([[]])
+            self.skip_line()
         return answer
 
     def see_also(self, way: str, named: Collection[str] = ()) -> None:
@@ -93,5 +103,5 @@ class Conversation:
         commands = [f"tensorlens {command}" for command in curriculum.see_also(self.ran.name) if command not in named]
         commands += [f"tensorlens run {next_lesson} --{way}    the next lesson"] if next_lesson else []
         if commands:
-            self.write([[], [("continue with", "heading")]])
-            self.write([("  " + safe(command), "plain")] for command in commands)
+            self.write(Text(), Text("continue with", "heading"))
+            self.write(*(Cell("  " + safe(command), hang=4) for command in commands))

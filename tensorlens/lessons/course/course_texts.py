@@ -20,15 +20,15 @@ _TERMS = {
             "made by no recorded operation: `backward()` puts its gradient in `.grad` if it requires grad",
         ),
         ("grad_fn", "the recorded operation that made the tensor: `MulBackward0` is the backward of a product"),
-        ("not kept", "the gradient passes through a tensor that is not a leaf, and its `.grad` stays empty"),
+        ("- (not a leaf)", "the gradient passes through a tensor that is not a leaf, and its `.grad` stays empty"),
     ),
     "memory": (
         ("storage", "the memory that holds the values: #1, #2, in the order in which the script first uses it"),
-        ("alias", "another tensor on the same memory"),
+        ("same memory", "a second tensor on the same storage: a change of one may change the other"),
         ("version", "how many changes in place autograd has counted; v0 -> v1 is the first"),
     ),
     "graph": (
-        ("outside the graph", "made from a tensor that requires grad, and nothing was recorded"),
+        ("detached", "made from a tensor that requires grad, and nothing was recorded"),
         ("constant", "treated as a plain number by the graph: `backward()` computes no gradient for it"),
         ("saved", "kept by the graph, with its version, because `backward()` needs it to compute a gradient"),
     ),

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from rich.text import Text
+
 from tensorlens.analysis.story.line_events import LineEvent
 from tensorlens.errors import UsageError
 from tensorlens.lessons.article_statements import STATEMENTS
@@ -17,9 +19,9 @@ from tensorlens.lessons.course.questions import Question, questions, without_com
 from tensorlens.lessons.course.steps import Step, steps
 from tensorlens.records.model import Backward
 from tensorlens.records.source import one_line
-from tensorlens.render.layout import Line
 from tensorlens.render.report.headline import docstring, final_failure, outcome, script_file
 from tensorlens.render.safe_text import safe
+from tensorlens.render.tables import Cell
 
 _WINDOW = 10  # lines of the script that are shown above a step
 _MAX_COMMANDS = 4  # commands that are named for wrong answers
@@ -35,7 +37,7 @@ class Stepping(Conversation):
         self.say(f"{self.ran.name}   {len(lesson_steps)} steps" + (f"   {title}" if title else ""), "heading")
         self.write_paragraphs(paragraphs)
         self.explain(course_texts.of_lesson(self.ran.name))
-        self.write([[]])
+        self.skip_line()
         if lesson_steps:
             self.say("+ new, * changed by the step", "quiet")
         if prompter is not None:
@@ -54,7 +56,7 @@ class Stepping(Conversation):
         try:
             while number < total:
                 self._show(lesson_steps, number, whole=True)
-                self.write([[]])
+                self.skip_line()
                 self.save([str(number)])
                 onward = "Enter next" if number + 1 < total else "Enter ends"
                 prompt = f"{onward}, b back, 1-{total} to that step, w words, q quit >"
@@ -63,7 +65,7 @@ class Stepping(Conversation):
                     return
                 number = number + 1 if not typed else max(number - 1, 0) if typed == "b" else int(typed) - 1
         except (EOFError, KeyboardInterrupt) as stop:
-            self.write([[]])
+            self.skip_line()
             self.say(f"stopped at step {number + 1} of {total}; the same command continues there")
             if isinstance(stop, KeyboardInterrupt):
                 raise
@@ -73,22 +75,22 @@ class Stepping(Conversation):
 
     def _show(self, lesson_steps: Sequence[Step], number: int, whole: bool) -> None:
         """Shows one step, with the lines since the step before it, or with `whole` the last lines above it."""
-        step, size = lesson_steps[number], self.options.width
+        step = lesson_steps[number]
         above = lesson_steps[number - 1].last + 1 if number else self.ran.first
         first = max(self.ran.first, step.last - _WINDOW) if whole else min(above, step.first)
         at = f"line {step.first}" if step.first == step.last else f"lines {step.first} to {step.last}"
         marked = range(step.first, step.last + 1)
-        self.write([[], [(f"step {number + 1} of {len(lesson_steps)}, {at}", "heading")]])
-        self.write(screens.source_lines(self.ran.lines, first, step.last, size, marked))
+        self.write(Text(), Text(f"step {number + 1} of {len(lesson_steps)}, {at}", "heading"))
+        self.write(screens.SourceLines(self.ran.lines, first, step.last, marked))
         before = lesson_steps[number - 1].tensors if number else ()
-        self.write(screens.step_lines(step, before, self.options))
+        self.write(*screens.step_parts(step, before, self.options))
 
     def _end(self) -> None:
         """Shows the script's output, how it ended, and the commands to continue with."""
-        self.write([[]])
+        self.skip_line()
         if self.ran.output.strip():
-            self.write([[("the script prints", "heading")]])
-            self.write([("  " + safe(line), "plain")] for line in self.ran.output.rstrip().splitlines())
+            self.write(Text("the script prints", "heading"))
+            self.write(*(Cell("  " + safe(line), hang=4) for line in self.ran.output.rstrip().splitlines()))
         failure = final_failure(self.ran.trace)
         self.say(outcome(self.ran.trace) + (f": {one_line(failure.message, 200)}" if failure else ""), "quiet")
         self.see_also("step")
@@ -129,7 +131,7 @@ class Quiz(Conversation):
                 self.save(answers)
                 self._reveal(asked, len(answers) - 1, answer)
         except (EOFError, KeyboardInterrupt) as stop:
-            self.write([[]])
+            self.skip_line()
             self._say_stopped(asked, answers)
             if isinstance(stop, KeyboardInterrupt):
                 raise
@@ -141,23 +143,25 @@ class Quiz(Conversation):
         question = asked[number]
         above = max((each.last for each in asked[:number]), default=self.ran.first - 1)
         hidden = without_comments(self.ran.place.source)
-        new = screens.source_lines(hidden, above + 1, question.last, self.options.width)
-        self.write([[], *([*_squeezed(new), []] if new else [])])
-        self.write(screens.question_lines(asked, number, self.options))
+        new = screens.SourceLines(hidden, above + 1, question.last, squeezed=True)
+        self.skip_line()
+        if new.numbers:
+            self.write(new, Text())
+        self.write(*screens.question_parts(asked, number, self.options))
         prompt = f"    {question.prompt.rpartition(chr(10))[2]}"
         return self.ask(prompter, prompt, lambda typed: "q" if typed == "q" else question.read(typed))
 
     def _reveal(self, asked: Sequence[Question], number: int, answer: str) -> None:
         """Shows the right answer. After the last question that ends at this line, also shows what the lines did."""
         question = asked[number]
-        self.write(screens.answer_lines(asked, number, answer, self.options))
+        self.write(*screens.answer_parts(asked, number, answer, self.options))
         if any(each.last == question.last for each in asked[number + 1 :]):
             return
         above = max((each.last for each in asked[:number] if each.last < question.last), default=0)
         for step in steps(self.ran.trace, script_file(self.ran.trace)):
             if above < step.last <= question.last:
                 facts = map(_without_hints, step.facts)
-                self.write(screens.fact_lines(facts, self.options.width, f"    line {step.first}: "))
+                self.write(*screens.fact_parts(facts, f"    line {step.first}: "))
 
     def _count(self, asked: Sequence[Question], answers: Sequence[str]) -> str:
         right = sum(question.is_right(answer) for question, answer in zip(asked, answers, strict=False))
@@ -169,11 +173,11 @@ class Quiz(Conversation):
 
     def _end(self, asked: Sequence[Question], answers: Sequence[str]) -> None:
         title, paragraphs = docstring(self.ran.trace)
-        self.write([[], [(self._count(asked, answers), "heading")]])
+        self.write(Text(), Text(self._count(asked, answers), "heading"))
         answered = zip(asked, answers, strict=True)
         wrong = [(question, answer) for question, answer in answered if not question.is_right(answer)]
         for question, answer in wrong:
-            self.write(screens.wrong_lines(question, answer, self.options))
+            self.write(*screens.wrong_parts(question, answer, self.options))
         self.write_paragraphs((title, *paragraphs))
         self.see_also("quiz", self._read_again(asked, [question for question, _ in wrong]))
 
@@ -185,7 +189,7 @@ class Quiz(Conversation):
             for command in self._to_read(question, above + 1):
                 lines.setdefault(command, []).append(question.last)
         if lines:
-            self.write([[], [("to read about the wrong answers", "heading")]])
+            self.write(Text(), Text("to read about the wrong answers", "heading"))
         named = list(lines)[:_MAX_COMMANDS]
         for command in named:
             where = ", ".join(str(line) for line in sorted(set(lines[command])))
@@ -221,18 +225,6 @@ def _still_readable(asked: Sequence[Question], answers: Sequence[str]) -> list[s
         except ValueError:
             break
     return readable if len(readable) < len(asked) else []
-
-
-def _squeezed(lines: Sequence[Line]) -> list[Line]:
-    """Merges successive empty lines of source into one."""
-    kept: list[Line] = []
-    for line in lines:
-        empty = not "".join(text for text, style in line if style == "code").strip()
-        if not (empty and kept and kept[-1] == []):
-            kept.append([] if empty else line)
-    while kept and kept[-1] == []:
-        kept.pop()
-    return kept
 
 
 def go_through(ran: Ran, way: Way, answers: Iterable[str] | None, screen: Screen) -> None:

@@ -1,71 +1,92 @@
-"""Draws one diagnostic: title, labelled source, why, notes, help and edits."""
+"""Draws one finding: title, labelled source, why, notes, numbered help with edits, and details."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.text import Text
 
 from tensorlens.records.model import Trace
 from tensorlens.records.report import Diagnostic, Edit, Fix
 from tensorlens.records.source import lines_of, shown_path
-from tensorlens.render.layout import Line, paragraph
-from tensorlens.render.report.snippet import snippet
+from tensorlens.render.report.snippet import gutter_of, snippet
 from tensorlens.render.report.underlines import clip
 from tensorlens.render.safe_text import safe, safe_lines
+from tensorlens.render.tables import folded
 
 _STYLES = {"error": "primary", "warning": "warning", "note": "note"}
+_HANG = 4  # cells that the second line of a remark is indented by, at most, after its ` = `
 
 
-def finding(diagnostic: Diagnostic, trace: Trace, size: int) -> list[Line]:
-    """Returns the lines of one diagnostic, at most `size` cells wide."""
-    code = f"[{safe(diagnostic.code)}]" if diagnostic.code else ""
-    head: Line = [(f"{diagnostic.severity}{code}: ", diagnostic.severity)]
-    lines = paragraph(safe(diagnostic.title), size, head, "heading", hang=4)
-    gutter = 1
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A finding as a person reads it."""
+
+    diagnostic: Diagnostic
+    trace: Trace
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        diagnostic, size = self.diagnostic, options.max_width
+        yield from folded(_title(diagnostic), size, 4)
+        gutter = gutter_of(diagnostic.labels, self.trace)
+        if diagnostic.labels:
+            yield from snippet(diagnostic.labels, self.trace, _STYLES[diagnostic.severity], console, size)
+        for word, text, style in self._remarks():
+            yield from _remark(word, text, style, gutter, size)
+        for number, fix in enumerate(diagnostic.fixes, 1):
+            word = f"help {number}" if len(diagnostic.fixes) > 1 else "help"
+            yield from _remark(word + self._place(fix), fix.title, "help", gutter, size)
+            yield from _edits(fix, self.trace, gutter, size)
+        for text in diagnostic.also:
+            yield from _remark("also", text, "heading", gutter, size)
+        if diagnostic.detail:
+            yield from _remark("detail", "; ".join(diagnostic.detail), "quiet", gutter, size)
+
+    def _remarks(self) -> Iterator[tuple[str, str, str]]:
+        if self.diagnostic.explanation:
+            yield "why", self.diagnostic.explanation, "heading"
+        for note in self.diagnostic.notes:
+            yield "note", note, "heading"
+
+    def _place(self, fix: Fix) -> str:
+        """Returns the line that a fix changes: " (line 5)", or " (net.py:5)" if that is not the file of the finding."""
+        if fix.place is None:
+            return ""
+        file, line = fix.place.file, fix.place.line
+        own = self.diagnostic.labels[0].span.file if self.diagnostic.labels else file
+        return f" (line {line})" if file == own else f" ({safe(shown_path(file, self.trace.script.folder))}:{line})"
+
+
+def short_finding(diagnostic: Diagnostic, trace: Trace) -> Text:
+    """Returns the title of a finding with its place, for a list of further findings."""
+    text = _title(diagnostic)
     if diagnostic.labels:
-        source = snippet(diagnostic.labels, trace, size, _STYLES[diagnostic.severity])
-        lines += source
-        gutter = source[0][0][0].index("--> ") if source else 1
-    if diagnostic.explanation:
-        lines += _remark("why", diagnostic.explanation, "heading", gutter, size)
-    for note in diagnostic.notes:
-        lines += _remark("note", note, "heading", gutter, size)
-    for number, fix in enumerate(diagnostic.fixes, 1):
-        word = f"help {number}" if len(diagnostic.fixes) > 1 else "help"
-        lines += _remark(f"{word}{_place(fix, diagnostic, trace)}", fix.title, "help", gutter, size)
-        lines += _edits(fix, trace, gutter, size)
-    for text in diagnostic.also:
-        lines += _remark("also", text, "heading", gutter, size)
-    for text in diagnostic.detail:
-        lines += _remark("detail", text, "quiet", gutter, size, "quiet")
-    return lines
+        span = diagnostic.labels[0].span
+        text.append(f"  {safe(shown_path(span.file, trace.script.folder))}:{span.line}")
+    return text
 
 
-def _place(fix: Fix, diagnostic: Diagnostic, trace: Trace) -> str:
-    """Returns the line that a fix changes: " (line 5)", or " (net.py:5)" if that is not the file of the finding."""
-    if fix.place is None:
-        return ""
-    file = fix.place.file
-    own = diagnostic.labels[0].span.file if diagnostic.labels else file
-    line = fix.place.line
-    return f" (line {line})" if file == own else f" ({safe(shown_path(file, trace.script.folder))}:{line})"
+def _title(diagnostic: Diagnostic) -> Text:
+    code = f"[{safe(diagnostic.code)}]" if diagnostic.code else ""
+    return Text.assemble((f"{diagnostic.severity}{code}: ", diagnostic.severity), (safe(diagnostic.title), "heading"))
 
 
-def _remark(word: str, text: str, style: str, gutter: int, size: int, text_style: str = "plain") -> list[Line]:
-    lines: list[Line] = []
-    hang = gutter + 3 + min(len(word) + 2, 8)
-    first: Line = [(" " * gutter + " = ", "gutter"), (f"{word}: ", style)]
+def _remark(word: str, text: str, style: str, gutter: int, size: int) -> Iterator[Text]:
+    first = Text.assemble((" " * gutter + " = ", "gutter"), (f"{word}: ", style))
+    hang = gutter + 3 + _HANG
     for part in safe_lines(text.strip()):
-        lines += paragraph(part, size, first, text_style, hang)
-        first = [(" " * hang, "plain")]
-    return lines
+        yield from folded(first.append(part, "quiet" if style == "quiet" else "plain"), size, hang)
+        first = Text(" " * hang)
 
 
-def _edits(fix: Fix, trace: Trace, gutter: int, size: int) -> list[Line]:
+def _edits(fix: Fix, trace: Trace, gutter: int, size: int) -> Iterator[Text]:
     """Shows the lines that a fix changes, before and after."""
     by_file: dict[str, list[Edit]] = defaultdict(list)
     for edit in fix.edits:
         by_file[edit.span.file].append(edit)
-    lines: list[Line] = []
     for file, edits in by_file.items():
         before = list(lines_of(trace.sources.get(file, "")))
         first = min(max(edit.span.line, 1) for edit in edits)
@@ -73,16 +94,16 @@ def _edits(fix: Fix, trace: Trace, gutter: int, size: int) -> list[Line]:
         if file not in trace.sources or first > last:
             continue
         if len(by_file) > 1:
-            lines.append([(" " * gutter + "::: ", "gutter"), (safe(shown_path(file, trace.script.folder)), "plain")])
-        after = _applied(before, edits, first, last)
-        lines += [_change(n, "-", text, gutter, size) for n, text in enumerate(before[first - 1 : last], first)]
-        lines += [_change(n, "+", text, gutter, size) for n, text in enumerate(after, first)]
-    return lines
+            arrow = (" " * gutter + "::: ", "gutter")
+            yield from folded(Text.assemble(arrow, safe(shown_path(file, trace.script.folder))), size)
+        for sign, lines in (("-", before[first - 1 : last]), ("+", _applied(before, edits, first, last))):
+            for number, text in enumerate(lines, first):
+                yield _change(number, sign, text, gutter, size)
 
 
-def _change(number: int, sign: str, text: str, gutter: int, size: int) -> Line:
-    style = "removed" if sign == "-" else "added"
-    return [(f"{number:>{gutter}} {sign} ", style), (clip(text, size - max(gutter, len(str(number))) - 3), style)]
+def _change(number: int, sign: str, text: str, gutter: int, size: int) -> Text:
+    shown = clip(text, size - max(gutter, len(str(number))) - 3)
+    return Text(f"{number:>{gutter}} {sign} {shown}", "removed" if sign == "-" else "added", no_wrap=True)
 
 
 def _applied(before: list[str], edits: list[Edit], first: int, last: int) -> list[str]:

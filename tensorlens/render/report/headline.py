@@ -7,23 +7,27 @@ import re
 import signal
 from collections import Counter
 
+from tensorlens.analysis.training.run_summary import call_count
 from tensorlens.journal.rows import SHARED_MEMORY
-from tensorlens.records.model import Backward, Call, Failure, Gap, Notice, Site, Trace
+from tensorlens.records.model import Failure, Gap, Notice, Site, Trace
 from tensorlens.records.report import Diagnostic, Report
 from tensorlens.records.source import one_line, shown_path, tree_of
 
 _INTERNAL = re.compile(r"\s*\(Triggered internally at [^)]*\)")
 
 
-def headline(report: Report) -> list[str]:
-    """Returns the parts of the headline: `demo.py`, `torch 2.13.0`, `6 calls`, `1 error at line 6`."""
-    trace = report.trace
-    calls = sum(total.count for total in trace.totals)
-    calls = max(calls, sum(isinstance(event, Call | Backward) for event in trace.events))
+def run_parts(trace: Trace) -> list[str]:
+    """Returns what was run: `demo.py`, `torch 2.13.0`, `6 calls`."""
     rank = trace.script.rank
     parts = [shown_path(trace.script.path, trace.script.folder)]
     parts += [f"rank {rank.number} of {rank.world}"] if rank else []
-    parts += [f"torch {trace.versions.torch}", count(calls, "call")]
+    return [*parts, f"torch {trace.versions.torch}", count(call_count(trace), "call")]
+
+
+def headline(report: Report) -> list[str]:
+    """Returns the parts of the headline: `demo.py`, `torch 2.13.0`, `6 calls`, `1 error at line 6`."""
+    trace = report.trace
+    parts = run_parts(trace)
     for severity in ("error", "warning"):
         diagnostics = [diagnostic for diagnostic in report.diagnostics if diagnostic.severity == severity]
         if diagnostics:
@@ -53,8 +57,8 @@ def final_failure(trace: Trace) -> Failure | None:
     return trace.failures[position] if position is not None else None
 
 
-def outcome(trace: Trace) -> str:
-    """Says in one line how the script ended."""
+def outcome(trace: Trace, line: str = "") -> str:
+    """Says in one line how the script ended. `line` is the place of the exception that ended it."""
     script, failure = trace.script, final_failure(trace)
     code = "" if script.exit_code is None else f", exit code {script.exit_code}"
     if script.outcome == "ok":
@@ -64,7 +68,8 @@ def outcome(trace: Trace) -> str:
         expected = "" if announced is None else f", as line {announced} says it would"
         if script.exit_code is not None and script.exit_code < 0:
             code = f", and its process was stopped{_signal(script.exit_code)} while it exited"
-        return f"the script ended with {failure.type if failure else 'an exception'}{code}{expected}"
+        raised = f"{failure.type if failure else 'an exception'}{f' at {line}' if line else ''}"
+        return f"the script ended with {raised}{code}{expected}"
     if script.outcome == "exit":
         return f"the script ended itself{code}"
     if script.outcome == "timeout":
@@ -85,7 +90,7 @@ def reference(trace: Trace) -> str:
         where = next((f" at {place(trace, event.site)}" for event in trace.events if event.index == index), "")
         wrong = f"{number} wrong {'gradient' if number == 1 else 'gradients'}"
         return f"reference: {wrong} in the pass{where}; nothing is claimed of later passes"
-    agree = f"every gradient of {_passes(len(comparison.compared))} agrees with a run that keeps copies"
+    agree = f"every gradient of {passes(len(comparison.compared))} agrees with a run that keeps copies"
     custom = dict.fromkeys(f"`{formula.function}.backward`" for formula in trace.inspection.formulas)
     if custom:
         agree += f"; both used {', '.join(custom)}, measured to be wrong"
@@ -95,7 +100,7 @@ def reference(trace: Trace) -> str:
     return f"reference: {agree}" if comparison.compared else "reference: there was no backward pass to compare"
 
 
-def _passes(number: int) -> str:
+def passes(number: int) -> str:
     return "1 backward pass" if number == 1 else f"{number} backward passes"
 
 

@@ -9,44 +9,72 @@ from tensorlens.analysis.story.story import Section, story
 from tensorlens.analysis.story.tensor_table import tensor_table
 from tensorlens.records.model import Trace
 from tensorlens.records.report import Diagnostic, Report
-from tensorlens.render.layout import to_text
 from tensorlens.render.markdown_text import code, escaped, fenced, markdown_table, marked
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.report import headline
 from tensorlens.render.report.claim_texts import claim_details, claim_word, claims_to_read, failed_claims, plain_claims
-from tensorlens.render.report.findings import finding
-from tensorlens.render.report.story_lines import section_title
-from tensorlens.render.report.tensor_cells import COLUMNS, cells_of, table_notes
+from tensorlens.render.report.clean_run import MODULE_HEADINGS, module_cells, no_problem_found
+from tensorlens.render.report.findings import Finding
+from tensorlens.render.report.story_table import section_title, story_size
+from tensorlens.render.report.tensor_rows import HEADINGS, cells_of, table_notes
+from tensorlens.render.report.verdict import verdict
+from tensorlens.render.tables import printed
 
 _SNIPPET_WIDTH = 100
 
 
 def to_markdown(report: Report, options: RenderOptions) -> str:
-    """Returns the report: findings first, then the story and the tensors."""
+    """Returns the report: the verdict, the findings, then the story and the tensors, folded if they are long."""
     trace = report.trace
     names = names_of(trace)
-    blocks = [[f"# {escaped(headline.headline(report)[0])}", "", marked(", ".join(headline.headline(report)[1:]))]]
+    script, *parts = headline.run_parts(trace)
+    blocks = [[f"# {escaped(script)}", "", marked(", ".join(parts))]]
     if options.lesson:
         title, paragraphs = headline.docstring(trace)
         blocks.append([f"**{marked(title)}**", "", *map(marked, paragraphs)])
-    blocks += [_finding(diagnostic, trace) for diagnostic in report.diagnostics]
+    blocks += _answer(report, names, options)
     sections = story(trace, names)
-    blocks += [["## What happened"]] if sections else []
-    blocks += [_section(trace, section) for section in sections]
-    blocks.append(_tensors(trace, names))
+    lines = sum(len(section.rows) for section in sections)
+    parts_of_story = [_section(trace, section) for section in sections]
+    if story_size(sections) > options.height // 2 and not (options.lesson or options.story):
+        blocks += _unfolding(f"What {lines} lines did", parts_of_story)
+        blocks += _unfolding("Tensors", [_tensors(trace, names)])
+    else:
+        blocks += [["## What happened"], *parts_of_story] if sections else []
+        blocks.append(["## Tensors", "", *tensors] if (tensors := _tensors(trace, names)) else [])
     blocks.append(_claims(trace, options))
     blocks.append(_noticed("Warnings", headline.warnings_noticed(trace)))
     blocks.append(_noticed("Not seen", headline.gaps(trace)))
     blocks.append([headline.shared_memory(trace)] if headline.shared_memory(trace) else [])
     blocks.append([marked(headline.reference(trace))] if trace.reference else [])
-    blocks.append([marked(headline.outcome(trace))])
     blocks.append([failed] if (failed := failed_claims(trace.claims)) else [])
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
+def _answer(report: Report, names: Names, options: RenderOptions) -> Iterator[list[str]]:
+    """Yields the verdict and the findings, or the summary of a run without any."""
+    trace = report.trace
+    if report.diagnostics or options.lesson or headline.final_failure(trace) is not None:
+        yield [marked(verdict(report))]
+        yield from (_finding(diagnostic, trace) for diagnostic in report.diagnostics)
+        return
+    yield [f"**{marked(no_problem_found(trace))}**"]
+    if modules := module_cells(trace, names):
+        yield markdown_table(MODULE_HEADINGS, [(code(name), *cells) for name, *cells in modules])
+    yield [marked(headline.outcome(trace))]
+
+
+def _unfolding(title: str, blocks: Sequence[list[str]]) -> Iterator[list[str]]:
+    """Yields blocks that a reader unfolds with a click on their title."""
+    if any(blocks):
+        yield [f"<details><summary>{title}</summary>"]
+        yield from blocks
+        yield ["</details>"]
+
+
 def _finding(diagnostic: Diagnostic, trace: Trace) -> list[str]:
     heading = f"## {diagnostic.severity}: {marked(diagnostic.title)}"
-    text = to_text(finding(diagnostic, trace, _SNIPPET_WIDTH), color=False).rstrip("\n").split("\n")
+    text = printed([Finding(diagnostic, trace)], _SNIPPET_WIDTH, color=False).rstrip("\n").split("\n")
     return [heading, "", *fenced(text)]
 
 
@@ -68,8 +96,11 @@ def _tensors(trace: Trace, names: Names) -> list[str]:
         return []
     rows = [tuple(code(cell) if position == 0 else marked(cell) for position, cell in enumerate(cells_of(row)))
             for row in table.rows]  # fmt: skip
-    titles = [column.titles(broken=False)[1] for column in COLUMNS]
-    return ["## Tensors", "", *markdown_table(titles, rows), *([""] if table_notes(table) else []), *table_notes(table)]
+    return [
+        *markdown_table(HEADINGS, rows),
+        *([""] if table_notes(table) else []),
+        *table_notes(table),
+    ]
 
 
 def _claims(trace: Trace, options: RenderOptions) -> list[str]:

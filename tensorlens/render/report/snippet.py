@@ -4,40 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.console import Console
+from rich.text import Text
+
 from tensorlens.records.model import Trace
 from tensorlens.records.report import Label
 from tensorlens.records.source import lines_of, one_line, shown_path, width
-from tensorlens.render.layout import Line, paragraph
+from tensorlens.render.highlight import source_line
 from tensorlens.render.report import underlines
-from tensorlens.render.report.underlines import Mark
+from tensorlens.render.report.underlines import Line, Mark, View
 from tensorlens.render.safe_text import safe, wrap
+from tensorlens.render.tables import folded
 
 _CONTEXT = 2  # lines to show at each end of a label that spans several lines
 _MAX_NESTED = 3  # labels over several lines with a bar of their own; further ones mark their first line
 _TEXT_ROOM = 36  # cells that the text of a long label gets at least, when it goes below the end of the label
 
 
-def snippet(labels: Sequence[Label], trace: Trace, size: int, style: str) -> list[Line]:
+def snippet(labels: Sequence[Label], trace: Trace, style: str, console: Console, size: int) -> list[Text]:
     """Draws the labelled files one after the other. The first label is the primary one: `style` is its style, and its
     file comes first."""
     files = list(dict.fromkeys(label.span.file for label in labels))
-    gutter = max([1, *(len(str(_clamped(label, trace)[1])) for label in labels)])
-    lines: list[Line] = []
+    gutter = gutter_of(labels, trace)
+    lines: list[Text] = []
     for position, file in enumerate(files):
         in_file = [label for label in dict.fromkeys(labels) if label.span.file == file]
         span = in_file[0].span
         path = f"{safe(shown_path(file, trace.script.folder))}:{span.line}:{span.column + 1}"
-        arrow = [(" " * gutter + ("--> " if position == 0 else "::: "), "gutter")]
-        lines += [
-            [*arrow, (part, "plain")] if i == 0 else [(part, "plain")] for i, part in _wrapped(path, size, gutter)
-        ]
-        part = _File(in_file, trace.sources.get(file, ""), gutter, size)
-        lines += part.render(style, labels[0])
+        arrow = (" " * gutter + ("--> " if position == 0 else "::: "), "gutter")
+        lines += folded(Text.assemble(arrow, path), size)
+        lines += _File(in_file, trace.sources.get(file, ""), gutter, size, console).render(style, labels[0])
     return lines
 
 
-def _wrapped(path: str, size: int, gutter: int) -> list[tuple[int, str]]:
-    return list(enumerate(wrap(path, size - gutter - 4)))
+def gutter_of(labels: Sequence[Label], trace: Trace) -> int:
+    """Returns the width of the line numbers."""
+    return max([1, *(len(str(_clamped(label, trace)[1])) for label in labels)])
 
 
 def _clamped(label: Label, trace: Trace) -> tuple[int, int]:
@@ -50,9 +52,9 @@ def _clamped(label: Label, trace: Trace) -> tuple[int, int]:
 class _File:
     """The labelled lines of one file."""
 
-    def __init__(self, labels: Sequence[Label], text: str, gutter: int, size: int) -> None:
+    def __init__(self, labels: Sequence[Label], text: str, gutter: int, size: int, console: Console) -> None:
+        self._source, self._console = text, console
         self._text = lines_of(text)
-        self._has_text = bool(text)
         self._gutter = gutter
         self._single: list[tuple[int, Label]] = []
         self._multi: list[tuple[int, int, Label]] = []
@@ -66,24 +68,25 @@ class _File:
         self._room = max(size - gutter - 3 - 2 * len(self._multi), 16)
         self._size = size
 
-    def render(self, style: str, primary: Label) -> list[Line]:
-        if not self._has_text:
+    def render(self, style: str, primary: Label) -> list[Text]:
+        if not self._source:
             return self._without_source()
         self._style, self._primary = style, primary
         lines = [self._line("", [])]
         previous = 0
         for number in self._numbers():
             if previous and number > previous + 1:
-                lines.append([("...".ljust(self._gutter + 3), "gutter"), *self._margin(previous + 1, "inside")])
+                lines.append(_text([("...".ljust(self._gutter + 3), "gutter"), *self._margin(previous + 1, "inside")]))
             lines += self._source_line(number)
             previous = number
         return lines
 
-    def _without_source(self) -> list[Line]:
+    def _without_source(self) -> list[Text]:
         lines = [self._line("", [("(the source of this file was not recorded)", "quiet")])]
         for label in [*(label for _, label in self._single), *(label for *_, label in self._multi)]:
             first = self._line("", [(f"line {label.span.line}: ", "quiet")])
-            lines += paragraph(safe(one_line(label.text)), self._size, first)
+            hang = len(first.plain)
+            lines += folded(first.append(safe(one_line(label.text))), self._size, hang)
         return lines
 
     def _numbers(self) -> list[int]:
@@ -93,14 +96,15 @@ class _File:
             wanted |= {first, *range(first, min(first + _CONTEXT, last)), *range(max(last - 1, first), last + 1)}
         return sorted(wanted | {line + 1 for line in wanted if line + 2 in wanted})
 
-    def _source_line(self, number: int) -> list[Line]:
+    def _source_line(self, number: int) -> list[Text]:
         text = self._text[number - 1]
         here = [
             self._mark(label, label.span.column, self._end(label, text)) for n, label in self._single if n == number
         ]
-        lines: list[Line] = []
+        lines: list[Text] = []
         for view in underlines.views(text, here, self._room):
-            lines.append(self._line(str(number), [*self._margin(number, "line"), (view.text, "code")]))
+            line = self._line(str(number), self._margin(number, "line"))
+            lines.append(line.append_text(self._shown(number, view)))
             for row in underlines.rows(view.marks, self._room):
                 lines.append(self._line("", [*self._margin(number, "below"), *row]))
         for position, (first, last, label) in enumerate(self._multi):
@@ -108,7 +112,12 @@ class _File:
                 lines += self._bracket(position, number, label.span.column, "")
             if number == last:
                 lines += self._bracket(position, number, max(label.span.end_column - 1, 0), label.text)
-        return [line for line in lines if line]
+        return lines
+
+    def _shown(self, number: int, view: View) -> Text:
+        """Returns the part of a source line that a view shows, in colours."""
+        part = source_line(self._source, number, self._console)[view.start : view.start + len(view.text)]
+        return Text.assemble((view.before, "quiet"), part, (view.after, "quiet"))
 
     def _end(self, label: Label, text: str) -> int:
         return len(text.rstrip()) if label.span.end_line > label.span.line else label.span.end_column
@@ -134,7 +143,7 @@ class _File:
             line.append(("/ " if opens else "| " if inside else "  ", style))
         return line
 
-    def _bracket(self, position: int, number: int, column: int, text: str) -> list[Line]:
+    def _bracket(self, position: int, number: int, column: int, text: str) -> list[Text]:
         """Draws `|____^ text` below the last line of a long label, or ` ____^` below its first line if it begins in the
         middle of that line."""
         _, _, label = self._multi[position]
@@ -156,5 +165,9 @@ class _File:
         below = [[*margin, (" " * (start - 2 * position) + part, mark.style)] for part in wrap(mark.text, room - start)]
         return [self._line("", line) for line in [pieces, *below]]
 
-    def _line(self, number: str, rest: Line) -> Line:
-        return [(f"{number:>{self._gutter}} | ", "gutter"), *rest]
+    def _line(self, number: str, rest: Line) -> Text:
+        return _text([(f"{number:>{self._gutter}} | ", "gutter"), *rest])
+
+
+def _text(line: Line) -> Text:
+    return Text.assemble(*line, no_wrap=True)

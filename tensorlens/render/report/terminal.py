@@ -1,111 +1,203 @@
-"""Renders the report for a terminal: the answer first, the evidence second."""
+"""Renders the report for a terminal. The answer is at the end, where the reader's eyes are; in a file it comes first.
+
+A report that fits on one screen shows everything. A longer one leaves out the story and the tensors that no finding
+names, and says so.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
-from tensorlens.analysis.naming.names import names_of
-from tensorlens.analysis.story.story import story
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from tensorlens.analysis.naming.names import Names, names_of
+from tensorlens.analysis.story.story import Section, story
 from tensorlens.analysis.story.tensor_table import TensorTable, tensor_table
+from tensorlens.diagnostics.shared.named_tensors import named_tensors
 from tensorlens.records.claim import Claim
 from tensorlens.records.model import Trace
-from tensorlens.records.report import Report
+from tensorlens.records.report import Diagnostic, Report
 from tensorlens.records.source import tree_of
-from tensorlens.render.layout import Line, paragraph, table, to_text
 from tensorlens.render.options import RenderOptions
 from tensorlens.render.report import headline
 from tensorlens.render.report.claim_texts import claim_details, claim_word, claims_to_read, failed_claims, plain_claims
-from tensorlens.render.report.findings import finding
-from tensorlens.render.report.story_lines import story_lines
-from tensorlens.render.report.tensor_cells import COLUMNS, cells_of, table_notes
-from tensorlens.render.safe_text import safe, wrap
+from tensorlens.render.report.clean_run import module_table, no_problem_found
+from tensorlens.render.report.findings import Finding, short_finding
+from tensorlens.render.report.headline import count
+from tensorlens.render.report.story_table import story_parts, story_size
+from tensorlens.render.report.tensor_rows import tensor_parts
+from tensorlens.render.report.verdict import main_finding, verdict
+from tensorlens.render.safe_text import safe
+from tensorlens.render.tables import Cell, HouseTable, printed
+
+_MORE_FINDINGS = 2  # shown in full beside the main one; the others are listed
 
 
 def to_terminal(report: Report, options: RenderOptions) -> str:
     """Returns the report as text of at most `options.width` cells per line."""
-    return to_text(report_lines(report, options), options.color)
+    size = max(options.width, 40)
+    parts = ReportParts(report, options)
+    if options.lesson or (options.story and options.tensors):
+        return printed(parts.sections(), size, options.color)
+    if parts.least_rows() <= options.height:
+        whole = replace(parts, options=replace(options, story=True, tensors=True))
+        text = printed(whole.sections(), size, options.color)
+        if text.count("\n") < options.height:
+            return text
+    return printed(parts.sections(), size, options.color)
 
 
-def report_lines(report: Report, options: RenderOptions) -> Iterator[Line]:
-    """Yields the sections of the report, separated by blank lines."""
-    trace, size = report.trace, max(options.width, 40)
-    names = names_of(trace)
-    sections = [headline_lines(report, size)]
-    if options.lesson:
-        sections.append(_docstring(trace, size, options.titled))
-    sections.append(story_lines(trace, story(trace, names), size, options.lesson))
-    sections.append(_tensor_table(tensor_table(trace, names), size))
-    if trace.claims or tree_of(headline.script_source(trace)) is not None:  # a script with a syntax error has no claims
-        sections.append(claim_lines(trace.claims, options, size))
-    sections += [finding(diagnostic, trace, size) for diagnostic in report.diagnostics]
-    sections.append(_noticed("warnings", "warning", headline.warnings_noticed(trace), size))
-    sections.append(_noticed("not seen", "note", headline.gaps(trace), size))
-    endings = filter(None, (headline.shared_memory(trace), headline.reference(trace), headline.outcome(trace)))
-    sections.append([line for text in endings for line in paragraph(safe(text), size, style="quiet")])
-    if failed := failed_claims(trace.claims):
-        sections[-1] += paragraph(failed, size, style="bad")
-    first = True
-    for section in filter(None, sections):
-        if not first:
-            yield []
-        first = False
-        yield from section
+@dataclass(frozen=True)
+class ReportParts:
+    """The sections of a report, in the order in which they are printed."""
+
+    report: Report
+    options: RenderOptions
+
+    @property
+    def _trace(self) -> Trace:
+        return self.report.trace
+
+    @cached_property
+    def _names(self) -> Names:
+        return names_of(self._trace)
+
+    @cached_property
+    def _story(self) -> Sequence[Section]:
+        return story(self._trace, self._names)
+
+    @cached_property
+    def _tensors(self) -> TensorTable:
+        return tensor_table(self._trace, self._names)
+
+    def least_rows(self) -> int:
+        """Returns a lower bound of the rows of the whole report."""
+        return story_size(self._story) + len(self._tensors.rows) + 4 * len(self.report.diagnostics)
+
+    def sections(self) -> Iterator[RenderableType]:
+        """Yields the sections of the report."""
+        trace, options = self._trace, self.options
+        answer, others = list(self._answer()), list(self._other_findings())
+        yield headline_text(trace)
+        if options.findings_first:
+            yield from (*answer, *others)
+        if options.lesson:
+            yield from docstring_parts(trace, options.titled)
+        if options.lesson or options.story:
+            yield from _section(story_parts(trace, self._story, options))
+        if options.lesson or options.tensors:
+            yield from _section(tensor_parts(self._tensors))
+        if trace.claims or (options.lesson and tree_of(headline.script_source(trace)) is not None):
+            yield claim_list(trace.claims, options)
+        yield from _section(_noticed("warnings", "warning", self._warnings()))
+        yield from _section(_noticed("not seen", "note", headline.gaps(trace)))
+        if not options.findings_first:
+            yield from (*others, *answer)
+        endings = filter(None, (headline.shared_memory(trace), headline.reference(trace), self._left_out()))
+        yield from _section([Text(safe(text), "quiet") for text in endings])
+        if failed := failed_claims(trace.claims):
+            yield Text(failed, "bad")
+
+    def _answer(self) -> Iterator[RenderableType]:
+        """Yields the verdict, the main finding, and the tensors that it names."""
+        main = main_finding(self.report)
+        text = verdict(self.report)
+        if main is None:
+            yield from self._all_well(text)
+            return
+        yield Text(safe(text), main.severity if main.severity != "note" else "heading")
+        yield Finding(main, self._trace)
+        if not (self.options.lesson or self.options.tensors):
+            yield from _section(tensor_parts(self._named_tensors(main)))
+
+    def _other_findings(self) -> Iterator[RenderableType]:
+        main = main_finding(self.report)
+        others = [each for each in self.report.diagnostics if each is not main]
+        if self.options.lesson or (self.options.story and self.options.tensors):
+            yield from (Finding(each, self._trace) for each in others)
+            return
+        yield from (Finding(each, self._trace) for each in others[:_MORE_FINDINGS])
+        yield from _section([short_finding(each, self._trace) for each in others[_MORE_FINDINGS:]])
+
+    def _all_well(self, ended: str) -> Iterator[RenderableType]:
+        """Yields the summary of a run without findings."""
+        if headline.final_failure(self._trace) is not None or self.options.lesson:
+            yield Text(safe(ended), "heading")
+            return
+        yield Text(safe(no_problem_found(self._trace)), "good")
+        if not self.options.tensors:
+            yield from _section(module_table(self._trace, self._names))
+        yield Text(safe(ended), "quiet")
+
+    def _named_tensors(self, main: Diagnostic) -> TensorTable:
+        return tensor_table(self._trace, self._names, named_tensors(main, self._trace))
+
+    def _warnings(self) -> list[tuple[str, str, int]]:
+        return headline.warnings_noticed(self._trace)
+
+    def _left_out(self) -> str:
+        """Says what the report leaves out, and which option shows it."""
+        options = self.options
+        if options.lesson:
+            return ""
+        parts = []
+        lines = sum(len(section.rows) for section in self._story)
+        if lines and not options.story:
+            parts.append(f"what {count(lines, 'line')} did (--story)")
+        tensors = len(self._tensors.rows) + self._tensors.more
+        if tensors and not options.tensors:
+            parts.append("the table of all tensors (--tensors)")
+        return f"not shown: {' and '.join(parts)}" if parts else ""
 
 
-def headline_lines(report: Report, size: int) -> list[Line]:
-    parts = [safe(part) for part in headline.headline(report)]
-    texts = wrap("   ".join(parts[1:]), size) if len("   ".join(parts)) > size else []
-    if texts:
-        more: list[Line] = [[(text, "plain")] for text in texts]
-        return [*paragraph(parts[0], size, style="heading"), *more]
-    line: Line = [(parts[0], "heading")]
-    for part in parts[1:]:
-        style = "error" if re.match(r"\d+ errors?\b", part) else "plain"
-        line += [("   ", "plain"), (part, style)]
-    return [line]
+def headline_text(trace: Trace) -> Text:
+    """Returns the line that names the script: `demo.py   torch 2.13.0   6 calls`."""
+    first, *parts = (safe(part) for part in headline.run_parts(trace))
+    return Text.assemble((first, "heading"), "".join(f"   {part}" for part in parts))
 
 
-def _docstring(trace: Trace, size: int, titled: bool) -> list[Line]:
-    """Shows the docstring of a lesson, without its title if that has been printed already."""
+def docstring_parts(trace: Trace, titled: bool) -> Iterator[RenderableType]:
+    """Yields the docstring of a lesson, without its title if that has been printed already."""
     title, paragraphs = headline.docstring(trace)
-    lines = paragraph(safe(title), size, style="heading") if title and not titled else []
+    if title and not titled:
+        yield Text(safe(title), "heading")
     for text in paragraphs:
-        lines += [*([[]] if lines else []), *paragraph(safe(text), size)]
-    return lines
+        yield Text(safe(text))
 
 
-def _tensor_table(tensors: TensorTable, size: int) -> list[Line]:
-    """Draws the tensor table, and says below it which tensors it leaves out."""
-    if not tensors.rows:
-        return []
-    lines = table(COLUMNS, [cells_of(row) for row in tensors.rows], size)
-    return lines + [line for text in table_notes(tensors) for line in paragraph(text, size, style="quiet")]
-
-
-def claim_lines(claims: tuple[Claim, ...], options: RenderOptions, size: int) -> list[Line]:
-    """Lists the claims that a user has to read, and counts the others."""
+def claim_list(claims: tuple[Claim, ...], options: RenderOptions) -> RenderableType:
+    """Counts the claims, and lists those that a user has to read: in a lesson, where the verdicts are beside their
+    lines, those that did not turn out as recorded."""
     if not claims:
-        none = "none: the script has no `#:` lines"
-        return [[("claims", "heading"), (f"   {none}", "plain")]] if options.lesson else []
+        return Text.assemble(("claims", "heading"), "   none: the script has no `#:` lines")
     as_recorded = sum(claim.as_expected for claim in claims)
-    lines: list[Line] = [[("claims", "heading"), (f"   {as_recorded} of {len(claims)} as recorded", "plain")]]
-    listed = claims_to_read(claims)
+    head = Text.assemble(("claims", "heading"), f"   {as_recorded} of {len(claims)} as recorded")
+    listed = [claim for claim in claims_to_read(claims) if not (options.lesson and claim.as_expected)]
+    table = HouseTable(["verdict", "line", "claim"], right=[1])
     for claim in listed:
-        style = "good" if claim.as_expected else "bad"
-        first: Line = [(f"  {claim_word(claim):<11}", style), (f"{claim.line:>4}  ", "gutter")]
-        lines += paragraph(safe(claim.check), size, first, "code")
-        for text in claim_details(claim, options.statements):
-            lines += paragraph(safe(text), size, [(" " * 19, "plain")], "quiet")
-    if rest := plain_claims(claims, listed):
-        lines.append([(f"  {rest}", "quiet")])
-    return lines
+        text = Text(safe(claim.check))
+        for detail in claim_details(claim, options.statements):
+            text.append("\n" + safe(detail), "quiet")
+        table.add(Text(claim_word(claim), "good" if claim.as_expected else "bad"), str(claim.line), Cell(text))
+    parts: list[RenderableType] = [head, table] if listed else [head]
+    if not options.lesson and (rest := plain_claims(claims, listed)):
+        parts.append(Text(rest, "quiet"))
+    return Group(*parts)
 
 
-def _noticed(title: str, style: str, rows: list[tuple[str, str, int]], size: int) -> list[Line]:
-    lines: list[Line] = []
+def _noticed(title: str, style: str, rows: list[tuple[str, str, int]]) -> list[RenderableType]:
+    if not rows:
+        return []
+    table = HouseTable([title, ""], ["gutter"])
     for place, text, number in rows:
-        times = f" (x{number})" if number > 1 else ""
-        where = f"{place}: " if place else ""
-        lines += paragraph(safe(f"{where}{text}{times}"), size, [("  ", "plain")])
-    return [[(title, style)], *lines] if lines else []
+        table.add(place, text if number == 1 else f"{text} (x{number})")
+    return [table]
+
+
+def _section(parts: Sequence[RenderableType]) -> Iterator[RenderableType]:
+    """Yields the parts as one renderable, unless there are none."""
+    if parts:
+        yield Group(*parts)

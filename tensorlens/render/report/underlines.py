@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tensorlens.records.source import width
-from tensorlens.render.layout import Line
 from tensorlens.render.safe_text import fitting, safe, wrap
 
+Piece = tuple[str, str]  # safe text, and the name of its style in the theme
+Line = list[Piece]
 _MARGIN = 8  # cells of context kept before a label where a long line is cut
 _LONGEST = 1_000_000  # characters of a line to read: a trace file may contain anything
 _ROOM = 36  # cells; a text below the underlines that has less room moves to the left
@@ -28,10 +29,17 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The shown part of a line, with its marks in cells from the left edge."""
+    """The shown part of a line, with its marks in cells from the left edge.
+
+    The part between `before` and `after`, which are "…" where the line is cut, begins at character `start` of the safe
+    line.
+    """
 
     text: str
     marks: tuple[Mark, ...]
+    start: int
+    before: str
+    after: str
 
 
 def views(line: str, marks: Sequence[Mark], room: int) -> list[View]:
@@ -64,13 +72,13 @@ def _view(shown: list[str], offsets: list[int], marks: list[Mark], room: int) ->
             last = max(i for i, offset in enumerate(offsets) if offset <= limit - 1)
     shift = offsets[first] - (first > 0)
     edge = offsets[last] - shift
-    text = ("…" if first else "") + "".join(shown[first:last]) + ("…" if last < len(shown) else "")
+    before, after = "…" if first else "", "…" if last < len(shown) else ""
     moved = []
     for mark in marks:
         start = min(max(_cell(offsets, mark.start) - shift, 0), max(min(edge, room - 1), 0))
         end = min(max(_cell(offsets, mark.end) - shift, start + 1), max(edge, start + 1))
         moved.append(replace(mark, start=start, end=end))
-    return View(text, tuple(moved))
+    return View("".join(shown[first:last]), tuple(moved), sum(map(len, shown[:first])), before, after)
 
 
 def _cell(offsets: list[int], column: int) -> int:

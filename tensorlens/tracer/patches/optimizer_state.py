@@ -15,7 +15,7 @@ from typing import NamedTuple, cast
 import torch
 
 from tensorlens.journal.rows import NONE, optional
-from tensorlens.records.observations import Step, Uncalled, Unregistered
+from tensorlens.records.observations import MAX_NOTED, Step, Uncalled, Unregistered
 from tensorlens.tracer.isolation.guard import ErrorGuard, Function
 from tensorlens.tracer.isolation.patch import Patch
 from tensorlens.tracer.patches.unregistered_parameters import unregistered
@@ -23,7 +23,6 @@ from tensorlens.tracer.recording.reached_names import ReachedNames
 from tensorlens.tracer.recording.recorder import Recorder, version_of
 from tensorlens.tracer.saved_tensors.retained_graphs import RetainedGraphs
 
-MAX_NOTED = 20_000  # parameters of all steps together; after that, only steps with a first gradient are recorded
 MAX_DEPTH = 100  # modules around a parameter
 
 
@@ -44,7 +43,8 @@ class OptimizerState:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._left = MAX_NOTED
-        self._had_gradient: set[int] = set()  # parameters that a step found a gradient of
+        self._stepped: set[int] = set()  # parameters of the steps that are noted
+        self._had_gradient: set[int] = set()  # those that a step found a gradient of
         self._named: dict[int, int] = {}  # tensor -> the site where its `backward` was named
         self._owners: dict[int, tuple[object, weakref.ref[torch.nn.Module]]] = {}
         """id of a parameter or module -> (its mark, the module that it is registered in)"""
@@ -120,13 +120,16 @@ class OptimizerState:
     def _write_step(
         self, optimizer: torch.optim.Optimizer, parameters: list[SteppedParameter], frame: FrameType
     ) -> None:
-        """Writes a `Step`. Once `MAX_NOTED` parameters are written, only if a parameter has its first gradient."""
+        """Writes a `Step`. Once `MAX_NOTED` parameters are written, only if one of its parameters is new or has its
+        first gradient."""
         with_gradient = {parameter.number for parameter in parameters if parameter.gradient is not None}
         if self._left < len(parameters) and with_gradient <= self._had_gradient:
-            return
+            if self._stepped.issuperset(parameter.number for parameter in parameters):
+                return
+        tensors, numbers, _, _, gradients, versions = zip(*parameters, strict=True) if parameters else ((),) * 6
+        self._stepped.update(numbers)
         self._had_gradient |= with_gradient
         self._left -= len(parameters)
-        tensors, numbers, _, _, gradients, versions = zip(*parameters, strict=True) if parameters else ((),) * 6
         name, site = f"{type(optimizer).__name__}.step", self._recorder.sites.site_or_outside(frame)
         moved = _movable_without_gradient(optimizer, parameters)
         self._recorder.rows.write_fact(Step, site, name, numbers, gradients, versions, moved)

@@ -27,6 +27,15 @@ UNKNOWN: Node = (None, NONE)
 UNREAD: Place = ("", 0)
 
 
+def is_leaf(tensor: torch.Tensor) -> bool:
+    """Returns whether a tensor is a leaf. PyTorch refuses to say so of a view that was made under `no_grad` and then
+    written to: its history is not known, so it counts as none."""
+    try:
+        return tensor.is_leaf
+    except RuntimeError:
+        return False
+
+
 def read_node(tensor: torch.Tensor) -> Node:
     """Reads the node of a tensor from `grad_fn`."""
     try:

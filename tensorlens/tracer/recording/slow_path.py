@@ -17,7 +17,7 @@ from tensorlens.tracer.isolation.module_tree import collect_tensors
 from tensorlens.tracer.recording import ops
 from tensorlens.tracer.recording.exceptions import ExceptionRows
 from tensorlens.tracer.recording.fast_path import ATOMS
-from tensorlens.tracer.recording.graph_nodes import UNCHANGED, Node, kinds_of
+from tensorlens.tracer.recording.graph_nodes import UNCHANGED, Node, is_leaf, kinds_of
 from tensorlens.tracer.recording.ops import Args, Kwargs
 from tensorlens.tracer.recording.services import Called, SavedTensors
 from tensorlens.tracer.recording.tensor_ids import PLAIN, Entry
@@ -196,12 +196,12 @@ class SlowPath(ExceptionRows):
 
     def _nodes_of(self, kind: Kind, tensors: list[torch.Tensor], nodes: tuple[int, int]) -> list[Node]:
         """Returns the node of each tensor that a call returned or changed. That of a leaf does not matter."""
-        recorded = [t for t in tensors if t.requires_grad and not t.is_leaf]
+        recorded = [t for t in tensors if t.requires_grad and not is_leaf(t)]
         if type(kind[0]) is str and kind[0].endswith(
             ".apply"
         ):  # its node is a Python object already: reading it costs nothing
-            return [self.graph_nodes.read(t) if t.requires_grad and not t.is_leaf else UNCHANGED for t in tensors]
+            return [self.graph_nodes.read(t) if t.requires_grad and not is_leaf(t) else UNCHANGED for t in tensors]
         if len(recorded) == len(tensors):
             return self.graph_nodes.of_results(kind, recorded, nodes)
         new_nodes = iter(self.graph_nodes.of_results(kind, recorded, nodes))
-        return [next(new_nodes) if t.requires_grad and not t.is_leaf else UNCHANGED for t in tensors]
+        return [next(new_nodes) if t.requires_grad and not is_leaf(t) else UNCHANGED for t in tensors]

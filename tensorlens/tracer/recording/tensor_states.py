@@ -13,7 +13,7 @@ from tensorlens.journal.row_buffer import RowBuffer
 from tensorlens.journal.rows import NONE, GapRow, State, optional
 from tensorlens.tracer.frames.call_sites import Sites
 from tensorlens.tracer.isolation.guard import reraise_user_error, safe_text
-from tensorlens.tracer.recording.graph_nodes import GraphNodes, Node, read_node
+from tensorlens.tracer.recording.graph_nodes import GraphNodes, Node, is_leaf, read_node
 from tensorlens.tracer.recording.tensor_ids import PLAIN, Entry, TensorIds
 
 _grad_enabled = torch.is_grad_enabled
@@ -85,7 +85,7 @@ class TensorStates:
         version = None if (current := version_of(tensor)) == NONE else current  # `optional`, without a call
         if not tensor.requires_grad:
             return number, version, False, True, None, None, False, storage
-        leaf, retains_grad = tensor.is_leaf, tensor.retains_grad
+        leaf, retains_grad = is_leaf(tensor), tensor.retains_grad
         if leaf or retains_grad:
             self.leaves[number] = entry[0]
         if leaf:

@@ -1,0 +1,99 @@
+"""Finds the tensor that carries a graph from one backward pass into the next: a recurrent state, a list of results."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tensorlens.analysis.lineage import ancestry, calls_reached_by
+from tensorlens.analysis.naming.places import callers, place_of
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.records.model import Backward, Call
+from tensorlens.records.source import tree_of
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A tensor with a history that was made before a pass, and the first call of the next graph that used it."""
+
+    tensor: int
+    made: Call
+    use: Call
+
+
+def carried(facts: TraceIndex, failed: Backward, since: Backward, toward: Call) -> Carried | None:
+    """Finds the tensor through which the graph of `failed` leads back to `toward`, a call before the pass `since`.
+
+    None if nothing of the graph was made after that pass, so that both passes begin at the same results.
+    """
+    reached = calls_reached_by(facts, failed).calls
+    for call in facts.calls:
+        if call.index <= since.index or call.index not in reached:
+            continue
+        for access in call.inputs:
+            made = next(iter(facts.producers(access.tensor, call.index)), None)
+            if made is None or made.index > since.index or not _is_computed(facts, access.tensor, call.index):
+                continue
+            if made is toward or any(each is toward for _, each in ancestry(facts, access.tensor, call.index)):
+                return Carried(access.tensor, made, call)
+    return None
+
+
+def _is_computed(facts: TraceIndex, number: int, at: int) -> bool:
+    state = facts.state(number, at - 1)
+    return state is not None and state.requires_grad and not state.is_leaf
+
+
+def name_in_function(facts: TraceIndex, found: Carried, site: int) -> str | None:
+    """Returns the name by which the function at a site carries the tensor.
+
+    When the run ended, the name referred to the tensor, or to the next one that the same expression made. And the line
+    that led to the use of the tensor reads that name, or the object that it is an attribute of.
+    """
+    function = place_of(facts.trace.sites[site])[:2]
+    lines = {
+        facts.trace.sites[each].span.line
+        for each in (found.use.site, *callers(facts.trace, found.use.site))
+        if place_of(facts.trace.sites[each])[:2] == function
+    }
+    tree = tree_of(facts.trace.sources.get(function[0], ""))
+    read = {
+        node.id
+        for node in ast.walk(tree or ast.Module([], []))
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.lineno in lines
+    }
+    for binding in facts.trace.end.bindings:
+        if binding.scope != function[1] or binding.name.partition(".")[0].partition("[")[0] not in read:
+            continue
+        if binding.tensor == found.tensor or _is_next(facts, found, binding.tensor):
+            return binding.name
+    return None
+
+
+def _is_next(facts: TraceIndex, found: Carried, number: int) -> bool:
+    made, first = facts.creator(number), facts.creator(found.tensor)
+    if made is None or first is None or (made.site, made.op) != (first.site, first.op):
+        return False
+    return _position(made, number) == _position(first, found.tensor)
+
+
+def _position(call: Call, number: int) -> int:
+    return next((i for i, access in enumerate(call.outputs) if access.tensor == number), -1)
+
+
+def is_used_in_pass(facts: TraceIndex, found: Carried, since: Backward) -> bool:
+    """Returns whether the pass `since` went through a later use of the carried tensor."""
+    reached = calls_reached_by(facts, since).calls
+    return any(
+        found.made.index < call.index < since.index
+        and call.index in reached
+        and any(access.tensor == found.tensor for access in call.inputs)
+        for call in facts.calls
+    )
+
+
+def old_inputs(call: Call, facts: TraceIndex, since: int) -> Sequence[int]:
+    """Returns the computed inputs of a call that were made before event `since`."""
+    made = ((access.tensor, facts.creator(access.tensor)) for access in call.inputs)
+    return [number for number, by in made if by is not None and by.index < since]

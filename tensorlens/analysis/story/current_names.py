@@ -1,0 +1,144 @@
+"""Decides whether a name still refers to a tensor at an event, or has been given to another one."""
+
+from __future__ import annotations
+
+import ast
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cache
+
+from tensorlens.analysis.naming.names import Names
+from tensorlens.analysis.naming.places import Scope, place_of
+from tensorlens.records.model import Trace
+from tensorlens.records.source import tree_of
+
+_ROOT = re.compile(r"[^.\[]*")
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+
+
+class CurrentNames:
+    """Knows when lines stored tensors under names, and which other lines bind these names."""
+
+    def __init__(self, trace: Trace, names: Names) -> None:
+        self._trace = trace
+        self.names = names
+        self._stored: dict[tuple[Scope, str], list[tuple[int, int]]] = defaultdict(list)  # -> (event, tensor), in order
+        for tensor, stores in names.stores.items():
+            for index, name in stores.items():
+                self._stored[self._scope(index), name].append((index, tensor))
+        for places in self._stored.values():
+            places.sort()
+        self._bindings = cache(_bindings)
+
+    def name(self, tensor: int, at: int) -> str | None:
+        """Returns a name that refers to a tensor at event `at`, as far as the trace shows; None if there is none."""
+        known = self.names.script_name(tensor, at)
+        stored = self.names.stores.get(tensor, {}).values()
+        candidates = [*([known] if known else []), *self.names.all_names(tensor), *stored]
+        return next((name for name in candidates if self.refers(name, tensor, at)), None)
+
+    def described(self, tensor: int, at: int) -> str:
+        """Returns a name that refers to a tensor at event `at`; if none does, another one and the line that made the
+        tensor."""
+        name = self.name(tensor, at)
+        if name is not None or not self.names.is_named(tensor):
+            return name or self.names.display_name(tensor, at)
+        line = self._line(self._trace.tensors[tensor].created_by)
+        return self.names.display_name(tensor, at) + (f" (of line {line})" if line else "")
+
+    def refers(self, name: str, tensor: int, at: int) -> bool:
+        """Returns False if the root of `name` referred to another value at event `at`; else True."""
+        root = _ROOT.match(name)[0]  # type: ignore[index]
+        scope, line = self._scope(at), self._line(at)
+        bindings = self._bindings(self._trace.sources.get(scope[0], "")).get((scope[1], root), [])
+        stores = self._stored.get((scope, root), [])
+        last = bisect_right(stores, (at, len(self._trace.tensors)))
+        if not last:
+            return not bindings or any(binding.may_have_run(0, line) for binding in bindings)
+        index, stored = stores[last - 1]
+        since, recorded = self._line(index), {self._line(event) for event, _ in stores}
+        others = [b.value for b in bindings if b.may_have_run(since, line) and b.line not in recorded]
+        if stored == tensor and root == name:
+            return all(value == root or (value and self._may_refer(value, tensor, at)) for value in others)
+        later = name in self.names.all_names(tensor)  # some line gave it that name
+        return any(later if value in (None, root) else self._may_refer(value or "", tensor, at) for value in others)
+
+    def _may_refer(self, value: str, tensor: int, at: int) -> bool:
+        """Returns whether the variable `value`, which a line gave another name, may have referred to the tensor."""
+        scope = self._scope(at)
+        stores = self._stored.get((scope, value), [])
+        return not stores or any(stored == tensor for _, stored in stores)
+
+    def _scope(self, index: int) -> Scope:
+        event = self._trace.event(index)
+        site = None if event is None else event.site
+        return ("", "") if site is None else place_of(self._trace.sites[site])[:2]
+
+    def _line(self, index: int | None) -> int:
+        event = self._trace.event(index)
+        site = None if event is None else event.site
+        return 0 if site is None else self._trace.sites[site].span.line
+
+
+@dataclass(frozen=True, slots=True)
+class _Binding:
+    """A statement that binds a variable. `value` is the variable that it is bound to; None for any other value."""
+
+    function: str  # "<module>", "Net.forward"
+    line: int
+    value: str | None
+    loops: tuple[tuple[int, int], ...]  # the lines of the loops around it
+
+    def may_have_run(self, since: int, line: int) -> bool:
+        """Returns whether it may have run after line `since`, before the program is at `line`."""
+        if any(first <= line <= last for first, last in self.loops):
+            return self.line != since
+        return since < self.line <= line
+
+
+def _bindings(text: str) -> dict[tuple[str, str], list[_Binding]]:
+    """Finds the statements of a file that bind a variable, by function and variable."""
+    found: dict[tuple[str, str], list[_Binding]] = defaultdict(list)
+
+    def walk(node: ast.AST, function: str, loops: tuple[tuple[int, int], ...]) -> None:
+        for name, value in _bound_by(node):
+            found[function, name].append(_Binding(function, getattr(node, "lineno", 0), value, loops))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            inner = node.name if function == "<module>" else f"{function}.{node.name}"
+            is_class = isinstance(node, ast.ClassDef)
+            function, loops = inner, ()
+            for child in ast.iter_child_nodes(node):
+                walk(child, function if is_class else function + ".<locals>", loops)
+            return
+        if isinstance(node, _LOOPS):
+            loops = (*loops, (node.lineno, node.end_lineno or node.lineno))
+        for child in ast.iter_child_nodes(node):
+            walk(child, function, loops)
+
+    walk(tree_of(text) or ast.Module([], []), "<module>", ())
+    return {(function.removesuffix(".<locals>"), name): bound for (function, name), bound in found.items()}
+
+
+def _bound_by(node: ast.AST) -> list[tuple[str, str | None]]:
+    """Returns the variables that a statement or an argument binds, each with the variable that is its value."""
+    targets: list[ast.expr] = []
+    value: ast.expr | None = None
+    if isinstance(node, ast.arg):
+        return [(node.arg, None)]
+    if isinstance(node, ast.Assign):
+        targets, value = node.targets, node.value
+    elif isinstance(node, ast.For | ast.AsyncFor):
+        targets = [node.target]
+    elif isinstance(node, ast.With | ast.AsyncWith):
+        targets = [item.optional_vars for item in node.items if item.optional_vars]
+    elif isinstance(node, ast.AnnAssign | ast.NamedExpr):
+        targets, value = [node.target], node.value
+    bound: list[tuple[str, str | None]] = []
+    for target in targets:
+        if isinstance(target, ast.Name):
+            bound.append((target.id, value.id if isinstance(value, ast.Name) else None))
+        elif isinstance(target, ast.Tuple | ast.List):
+            bound += [(part.id, None) for part in ast.walk(target) if isinstance(part, ast.Name)]
+    return bound

@@ -1,0 +1,191 @@
+"""Advises on a write to a tensor that no optimizer trains: make a new tensor, change a copy, or save a copy."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tensorlens.analysis.naming.line_parts import span_of
+from tensorlens.analysis.saved_tensors import Save, SavedTensorChange, is_saved_on_line
+from tensorlens.analysis.shared_frame import is_argument, is_local, is_returned
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.diagnostics.shared.kept import described, is_plain
+from tensorlens.diagnostics.shared.source_edits import (
+    expanded_assignment,
+    out_of_place,
+    with_call,
+    without_inplace,
+)
+from tensorlens.diagnostics.shared.wording import fix, named, op_text, source_text
+from tensorlens.records.model import Call
+from tensorlens.records.report import Edit, Fix
+from tensorlens.records.source import tree_of
+
+_ONLY_IN_PLACE = (
+    *("copy_", "fill_", "fill_diagonal_", "set_", "zero_", "apply_", "map_", "random_"),
+    *("normal_", "log_normal_", "uniform_", "cauchy_", "exponential_", "geometric_"),
+)  # methods without a variant that makes a new tensor
+
+
+def fixes_of_a_write(facts: TraceIndex, change: SavedTensorChange, call: Call, written: int) -> Iterator[Fix]:
+    """Suggests fixes for a change in place by a call, not by an optimizer step or backward."""
+    maker = _maker_of_copy(facts, change.save, written)
+    method = call.op.rpartition(".")[2]
+    is_item = method == "__setitem__"
+    is_in_place = is_item or (_is_direct(facts, call) and method.endswith("_"))
+    is_view = facts.tensor(written).base is not None
+    if maker is not None:
+        yield _copied_by_maker(facts, maker, written, call)
+    elif is_item or (is_in_place and (method in _ONLY_IN_PLACE or is_view)):
+        saves = is_saved_on_line(facts, change.save, call.site)
+        yield _saved_copy(facts, change.save) if saves else _change_a_copy(facts, change.save, call, written)
+        if is_item:
+            yield fix(
+                "or make the new value without writing: `torch.where`, `masked_fill()`, `torch.stack` of parts",
+                place=facts.span(call.site),
+            )
+    else:
+        yield _make_a_new_tensor(facts, change.save, call, written)
+
+
+def _copied_by_maker(facts: TraceIndex, maker: Call, written: int, call: Call) -> Fix:
+    span = facts.trace.sites[maker.site].span
+    edit = with_call(facts, span, "clone")
+    name = named(facts, written, call.index)
+    how = f"make {name} with `.clone()`" if is_plain(name) else "add `.clone()` here"
+    return fix(f"change a copy: {how}", *_edits(edit), place=span)
+
+
+def _saved_copy(facts: TraceIndex, save: Save) -> Fix:
+    place = None if save.call is None else facts.span(save.call.site)
+    return fix(f"save a copy: write {described(facts, save.tensor, _at(save))} with `.clone()` here", place=place)
+
+
+def _at(save: Save) -> int | None:
+    return None if save.call is None else save.call.index
+
+
+def _edits(edit: Edit | None) -> tuple[Edit, ...]:
+    return () if edit is None else (edit,)
+
+
+def _make_a_new_tensor(facts: TraceIndex, save: Save, call: Call, written: int) -> Fix:
+    """Suggests the form of the operation that makes a new tensor."""
+    place = facts.span(call.site)
+    augmented = facts.names.syntax.augmented(facts.trace.sites[call.site])
+    if augmented is not None:
+        edit = expanded_assignment(facts, call.site)
+        target, sign = augmented
+        form = f": `{target} = {target} {sign} ...`" if edit is None else f" instead of changing `{target}`"
+        return _with_new_tensor(facts, call, written, f"make a new tensor{form}", edit)
+    if not _is_direct(facts, call):
+        return _in_library(facts, save, call)
+    if call.op.endswith("_"):
+        edit = out_of_place(facts, call.site, call.op)
+        new, old = op_text(call.op[:-1]), op_text(call.op)
+        text = f"use {new} in place of {old}" + (", and assign the tensor that it makes" if edit is None else "")
+        return _with_new_tensor(facts, call, written, text, edit)
+    edit = without_inplace(facts, call)
+    name = named(facts, written, call.index)
+    if edit is not None:
+        return _with_new_tensor(facts, call, written, "leave `inplace=True` out, so that it makes a new tensor", edit)
+    return fix(f"let {op_text(call.op)} make a new tensor instead of writing its result into {name}", place=place)
+
+
+def _with_new_tensor(facts: TraceIndex, call: Call, written: int, text: str, edit: Edit | None) -> Fix:
+    """Adds what a new tensor leaves as it was: the caller's tensor, or an alias that is read later."""
+    plain = named(facts, written, call.index).strip("`")
+    alias = _alias_read_later(facts, call, written)
+    if plain in facts.names.syntax.loop_names() and edit is None:
+        text = f"make new tensors, and a new list of them: assigning to the loop variable `{plain}` does not change it"
+    elif is_argument(facts, call.site, plain) and "." not in plain and "[" not in plain:
+        given_back = "" if is_returned(facts, call.site, plain) else " return it, because"
+        text += f";{given_back} the caller's tensor then stays as it was"
+    elif alias is not None:
+        text += f"; {named(facts, alias)} then stays as it was"
+    return fix(text, *_edits(edit), place=facts.span(call.site))
+
+
+def _alias_read_later(facts: TraceIndex, call: Call, written: int) -> int | None:
+    """Finds another tensor in the same memory, made before the write, that a later call reads."""
+    storage = facts.tensor(written).storage
+    for later in facts.calls:
+        for access in later.inputs if later.index > call.index else ():
+            tensor = facts.tensor(access.tensor)
+            is_other = access.tensor != written and storage is not None and tensor.storage == storage
+            if is_other and (tensor.created_by or 0) < call.index:
+                return access.tensor
+    return None
+
+
+def _in_library(facts: TraceIndex, save: Save, call: Call) -> Fix:
+    """Suggests a fix for a write by a module or a library function that the line calls."""
+    layer = _inplace_layer(facts, call)
+    name = described(facts, save.tensor, _at(save))
+    if layer is not None:
+        node, file = layer
+        text, span = ast.unparse(node), span_of(node, facts.trace.sources[file], file)
+        plain = ast.unparse(ast.Call(node.func, [], []))
+        edits = (Edit(span, plain),) if len(node.args) + len(node.keywords) == 1 else ()
+        owner = source_text(facts, call.site).partition("(")[0]
+        writes = f"`{owner}` begins with `{text}`, which writes into its input"
+        return fix(f"{writes}: use `{plain}`; that input then stays as it was", *edits, place=span)
+    line = source_text(facts, call.site)
+    return fix(f"pass a copy to `{line}`, made with `clone()`: it writes into {name}", place=facts.span(call.site))
+
+
+def _inplace_layer(facts: TraceIndex, call: Call) -> tuple[ast.Call, str] | None:
+    """Finds the layer with `inplace=True` that a module begins with, in the assignment that made the module.
+
+    The module is an attribute of the class whose method the line is in, and assigned once. The layer's name is that of
+    the op: `ReLU` for `relu_`.
+    """
+    site = facts.trace.sites[call.site]
+    node, span = facts.names.syntax.node(site.span), site.span
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return None
+    owner = ast.unparse(node.func)
+    assigned = [
+        each.value
+        for kind in ast.walk(tree_of(facts.trace.sources.get(span.file, "")) or ast.Module([], []))
+        if isinstance(kind, ast.ClassDef) and kind.lineno <= span.line <= (kind.end_lineno or kind.lineno)
+        for each in ast.walk(kind)
+        if isinstance(each, ast.Assign) and any(ast.unparse(target) == owner for target in each.targets)
+    ]
+    if not owner.startswith("self.") or len(assigned) != 1 or not isinstance(assigned[0], ast.Call):
+        return None
+    first = assigned[0]
+    while ast.unparse(first.func).endswith("Sequential") and first.args and isinstance(first.args[0], ast.Call):
+        first = first.args[0]
+    op = call.op.rpartition(".")[2].strip("_").replace("_", "")
+    inplace = any(k.arg == "inplace" and isinstance(k.value, ast.Constant) and k.value.value for k in first.keywords)
+    return (first, span.file) if inplace and ast.unparse(first.func).rpartition(".")[2].lower() == op else None
+
+
+def _change_a_copy(facts: TraceIndex, save: Save, call: Call, written: int) -> Fix:
+    base, creator = facts.tensor(written).base, facts.creator(written)
+    at = call.index if base is None or creator is None else creator.index
+    name = facts.name(written if base is None else base, at)
+    site = call.site if base is None or creator is None else creator.site
+    place = facts.span(site)
+    if not name.replace(".", "_").isidentifier() or not is_local(facts, site, name):
+        return fix(f"change a `.clone()` of {described(facts, save.tensor, _at(save))}", place=place)
+    where = "this line" if base is None else "the view of it is taken"
+    text = f"change a copy: `{name} = {name}.clone()` before {where}"
+    if is_argument(facts, site, name) and "." not in name:
+        text += "; the caller's tensor then stays as it was"
+    return fix(text, place=place)
+
+
+def _is_direct(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether the line itself calls the op, not library code that the line calls."""
+    return facts.names.syntax.is_direct(facts.trace.sites[call.site], call.op)
+
+
+def _maker_of_copy(facts: TraceIndex, save: Save, written: int) -> Call | None:
+    """Finds the call that made the written tensor from the saved one, if it is not a view and the script's line made
+    it."""
+    call = facts.creator(written)
+    if call is None or written == save.tensor or facts.tensor(written).base is not None or not _is_direct(facts, call):
+        return None
+    return call if any(access.tensor == save.tensor for access in call.inputs) else None

@@ -1,0 +1,69 @@
+"""Writes the summary of a run without findings: one sentence, and a table with one row per module."""
+
+from __future__ import annotations
+
+from rich.console import RenderableType
+
+from tensorlens.analysis.naming.names import Names
+from tensorlens.analysis.training.module_rows import ModuleRow, module_rows
+from tensorlens.analysis.training.run_summary import RunSummary, run_summary
+from tensorlens.records.model import Trace
+from tensorlens.render.report.headline import count, passes
+from tensorlens.render.tables import HouseTable
+
+_NAMED = 3  # parameters that were not trained
+MODULE_HEADINGS = ("module", "parameters", "require grad", "had a gradient", "changed by optimizer", "version")
+_UNKNOWN = "?"  # the trace does not establish the number
+
+
+def no_problem_found(trace: Trace) -> str:
+    """Says that no problem was found, in how many calls, and which parameters were trained."""
+    summary = run_summary(trace)
+    if not summary.calls:
+        return "no call of torch was recorded"
+    ran = [count(summary.calls, "call")]
+    ran += [passes(summary.backward_passes)] if summary.backward_passes else []
+    trained = _trained(summary)
+    return f"no problem found in {' and '.join(ran)}{f'; {trained}' if trained else ''}"
+
+
+def _trained(summary: RunSummary) -> str:
+    """Says how many parameters of the optimizers had a gradient at a step; "" if that is not known."""
+    if not summary.parameters or summary.trained is None:
+        return ""
+    if summary.trained == summary.parameters:
+        return "the parameter was trained" if summary.trained == 1 else f"all {summary.trained} parameters were trained"
+    missing = [f"`{name}`" for name in summary.untrained[:_NAMED]]
+    more = len(summary.untrained) - len(missing)
+    names = ", ".join(missing) + (f" and {more} more" if more else "")
+    frozen = f" ({summary.frozen} frozen)" if summary.frozen else ""
+    return f"{summary.trained} of {summary.parameters} parameters were trained; not trained{frozen}: {names}"
+
+
+def module_table(trace: Trace, names: Names) -> list[RenderableType]:
+    """Returns a table with one row per module; nothing if there are no parameters."""
+    rows = module_cells(trace, names)
+    if not rows:
+        return []
+    headings = ["\n".join(heading.rsplit(" ", 1)) for heading in MODULE_HEADINGS]
+    table = HouseTable(headings, ["name"], right=range(1, len(headings)))
+    for row in rows:
+        table.add(*row)
+    return [table]
+
+
+def module_cells(trace: Trace, names: Names) -> list[list[str]]:
+    """Returns the cells of the table with one row per module."""
+    return [_cells(row) for row in module_rows(trace, names)]
+
+
+def _cells(row: ModuleRow) -> list[str]:
+    numbers = (row.parameters, row.require_grad, row.with_gradient, row.changed)
+    return [row.name, *(_UNKNOWN if number is None else str(number) for number in numbers), _versions(row)]
+
+
+def _versions(row: ModuleRow) -> str:
+    if row.versions is None:
+        return _UNKNOWN
+    low, high = row.versions
+    return str(low) if low == high else f"{low} to {high}"

@@ -1,0 +1,65 @@
+"""Writes the sentence that says how a run ended and what was found in it."""
+
+from __future__ import annotations
+
+from tensorlens.records.model import Trace
+from tensorlens.records.report import Diagnostic, Report
+from tensorlens.records.source import shown_path
+from tensorlens.render.report import headline
+from tensorlens.render.report.headline import count
+
+
+def main_finding(report: Report) -> Diagnostic | None:
+    """Returns the finding that comes last on a screen: the error that ended the script, else the most severe one."""
+    diagnostics = report.diagnostics
+    failure = headline.final_failure(report.trace)
+    if failure is not None:
+        at_failure = (d for d in diagnostics if d.severity == "error" and d.code and d.code == failure.kind)
+        found = next(at_failure, None)
+        if found is not None:
+            return found
+    return diagnostics[0] if diagnostics else None
+
+
+def verdict(report: Report) -> str:
+    """Says how the script ended, which line is the cause, or how many findings there are."""
+    trace, main = report.trace, main_finding(report)
+    failed = _failure_line(trace)
+    ended = headline.outcome(trace, failed)
+    if main is None:
+        return ended
+    cause = _line(trace, main)
+    if main.severity == "error" and headline.final_failure(trace) is not None:
+        ended += f"; cause: {cause}" if failed and cause and cause != failed else ""
+        more = len(report.diagnostics) - 1
+        return f"{ended}; {count(more, 'more finding')}" if more else ended
+    where = (" at " if len(report.diagnostics) == 1 else ", the first at ") + cause if cause else ""
+    return f"{ended}; {_counted(report)}{where}"
+
+
+def _failure_line(trace: Trace) -> str:
+    failure = headline.final_failure(trace)
+    if failure is None or failure.site is None:
+        return ""
+    span = trace.sites[failure.site].span
+    return _place(trace, span.file, span.line)
+
+
+def _line(trace: Trace, diagnostic: Diagnostic) -> str:
+    if not diagnostic.labels:
+        return ""
+    span = diagnostic.labels[0].span
+    return _place(trace, span.file, span.line)
+
+
+def _place(trace: Trace, file: str, line: int) -> str:
+    own = file == headline.script_file(trace)
+    return f"line {line}" if own else f"{shown_path(file, trace.script.folder)}:{line}"
+
+
+def _counted(report: Report) -> str:
+    """Returns `1 error and 2 warnings`."""
+    severities = [diagnostic.severity for diagnostic in report.diagnostics]
+    counts = [count(severities.count(each), each) for each in ("error", "warning", "note") if each in severities]
+    *first, last = counts
+    return f"{', '.join(first)} and {last}" if first else last
