@@ -135,7 +135,7 @@ def cut_reason(facts: TraceIndex, cut: Cut) -> str:
     if cut.source is None:
         return "autograd records an operation only if one of its inputs requires grad"
     if is_frozen(facts, cut):
-        return "what is computed only from frozen tensors is a constant: no gradient goes back through it"
+        return "what is computed only from frozen tensors is a constant to autograd"
     if changed_flag(cut):
         return f"{op_text(cut.call.op)} removes the path back to what the tensor was computed from"
     if cutting_checkpoint(facts, cut) is not None:
@@ -143,16 +143,16 @@ def cut_reason(facts: TraceIndex, cut: Cut) -> str:
     if recording_off(cut):
         return "what is computed while gradients are off is a constant to autograd"
     if cut.call.op in OPS_LEAVING_TORCH:
-        return "autograd follows tensors only: what is computed from plain values is a constant"
+        return "what is computed from plain values is a constant to autograd"
     if cut.call.op == "autograd.grad":
         return "a gradient has a graph of its own only if it was asked for with `create_graph=True`"
     if result_dtype(facts, cut):
-        return "only floating point and complex numbers have gradients, so the result is a constant to autograd"
+        return "only floating point and complex numbers have gradients"
     if takes_shape_only(cut):
         return "the result does not depend on the values, so no gradient leads back to them"
     if cut.call.op == "nn.Parameter":
         return "a parameter is a leaf: gradients end there, and what it was made from gets none"
-    return f"{op_text(cut.call.op)} gives the values without their history: a constant to autograd"
+    return f"what {op_text(cut.call.op)} returns has no history: it is a constant to autograd"
 
 
 def cut_detail(facts: TraceIndex, cut: Cut | None) -> tuple[str, ...]:
@@ -163,7 +163,7 @@ def cut_detail(facts: TraceIndex, cut: Cut | None) -> tuple[str, ...]:
         return (f"frozen: {', '.join(names[:_LISTED])}{more}",) if 1 < len(names) == len({*names}) else ()
     if cut is None or cut.left_torch is None:
         return ()
-    return ("plain values are not followed: this is the likeliest place where these values left torch",)
+    return ("where plain values go is not recorded: this place is the likeliest",)
 
 
 # --- fixes ----------------------------------------------------------------------------------------------------------
