@@ -41,7 +41,7 @@ def fixes_of_a_write(facts: TraceIndex, change: SavedTensorChange, call: Call, w
         yield _saved_copy(facts, change.save) if saves else _change_a_copy(facts, change.save, call, written)
         if is_item:
             yield fix(
-                "or make the new value without writing: `torch.where`, `masked_fill()`, `torch.stack` of parts",
+                "or build it without writing: `torch.stack`, `torch.where`",
                 place=facts.span(call.site),
             )
     else:

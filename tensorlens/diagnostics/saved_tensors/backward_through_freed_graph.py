@@ -51,7 +51,7 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
 
 
 def _built_text(facts: TraceIndex, built: Call) -> str:
-    return f"{operation(facts, built)} kept what backward needs"
+    return f"{operation(facts, built)} kept values here"
 
 
 def _needed_text(facts: TraceIndex, failure: Failure, culprit: _Culprit) -> str:
