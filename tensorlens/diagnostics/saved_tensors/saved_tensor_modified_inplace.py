@@ -113,7 +113,7 @@ def _versions(facts: TraceIndex, change: SavedTensorChange) -> str:
     what, name = kept_name(facts, kept_of(change.save)), _name(facts, change.save)
     what = name if is_plain(name) and what != "its result" else what
     first = change.first.event.site if change.first is not None else None
-    lines = [line_from(facts, e.event.site, first) for e in change.changes if e.event.site != first]
+    lines = [line_from(facts, e.event.site, first) for e in change.changes if not facts.same_line(e.event.site, first)]
     again = f"; overwritten again by {_joined(list(dict.fromkeys(lines)), 3)}" if lines else ""
     return f"{node} saved version {saved.expected} of {what} and found {saved.found}{again}"
 
