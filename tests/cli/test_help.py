@@ -117,7 +117,7 @@ for step in range(3):
 """
 
 CASES = [
-    (SCALED, "make a new tensor instead of changing `y`", None),
+    (SCALED, "make a new tensor", None),
     (MASKED, "change a copy: `attention = attention.clone()` before this line",
      [("attention[0]", "attention = attention.clone()\nattention[0]")]),
     (SLICED, "change a copy: `y = y.clone()` before the view of it is taken", [("head =", "y = y.clone()\nhead =")]),

@@ -41,7 +41,7 @@ def fixes_of_a_write(facts: TraceIndex, change: SavedTensorChange, call: Call, w
         yield _saved_copy(facts, change.save) if saves else _change_a_copy(facts, change.save, call, written)
         if is_item:
             yield fix(
-                "or make the new value without writing: `torch.where`, `masked_fill()`, `torch.stack` of parts",
+                "or build it without writing: `torch.stack`, `torch.where`",
                 place=facts.span(call.site),
             )
     else:
@@ -76,14 +76,14 @@ def _make_a_new_tensor(facts: TraceIndex, save: Save, call: Call, written: int) 
     if augmented is not None:
         edit = expanded_assignment(facts, call.site)
         target, sign = augmented
-        form = f": `{target} = {target} {sign} ...`" if edit is None else f" instead of changing `{target}`"
+        form = f": `{target} = {target} {sign} ...`" if edit is None else ""
         return _with_new_tensor(facts, call, written, f"make a new tensor{form}", edit)
     if not _is_direct(facts, call):
         return _in_library(facts, save, call)
     if call.op.endswith("_"):
         edit = out_of_place(facts, call.site, call.op)
         new, old = op_text(call.op[:-1]), op_text(call.op)
-        text = f"use {new} in place of {old}" + (", and assign the tensor that it makes" if edit is None else "")
+        text = f"use {new}" if edit is not None else f"use {new} in place of {old}, and assign the tensor that it makes"
         return _with_new_tensor(facts, call, written, text, edit)
     edit = without_inplace(facts, call)
     name = named(facts, written, call.index)

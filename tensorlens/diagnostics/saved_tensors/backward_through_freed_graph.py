@@ -41,7 +41,7 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
         CODE,
         severity_of(failure),
         f"{as_written(facts, failed)} needs a part of the graph that an earlier backward released",
-        "a backward pass releases what it used, unless it has `retain_graph=True`",
+        "a backward releases what it used, unless it has `retain_graph=True`",
         labels,
         notes=() if freeing is not None else (_UNSEEN,),
         fixes=fixes_of(facts, failure, built, freeing),
@@ -51,7 +51,7 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
 
 
 def _built_text(facts: TraceIndex, built: Call) -> str:
-    return f"{operation(facts, built)} kept what backward needs"
+    return f"{operation(facts, built)} kept values here"
 
 
 def _needed_text(facts: TraceIndex, failure: Failure, culprit: _Culprit) -> str:

@@ -9,6 +9,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.saved_tensors._overwrite_advice import fixes_of
 from tensorlens.diagnostics.shared.kept import (
     described,
+    is_plain,
     kept_name,
     kept_of,
     kept_text,
@@ -109,10 +110,10 @@ def _needed_text(facts: TraceIndex, change: SavedTensorChange) -> str:
 def _versions(facts: TraceIndex, change: SavedTensorChange) -> str:
     saved = change.save.saved
     node = f"`{saved.node}`" if saved.node else "autograd"
-    result = "its result" if kept_name(facts, kept_of(change.save)) == "its result" else ""
-    what = result or kept_name(facts, kept_of(change.save))
+    what, name = kept_name(facts, kept_of(change.save)), _name(facts, change.save)
+    what = name if is_plain(name) and what != "its result" else what
     first = change.first.event.site if change.first is not None else None
-    lines = [line_from(facts, e.event.site, first) for e in change.changes if e.event.site != first]
+    lines = [line_from(facts, e.event.site, first) for e in change.changes if not facts.same_line(e.event.site, first)]
     again = f"; overwritten again by {_joined(list(dict.fromkeys(lines)), 3)}" if lines else ""
     return f"{node} saved version {saved.expected} of {what} and found {saved.found}{again}"
 
