@@ -16,13 +16,14 @@ _CODE = re.compile(r"`([^`]+)`")
 
 
 def named_tensors(diagnostic: Diagnostic, trace: Trace) -> frozenset[int]:
-    """Returns the tensors whose names are in the title, the labels and the explanation of a finding.
+    """Returns the tensors whose names are in the title, the labels, the explanation and the detail of a finding.
 
     A name that meant several tensors in turn means the last one that a call on a labelled line used; if none used it,
     the last one of all. `x.grad` means `x` too.
     """
     called = _tensors_by_name(trace)
-    texts = (diagnostic.title, *(label.text for label in diagnostic.labels), diagnostic.explanation)
+    texts = (diagnostic.title, *(label.text for label in diagnostic.labels))
+    texts += (diagnostic.explanation, *diagnostic.detail)
     pieces = dict.fromkeys(piece for text in texts for piece in _CODE.findall(text))
     spans = {label.span for label in diagnostic.labels}
     used = _used_at(trace, {site.id for site in trace.sites if site.span in spans})

@@ -9,7 +9,7 @@ from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.parameters_without_gradient import changed_since
 from tensorlens.analysis.training.timeline import Training, training_of
-from tensorlens.diagnostics.shared.optimizers import born, several
+from tensorlens.diagnostics.shared.optimizers import born, titled
 from tensorlens.diagnostics.shared.wording import finding, fix
 from tensorlens.records.model import Call
 from tensorlens.records.report import Diagnostic
@@ -111,7 +111,7 @@ def _is_kept(facts: TraceIndex, update: Call) -> bool:
 def _report(facts: TraceIndex, group: list[tuple[int, Call]]) -> Diagnostic:
     number, call = group[0]
     target = facts.trace.sites[call.site].targets[0]
-    name = several(facts, list(dict.fromkeys(entry[0] for entry in group)))
+    name, names = titled(facts, list(dict.fromkeys(entry[0] for entry in group)))
     return finding(
         "update-rebinds-loop-variable",
         "warning",
@@ -128,4 +128,5 @@ def _report(facts: TraceIndex, group: list[tuple[int, Call]]) -> Diagnostic:
             ),
         ),
         evidence={"parameters": [facts.name(entry[0]) for entry in group]},
+        detail=names,
     )
