@@ -77,6 +77,7 @@ class TraceBuilder:
         found = [storage for storage in dict.fromkeys(storages) if storage is not None and storage != rows.NONE]
         self._storages: dict[int | None, int] = {storage: n for n, storage in enumerate(found)}
         self._last_access: dict[int, Access] = {}  # by tensor
+        self._place: dict[int, int] = {}  # tensor -> the storage in its last recorded state
 
     def _note_compact_call(self, index: int, call: CompactCall) -> int:
         """Notes the tensors of a compact call. Returns its result's base, or NONE."""
@@ -150,7 +151,7 @@ class TraceBuilder:
     def _compact_call(self, index: int, call: CompactCall, within: str) -> model.Call:
         template = self._templates[call[0]]
         number, _, version, first = call[-4:]
-        tensor, place = self._tensors[number], self._storages.get(self._row(number).storage)
+        tensor, place = self._tensors[number], self._place.get(number, self._storages.get(self._row(number).storage))
         inputs = self._accesses(call[1:-4])
         output = self._last_access[number] = Access(tensor, version)
         node = None if template.grad_fn is None else first + template.offset
@@ -201,6 +202,8 @@ class TraceBuilder:
     def _state(self, state: rows.State, index: int) -> State:
         tensor, version, requires_grad, is_leaf, grad_fn, node, retains_grad, storage = state
         place = self._storages.get(storage)
+        if place is not None:
+            self._place[tensor] = place
         if node == SAME:
             grad_fn, node = self._node_before(tensor, index)
         elif node is not None:

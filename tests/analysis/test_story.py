@@ -203,7 +203,7 @@ def test_no_name_is_used_before_it_is_set(run: Run) -> None:
         )
     )
     assert facts["net = torch.nn.Linear(2, 1, bias=False)"] == ["net.weight: new parameter, requires grad"]
-    assert facts["same = a.requires_grad_()"] == ["a: requires grad from here on"]
+    assert facts["same = a.requires_grad_()"] == ["a: requires grad now"]
     assert facts["y = y.detach()"] == ["y: same memory as kept, detached"]
 
 

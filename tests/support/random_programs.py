@@ -27,7 +27,7 @@ SIMPLE = (
     "{n} = {a}.detach()", "{n} = {a}.data", "{n} = {a}.view(-1)", "{n} = {a}[:]", "{n} = {a}.detach().clone()",
     "{n} = {a}[1:]", "{n} = {a}[:2]", "{n} = {a}.unsqueeze(0)[0]", "{n} = {a}.view(1, -1).sum(0)", "{n} = {a}",
     "{n} = copy.deepcopy({a})", "{n}, {m} = {a} * 2, {b} + 1", "{n}, {m} = ({a} * 2).chunk(2)", "{n} = {a}.max(0).indices * 1.0",
-    "{n} = ({a} * 2).detach()", "{n} = ({a} > 0).float()", "{n} = [{a} * 3, {b}]", "{n} = {a}.abs().sqrt_()",
+    "{n} = ({a} * 2).detach()", "{n} = ({a} > 0).float()", "{n} = [{a}.exp(), {b}]", "{n} = {a}.abs().sqrt_()",
     "{a}.add_(1)", "{a}.mul_({b})", "{a} += 1", "{a} *= {b}", "{a}[0] = 7.0", "{a}[0] = {b}[1]", "{a}.data.add_(1)",
     "{a}.data = {a}.data * 2", "{a}.detach().sub_(3)", "{a}.detach_()", "{a}.requires_grad_()", "{a}.requires_grad_(False)",
     "{a}.retain_grad()", "{a}.copy_({b})", "{a}.view(-1).mul_(3)", "{a}.add_(1).mul_(2)", "{a}[1:].add_({b}[1:])", "torch.sigmoid({a}, out={b})",

@@ -230,13 +230,14 @@ class Check:
         elif match["kind"] in ("new", "a deep copy of "):
             if any(old.storage == seen.storage for old in self.old.values()):
                 yield "its memory is not new"
-        if last and match["kind"] == "from ":
+        if last and match["kind"] == "from " and " (of line " not in match["sources"]:
             yield from (f"{each} is not reached" for each in self._unreached(seen, sources))
             constants = [self.before[each] for each in _names(match["constants"] or "") if each in self.before]
-            constants = [seen for seen in constants if seen.requires_grad]
+            constants = [
+                seen for seen in constants if seen.requires_grad and not (seen.is_leaf and seen.base is not None)
+            ]
             if len(self._unreached(seen, constants, sources)) < len(constants):
                 yield "a constant is reached"
-        yield from ()
 
     def _unreached(self, result: Seen, sources: Iterable[Seen], beyond: Iterable[Seen] = ()) -> list[Seen]:
         """The sources that the graph does not lead to, except through the tensors `beyond`."""
@@ -255,7 +256,9 @@ class Check:
         words = set(re.findall(r"[a-z]\w*(?:\[\d+\]|\.[a-z]\w*)*", texts))
         words |= {word.removesuffix(".data") for word in words}
         for old, new in self.pairs:
-            names = {n for n, s in (*self.before.items(), *self.after.items()) if s.tensor is new.tensor}
+            seen = (*self.before.items(), *self.after.items())
+            names = {n for n, s in seen if s.tensor is new.tensor}
+            names |= {f"{n}.grad" for n, s in seen if s.grad is new.tensor}
             if counts or words & names or not names & lasting:
                 continue
             if old.version != new.version and same(old.values, new.values):
@@ -301,8 +304,12 @@ def _graph(node: object, ends: Container[object] = ()) -> tuple[set[object], set
     return nodes, leaves
 
 
-def wrong_rows(rows: Iterable[TensorRow], end: Snapshot) -> Iterator[str]:
-    """Yields what is wrong in a tensor table, of the rows that show a single tensor."""
+def wrong_rows(rows: Iterable[TensorRow], end: Snapshot, moved: bool) -> Iterator[str]:
+    """Yields what is wrong in a tensor table, of the rows that show a single tensor.
+
+    `moved`: the program gives a tensor other memory, `x.data = ...`. Whether later views of it are in the old or in the
+    new memory is not checked.
+    """
     for row in rows:
         names = row.name.split(", ")
         seen = [end[name] for name in names if name in end]
@@ -325,13 +332,15 @@ def wrong_rows(rows: Iterable[TensorRow], end: Snapshot) -> Iterator[str]:
             "shares": (bool(row.shares), bool(shares)),
             "shared": (set(_names(row.shares)) - shares, set()),
         }
+        if moved:
+            del cells["shares"], cells["shared"]
         yield from (
             f"{row.name}: {cell} {shown}, really {real}" for cell, (shown, real) in cells.items() if shown != real
         )
     marks = {name: row.storage for row in rows for name in row.name.split(", ") if name in end}
     for name, mark in marks.items():
         for other, its in marks.items():
-            if (mark == its) != (end[name].storage == end[other].storage):
+            if not moved and (mark == its) != (end[name].storage == end[other].storage):
                 yield f"{name} {mark}, {other} {its}"
 
 

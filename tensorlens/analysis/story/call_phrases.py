@@ -61,7 +61,8 @@ class CallPhrases:
 
     def _new_tensor(self, tensor: int, call: Call) -> LineEvent:
         text = origin(self._before, call, self._visit.states[tensor], self._visit)
-        return LineEvent(self._before.current.described(tensor, call.index), text, self._before.mark(tensor))
+        name = self._before.current.described(tensor, self._calls[-1].index)  # the line may store it later
+        return LineEvent(name, text, self._before.mark(tensor))
 
     def _passing(self) -> Iterator[LineEvent]:
         """Yields, for a line that stores no tensor, the values that it reads or the tensor that it passes on."""
@@ -149,12 +150,12 @@ class CallPhrases:
         """Yields uses that matter although they make no tensor, write nothing and change no state."""
         if not call.inputs:
             return
-        name = self._names.display_name(call.inputs[0].tensor, call.index)
+        name = self._before.current.described(call.inputs[0].tensor, call.index)
         if call.op.endswith((".numpy", ".__array__")):
             text = "read as a NumPy array, which may share its memory"
             yield LineEvent(name, text, self._before.mark(call.inputs[0].tensor))
         elif call.op.endswith(".grad.__set__"):
-            values = [self._names.display_name(access.tensor, call.index) for access in call.inputs[1:]]
+            values = [self._before.current.described(access.tensor, call.index) for access in call.inputs[1:]]
             value = values[0] if values else "None"
             yield LineEvent(f"{name}.grad", "set" if value == f"{name}.grad" else f"set to {value}")
 

@@ -9,9 +9,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
 
+from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.names import Names
 from tensorlens.analysis.naming.places import Scope, place_of
-from tensorlens.records.model import Trace
+from tensorlens.records.model import Span, Trace
 from tensorlens.records.source import tree_of
 
 _ROOT = re.compile(r"[^.\[]*")
@@ -50,6 +51,8 @@ class CurrentNames:
 
     def refers(self, name: str, tensor: int, at: int) -> bool:
         """Returns False if the root of `name` referred to another value at event `at`; else True."""
+        if name.endswith(".grad"):
+            return True  # the variable is another tensor: its owner
         root = _ROOT.match(name)[0]  # type: ignore[index]
         scope, line = self._scope(at), self._line(at)
         bindings = self._bindings(self._trace.sources.get(scope[0], "")).get((scope[1], root), [])
@@ -57,10 +60,15 @@ class CurrentNames:
         last = bisect_right(stores, (at, len(self._trace.tensors)))
         if not last:
             return not bindings or any(binding.may_have_run(0, line) for binding in bindings)
-        index, stored = stores[last - 1]
+        index = stores[last - 1][0]
         since, recorded = self._line(index), {self._line(event) for event, _ in stores}
         others = [b.value for b in bindings if b.may_have_run(since, line) and b.line not in recorded]
-        if stored == tensor and root == name:
+        made = self._made(tensor)
+        if made is not None:
+            others = [
+                b.value for b in bindings if b.may_have_run(since, line) and b.line not in recorded and b.fits(made)
+            ]
+        if root == name and (index, tensor) in stores[:last]:  # `for row in table` stores several at one event
             return all(value == root or (value and self._may_refer(value, tensor, at)) for value in others)
         later = name in self.names.all_names(tensor)  # some line gave it that name
         return any(later if value in (None, root) else self._may_refer(value or "", tensor, at) for value in others)
@@ -70,6 +78,12 @@ class CurrentNames:
         scope = self._scope(at)
         stores = self._stored.get((scope, value), [])
         return not stores or any(stored == tensor for _, stored in stores)
+
+    def _made(self, tensor: int) -> Span | None:
+        """Returns the expression that made a tensor."""
+        created = self._trace.tensors[tensor].created_by
+        event = None if created is None else self._trace.event(created)
+        return None if event is None or event.site is None else self._trace.sites[event.site].span
 
     def _scope(self, index: int) -> Scope:
         event = self._trace.event(index)
@@ -89,7 +103,15 @@ class _Binding:
     function: str  # "<module>", "Net.forward"
     line: int
     value: str | None
+    span: Span | None  # of the value
     loops: tuple[tuple[int, int], ...]  # the lines of the loops around it
+
+    def fits(self, made: Span) -> bool:
+        """Returns False if the expression `made` is part of the same statement, but not of this value."""
+        if self.span is None or not self.line <= made.line <= self.span.end_line:
+            return True
+        begin, end = (self.span.line, self.span.column), (self.span.end_line, self.span.end_column)
+        return begin <= (made.line, made.column) and (made.end_line, made.end_column) <= end
 
     def may_have_run(self, since: int, line: int) -> bool:
         """Returns whether it may have run after line `since`, before the program is at `line`."""
@@ -104,7 +126,9 @@ def _bindings(text: str) -> dict[tuple[str, str], list[_Binding]]:
 
     def walk(node: ast.AST, function: str, loops: tuple[tuple[int, int], ...]) -> None:
         for name, value in _bound_by(node):
-            found[function, name].append(_Binding(function, getattr(node, "lineno", 0), value, loops))
+            variable = value.id if isinstance(value, ast.Name) else None
+            span = None if value is None else span_of(value, text, "")
+            found[function, name].append(_Binding(function, getattr(node, "lineno", 0), variable, span, loops))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             inner = node.name if function == "<module>" else f"{function}.{node.name}"
             is_class = isinstance(node, ast.ClassDef)
@@ -121,8 +145,8 @@ def _bindings(text: str) -> dict[tuple[str, str], list[_Binding]]:
     return {(function.removesuffix(".<locals>"), name): bound for (function, name), bound in found.items()}
 
 
-def _bound_by(node: ast.AST) -> list[tuple[str, str | None]]:
-    """Returns the variables that a statement or an argument binds, each with the variable that is its value."""
+def _bound_by(node: ast.AST) -> list[tuple[str, ast.expr | None]]:
+    """Returns the variables that a statement or an argument binds, each with its value if that is an expression."""
     targets: list[ast.expr] = []
     value: ast.expr | None = None
     if isinstance(node, ast.arg):
@@ -135,10 +159,13 @@ def _bound_by(node: ast.AST) -> list[tuple[str, str | None]]:
         targets = [item.optional_vars for item in node.items if item.optional_vars]
     elif isinstance(node, ast.AnnAssign | ast.NamedExpr):
         targets, value = [node.target], node.value
-    bound: list[tuple[str, str | None]] = []
+    bound: list[tuple[str, ast.expr | None]] = []
     for target in targets:
         if isinstance(target, ast.Name):
-            bound.append((target.id, value.id if isinstance(value, ast.Name) else None))
+            bound.append((target.id, value))
+        elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            pairs = zip(target.elts, value.elts, strict=True)
+            bound += [(part.id, item) for part, item in pairs if isinstance(part, ast.Name)]
         elif isinstance(target, ast.Tuple | ast.List):
             bound += [(part.id, None) for part in ast.walk(target) if isinstance(part, ast.Name)]
     return bound

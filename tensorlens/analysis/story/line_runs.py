@@ -80,7 +80,8 @@ class LineRuns:
 
     def _computations(self) -> dict[ast.stmt, int]:
         """Counts the runs of each statement with an expression that is one op and that every run computes."""
-        counts = Counter((e.site, e.op) for e in self._trace.events if isinstance(e, Call | Backward))
+        events = (e for e in self._trace.events if isinstance(e, Call | Backward))
+        counts = Counter((event.site, event.op) for event in events if not _is_call_as_well(event))
         counts |= Counter({(total.site, total.op): total.count for total in self._trace.totals})
         for failure in self._trace.failures:
             if failure.site is not None and failure.op is not None and not has_event(self._trace, failure):
@@ -127,6 +128,11 @@ class LineRuns:
             if any(self._scope(outer) == scope and not _is_inner(site) for outer in callers(self._trace, site.id)):
                 recursive.add(scope)
         return recursive
+
+
+def _is_call_as_well(event: Call | Backward) -> bool:
+    """Returns whether an event is a backward pass of `autograd.grad`, whose call is an event too."""
+    return isinstance(event, Backward) and event.op == "autograd.grad" and not event.failed
 
 
 def _is_inner(site: Site) -> bool:

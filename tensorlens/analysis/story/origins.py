@@ -28,6 +28,8 @@ class VisitCalls:
             for write in call.writes:
                 if write.tensor in self.made:
                     self.written.setdefault(write.tensor, []).append(call)
+            if call.op.endswith(".grad.__get__"):
+                continue  # backward made the gradient, even if nothing named it before
             outputs = (access.tensor for access in call.outputs)
             self.made.update({tensor: call for tensor in outputs if trace.tensors[tensor].created_by == call.index})
         for backward in backwards:
@@ -127,7 +129,7 @@ class _Search:
                     continue
                 maker = self._visit.made.get(access.tensor)
                 leads_on = in_graph and self._may_require_grad(access.tensor)
-                if maker is None or maker.index >= call.index or self._is_source(access.tensor, maker):
+                if maker is None or maker.index >= call.index or self._is_source(access.tensor):
                     self._add_source(access.tensor, call, leads_on)
                     continue
                 # nothing is recorded inside a custom Function, and yet its result's node leads to its inputs
@@ -155,9 +157,9 @@ class _Search:
         states = [state for state in (self._before.state(tensor), self._visit.states.get(tensor)) if state]
         return any(state.requires_grad for state in states) or not states
 
-    def _is_source(self, tensor: int, maker: Call) -> bool:
-        """Returns whether the search ends at a tensor made in the run: it has a name of its own, if only `x.grad`."""
-        return self._before.names.is_named(tensor) or maker.op.endswith(".grad.__get__")
+    def _is_source(self, tensor: int) -> bool:
+        """Returns whether the search ends at a tensor made in the run: it has a name of its own."""
+        return self._before.names.is_named(tensor)
 
 
 def _sources(before: TensorsBefore, call: Call, state: State, visit: VisitCalls) -> _Sources:
