@@ -15,24 +15,12 @@ if TYPE_CHECKING:
     from tensorlens.lessons.course.course_options import CourseOptions
     from tensorlens.lessons.course.progress import Way
 
-_START = """\
-TensorLens runs a PyTorch script and says which tensors share memory, what the
-graph is, and which line broke it. Where to start:
-
-  tensorlens run tensor-basics      the first lesson; --step shows it line by
-                                    line, --quiz asks before it answers
-  tensorlens list                   all lessons, in learning order
-  tensorlens explain SCRIPT.py      your own script: which line, and why
-  tensorlens compare detach clone   ways of doing something, side by side
-  tensorlens errors "MESSAGE"       what an error message means
-
-tensorlens --help lists all commands and options.
-"""
-
 
 def show_start() -> int:
     """`tensorlens` without a command: prints where to start."""
-    print_out(_START)
+    from tensorlens.render.lists import render_start
+
+    print_out(render_start(Output().prose_options()))
     return OK
 
 

@@ -20,6 +20,30 @@ if TYPE_CHECKING:
     Course = Sequence[tuple[Stage, Sequence[Lesson]]]
 
 
+_START = (
+    ("run tensor-basics", "the first lesson; --step shows it line by line, --quiz asks before it answers"),
+    ("list", "all lessons, in learning order"),
+    ("explain SCRIPT.py", "your own script: which line, and why"),
+    ("compare detach clone", "ways of doing something, side by side"),
+    ('errors "MESSAGE"', "what an error message means"),
+)
+
+
+def render_start(options: RenderOptions) -> str:
+    """Renders the commands to start with."""
+    from rich.padding import Padding
+
+    from tensorlens.render.tables import Cell, HouseTable, printed
+
+    table = HouseTable(["", ""], ["name"])
+    for command, what in _START:
+        table.add(f"tensorlens {command}", what)
+    first = "TensorLens runs a PyTorch script and says which tensors share memory, what the graph is, and which line "
+    intro = Cell(f"{first}broke it. Where to start:")
+    more = Cell("tensorlens --help lists all commands and options.")
+    return printed([intro, Padding(table, (0, 0, 0, 2)), more], options.width, options.color)
+
+
 def render_lessons(course: Course, form: str, options: RenderOptions) -> str:
     """Renders the lessons in learning order, each with its title; in JSON also with the text of its docstring."""
     rows = [(stage, lesson) for stage, lessons in course for lesson in lessons]
