@@ -121,11 +121,12 @@ def place(trace: Trace, site: int | Site | None) -> str:
     return f"{shown_path(span.file, trace.script.folder)}:{span.line}"
 
 
-def warnings_noticed(trace: Trace) -> list[tuple[str, str, int]]:
-    """Returns (place, warning, how often) for each warning that was emitted."""
+def warnings_noticed(report: Report) -> list[tuple[str, str, int]]:
+    """Returns (place, warning, how often) for each warning that was emitted and that no finding explains."""
+    trace = report.trace
     counts: Counter[tuple[str, str]] = Counter()
     for event in trace.events:
-        if isinstance(event, Notice):
+        if isinstance(event, Notice) and event.index not in report.explained:
             counts[place(trace, event.site), f"{event.category}: {_warning_text(event.message)}"] += 1
     return [(*key, number) for key, number in counts.items()]
 

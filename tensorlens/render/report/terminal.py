@@ -92,7 +92,7 @@ class ReportParts:
             yield from _section(tensor_parts(self._tensors))
         if trace.claims or (options.lesson and tree_of(headline.script_source(trace)) is not None):
             yield claim_list(trace.claims, options)
-        yield from _section(_noticed("warnings", "warning", self._warnings()))
+        yield from _section(_noticed("warnings", "warning", headline.warnings_noticed(self.report)))
         yield from _section(_noticed("not seen", "note", headline.gaps(trace)))
         if not options.findings_first:
             yield from (*others, *answer)
@@ -134,9 +134,6 @@ class ReportParts:
 
     def _named_tensors(self, main: Diagnostic) -> TensorTable:
         return tensor_table(self._trace, self._names, named_tensors(main, self._trace))
-
-    def _warnings(self) -> list[tuple[str, str, int]]:
-        return headline.warnings_noticed(self._trace)
 
     def _left_out(self) -> str:
         """Says what the report leaves out, and which option shows it."""
