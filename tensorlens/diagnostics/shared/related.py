@@ -36,7 +36,8 @@ def explained_notices(trace: Trace, diagnostics: Iterable[Diagnostic]) -> frozen
     lines: dict[str, set[tuple[str, int]]] = {}
     for diagnostic in diagnostics:
         places = {(label.span.file, label.span.line) for label in diagnostic.labels}
-        for code in (diagnostic.code, *merged_codes(diagnostic)):
+        same_read = [_NONLEAF] if diagnostic.code in _NONE_GRADIENT else []
+        for code in (diagnostic.code, *merged_codes(diagnostic), *same_read):
             lines.setdefault(code, set()).update(places)
     explained = set()
     for event in trace.events:
