@@ -44,7 +44,7 @@ def wrong(warm: Warm, source: str, script: Path) -> list[str]:
             reasons = [list(Check(run).wrong(fact)) for run in runs]
             if all(reasons):  # of many runs, the last of each kind is shown
                 found.append(f"line {line}: {text}\n    {fact.name}: {fact.text} {fact.more}\n    {reasons[-1]}")
-        if "= f(" not in text:  # the lines of the function show what the call does
+        if "= f(" not in text and not text.endswith(".grad"):  # the lines of the function show what the call does
             left_out = Check(runs[-1]).left_out(facts, real.end)
             found += [f"line {line}: {text}\n    left out: {change}" for change in left_out]
     return found

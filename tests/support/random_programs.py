@@ -32,7 +32,7 @@ SIMPLE = (
     "{a}.data = {a}.data * 2", "{a}.detach().sub_(3)", "{a}.detach_()", "{a}.requires_grad_()", "{a}.requires_grad_(False)",
     "{a}.retain_grad()", "{a}.copy_({b})", "{a}.view(-1).mul_(3)", "{a}.add_(1).mul_(2)", "{a}[1:].add_({b}[1:])", "torch.sigmoid({a}, out={b})",
     "{a}.sum().backward()", "({a} * {b}).sum().backward()", "({a} * 2 + {b}).sum().backward(retain_graph=True)",
-    "({a} * 0 + {b}).sum().backward()", "({a} * {a}).sum().backward(create_graph=True)", "({a} * 2).sum().backward(inputs=[{b}])",
+    "({a} * 0 + {b}).sum().backward()", "({a} * {a}).sum().backward(create_graph=True)",
     "{n} = torch.autograd.grad(({a} * {b}).sum(), {a})[0]", "torch.autograd.grad({a}.sum(), [{b}], retain_graph=True)",
     "{a}.grad = None", "{a}.grad.zero_()", "{a}.grad.mul_(2)", "{n} = {a}.grad", "{a}.grad = {b}.detach().clone()",
     "torch.nn.utils.clip_grad_norm_([{a}, {b}], 1.0)", "torch.nn.utils.clip_grad_norm_(net.parameters(), 0.1)",
@@ -65,9 +65,13 @@ def program(seed: int, statements: int = 18) -> str:
     size = draw.choice((3, 40))
     lines = ["import copy", "import torch", "torch.manual_seed(1)", f"S = {size}"]
     lines += ["a = torch.full((S,), 0.25, requires_grad=True)", "b = torch.full((S,), 3.0)"]
+    if draw.random() < 0.5:
+        lines += ["net = torch.nn.Linear(S, S)", draw.choice([line for line in SIMPLE if line.startswith("opt = ")])]
+    training = [line for line in SIMPLE if any(word in line for word in ("net", "opt", "norm", "twin"))]
     names = ["a", "b"]
     for _ in range(20 * statements):
-        added = _block(draw, names) if draw.random() < 0.2 else [_filled(draw, draw.choice(SIMPLE), names)]
+        kinds = training if "net = torch.nn.Linear(S, S)" in lines and draw.random() < 0.4 else SIMPLE
+        added = _block(draw, names) if draw.random() < 0.2 else [_filled(draw, draw.choice(kinds), names)]
         if len(lines) < statements + 6 and _runs("\n".join([*lines, *added])):
             lines += added
             names = [name for name in NAMES if any(f"{name} = " in line or f"{name}, " in line for line in lines)]

@@ -16,7 +16,7 @@ _ORIGIN = re.compile(
     r"(?P<kind>from |new|view of |same memory as |a deep copy of )(?P<sources>.*?)"
     r"(?: by (?P<nodes>\w+(?:, \w+)*)| in \d+ operations, the last (?P<last>\w+))?"
     r"(?:; (?P<constants>.*) enters? as (?:a constant|constants))?"
-    r"(?P<ending>, (?:requires no grad|detached|requires grad|under no_grad: requires no grad))?"
+    r"(?P<ending>, (?:requires no grad|detached|requires grad|not recorded: requires no grad))?"
 )
 _WRITE = re.compile(r"changed in place, v(\d+) -> v(\d+)(?:, its grad_fn is now (\w+))?")
 _SHARED = re.compile(r"changed through shared memory(, its version stays)?")
