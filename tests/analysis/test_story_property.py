@@ -1,4 +1,4 @@
-"""Every sentence of the story and every cell of the tensor table of random programs, against a plain run of the program.
+"""Every sentence of the story and every cell of the tensor table of random programs, against a plain run.
 
 A few programs every day, and many with `-m complete`.
 """
@@ -21,7 +21,7 @@ from tensorlens.analysis.story.tensor_table import tensor_table
 from tensorlens.analysis.training.run_summary import run_summary
 from tensorlens.records.model import Trace
 
-EVERY_DAY, COMPLETE = 25, 1500
+EVERY_DAY, COMPLETE = 20, 1500
 SEEDS = st.integers(0, 1_000_000)
 
 
