@@ -231,7 +231,9 @@ class TraceIndex:
                 depth += 1
             elif depth:
                 depth -= 1
-            elif event.mode != "grad" and event.cause != "enable_grad":
+            elif event.mode == "grad":
+                return None
+            elif event.cause != "enable_grad":  # inside `inference_mode`, that changes nothing
                 return event
         return None
 

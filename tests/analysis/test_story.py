@@ -12,8 +12,9 @@ import pytest
 from support.warm import Warm
 
 from tensorlens.analysis.naming.names import Names
-from tensorlens.analysis.story.story import Row, story
+from tensorlens.analysis.story.story import Row, Section, story
 from tensorlens.analysis.story.tensor_table import tensor_table
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Call, Trace
 from tensorlens.records.report import Report
 from tensorlens.render.options import RenderOptions
@@ -491,3 +492,63 @@ def test_the_table_can_be_limited_to_some_tensors(run: Run) -> None:
     assert [(row.name, row.shares) for row in table.rows] == [("b", "a"), ("c", "")]
     assert (table.more, table.unnamed) == (0, 0)
     assert tensor_table(trace, names, only=frozenset()).rows == ()
+
+
+NET = "net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 1))\nx = torch.ones(2, 3)\n"
+
+
+def test_many_changed_gradients_are_called_gradients(run: Run) -> None:
+    clip = "torch.nn.utils.clip_grad_norm_(net.parameters(), 0.1)"
+    assert phrases_of(run(f"{NET}net(x).sum().backward()\n{clip}\n"))[clip] == [": 4 gradients changed in place"]
+
+
+def test_a_loop_over_parameters_says_how_many_others_it_changed(run: Run) -> None:
+    loop = "with torch.no_grad():\n    for p in net.parameters():\n        p.mul_(2)\n"
+    (row,) = [row for section in _sections(run(NET + loop)) for row in section.rows if "p.mul_" in row.source]
+    assert (row.count, [fact.more for fact in row.facts]) == ("x4", [("other runs changed 3 other tensors",)])
+
+
+def _sections(trace: Trace) -> tuple[Section, ...]:
+    return story(trace, Names(trace))
+
+
+def test_a_name_that_refers_to_another_tensor_by_now_is_not_used(run: Run) -> None:
+    trace = run("b = torch.ones(3)\ne = b.view(-1)\nb = torch.zeros(3)\ne.add_(1)\n")
+    (row,) = [row for section in _sections(trace) for row in section.rows if "e.add_" in row.source]
+    assert [(fact.name, fact.more) for fact in row.facts] == [("e", ())]
+    facts = phrases_of(run("a = torch.ones(2, requires_grad=True)\na = a * 2\na.sum().backward()\n"))
+    assert facts["a.sum().backward()"] == ["a (of line 2).grad: None -> [2, 2]"]
+
+
+def test_a_block_without_gradients_is_announced_once(run: Run) -> None:
+    facts = phrases_of(run("x = torch.ones(2)\nwith torch.set_grad_enabled(False):\n    x * 2\n"))
+    text = ": gradient recording off (set_grad_enabled) in this block"
+    assert facts["with torch.set_grad_enabled(False):"] == [text]
+
+
+def test_a_change_of_a_gradient_through_its_parameter_is_shown(run: Run) -> None:
+    facts = phrases_of(run("w = torch.ones(2, requires_grad=True)\nw.sum().backward()\nw.grad.mul_(2)\n"))
+    assert facts["w.grad.mul_(2)"] == ["w.grad: changed in place, v1 -> v2"]
+
+
+def test_gradients_asked_of_a_result_are_not_said_to_leave_it_without(run: Run) -> None:
+    line = "(c * 2).sum().backward(inputs=[c])"
+    facts = phrases_of(run(f"a = torch.ones(2, requires_grad=True)\nc = a * 2\n{line}\n"))
+    assert facts[line] == [": gradient of c computed"]
+
+
+def test_a_loop_over_autograd_grad_is_counted_once_a_round(run: Run) -> None:
+    lines = (
+        "a = torch.ones(2, requires_grad=True)\nfor i in range(3):\n    g = torch.autograd.grad((a * a).sum(), a)[0]\n"
+    )
+    assert [row.count for section in _sections(run(lines)) for row in section.rows] == ["", "x3"]
+
+
+def test_a_switch_inside_another_that_is_on_again_turned_nothing_off(run: Run) -> None:
+    trace = run("x = torch.ones(2)\nwith torch.no_grad():\n    with torch.enable_grad():\n        x * 3\n    x * 4\n")
+    facts = TraceIndex(trace)
+    on, off = [call for call in facts.calls if call.op == "Tensor.mul"]
+    assert facts.mode_switch(on.index) is None
+    switch = facts.mode_switch(off.index)
+    assert switch is not None
+    assert switch.cause == "no_grad"

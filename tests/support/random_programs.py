@@ -19,31 +19,37 @@ import torch
 MODULES = ("net", "norm", "twin")
 NAMES = "abcdefgh"
 SIMPLE = (
-    "{n} = torch.full((S,), 1.5)", "{n} = torch.arange(1.0, S + 1)", "{n} = torch.full((S,), 0.5, requires_grad=True)",
-    "{n} = torch.nn.Parameter(torch.full((S,), 2.0))", "{n} = torch.full((S,), 2.0).requires_grad_()",
-    "{n} = {a} * {b}", "{n} = {a} + {b} * 2", "{n} = {a} * 2", "{n} = {a}.sigmoid()", "{n} = ({a} + {b}).tanh() * {c}",
-    "{n} = {a}.exp() + {b}.sum()", "{n} = {a}.detach() * 4 + {b}", "{n} = {a} * {a}", "{n} = {a}.cos().sin().exp().tanh()",
+    "{n} = torch.full((S,), 1.5)", "{n} = torch.arange(1.0, S + 1)",
+    "{n} = torch.full((S,), 0.5, requires_grad=True)", "{n} = torch.nn.Parameter(torch.full((S,), 2.0))",
+    "{n} = torch.full((S,), 2.0).requires_grad_()", "{n} = {a} * {b}", "{n} = {a} + {b} * 2", "{n} = {a} * 2",
+    "{n} = {a}.sigmoid()", "{n} = ({a} + {b}).tanh() * {c}", "{n} = {a}.exp() + {b}.sum()",
+    "{n} = {a}.detach() * 4 + {b}", "{n} = {a} * {a}", "{n} = {a}.cos().sin().exp().tanh()",
     "{n} = torch.zeros(S).copy_({a})", "{n} = torch.where({a} > 0, {a}, {b})", "{n} = {a}.clone()",
     "{n} = {a}.detach()", "{n} = {a}.data", "{n} = {a}.view(-1)", "{n} = {a}[:]", "{n} = {a}.detach().clone()",
     "{n} = {a}[1:]", "{n} = {a}[:2]", "{n} = {a}.unsqueeze(0)[0]", "{n} = {a}.view(1, -1).sum(0)", "{n} = {a}",
-    "{n} = copy.deepcopy({a})", "{n}, {m} = {a} * 2, {b} + 1", "{n}, {m} = ({a} * 2).chunk(2)", "{n} = {a}.max(0).indices * 1.0",
-    "{n} = ({a} * 2).detach()", "{n} = ({a} > 0).float()", "{n} = [{a}.exp(), {b}]", "{n} = {a}.abs().sqrt_()",
-    "{a}.add_(1)", "{a}.mul_({b})", "{a} += 1", "{a} *= {b}", "{a}[0] = 7.0", "{a}[0] = {b}[1]", "{a}.data.add_(1)",
-    "{a}.data = {a}.data * 2", "{a}.detach().sub_(3)", "{a}.detach_()", "{a}.requires_grad_()", "{a}.requires_grad_(False)",
-    "{a}.retain_grad()", "{a}.copy_({b})", "{a}.view(-1).mul_(3)", "{a}.add_(1).mul_(2)", "{a}[1:].add_({b}[1:])", "torch.sigmoid({a}, out={b})",
+    "{n} = copy.deepcopy({a})", "{n}, {m} = {a} * 2, {b} + 1", "{n}, {m} = ({a} * 2).chunk(2)",
+    "{n} = {a}.max(0).indices * 1.0", "{n} = ({a} * 2).detach()", "{n} = ({a} > 0).float()",
+    "{n} = [{a}.exp(), {b}]", "{n} = {a}.abs().sqrt_()", "{a}.add_(1)", "{a}.mul_({b})", "{a} += 1", "{a} *= {b}",
+    "{a}[0] = 7.0", "{a}[0] = {b}[1]", "{a}.data.add_(1)", "{a}.data = {a}.data * 2", "{a}.detach().sub_(3)",
+    "{a}.detach_()", "{a}.requires_grad_()", "{a}.requires_grad_(False)", "{a}.retain_grad()", "{a}.copy_({b})",
+    "{a}.view(-1).mul_(3)", "{a}.add_(1).mul_(2)", "{a}[1:].add_({b}[1:])", "torch.sigmoid({a}, out={b})",
     "{a}.sum().backward()", "({a} * {b}).sum().backward()", "({a} * 2 + {b}).sum().backward(retain_graph=True)",
-    "({a} * 0 + {b}).sum().backward()", "({a} * {a}).sum().backward(create_graph=True)", "({a} * 2).sum().backward(inputs=[{b}])",
-    "{n} = torch.autograd.grad(({a} * {b}).sum(), {a})[0]", "torch.autograd.grad({a}.sum(), [{b}], retain_graph=True)",
-    "{a}.grad = None", "{a}.grad.zero_()", "{a}.grad.mul_(2)", "{n} = {a}.grad", "{a}.grad = {b}.detach().clone()",
+    "({a} * 0 + {b}).sum().backward()", "({a} * {a}).sum().backward(create_graph=True)",
+    "{n} = torch.autograd.grad(({a} * {b}).sum(), {a})[0]",
+    "torch.autograd.grad({a}.sum(), [{b}], retain_graph=True)", "{a}.grad = None", "{a}.grad.zero_()",
+    "{a}.grad.mul_(2)", "{n} = {a}.grad", "{a}.grad = {b}.detach().clone()",
     "torch.nn.utils.clip_grad_norm_([{a}, {b}], 1.0)", "torch.nn.utils.clip_grad_norm_(net.parameters(), 0.1)",
-    "net = torch.nn.Linear(S, S)", "net = torch.nn.Sequential(torch.nn.Linear(S, S), torch.nn.ReLU(), torch.nn.Linear(S, S))",
-    "norm = torch.nn.BatchNorm1d(S)", "twin = copy.deepcopy(net)", "net.requires_grad_(False)", "net.requires_grad_()",
-    "{n} = net({a})", "{n} = norm({a}.repeat(4, 1)).sum(0)", "net({a}).sum().backward()", "norm({a}.repeat(4, 1)).square().sum().backward()",
-    "(net({a}) - {b}).square().mean().backward()", "net.load_state_dict(copy.deepcopy(net.state_dict()))", "kept = copy.deepcopy(net.state_dict())",
+    "net = torch.nn.Linear(S, S)",
+    "net = torch.nn.Sequential(torch.nn.Linear(S, S), torch.nn.ReLU(), torch.nn.Linear(S, S))",
+    "norm = torch.nn.BatchNorm1d(S)", "twin = copy.deepcopy(net)", "net.requires_grad_(False)",
+    "net.requires_grad_()", "{n} = net({a})", "{n} = norm({a}.repeat(4, 1)).sum(0)", "net({a}).sum().backward()",
+    "norm({a}.repeat(4, 1)).square().sum().backward()", "(net({a}) - {b}).square().mean().backward()",
+    "net.load_state_dict(copy.deepcopy(net.state_dict()))", "kept = copy.deepcopy(net.state_dict())",
     "twin.load_state_dict(net.state_dict())", "net.zero_grad()", "params = list(net.parameters())",
-    "opt = torch.optim.SGD(net.parameters(), lr=0.1)", "opt = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)",
-    "opt = torch.optim.Adam([*net.parameters()], lr=0.1)", "opt.step()", "opt.zero_grad()", "opt.zero_grad(set_to_none=False)",
-    "float({a}.sum())", "{a}.tolist()", "{a}.sum().item()",
+    "opt = torch.optim.SGD(net.parameters(), lr=0.1)",
+    "opt = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)",
+    "opt = torch.optim.Adam([*net.parameters()], lr=0.1)", "opt.step()", "opt.zero_grad()",
+    "opt.zero_grad(set_to_none=False)", "float({a}.sum())", "{a}.tolist()", "{a}.sum().item()",
 )  # fmt: skip
 HEADS = (
     "with torch.no_grad():", "with torch.enable_grad():", "for i in range({k}):", "for i in range({k}):",
@@ -65,9 +71,13 @@ def program(seed: int, statements: int = 18) -> str:
     size = draw.choice((3, 40))
     lines = ["import copy", "import torch", "torch.manual_seed(1)", f"S = {size}"]
     lines += ["a = torch.full((S,), 0.25, requires_grad=True)", "b = torch.full((S,), 3.0)"]
+    if draw.random() < 0.5:
+        lines += ["net = torch.nn.Linear(S, S)", draw.choice([line for line in SIMPLE if line.startswith("opt = ")])]
+    training = [line for line in SIMPLE if any(word in line for word in ("net", "opt", "norm", "twin"))]
     names = ["a", "b"]
     for _ in range(20 * statements):
-        added = _block(draw, names) if draw.random() < 0.2 else [_filled(draw, draw.choice(SIMPLE), names)]
+        kinds = training if "net = torch.nn.Linear(S, S)" in lines and draw.random() < 0.4 else SIMPLE
+        added = _block(draw, names) if draw.random() < 0.2 else [_filled(draw, draw.choice(kinds), names)]
         if len(lines) < statements + 6 and _runs("\n".join([*lines, *added])):
             lines += added
             names = [name for name in NAMES if any(f"{name} = " in line or f"{name}, " in line for line in lines)]
@@ -100,7 +110,7 @@ def _runs(source: str) -> bool:
     return False
 
 
-# --- what happened -----------------------------------------------------------------------------------------------------
+# --- what happened --------------------------------------------------------------------------------
 
 
 @dataclass(eq=False)
@@ -167,7 +177,7 @@ def _instrument(tree: ast.AST) -> None:
 
 
 def _wrapped(node: ast.stmt) -> Iterator[ast.stmt]:
-    if isinstance(node, (ast.Assign, ast.AugAssign)) or (isinstance(node, ast.Expr)):
+    if isinstance(node, ast.Assign | ast.AugAssign | ast.Expr):
         yield ast.parse("__before__(locals())").body[0]
         yield node
         yield ast.parse(f"__after__({node.lineno}, locals())").body[0]

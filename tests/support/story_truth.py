@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 
 import torch
 
@@ -16,7 +16,7 @@ _ORIGIN = re.compile(
     r"(?P<kind>from |new|view of |same memory as |a deep copy of )(?P<sources>.*?)"
     r"(?: by (?P<nodes>\w+(?:, \w+)*)| in \d+ operations, the last (?P<last>\w+))?"
     r"(?:; (?P<constants>.*) enters? as (?:a constant|constants))?"
-    r"(?P<ending>, (?:requires no grad|detached|requires grad|under no_grad: requires no grad))?"
+    r"(?P<ending>, (?:requires no grad|detached|requires grad|not recorded: requires no grad))?"
 )
 _WRITE = re.compile(r"changed in place, v(\d+) -> v(\d+)(?:, its grad_fn is now (\w+))?")
 _SHARED = re.compile(r"changed through shared memory(, its version stays)?")
@@ -26,7 +26,7 @@ _KINDS = {
     "replaced by another tensor": "replaced by another tensor",
     "set to None": "set to None",
 }
-_STATES = {
+_STATES: dict[str, Callable[[Seen, Seen], bool]] = {
     "requires grad now": lambda old, new: new.requires_grad,
     "requires no grad now": lambda old, new: old.requires_grad and not new.requires_grad,
     "keeps its gradient now": lambda old, new: not old.retains_grad and new.retains_grad,
@@ -34,7 +34,8 @@ _STATES = {
     "moved to other memory": lambda old, new: old.storage != new.storage,
 }
 _NOTHING_TO_CHECK = re.compile(
-    r"(?:gradient of .* computed|read as|tested for|gradient recording|SGD over|Adam over|and \d+ more|\w*Warning: |inference mode).*"
+    r"(?:gradient of .* computed|read as|tested for|gradient recording|inference mode).*"
+    r"|(?:SGD over|Adam over|and \d+ more|\w*Warning: ).*"
 )
 
 
@@ -68,21 +69,8 @@ class Check:
         text = fact.text
         if fact.kind in ("error", "warning") or _NOTHING_TO_CHECK.fullmatch(text):
             return
-        if counted := re.fullmatch(r"(\d+) parameters?(?: and (\d+) other tensors?)? changed in place", text):
-            yield from self._counted(int(counted[1]), parameters=True)
-        elif counted := re.fullmatch(r"(\d+) (tensors|gradients) changed in place", text):
-            if counted[2] == "gradients":
-                number = len({id(new.grad) for old, new in self.pairs if grad_changed(old, new)})
-                if number < int(counted[1]):
-                    yield f"{number} gradients changed"
-        elif text.startswith(("no .grad changed", "gradient of ")):
-            for old, new in self.pairs:
-                if grad_changed(old, new):
-                    yield "a gradient changed"
-        elif text.startswith(".grad of "):
-            yield from self._gradient_counts(text)
-        elif fact.name.endswith(".grad"):
-            yield from self._gradient(fact)
+        if (about_many := self._of_many(fact)) is not None:
+            yield from about_many
         elif match := _WRITE.fullmatch(text):
             yield from self._write(fact.name, match)
         elif match := _SHARED.fullmatch(text):
@@ -97,6 +85,22 @@ class Check:
             yield "not understood"
         for more in fact.more:
             yield from self._more(more)
+
+    def _of_many(self, fact: LineEvent) -> Iterable[str] | None:
+        """Checks a fact about gradients or several tensors; None if it is about something else."""
+        text = fact.text
+        if counted := re.fullmatch(r"(\d+) parameters?(?: and \d+ other tensors?)? changed in place", text):
+            return self._counted(int(counted[1]), parameters=True)
+        if counted := re.fullmatch(r"(\d+) (?:tensors|gradients) changed in place", text):
+            number = len({id(new.grad) for old, new in self.pairs if grad_changed(old, new)})
+            return [f"{number} gradients changed"] if "gradients" in text and number < int(counted[1]) else []
+        if text.startswith(("no .grad changed", "gradient of ")):
+            return ["a gradient changed" for old, new in self.pairs if grad_changed(old, new)]
+        if text.startswith(".grad of "):
+            return self._gradient_counts(text)
+        if fact.name.endswith(".grad"):
+            return self._gradient(fact)
+        return None
 
     # --- gradients
 
@@ -248,7 +252,7 @@ class Check:
     # --- nothing is left out
 
     def left_out(self, facts: Iterable[LineEvent], end: Snapshot) -> Iterator[str]:
-        """Yields the changes that no fact of the line mentions. A tensor that no name has at the end may be left out."""
+        """Yields the changes that no fact of the line mentions, of tensors that still have a name at the end."""
         lasting = {n for n, s in self.after.items() if n in end and end[n].tensor is s.tensor}
         facts = list(facts)
         texts = " ".join(f"{fact.name} {fact.text} {' '.join(fact.more)}" for fact in facts)
@@ -256,9 +260,9 @@ class Check:
         words = set(re.findall(r"[a-z]\w*(?:\[\d+\]|\.[a-z]\w*)*", texts))
         words |= {word.removesuffix(".data") for word in words}
         for old, new in self.pairs:
-            seen = (*self.before.items(), *self.after.items())
-            names = {n for n, s in seen if s.tensor is new.tensor}
-            names |= {f"{n}.grad" for n, s in seen if s.grad is new.tensor}
+            both = (*self.before.items(), *self.after.items())
+            names = {n for n, s in both if s.tensor is new.tensor}
+            names |= {f"{n}.grad" for n, s in both if s.grad is new.tensor}
             if counts or words & names or not names & lasting:
                 continue
             if old.version != new.version and same(old.values, new.values):
@@ -322,7 +326,7 @@ def wrong_rows(rows: Iterable[TensorRow], end: Snapshot, moved: bool) -> Iterato
         shares = {
             name for name, other in end.items() if other.storage == one.storage and other.tensor is not one.tensor
         }
-        cells = {
+        cells: dict[str, tuple[object, object]] = {
             "requires_grad": (row.requires_grad, "yes" if one.requires_grad else "no"),
             "leaf": (row.leaf, "yes" if one.is_leaf else "no"),
             "version": (row.version, str(one.version)),

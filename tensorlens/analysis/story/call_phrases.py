@@ -98,9 +98,11 @@ class CallPhrases:
         if len(storages) <= MANY:
             return list(dict.fromkeys(self._write(call, write) for call, write in writes))
         parameters = sum(map(before.shares_with_parameter, storages.values()))
-        counts = [count_text(parameters, "parameter")] if parameters else []
-        if len(storages) > parameters:
-            counts.append(count_text(len(storages) - parameters, "other tensor" if parameters else "tensor"))
+        gradients = sum(self._names.display_name(tensor).endswith(".grad") for tensor in storages.values())
+        counts = [count_text(n, noun) for n, noun in ((parameters, "parameter"), (gradients, "gradient")) if n]
+        others = len(storages) - parameters - gradients
+        if others:
+            counts.append(count_text(others, "other tensor" if counts else "tensor"))
         return [LineEvent("", " and ".join(counts) + " changed in place")]
 
     def _is_optimizer_state(self, call: Call, write: Write) -> bool:

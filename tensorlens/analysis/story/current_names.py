@@ -11,7 +11,7 @@ from functools import cache
 
 from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.names import Names
-from tensorlens.analysis.naming.places import Scope, place_of
+from tensorlens.analysis.naming.places import Scope, callers, place_of
 from tensorlens.records.model import Span, Trace
 from tensorlens.records.source import tree_of
 
@@ -56,6 +56,8 @@ class CurrentNames:
         root = _ROOT.match(name)[0]  # type: ignore[index]
         scope, line = self._scope(at), self._line(at)
         bindings = self._bindings(self._trace.sources.get(scope[0], "")).get((scope[1], root), [])
+        if name != root and self._is_replaced(tensor, name, scope, line, bindings):
+            return False
         stores = self._stored.get((scope, root), [])
         last = bisect_right(stores, (at, len(self._trace.tensors)))
         if not last:
@@ -72,6 +74,17 @@ class CurrentNames:
             return all(value == root or (value and self._may_refer(value, tensor, at)) for value in others)
         later = name in self.names.all_names(tensor)  # some line gave it that name
         return any(later if value in (None, root) else self._may_refer(value or "", tensor, at) for value in others)
+
+    def _is_replaced(self, tensor: int, name: str, scope: Scope, line: int, bindings: list[_Binding]) -> bool:
+        """Returns whether the object that the path begins with was made again after the tensor."""
+        created = self._trace.tensors[tensor].created_by
+        event = None if created is None else self._trace.event(created)
+        if name in self.names.all_names(tensor) or event is None or event.site is None:
+            return False
+        above = (event.site, *callers(self._trace, event.site))
+        places = (place_of(self._trace.sites[site]) for site in above)
+        made = next((place[2] for place in places if place[:2] == scope), None)
+        return made is not None and any(binding.may_have_run(made, line) for binding in bindings)
 
     def _may_refer(self, value: str, tensor: int, at: int) -> bool:
         """Returns whether the variable `value`, which a line gave another name, may have referred to the tensor."""

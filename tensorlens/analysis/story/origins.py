@@ -77,7 +77,7 @@ def _without_grad(call: Call, is_cut: bool) -> str:
     """Returns why a result requires no grad. `is_cut`: it was computed from a tensor that requires grad."""
     if is_cut and call.op in _DETACHING:
         return ", detached"
-    return f", under {call.mode}: requires no grad" if is_cut and call.mode != "grad" else ", requires no grad"
+    return ", not recorded: requires no grad" if is_cut and call.mode != "grad" else ", requires no grad"
 
 
 def _alias_text(before: TensorsBefore, call: Call, state: State, sources: _Sources, shared: list[int]) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import cached_property
 
 from tensorlens.analysis.naming.names import Names
 from tensorlens.analysis.naming.places import Place, place_of
+from tensorlens.analysis.naming.storage_numbers import owners_of_gradients
 from tensorlens.analysis.story.call_phrases import CallPhrases
 from tensorlens.analysis.story.current_names import CurrentNames
 from tensorlens.analysis.story.gradient_changes import gradient_kind, gradient_text
@@ -17,6 +19,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Backward, Call, Event, Failure, GradMode, Notice, Region, Trace
 from tensorlens.records.source import one_line
 
+_IN_BLOCK, _IN_CALL = " in this block", " in this call"
 _MODES = {"grad": "gradient recording on", "no_grad": "gradient recording off", "inference": "inference mode"}
 REGION_TEXTS = {
     "detect_anomaly": "anomaly detection on",
@@ -37,6 +40,7 @@ class Phrases:
         self._names = names
         self._users = StorageUsers(trace)
         self._current = CurrentNames(trace, names)
+        self._owners = owners_of_gradients(trace)
         switches = [event for event in trace.events if isinstance(event, GradMode)]
         self._entered = {self._place(event) for event in switches if event.entering}
         self._left = {self._place(event) for event in switches if not event.entering}
@@ -60,7 +64,23 @@ class Phrases:
                 phrases.append(LineEvent("", REGION_TEXTS[event.name]))
             elif isinstance(event, Notice):
                 phrases.append(LineEvent("", f"{event.category}: {one_line(event.message, 60)}", kind="warning"))
-        return phrases
+        blocks = {phrase.text.removesuffix(_IN_BLOCK) for phrase in phrases if phrase.text.endswith(_IN_BLOCK)}
+        return [phrase for phrase in phrases if phrase.text not in {f"{text}{_IN_CALL}" for text in blocks}]
+
+    def lasting_memory(self, events: Sequence[Event]) -> set[int]:
+        """Returns the storages that the calls changed, as far as they belong to parameters, gradients, or tensors that
+        have a name at the end."""
+        written = {write.tensor for event in events if isinstance(event, Call) for write in event.writes}
+        storages = {self._names.storage_of(tensor) for tensor in written}
+        return {storage for storage in storages if storage is not None and storage in self._lasting_storages}
+
+    def _is_lasting(self, tensor: int) -> bool:
+        is_parameter = self._trace.tensors[tensor].type == "Parameter"
+        return is_parameter or bool(self._names.all_names(tensor)) or tensor in self._owners
+
+    @cached_property
+    def _lasting_storages(self) -> set[int | None]:
+        return {self._names.storage_of(tensor.id) for tensor in self._trace.tensors if self._is_lasting(tensor.id)}
 
     def _backward(self, event: Backward) -> list[LineEvent]:
         if not event.gradients:
@@ -88,7 +108,7 @@ class Phrases:
         if place not in self._left:
             return [LineEvent("", f"{text} from here on")]
         called = self._names.syntax.is_call(self._trace.sites[event.site])  # a call of a decorated function
-        return [LineEvent("", text + (" in this call" if called else " in this block"))]
+        return [LineEvent("", text + (_IN_CALL if called else _IN_BLOCK))]
 
     def _place(self, event: GradMode) -> Place:
         return place_of(self._trace.sites[event.site])

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from tensorlens.analysis.naming.names import Names
 from tensorlens.analysis.naming.places import Place, Scope, place_of
-from tensorlens.analysis.story.line_events import LineEvent
+from tensorlens.analysis.story.line_events import LineEvent, count_text
 from tensorlens.analysis.story.line_runs import LineRuns
 from tensorlens.analysis.story.phrases import REGION_TEXTS, Phrases, failure_event
 from tensorlens.records.model import Backward, Call, Change, Event, Gap, GradMode, Region, Trace
@@ -129,10 +129,23 @@ def _latest(kinds: Iterable[list[LineEvent]]) -> list[LineEvent]:
 
 
 def _add_phrases(visits: list[_Visit], lines: dict[Place, _Line], phrases: Phrases) -> None:
+    changed: dict[tuple[Place, _Kind], set[int]] = defaultdict(set)  # what all visits of a kind changed
     for number, visit in enumerate(visits):
         line, kind = lines[visit.place], visit.kind
+        memory = phrases.lasting_memory(visit.events)
+        changed[visit.place, kind] |= memory
         if line.visits[kind] == number:
-            line.facts[kind] = phrases.line_events(visit.events)
+            others = len(changed[visit.place, kind] - memory)
+            line.facts[kind] = _with_others(phrases.line_events(visit.events), others)
+
+
+def _with_others(facts: list[LineEvent], others: int) -> list[LineEvent]:
+    """Adds the number of other tensors that earlier runs of the line changed to the first change of the last one."""
+    at = next((place for place, fact in enumerate(facts) if fact.text.startswith("changed ")), None)
+    if at is None or not others:
+        return facts
+    note = f"other runs changed {count_text(others, 'other tensor')}"
+    return [*facts[:at], replace(facts[at], more=(*facts[at].more, note)), *facts[at + 1 :]]
 
 
 def _visits(trace: Trace, names: Names) -> list[_Visit]:
