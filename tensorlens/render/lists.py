@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from tensorlens.records.error_messages import Entry, entries
 from tensorlens.render.markdown_text import code, markdown_table, marked
 from tensorlens.render.safe_text import written
 
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from tensorlens.diagnostics.manual import Answer
     from tensorlens.lessons.bundled import Lesson
     from tensorlens.lessons.course.curriculum import Stage
+    from tensorlens.records.error_messages import Entry
     from tensorlens.render.options import RenderOptions
 
     Course = Sequence[tuple[Stage, Sequence[Lesson]]]
@@ -85,7 +85,8 @@ def render_probes(probes: Sequence[Probe], options: RenderOptions) -> str:
 
 def render_index(form: str, options: RenderOptions, everything: bool = False, family: str = "") -> str:
     """Renders the index of errors: the frequent ones, all, or a family. JSON and Markdown always list rare ones too."""
-    from tensorlens.render.manual import family_index, index  # `list` needs no pages
+    from tensorlens.records.error_messages import entries  # `list` needs neither entries nor pages
+    from tensorlens.render.manual import family_index, index
 
     if form == "table":
         return family_index(family, options) if family else index(options, everything)
