@@ -1,8 +1,8 @@
 """Finds the line that called the function of an event, in that very run.
 
 A trace has the whole stack of a failure, and for each site the line that called its function when the site first ran.
-For other runs the calls around the event tell: if the caller's own calls before and after it leave only one expression
-that can have called the function, that is the line. Where facts leave several, there is no answer.
+For other runs the caller's own calls before and after the event may leave only one expression that can have called the
+function: then that is the line. Where they leave several, there is no answer.
 """
 
 from __future__ import annotations

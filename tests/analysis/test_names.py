@@ -1,4 +1,4 @@
-"""Checks how findings name tensors: parameters by their path, results without a name by the expression that made them."""
+"""Tests the names of tensors: parameters by their path, results without a name by the expression that made them."""
 
 from __future__ import annotations
 

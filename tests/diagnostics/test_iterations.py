@@ -1,4 +1,4 @@
-"""In which iteration, call or run a line did something: compared with what random programs note down themselves."""
+"""Compares the iteration, call or run of a line with what random programs note down themselves."""
 
 from __future__ import annotations
 

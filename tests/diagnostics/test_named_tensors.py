@@ -1,4 +1,4 @@
-"""Checks which tensors a finding names: those of the table below it."""
+"""Tests the search for the tensors that a finding names: those of the table below it."""
 
 from __future__ import annotations
 
