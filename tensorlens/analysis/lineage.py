@@ -6,9 +6,9 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from tensorlens.analysis.plain_values import takes_values
+from tensorlens.analysis.plain_values import may_require_grad, takes_values
 from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
-from tensorlens.records.model import Backward, Call, Tensor
+from tensorlens.records.model import Backward, Call
 
 MAX_CALLS = 5_000
 
@@ -158,11 +158,6 @@ def _cut_outside_torch(facts: TraceIndex, entry: Call, same_shape: bool) -> Cut 
                 return Cut(call, number, None, left_torch=call, entered=entry)
     lost = next(filter(None, (_lost_before(facts, call) for call in leaving)), None)
     return None if lost is None else replace(lost, entered=entry)
-
-
-def may_require_grad(tensor: Tensor) -> bool:
-    """Returns whether a tensor's dtype has gradients: floating point, also `bfloat16`, and complex numbers."""
-    return tensor.dtype.startswith(("float", "bfloat", "complex"))
 
 
 def _roots(facts: TraceIndex) -> set[int]:

@@ -1,11 +1,11 @@
-"""Finds out whether plain Python or NumPy values can have entered torch at a call."""
+"""Finds out whether plain values can have entered torch at a call, and whether values of a dtype have gradients."""
 
 from __future__ import annotations
 
 import ast
 
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.records.model import Call
+from tensorlens.records.model import Call, Tensor
 
 _MAKE_THEIR_VALUES = (
     "zeros",
@@ -33,3 +33,8 @@ def takes_values(facts: TraceIndex, call: Call) -> bool:
         return True
     given = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg not in _OPTIONS)]
     return any(isinstance(part, ast.Name | ast.Attribute | ast.Call) for one in given for part in ast.walk(one))
+
+
+def may_require_grad(tensor: Tensor) -> bool:
+    """Returns whether a tensor's dtype has gradients: floating point, also `bfloat16`, and complex numbers."""
+    return tensor.dtype.startswith(("float", "bfloat", "complex"))

@@ -50,7 +50,7 @@ import torch
 x = torch.ones(2, requires_grad=True)
 y = x * 2
 y.sum().backward()
-print(y.grad.sign())
+print(y.grad.lerp())
 """
 
 
@@ -58,11 +58,11 @@ def test_an_exception_about_none_is_explained_by_the_tensor_that_keeps_no_gradie
     _, trace = run(NONE_OF_NONLEAF)
     (found,) = diagnose(trace)
     assert (found.code, found.severity) == ("nonleaf-grad-access", "error")
-    assert found.also == ("AttributeError: 'NoneType' object has no attribute 'sign' [uncaught-exception]",)
+    assert found.also == ("AttributeError: 'NoneType' object has no attribute 'lerp' [uncaught-exception]",)
 
 
 def test_an_exception_about_another_none_on_the_line_is_not(run: Run) -> None:  # noqa: F811
-    _, trace = run(NONE_OF_NONLEAF.replace("y.grad.sign()", "y.grad, None.sign()"))
+    _, trace = run(NONE_OF_NONLEAF.replace("y.grad.lerp()", "y.grad, None.lerp()"))
     assert [found.code for found in diagnose(trace)] == ["uncaught-exception", "nonleaf-grad-access"]
 
 
@@ -71,3 +71,8 @@ def test_a_warning_that_a_finding_explains_is_known(run: Run) -> None:  # noqa: 
     messages = {event.message[:9]: event.index for event in trace.events if isinstance(event, Notice)}
     assert report_on(trace).explained == {messages["The .grad"]}
     assert "mine" in messages
+
+
+def test_a_gradient_that_is_none_is_not_the_cause_of_another_none(run: Run) -> None:  # noqa: F811
+    _, trace = run(NONE_OF_NONLEAF.replace("y.grad.lerp()", "y.grad, None.sign()"))
+    assert [found.code for found in diagnose(trace)] == ["uncaught-exception", "nonleaf-grad-access"]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.contexts import open_region
 from tensorlens.analysis.lineage import Cut
+from tensorlens.analysis.plain_values import may_require_grad
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.optimizers import several
 from tensorlens.diagnostics.shared.wording import named, op_text, source_text
@@ -106,7 +107,7 @@ def custom_apply(facts: TraceIndex, cut: Cut) -> Call | None:
 
 def has_values_beside(facts: TraceIndex, cut: Cut) -> bool:
     """Returns whether the call of a cut returned floating point values beside whole numbers, as `topk()` does."""
-    return any(facts.tensor(access.tensor).dtype.startswith("float") for access in cut.call.outputs)
+    return any(may_require_grad(facts.tensor(access.tensor)) for access in cut.call.outputs)
 
 
 def result_dtype(facts: TraceIndex, cut: Cut) -> str:

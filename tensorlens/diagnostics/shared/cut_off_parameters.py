@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tensorlens.analysis.lineage import Cut, may_require_grad
+from tensorlens.analysis.lineage import Cut
+from tensorlens.analysis.plain_values import may_require_grad
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.discarded_outputs import is_discarded
 from tensorlens.analysis.training.parameters_without_gradient import (

@@ -20,6 +20,7 @@ from tensorlens.diagnostics.shared.cut_facts import (
     result_dtype,
     switch_of,
     takes_shape_only,
+    wanted_by_optimizer,
     written,
 )
 from tensorlens.diagnostics.shared.cut_fixes import recording, smooth, staying_in_torch, unfreezing
@@ -70,7 +71,8 @@ def _cut_text(facts: TraceIndex, cut: Cut) -> str:
         return f"no input of {op} requires grad"
     source = named(facts, cut.source, cut.call.index)
     if is_frozen(facts, cut):
-        return f"froze {names_of_frozen(facts, frozen_with(facts, cut))}"
+        frozen = frozen_with(facts, cut)
+        return f"froze {names_of_frozen(facts, frozen) if len(frozen) <= 2 else f'{len(frozen)} tensors'}"
     if changed_flag(cut):
         return f"removes the history of {source}"
     if cutting_checkpoint(facts, cut) is not None:
@@ -107,6 +109,7 @@ def cut_cause(facts: TraceIndex, cut: Cut) -> str:
         return "no tensor that it was computed from requires grad"
     if is_frozen(facts, cut):
         frozen = frozen_with(facts, cut)
+        frozen = wanted_by_optimizer(facts, frozen)[0] or frozen
         return f"{names_of_frozen(facts, frozen)} {'is' if len(frozen) == 1 else 'are'} frozen"
     if cutting_checkpoint(facts, cut) is not None:
         return "a checkpoint recorded nothing"
