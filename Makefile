@@ -51,8 +51,9 @@ bench: $(READY)
 how: $(READY)  # docs/how-it-works.md
 	PYTHONPATH=tests $(BIN)/python -m tools.how_it_works_page
 
-picture: $(READY)  # docs/report.svg
+picture: $(READY)  # docs/report.svg, and the output in the README
 	$(BIN)/python -m tools.report_picture
+	$(BIN)/python -m tools.readme_output
 
 hardest: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m tools.hardest_page

@@ -15,6 +15,7 @@ from benchmarks.observers import available
 from benchmarks.paired import FEW, SLOW, Measured, measure
 from benchmarks.scale import ROOT, long_run, sizes, start_up
 from benchmarks.workloads import WORKLOADS
+from tensorlens.render.markdown_text import markdown_table
 from tensorlens.tracer.recording import compiled
 
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
@@ -65,20 +66,21 @@ def _overhead() -> list[str]:
             "",
             what,
             "",
-            "| observer | times plain | middle half | adds / empty mode |",
-            "|---|---|---|---|",
+            *markdown_table(
+                ("observer", "times plain", "middle half", "adds / empty mode"),
+                [_row(observer, measured, empty) for observer, measured in found.items()],
+            ),
+            "",
         ]
-        lines += [_row(observer, measured, empty) for observer, measured in found.items()]
-        lines.append("")
     lines += [f"- {name} was not measured: {why}" for name, why in missing.items()]
     return [*lines, ""]
 
 
-def _row(observer: str, measured: Measured, empty: list[float]) -> str:
+def _row(observer: str, measured: Measured, empty: list[float]) -> tuple[str, ...]:
     low, high = measured.spread
     over = sorted(added / base for added, base in zip(measured.added, empty, strict=False) if base > 0)
     times = f"{over[len(over) // 2]:.2f}" if over and observer != "plain" else ""
-    return f"| {observer} | {measured.ratio:.2f} | {low:.2f} to {high:.2f} | {times} |"
+    return observer, f"{measured.ratio:.2f}", f"{low:.2f} to {high:.2f}", times
 
 
 def _scale() -> list[str]:
@@ -97,15 +99,13 @@ def _scale() -> list[str]:
         "the report as JSON, MB": (0.0, report / 1e6),
         "the saved trace, MB": (0.0, trace / 1e6),
     }
-    table = [f"| {what} | {without:.2f} | {under:.2f} |" for what, (without, under) in rows.items()]
-    table.append(f"| memory of the program's process after half of it, and at its end, MB | {' | '.join(halves)} |")
+    table: list[tuple[str, ...]] = [(what, f"{without:.2f}", f"{under:.2f}") for what, (without, under) in rows.items()]
+    table.append(("memory of the program's process after half of it, and at its end, MB", *halves))
     failed = f"{failing.report_after:.2f} s after the last line before the failure."
     return [
         f"## A loop of {OPS:,} ops on 100 lines",
         "",
-        "| | plain | lens |",
-        "|---|---|---|",
-        *table,
+        *markdown_table(("", "plain", "lens"), table),
         "",
         f"A script that fails after 100,000 ops: its diagnosis is printed {failed}",
         "",
@@ -114,8 +114,9 @@ def _scale() -> list[str]:
 
 def _starts() -> list[str]:
     imports = [sys.executable, "-c", "import typer, rich"]
+    imports_of_help = [sys.executable, "-c", "import typer.rich_utils"]  # draws typer's help pages
     pairs = {
-        "`tensorlens --help` / `import typer, rich`": ([*TENSORLENS, "--help"], imports),
+        "`tensorlens --help` / `import typer.rich_utils`": ([*TENSORLENS, "--help"], imports_of_help),
         "`tensorlens list` / `import typer, rich`": ([*TENSORLENS, "list"], imports),
         "`tensorlens errors CODE` / `import typer, rich`": (
             [*TENSORLENS, "errors", "saved-tensor-modified-inplace"],
@@ -127,8 +128,8 @@ def _starts() -> list[str]:
         ),
     }
     found = start_up(pairs, STARTS)
-    rows = [f"| {name} | {ratio:.2f} |" for name, ratio in found.items()]
-    return ["## Start-up", "", "Whole processes, one after the other.", "", "| | ratio |", "|---|---|", *rows, ""]
+    rows = [(name, f"{ratio:.2f}") for name, ratio in found.items()]
+    return ["## Start-up", "", "Whole processes, one after the other.", "", *markdown_table(("", "ratio"), rows), ""]
 
 
 def _score() -> list[str]:

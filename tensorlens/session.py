@@ -15,7 +15,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import torch
 
-from tensorlens.diagnostics import diagnose
+from tensorlens.diagnostics import report_on
 from tensorlens.journal.reader import Reader
 from tensorlens.journal.rows import OutcomeRow, VersionsRow
 from tensorlens.records import model
@@ -144,4 +144,4 @@ class Session:
 
     def report(self) -> Report:
         """Returns the last recording with its diagnostics."""
-        return Report(self.trace(), diagnose(self.trace()))
+        return report_on(self.trace())

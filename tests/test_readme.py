@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tools.readme_output import BLOCK, output
+from tools.report_picture import picture, report
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```console\n\$ (tensorlens [^\n]*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
-
-
-def printed(command: str) -> str:
-    environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
-    ended = subprocess.run(
-        [sys.executable, "-m", *shlex.split(command)],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=120,
-        check=False,
-    )
-    assert ended.returncode in (0, 1), ended.stderr
-    return re.sub(r"torch (\d+\.\d+\.\d+)\S*", r"torch \1", ended.stdout)
+BLOCKS = BLOCK.findall(README)
 
 
 def fits(shown: list[str], real: list[str]) -> bool:
@@ -43,12 +26,16 @@ def fits(shown: list[str], real: list[str]) -> bool:
 
 @pytest.mark.parametrize(("command", "shown"), BLOCKS, ids=[command for command, _ in BLOCKS])
 def test_output_is_real(command: str, shown: str) -> None:
-    real = printed(command)
+    real = output(command)
     assert fits(shown.splitlines(), real.splitlines()), real
 
 
 def test_there_is_output() -> None:
     assert len(BLOCKS) >= 4
+
+
+def test_the_picture_is_of_a_real_run() -> None:
+    assert (ROOT / "docs" / "report.svg").read_text(encoding="utf-8") == picture(report())
 
 
 def test_every_command_is_listed() -> None:

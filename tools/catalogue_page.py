@@ -12,6 +12,8 @@ from catalogue.scoring import RIGHT, SCRIPTS, Score, reasons, recorded, score
 from support.folders import DOCS
 from support.warm import Warm
 
+from tensorlens.render.markdown_text import markdown_table
+
 PROCESSES = 2
 DOCUMENT = DOCS / "catalogue.md"
 _HEAD = """# What is explained down to the marked lines
@@ -51,25 +53,25 @@ def _summary(scores: list[Score]) -> list[str]:
     groups: dict[tuple[str, int], list[Score]] = defaultdict(list)
     for result in scores:
         groups[result.entry.kind, result.entry.tier].append(result)
-    lines = ["| kind | tier | scripts | right | of 100 |", "|---|---|---|---|---|"]
+    rows = []
     for (kind, tier), results in sorted(groups.items()):
         right = sum(result.right for result in results)
-        lines.append(f"| {kind} | {tier} | {len(results)} | {right} | {100 * right / len(results):.0f} |")
-    return lines
+        rows.append((kind, str(tier), str(len(results)), str(right), f"{100 * right / len(results):.0f}"))
+    return markdown_table(("kind", "tier", "scripts", "right", "of 100"), rows)
 
 
-def _entries(scores: list[Score]) -> Iterable[str]:
-    """Writes a line per entry with its mechanisms; a mechanism whose script is not right is bold."""
+def _entries(scores: list[Score]) -> list[str]:
+    """Returns a table with a row per entry with its mechanisms; a mechanism whose script is not right is bold."""
     groups: dict[str, list[Score]] = defaultdict(list)
     for result in scores:
         groups[result.entry.code].append(result)
-    yield "| code | kind | tier | right | mechanisms (**not right**) |"
-    yield "|---|---|---|---|---|"
+    rows = []
     for code, results in sorted(groups.items(), key=lambda group: (group[1][0].entry.tier, group[0])):
         known = results[0].entry
         names = ((r.mechanism or "-") if r.right else f"**{r.mechanism or code}**" for r in results)
         right = sum(result.right for result in results)
-        yield f"| `{code}` | {known.kind} | {known.tier} | {right}/{len(results)} | {', '.join(names)} |"
+        rows.append((f"`{code}`", known.kind, str(known.tier), f"{right}/{len(results)}", ", ".join(names)))
+    return markdown_table(("code", "kind", "tier", "right", "mechanisms (**not right**)"), rows)
 
 
 def _misses(scores: list[Score]) -> Iterable[str]:

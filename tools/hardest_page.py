@@ -17,6 +17,7 @@ from support.warm import Warm
 from tensorlens.diagnostics import diagnose
 from tensorlens.records.model import Trace
 from tensorlens.records.report import Diagnostic
+from tensorlens.render.markdown_text import markdown_table
 from tensorlens.render.report.findings import Finding
 from tensorlens.render.tables import printed
 
@@ -67,9 +68,9 @@ class Compared:
     def facts(self) -> list[str]:
         """Returns the heading and the table. A test compares them with the document."""
         title = f"## `{self.program.stem}`: {self.diagnostic.code}"
-        return [title, "", "| line | PyTorch | anomaly mode adds | TensorLens |", "|---|---|---|---|", *self._rows()]
+        return [title, "", *markdown_table(("line", "PyTorch", "anomaly mode adds", "TensorLens"), list(self._rows()))]
 
-    def _rows(self) -> Iterator[str]:
+    def _rows(self) -> Iterator[tuple[str, ...]]:
         alone = set(places(self.alone, self.program))
         added = set(places(self.anomaly, self.program)) - alone
         parts: dict[Place, list[str]] = {}
@@ -77,8 +78,12 @@ class Compared:
             parts.setdefault((Path(label.span.file).name, label.span.line), []).append(label.role)
         for place in sorted(alone | added | set(parts)):
             roles = ", ".join(f"`{role}`" for role in dict.fromkeys(parts.get(place, ())))
-            cells = ("yes" if place in alone else "", "yes" if place in added else "", roles)
-            yield f"| {source(self.program, place)} | {' | '.join(cells)} |"
+            yield (
+                source(self.program, place),
+                "yes" if place in alone else "",
+                "yes" if place in added else "",
+                roles,
+            )
 
 
 def compared(program: Path, warm: Warm) -> Compared:

@@ -6,8 +6,9 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from tensorlens.analysis.plain_values import may_require_grad, takes_values
 from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
-from tensorlens.records.model import Backward, Call, Tensor
+from tensorlens.records.model import Backward, Call
 
 MAX_CALLS = 5_000
 
@@ -83,7 +84,7 @@ def _search(facts: TraceIndex, root: int, before: int) -> _Search:
                 _note_dropped(facts, search, Cut(call, number, None))
                 break
             if not call.inputs:
-                search.origins.append(call)
+                search.origins += [call] if takes_values(facts, call) else []
                 continue
             search.first = call
             others = [access.tensor for access in call.inputs if access.tensor != number]
@@ -148,15 +149,15 @@ def _cut_outside_torch(facts: TraceIndex, entry: Call, same_shape: bool) -> Cut 
         leaving = [c for c in leaving if made is not None and facts.tensor(c.inputs[0].tensor).shape == made.shape]
     for call in leaving:
         number = call.inputs[0].tensor
-        if made is not None and _is_float(facts.tensor(number)) == _is_float(made) and number not in _roots(facts):
+        if (
+            made is not None
+            and may_require_grad(facts.tensor(number)) == may_require_grad(made)
+            and number not in _roots(facts)
+        ):
             if facts.requires_grad(number, call.index):
                 return Cut(call, number, None, left_torch=call, entered=entry)
     lost = next(filter(None, (_lost_before(facts, call) for call in leaving)), None)
     return None if lost is None else replace(lost, entered=entry)
-
-
-def _is_float(tensor: Tensor) -> bool:
-    return tensor.dtype.startswith("float")
 
 
 def _roots(facts: TraceIndex) -> set[int]:

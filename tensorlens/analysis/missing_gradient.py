@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 
 from tensorlens.analysis.lineage import Cut, ancestry, leaf_above
+from tensorlens.analysis.naming.assignments import receiver
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Backward, Call, Failure
 
@@ -30,7 +32,17 @@ class MissingGradient:
 def missing_gradient(facts: TraceIndex, failure: Failure) -> MissingGradient | None:
     """Explains the last read on the failing line of a `.grad` that was None; None if the line read no such `.grad`."""
     read = last_read_of_none(facts, failure, GRAD_READ)
-    return None if read is None else _examine(facts, read)
+    return None if read is None or _is_about_another(facts, failure, read) else _examine(facts, read)
+
+
+def _is_about_another(facts: TraceIndex, failure: Failure, read: Call) -> bool:
+    """Returns whether an AttributeError is about an attribute of something other than the `.grad` that was read."""
+    span, place = facts.span(failure.site), facts.span(read.site)
+    if span is None or place is None or "has no attribute" not in failure.message:
+        return False
+    owner = receiver(facts.trace.sources.get(span.file, ""), span)
+    node = facts.names.syntax.node(place)
+    return owner is not None and node is not None and owner != ast.unparse(node)
 
 
 def last_read_of_none(facts: TraceIndex, failure: Failure, op: str) -> Call | None:

@@ -94,6 +94,8 @@ def movable_lines(facts: TraceIndex, frame: SharedFrame) -> tuple[int, int] | No
     whole = min(around, key=lambda node: node.lineno, default=None)
     if whole is None:
         return change.line, change.line
+    if isinstance(max(around, key=lambda node: node.lineno), ast.Assign | ast.AnnAssign | ast.Return):
+        return None  # its value may be needed where it is
     first, last = whole.lineno, whole.end_lineno or whole.lineno
     for call in facts.calls if last > first else ():
         span = facts.span(call.site)
@@ -136,8 +138,30 @@ def is_local(facts: TraceIndex, site: int, name: str) -> bool:
     return _holds(facts, site, name, ast.arg) or _holds(facts, site, name, ast.Name)
 
 
+def is_returned(facts: TraceIndex, site: int, name: str) -> bool:
+    """Returns whether the line at a site is a `return`, or the function there returns an expression that reads a
+    name."""
+    inner, span = _function(facts, site), facts.span(site)
+    returns = [node for node in ast.walk(inner) if isinstance(node, ast.Return)] if inner is not None else []
+    if span is not None and any(node.lineno <= span.line <= (node.end_lineno or node.lineno) for node in returns):
+        return True
+    return any(isinstance(part, ast.Name) and part.id == name for node in returns for part in ast.walk(node))
+
+
 def _holds(facts: TraceIndex, site: int, name: str, kind: type[ast.arg] | type[ast.Name]) -> bool:
-    root, span = name.partition(".")[0].partition("[")[0], facts.span(site)
+    root = name.partition(".")[0].partition("[")[0]
+    inner = _function(facts, site)
+    for node in () if inner is None else ast.walk(inner):
+        if isinstance(node, ast.arg) and kind is ast.arg and node.arg == root:
+            return True
+        if isinstance(node, ast.Name) and kind is ast.Name and node.id == root and isinstance(node.ctx, ast.Store):
+            return True
+    return False
+
+
+def _function(facts: TraceIndex, site: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    """Finds the innermost function around a site."""
+    span = facts.span(site)
     tree = None if span is None else tree_of(facts.trace.sources.get(span.file, ""))
     functions = [
         node
@@ -146,10 +170,4 @@ def _holds(facts: TraceIndex, site: int, name: str, kind: type[ast.arg] | type[a
         and span is not None
         and node.lineno <= span.line <= (node.end_lineno or node.lineno)
     ]
-    inner = max(functions, key=lambda node: node.lineno, default=None)
-    for node in () if inner is None else ast.walk(inner):
-        if isinstance(node, ast.arg) and kind is ast.arg and node.arg == root:
-            return True
-        if isinstance(node, ast.Name) and kind is ast.Name and node.id == root and isinstance(node.ctx, ast.Store):
-            return True
-    return False
+    return max(functions, key=lambda node: node.lineno, default=None)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorlens.cli.exit_codes import FAILED, OK, safe_line
 from tensorlens.cli.output import Output, print_out
+from tensorlens.cli.waiting import working
 from tensorlens.errors import UsageError
 from tensorlens.records.version import __version__
 
@@ -86,7 +87,7 @@ def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout:
     """`run NAME…`, `run PATH`, `run --all`: prints one report after the other; returns the highest exit code."""
     from tensorlens.cli.rendered_report import ScriptReporter
     from tensorlens.lessons import bundled
-    from tensorlens.lessons.lesson_texts import before_report, before_script, claims_of_all, joined
+    from tensorlens.lessons.lesson_texts import before_report, before_script, between_lessons, claims_of_all, joined
     from tensorlens.runner.launch import RunOptions, Target, run_script
 
     wanted = [lesson.name for lesson in bundled.lessons()] if everything else list(names)
@@ -94,7 +95,8 @@ def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout:
         raise UsageError("run what? Give the name of a lesson (tensorlens list shows them), a path, or --all")
     paths = [bundled.find(name) for name in wanted]
     output = output.of_rank()
-    if output.path is not None and len(paths) > 1:
+    several = len(paths) > 1
+    if output.path is not None and several:
         raise UsageError("-o takes one lesson at a time")
     options = RunOptions(timeout, claims=True, stdout_to_stderr=output.keeps_stdout, show_progress=_is_watched())
     held_back: list[str] = []
@@ -103,19 +105,20 @@ def run_lessons(names: Sequence[str], everything: bool, output: Output, timeout:
     for path in paths:
         header = bundled.header(path)
         if labelled := output.path is None and not output.keeps_stdout:
-            print_out(before_script(header, first=not claims))
+            separated = between_lessons(len(claims) + 1, len(paths), path.name, output.options()) if several else ""
+            print_out(separated + before_script(header))
         reporter = ScriptReporter(output, path.name, bundled.is_bundled(path))
         trace = run_script(Target("file", str(path)), options, reporter.on_start, reporter.on_trace)
         report = reporter.report(trace)
         exit_code = max(exit_code, report.exit_code)
         claims.append((path.name, report.claims))
-        if output.keeps_stdout and len(paths) > 1:
+        if output.keeps_stdout and several:
             held_back.append(report.text)
         else:
             output.write((before_report(header) if labelled else "") + report.text)
     if held_back:
         output.write(joined(held_back, output.form))
-    elif len(paths) > 1:
+    elif several:
         print_out(claims_of_all(claims, output.options()))
     return exit_code
 
@@ -147,7 +150,8 @@ def check_statements(article: str | None, output: Output) -> int:
     from tensorlens.lessons.check_statements import check_documented
     from tensorlens.lessons.statement_report import render_claims
 
-    checked = check_documented(article)
+    with working("running the lessons"):
+        checked = check_documented(article)
     output.write(render_claims(checked, output.form, output.options()))
     return OK if checked.as_recorded else FAILED
 
@@ -178,7 +182,8 @@ def compare(operands: Sequence[str], settings: dict[str, Any], output: Output, p
 
     if settings["shape"] is not None:
         settings = {**settings, "shape": parse_shape(settings["shape"])}
-    comparison = measure(operands, ProbeOptions(**settings))
+    with working("measuring") as report:
+        comparison = measure(operands, ProbeOptions(**settings), report)
     if parts.program_of is not None:
         from tensorlens.compare.programs import programs
 

@@ -8,30 +8,19 @@ from typing import TYPE_CHECKING
 
 from tensorlens.cli.exit_codes import OK
 from tensorlens.cli.output import Output, print_out
+from tensorlens.cli.waiting import working
 from tensorlens.errors import UsageError
 
 if TYPE_CHECKING:
     from tensorlens.lessons.course.course_options import CourseOptions
     from tensorlens.lessons.course.progress import Way
 
-_START = """\
-TensorLens runs a PyTorch script and says which tensors share memory, what the
-graph is, and which line broke it. Where to start:
-
-  tensorlens run tensor-basics      the first lesson; --step shows it line by
-                                    line, --quiz asks before it answers
-  tensorlens list                   all lessons, in learning order
-  tensorlens explain SCRIPT.py      your own script: which line, and why
-  tensorlens compare detach clone   ways of doing something, side by side
-  tensorlens errors "MESSAGE"       what an error message means
-
-tensorlens --help lists all commands and options.
-"""
-
 
 def show_start() -> int:
     """`tensorlens` without a command: prints where to start."""
-    print_out(_START)
+    from tensorlens.render.lists import render_start
+
+    print_out(render_start(Output().prose_options()))
     return OK
 
 
@@ -67,13 +56,14 @@ def show_errors(query: str, output: Output, everything: bool = False, family: st
 
 def go_through(names: Sequence[str], way: Way, options: CourseOptions, output: Output) -> int:
     """`run NAME --step`, `run NAME --quiz`: takes the user through one lesson."""
+    from tensorlens.lessons.course.conversation import Screen
     from tensorlens.lessons.course.start import begin
 
     if len(names) != 1:
         raise UsageError(f"--{way} takes the name of one lesson (tensorlens list shows them)")
     if output.path is not None or output.form != "table":
         raise UsageError(f"--{way} is shown on the terminal: --format and -o do not go with it")
-    begin(names[0], way, options, output.options(), print_out)
+    begin(names[0], way, options, Screen(output.options(), print_out), working)
     return OK
 
 

@@ -85,14 +85,13 @@ def _is_valid(trace: Trace) -> bool:
 
 
 def _rendered(trace: Trace, output: Output, lesson: str, is_bundled: bool) -> RenderedReport:
-    from tensorlens.diagnostics import diagnose
-    from tensorlens.records.report import Report
+    from tensorlens.diagnostics import report_on
     from tensorlens.records.trace_file import dumps
     from tensorlens.render import render
 
     if lesson:
         trace = replace(trace, script=replace(trace.script, path=lesson))
-    report = Report(trace, diagnose(trace))
+    report = report_on(trace)
     if output.form == "json" and output.format is None:  # `-o x.json` writes the trace, which `view` reads
         text = dumps(trace)
     else:

@@ -14,7 +14,7 @@ For the command line:
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
 from tensorlens.compare import probe_process
@@ -61,13 +61,21 @@ def parse_shape(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in parts)
 
 
-def compare(operands: Sequence[str], options: ProbeOptions | None = None) -> Comparison:
-    """Asks every probe about every operand."""
+def compare(
+    operands: Sequence[str],
+    options: ProbeOptions | None = None,
+    on_answer: Callable[[int, int], None] = lambda answered, asked: None,
+) -> Comparison:
+    """Asks every probe about every operand. `on_answer` is called with the number of answers, and of all questions."""
     if len(operands) < 2:
         raise UsageError('compare takes two operands or more, such as: clone detach "x[1:]"')
     settings = asdict(options or ProbeOptions())
     timeout = settings.pop("timeout")
-    return comparison_of(probe_process.measure(operands, settings, timeout), operands)
+
+    def note(measured: probe_process.Measured) -> None:
+        on_answer(len(measured.cells), len(PROBES) * len(measured.operands) * len(measured.inputs))
+
+    return comparison_of(probe_process.measure(operands, settings, timeout, note), operands)
 
 
 def comparison_of(measured: probe_process.Measured, texts: Sequence[str]) -> Comparison:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TextIO
 
@@ -38,6 +38,7 @@ class Measured:
     crashed: dict[int, str] = field(default_factory=dict)  # operand that crashed before any measurement -> how
     crashes: Counter[int] = field(default_factory=Counter)  # operand -> crashes while it was measured
     stopped: list[tuple[int, int, str, bool]] = field(default_factory=list)  # (operand, input, "runs", False)
+    on_answer: Callable[[Measured], None] = field(default=lambda measured: None)
 
     def given_up(self) -> list[int]:
         """Returns the operands that must not run again."""
@@ -60,13 +61,22 @@ class Measured:
             operand, place, probe = message["cell"]
             answer = Answer(**message["answer"]) if message["answer"] else None
             self.cells[operand, place, probe] = answer
+            self.on_answer(self)
             if probe == "runs" and answer and not answer.value:
                 self.stopped.append((operand, place, probe, False))
 
 
-def measure(texts: Sequence[str], options: Mapping[str, Any], timeout: float) -> Measured:
-    """Measures the operands, in one child process after the other if they crash. `timeout` is in seconds per answer."""
-    measured = Measured()
+def measure(
+    texts: Sequence[str],
+    options: Mapping[str, Any],
+    timeout: float,
+    on_answer: Callable[[Measured], None] = lambda measured: None,
+) -> Measured:
+    """Measures the operands, in one child process after the other if they crash. `timeout` is in seconds per answer.
+
+    `on_answer` is called after each answer.
+    """
+    measured = Measured(on_answer=on_answer)
     for _ in range(MAX_STARTS):
         ending = _one_child(_request(texts, options, measured), measured, timeout)
         if ending is None:

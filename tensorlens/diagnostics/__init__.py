@@ -19,7 +19,7 @@ from tensorlens.records.error_messages import classify, entries, entry, find
 if TYPE_CHECKING:
     from tensorlens.analysis.trace_index import TraceIndex
     from tensorlens.records.model import Trace
-    from tensorlens.records.report import Diagnostic
+    from tensorlens.records.report import Diagnostic, Report
 
 _ORDER = {"error": 0, "warning": 1, "note": 2}
 
@@ -36,14 +36,24 @@ def diagnose(trace: Trace) -> tuple[Diagnostic, ...]:
     diagnostics.extend(_unexplained_failure(facts, diagnostics))
     diagnostics.extend(_unreported_differences(facts, diagnostics))
     downgraded = map(_downgrade_unconfirmed, diagnostics)
-    return tuple(sorted(_deduplicate(downgraded), key=lambda diagnostic: _ORDER[diagnostic.severity]))
+    merged = [_with_callers(facts, each) for each in _merge_related(facts, _deduplicate(downgraded))]
+    return tuple(sorted(merged, key=lambda diagnostic: _ORDER[diagnostic.severity]))
+
+
+def report_on(trace: Trace) -> Report:
+    """Returns the report of a run: its findings, and which of PyTorch's warnings they explain."""
+    from tensorlens.diagnostics.shared.related import explained_notices
+    from tensorlens.records.report import Report
+
+    diagnostics = diagnose(trace)
+    return Report(trace, diagnostics, explained_notices(trace, diagnostics))
 
 
 def load() -> None:
     """Imports the finders that every run needs."""
     from tensorlens.analysis import trace_index  # noqa: F401
     from tensorlens.diagnostics.numerics import gradient_differs_from_reference  # noqa: F401
-    from tensorlens.diagnostics.shared import unexplained  # noqa: F401
+    from tensorlens.diagnostics.shared import callers, related, unexplained  # noqa: F401
 
     for code in _silent_codes():
         finder(code)
@@ -109,8 +119,20 @@ def _downgrade_unconfirmed(diagnostic: Diagnostic) -> Diagnostic:
     return downgrade_unconfirmed(diagnostic)
 
 
+def _merge_related(facts: TraceIndex, diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    from tensorlens.diagnostics.shared.related import merge_related
+
+    return merge_related(facts, diagnostics)
+
+
+def _with_callers(facts: TraceIndex, diagnostic: Diagnostic) -> Diagnostic:
+    from tensorlens.diagnostics.shared.callers import with_callers
+
+    return with_callers(facts, diagnostic)
+
+
 def _deduplicate(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
-    """Merges equal findings at the same lines into one, with a note that says how often they were made."""
+    """Merges equal findings at the same lines into one, with a detail that says how often they were made."""
     groups: dict[object, list[Diagnostic]] = {}
     for diagnostic in diagnostics:
         places = tuple((label.role, label.span) for label in diagnostic.labels)
@@ -118,4 +140,4 @@ def _deduplicate(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
     for first, *repeated in groups.values():
         times = f"{len(repeated)} more times" if len(repeated) > 1 else "once more"
         more = (f"the same was recorded {times}, at the same lines",) if repeated else ()
-        yield replace(first, notes=(*first.notes, *more))
+        yield replace(first, detail=(*first.detail, *more))

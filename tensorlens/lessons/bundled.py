@@ -14,7 +14,6 @@ from pathlib import Path
 from tensorlens.errors import UsageError
 from tensorlens.lessons.article_statements import ARTICLES, STATEMENTS
 from tensorlens.paths import PACKAGE
-from tensorlens.records import claim_syntax
 from tensorlens.records.source import tree_of
 
 _ARTICLE = re.compile(r"^Article: (.+) \(in Chinese\), part (\d+)$", re.MULTILINE)
@@ -70,6 +69,8 @@ def bundled(name: str) -> Path | None:
 
 def _check_claims(path: Path) -> None:
     """Rejects wrong claims before the script runs. The run reports all other mistakes."""
+    from tensorlens.records import claim_syntax  # `list` reads no claims
+
     try:
         with tokenize.open(path) as file:
             specs = claim_syntax.parse(file.read())
@@ -105,6 +106,8 @@ class Header:
 
 def header(path: Path) -> Header:
     """Reads the header of a lesson; an empty one if the script can't be read, which the run will report."""
+    from tensorlens.records import claim_syntax
+
     try:
         with tokenize.open(path) as file:
             source = file.read()

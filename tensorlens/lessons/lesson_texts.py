@@ -14,12 +14,23 @@ if TYPE_CHECKING:
     from tensorlens.render.options import RenderOptions
 
 
-def before_script(header: Header, first: bool) -> str:
+def between_lessons(number: int, total: int, name: str, options: RenderOptions) -> str:
+    """Returns a line that separates lessons: `── 3 of 22: detach.py ──`; the first has no empty line above it."""
+    from rich.rule import Rule
+    from rich.text import Text
+
+    from tensorlens.render.tables import printed
+
+    title = Text(f"{number} of {total}: {safe(name)}", "heading")
+    line = printed([Rule(title, align="left", style="quiet")], options.width, options.color)
+    return line if number == 1 else f"\n{line}"
+
+
+def before_script(header: Header) -> str:
     """Returns the title of a lesson, the error it is expected to end with, and a label for what the script prints.
 
     The error is named because its traceback is printed before the report that explains it."""
-    text = "" if first else "\n"
-    text += f"{safe(header.title)}\n" if header.title else ""
+    text = f"{safe(header.title)}\n" if header.title else ""
     if header.exception:
         text += f"Line {header.line} expects {header.exception} at the end. Its traceback goes to standard error.\n"
     return text + ("-- the script prints --\n" if header.prints else "")

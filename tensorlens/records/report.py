@@ -62,7 +62,8 @@ class Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A trace and the diagnostics found in it."""
+    """A trace and the diagnostics found in it. `explained` are the indices of PyTorch's warnings that these explain."""
 
     trace: Trace
     diagnostics: tuple[Diagnostic, ...] = ()
+    explained: frozenset[int] = frozenset()

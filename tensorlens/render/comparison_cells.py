@@ -88,7 +88,7 @@ def main_input(comparison: Comparison) -> str:
     main = comparison.inputs[comparison.main]
     traits = [f"{main.dtype}{list(main.shape)}"]
     traits += [] if main.device == "cpu" else [main.device]
-    traits.append("requires grad" if main.requires_grad else "no grad")
+    traits.append("requires grad" if main.requires_grad else "does not require grad")
     traits += ["a leaf"] if main.leaf and main.requires_grad else []
     traits += [LAYOUTS[main.layout]] if not main.contiguous else []
     traits += ["a view"] if main.view else []

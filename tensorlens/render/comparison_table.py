@@ -27,7 +27,7 @@ BLANK = " " * len(DIFFERS)
 def to_terminal(comparison: Comparison, options: RenderOptions) -> str:
     """Returns the comparison as text of at most `options.width` cells per line."""
     size = max(options.width, 40)
-    return printed(_Sections(comparison, size).all(options.everything), size, options.color)
+    return printed(_Sections(comparison, size, options.everything).all(), size, options.color)
 
 
 class _Label(Cell):
@@ -42,8 +42,10 @@ class _Label(Cell):
 class _Sections:
     """The parts of a comparison, drawn for a width."""
 
-    def __init__(self, comparison: Comparison, size: int) -> None:
+    def __init__(self, comparison: Comparison, size: int, everything: bool) -> None:
         self._comparison, self._size = comparison, size
+        self._differing, self._agreeing = shown_rows(comparison, everything)
+        self._costs = [row for row in comparison.rows if row.group == "cost"] if everything else []
         self._notes = ErrorNotes()
         self._grouped = self._natural_width() > size and self._room() < NARROW
         room = 0 if self._grouped else self._room()
@@ -51,33 +53,31 @@ class _Sections:
         fit = all(width(call) <= room for call in calls)
         self._titles = calls if fit else [safe(each.operand) for each in comparison.operands]
 
-    def all(self, everything: bool) -> list[RenderableType]:
+    def all(self) -> list[RenderableType]:
         comparison = self._comparison
-        differing, agreeing = shown_rows(comparison, everything)
-        costs = [row for row in comparison.rows if row.group == "cost"] if everything else []
         head = f"compare   torch {comparison.torch}   x: {cells.main_input(comparison)}"
         parts: list[RenderableType] = [Group(Cell(head, "heading", 10), *self._legend())]
-        parts += [self._table("they differ", differing)] if differing else []
-        parts += [self._agreeing(agreeing)] if agreeing else []
-        parts += [self._table("cost, on a large x", costs)] if costs else []
-        parts += self._layout_note([*differing, *agreeing])
+        parts += [self._table("they differ", self._differing)] if self._differing else []
+        parts += [self._agreement()] if self._agreeing else []
+        parts += [self._table("cost, on a large x", self._costs)] if self._costs else []
+        parts += self._layout_note()
         notes = self._notes.listed()
         parts += [Group(*(hanging(Text(f"{each[0]} ", "quiet"), _note(each)) for each in notes))] if notes else []
         return [*parts, Group(*(Cell(safe(part), hang=2) for part in comparison.summary.splitlines()))]
 
     def _room(self) -> int:
         """Returns the width of each operand's column if all are equally wide."""
-        label = min(max((width(row.label) for row in self._comparison.rows), default=0), self._size // 3)
+        rows = [*self._differing, *self._costs]
+        label = min(max((width(row.label) for row in rows), default=0), self._size // 3)
         return (self._size - MARK - label) // len(self._comparison.operands) - GAP
 
     def _natural_width(self) -> int:
         """Returns the width of the table of differing rows if no cell is folded."""
-        rows = shown_rows(self._comparison, False)[0]
         columns = [[safe(operand.operand)] for operand in self._comparison.operands]
-        for row in rows:
+        for row in self._differing:
             for column, cell in zip(columns, cells_of(self._comparison, row, ErrorNotes()), strict=True):
                 column.extend(cell.lines)
-        label = max((width(row.label) for row in rows), default=0)
+        label = max((width(row.label) for row in self._differing), default=0)
         return MARK + label + sum(GAP + max(map(width, column)) for column in columns)
 
     def _legend(self) -> list[RenderableType]:
@@ -113,10 +113,10 @@ class _Sections:
                 head = (Cell(""), Cell(""))
         return table
 
-    def _agreeing(self, rows: Sequence[Row]) -> HouseTable:
+    def _agreement(self) -> HouseTable:
         """Draws rows in which all operands agree: each answer once."""
         table = HouseTable([BLANK, "they agree", ""])
-        for row in rows:
+        for row in self._agreeing:
             answers = cells_of(self._comparison, row, self._notes)
             fullest = max(answers, key=lambda cell: (cell.text != NOT_ASKED, len(cell.others)))
             first, *others = fullest.lines
@@ -124,8 +124,9 @@ class _Sections:
             table.add("", _Label(row.label, hang=2), Cell("\n".join(answer), hang=2))
         return table
 
-    def _layout_note(self, rows: Sequence[Row]) -> list[RenderableType]:
+    def _layout_note(self) -> list[RenderableType]:
         """Explains the `b` of `b[..., ::2]`, if the table mentions it."""
+        rows = [*self._differing, *self._agreeing]
         lines = [text for row in rows for cell in cells_of(self._comparison, row, ErrorNotes()) for text in cell.lines]
         if not any("b[..., " in text for text in lines):
             return []

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from tensorlens.records.error_messages import Entry, entries
 from tensorlens.render.markdown_text import code, markdown_table, marked
 from tensorlens.render.safe_text import written
 
@@ -15,9 +14,34 @@ if TYPE_CHECKING:
     from tensorlens.diagnostics.manual import Answer
     from tensorlens.lessons.bundled import Lesson
     from tensorlens.lessons.course.curriculum import Stage
+    from tensorlens.records.error_messages import Entry
     from tensorlens.render.options import RenderOptions
 
     Course = Sequence[tuple[Stage, Sequence[Lesson]]]
+
+
+_START = (
+    ("run tensor-basics", "the first lesson; --step shows it line by line, --quiz asks before it answers"),
+    ("list", "all lessons, in learning order"),
+    ("explain SCRIPT.py", "your own script: which line, and why"),
+    ("compare detach clone", "ways of doing something, side by side"),
+    ('errors "MESSAGE"', "what an error message means"),
+)
+
+
+def render_start(options: RenderOptions) -> str:
+    """Renders the commands to start with."""
+    from rich.padding import Padding
+
+    from tensorlens.render.tables import Cell, HouseTable, printed
+
+    table = HouseTable(["", ""], ["name"])
+    for command, what in _START:
+        table.add(f"tensorlens {command}", what)
+    first = "TensorLens runs a PyTorch script and says which tensors share memory, what the graph is, and which line "
+    intro = Cell(f"{first}broke it. Where to start:")
+    more = Cell("tensorlens --help lists all commands and options.")
+    return printed([intro, Padding(table, (0, 0, 0, 2)), more], options.width, options.color)
 
 
 def render_lessons(course: Course, form: str, options: RenderOptions) -> str:
@@ -61,7 +85,8 @@ def render_probes(probes: Sequence[Probe], options: RenderOptions) -> str:
 
 def render_index(form: str, options: RenderOptions, everything: bool = False, family: str = "") -> str:
     """Renders the index of errors: the frequent ones, all, or a family. JSON and Markdown always list rare ones too."""
-    from tensorlens.render.manual import family_index, index  # `list` needs no pages
+    from tensorlens.records.error_messages import entries  # `list` needs neither entries nor pages
+    from tensorlens.render.manual import family_index, index
 
     if form == "table":
         return family_index(family, options) if family else index(options, everything)

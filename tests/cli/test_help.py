@@ -117,7 +117,7 @@ for step in range(3):
 """
 
 CASES = [
-    (SCALED, "make a new tensor instead of changing `y`", None),
+    (SCALED, "make a new tensor", None),
     (MASKED, "change a copy: `attention = attention.clone()` before this line",
      [("attention[0]", "attention = attention.clone()\nattention[0]")]),
     (SLICED, "change a copy: `y = y.clone()` before the view of it is taken", [("head =", "y = y.clone()\nhead =")]),
@@ -139,7 +139,7 @@ CASES = [
     (WINDOWS, ("`h` leads back to the graph of an earlier pass: put `h = h.detach()` below this line "
                "(`retain_graph=True` is then not needed)"),
      [("loss.backward(retain_graph=True)\n", "loss.backward()\n    h = h.detach()\n")]),
-    (BY_HAND, "update `w` in place inside `no_grad` (`-=`, `copy_()`): it stays the leaf that it was",
+    (BY_HAND, "update `w` in place (`-=`, `copy_()`): it stays the leaf that it was",
      [("w = w - 0.1 * w.grad", "w -= 0.1 * w.grad\n        w.grad = None")]),
 ]  # fmt: skip
 

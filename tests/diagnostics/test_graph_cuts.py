@@ -52,7 +52,7 @@ PROGRAMS = {
         opt = torch.optim.SGD(net[1].parameters(), lr=0.1)
         net(torch.ones(1, 2)).sum().backward()
         """,
-        "`net[0].weight` and 3 more are frozen",
+        "`net[1].weight` and `net[1].bias` are frozen",
         [(7, "do not freeze `net[1].weight` and `net[1].bias`: `opt` is to train them"), (7, "require grad again")],
     ),
     "items-in-a-list": (
@@ -73,17 +73,6 @@ PROGRAMS = {
                 "keep the tensor `part` here, and on line 8 use `torch.stack(losses)` in place of",
             )
         ],
-    ),
-    "reentrant-checkpoint": (
-        """
-        import torch
-        from torch.utils.checkpoint import checkpoint
-        layer = torch.nn.Linear(2, 1)
-        out = checkpoint(layer, torch.ones(1, 2), use_reentrant=True)
-        out.sum().backward()
-        """,
-        "a checkpoint recorded nothing",
-        [(5, "pass `use_reentrant=False` to the checkpoint")],
     ),
     "a-sample-of-whole-numbers": (
         """
@@ -210,8 +199,28 @@ def test_the_gradient_of_a_computed_tensor_is_one_finding(warm: Warm, tmp_path: 
     )
     (finding,) = diagnose(warm.traced(script)[1])
     assert finding.code == "none-grad-attribute"
+    assert finding.also == ("`y.grad` was read, and `y` is computed, not a leaf [nonleaf-grad-access]",)
     assert finding.title == "`y.grad` is None: `y` is computed, not a leaf"
     assert [fix.title for fix in finding.fixes] == [
         "call `y.retain_grad()` after this line",
         "or, for the gradient of the leaf, read `x.grad`",
     ]
+
+
+@pytest.mark.parametrize("loss", ["torch.rand(3).sum()", "torch.tensor(2.0) * 1", "torch.ones(3).sum() * 2"])
+def test_a_value_that_was_only_printed_is_not_the_cause(loss: str, warm: Warm, tmp_path: Path) -> None:
+    """Nothing that `item()` returned can have gone into such a loss."""
+    text = f"import torch\nw = torch.ones(3, requires_grad=True)\nprint((w * 2).mean().item())\n({loss}).backward()\n"
+    finding = found_in(warm, tmp_path, text)
+    assert "no tensor that it was computed from requires grad" in finding.title
+    assert finding.fixes[0].title.startswith("compute it from what is to be trained: `w` requires grad")
+
+
+def test_tensors_without_names_are_counted(warm: Warm, tmp_path: Path) -> None:
+    text = "import torch\ndef made():\n    return torch.nn.Linear(2, 2).requires_grad_(False)\n"
+    finding = found_in(
+        warm,
+        tmp_path,
+        text + "made()(torch.ones(2)).sum().backward()\n",
+    )
+    assert finding.title.endswith("2 tensors are frozen")

@@ -1,18 +1,20 @@
-"""In which iteration, call or run a line did something: compared with what random programs note down themselves."""
+"""Compares the iteration, call or run of a line with what random programs note down themselves."""
 
 from __future__ import annotations
 
 import ast
 import re
 from collections import Counter
+from itertools import islice
 
 import pytest
 import torch
 from support.daily import first_daily
-from support.random_loops import LoopProgram
+from support.random_loops import OPS, LoopProgram
 from support.recording import traced
 from support.silent import Run, run  # noqa: F401
 
+from tensorlens.analysis.caller_lines import caller_lines
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.wording import as_written, in_iteration, ordinal
 from tensorlens.records.model import Call, Trace
@@ -33,14 +35,17 @@ def is_true(text: str, iteration: int | None, call: int, run_of_line: int) -> bo
 def test_every_number_is_the_one_that_the_program_counted(run: Run, seed: int) -> None:  # noqa: F811
     ran, trace = run(LoopProgram(seed).text)
     runs = Counter[int]()
-    calls = [call for call in trace.events if isinstance(call, Call) and call.op in ("Tensor.sub", "Tensor.add")]
-    noted = ast.literal_eval(ran.stdout)
-    assert [trace.sites[call.site].span.line for call in calls] == [line for line, *_ in noted]
+    calls = iter([call for call in trace.events if isinstance(call, Call) and call.op in OPS])
     facts = TraceIndex(trace)
-    for call, (line, iteration, call_number) in zip(calls, noted, strict=True):
+    for line, iteration, (call_number, caller), events in ast.literal_eval(ran.stdout):
         runs[line] += 1
-        text = in_iteration(facts, call)
-        assert not text or is_true(text, iteration, call_number, runs[line]), (line, text, iteration)
+        for call in islice(calls, events):
+            text = in_iteration(facts, call)
+            assert trace.sites[call.site].span.line == line
+            assert not text or is_true(text, iteration, call_number, runs[line]), (line, text, iteration)
+            called_at = caller_lines(trace).line(call)
+            assert called_at is None or caller in (0, called_at.line), (line, called_at)  # 0: at the top level
+    assert next(calls, None) is None
 
 
 LAYER = """
@@ -75,6 +80,11 @@ RUNS = [f" in its {number} run" for number in ("1st", "2nd", "3rd")]
         (LAYER + LOOP, "SGD.step", [each for each in ITERATIONS for _ in range(2)]),
         (LAYER + LOOP.replace("range(3)", "range(1)"), "torch.tanh", [""]),
         (LAYER + LOOP.replace("net(x).sum()", "net(net(x)).sum()").replace("3", "1"), "torch.tanh", CALLS[:2]),
+        (
+            LAYER + "def f():\n    h = net.fc(x)\n    return net(h)\nx = torch.ones(2)\nf(); f()",
+            "torch.tanh",
+            CALLS[:2],
+        ),
         (LAYER + "net(torch.ones(2)); net(torch.ones(2)); net(torch.ones(2))", "torch.tanh", CALLS),
         ("import torch\nx = torch.ones(2)\nz = [x.exp() for _ in range(3)]", "Tensor.exp", RUNS),
         ("import torch\ndef f(n):\n    for _ in range(n): torch.ones(2)\nf(1); f(2)", "torch.ones", RUNS),

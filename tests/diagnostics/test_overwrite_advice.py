@@ -142,7 +142,7 @@ def test_an_alias_that_is_read_later_is_named(found: Find) -> None:
         (part.sum() + x.sum()).backward()
         """
     )
-    assert finding.fixes[0].title == "make a new tensor instead of changing `x`; `part` then stays as it was"
+    assert finding.fixes[0].title == "make a new tensor; `part` then stays as it was"
 
 
 def test_an_argument_that_is_replaced_leaves_the_callers_tensor(found: Find) -> None:

@@ -11,7 +11,11 @@ from support.folders import CORRECT, PROGRAMS
 from support.warm import Warm, comparable
 
 from tensorlens.diagnostics import diagnose
-from tensorlens.records.report import Diagnostic
+from tensorlens.records.model import Trace
+from tensorlens.records.report import Diagnostic, Report
+from tensorlens.render import RenderOptions, render
+from tensorlens.render.report.findings import Finding
+from tensorlens.render.tables import printed
 
 FAILING = sorted((PROGRAMS / "failing").glob("[!_]*.py"))
 SILENT = sorted((PROGRAMS / "silent").glob("*.py"))  # named after the mistake: CODE--PROGRAM.py
@@ -21,6 +25,8 @@ _ROLES = re.compile(r"# role: (.+)$")
 
 MISSED: dict[str, str] = {}  # program: what the lens gets wrong about it
 UNEQUAL: dict[str, str] = {}  # program: how its output differs under the lens
+
+MOST_ROWS = 30  # of a finding at 80 columns: the cause is to be seen at a glance
 
 Marks = dict[str, set[tuple[str, int]]]
 
@@ -82,7 +88,9 @@ def test_the_mistake_is_found(program: Path, runs: Runs) -> None:
     assert ran.returncode == 1
     errors = [diagnostic for diagnostic in diagnose(trace) if diagnostic.severity == "error"]
     assert expected[1] in {diagnostic.code for diagnostic in errors}
-    assert wrong(next(error for error in errors if error.code == expected[1]), marked(program)) == {}
+    found = next(error for error in errors if error.code == expected[1])
+    assert wrong(found, marked(program)) == {}
+    assert rows_at_80(found, trace) <= MOST_ROWS
 
 
 @pytest.mark.parametrize("program", _parameters(SILENT, MISSED))
@@ -92,6 +100,7 @@ def test_a_silent_mistake_is_found_and_nothing_else(program: Path, warm: Warm) -
     (warning,) = (diagnostic for diagnostic in diagnose(trace) if diagnostic.severity != "note")
     assert warning.code == program.stem.partition("--")[0]
     assert wrong(warning, marked(program)) == {}
+    assert rows_at_80(warning, trace) <= MOST_ROWS
 
 
 @pytest.mark.parametrize("program", _parameters(CORRECT, MISSED))
@@ -99,6 +108,13 @@ def test_a_correct_program_is_left_in_peace(program: Path, runs: Runs) -> None:
     ran, trace = runs.traced(program)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert [d for d in diagnose(trace) if d.severity in ("error", "warning")] == []
+    text = render(Report(trace, diagnose(trace)), "table", RenderOptions(height=24))
+    assert text.count("\n") <= 24 or diagnose(trace)
+    assert ("no problem found in" in text) == (not diagnose(trace))
+
+
+def rows_at_80(diagnostic: Diagnostic, trace: Trace) -> int:
+    return printed([Finding(diagnostic, trace)], 80, color=False).count("\n")
 
 
 @pytest.mark.parametrize("program", _parameters(FAILING + SILENT + CORRECT, UNEQUAL, one_in=4))
@@ -132,4 +148,4 @@ def test_what_fails_at_the_same_lines_again_and_again_is_told_once(warm: Warm, t
     assert (ends.severity, caught.severity) == ("error", "note")
     assert ends.code == caught.code == "saved-tensor-modified-inplace"
     assert not any("recorded" in note for note in ends.notes)
-    assert "the same was recorded 38 more times, at the same lines" in caught.notes
+    assert "the same was recorded 38 more times, at the same lines" in caught.detail

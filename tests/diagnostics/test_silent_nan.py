@@ -138,3 +138,25 @@ def test_looking_changes_nothing() -> None:
         assert torch._C._autograd._get_sequence_nr() == sequence
     assert torch.equal(torch.get_rng_state(), state)
     assert x.grad is first
+
+
+@pytest.mark.parametrize(
+    ("line", "help_"),
+    [
+        ("torch.where(x > 0, x.sqrt(), torch.zeros(2))", "`torch.where(x > 0, x, 1.0)`"),
+        ("torch.where(x <= 0, torch.zeros(2), x.sqrt())", "`torch.where(x <= 0, 1.0, x)`"),
+        ("torch.where(x > 0, x.sqrt(), 0.0)", "`torch.where(x > 0, x, 1.0)`"),
+        ("torch.where(x > 0, torch.acos(1 - x), 0.0)", "`torch.where(x > 0, 1 - x, 0.0)`"),
+    ],
+)
+def test_harmless_values_go_where_the_selection_leaves_the_result_out(line: str, help_: str, run: Run) -> None:  # noqa: F811
+    text = f"""
+        import torch
+        x = torch.tensor([0.0, 0.5], requires_grad=True)  # value_made_here
+        y = {line}  # graph_built_here
+        y.sum().backward()  # needed_here
+        """
+    (fix,) = expect(run, "nan-gradient-from-unselected-branch", text).fixes
+    assert help_ in fix.title
+    assert fix.place is not None
+    assert fix.place.line == 3

@@ -15,7 +15,7 @@ from tensorlens.lessons import check_statements
 from tensorlens.lessons.article_statements import Statement
 from tensorlens.lessons.bundled import find, lessons
 from tensorlens.lessons.check_statements import Checked, check_documented, summed_up
-from tensorlens.lessons.lesson_texts import claims_of_all
+from tensorlens.lessons.lesson_texts import between_lessons, claims_of_all
 from tensorlens.lessons.statement_report import render_claims
 from tensorlens.records.claim import Claim, condition_text
 from tensorlens.records.source import width
@@ -163,6 +163,13 @@ def test_all_claims_of_several_lessons_are_counted() -> None:
     text = claims_of_all([("[bold]\x1b.py", [false, HOLDS])], RenderOptions())
     assert re.search(r"^\[bold\]\\x1b\.py +2  NOT AS RECORDED: line 7$", text, re.MULTILINE)
     assert text.splitlines()[-1] == "1 lesson, 2 claims, 1 NOT AS RECORDED"
+
+
+def test_lessons_are_separated_by_a_line_with_their_names() -> None:
+    first, second = (between_lessons(n, 2, "[bold]\x1b中文.py", RenderOptions(width=60)) for n in (1, 2))
+    assert first.startswith(r"1 of 2: [bold]\x1b中文.py ──")
+    assert second == "\n" + first.replace("1 of", "2 of")
+    assert width(first.rstrip("\n")) == 60
 
 
 def test_a_claim_without_an_id_counts_only_if_it_fails() -> None:

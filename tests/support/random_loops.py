@@ -7,12 +7,16 @@ import random
 _HEAD = """\
 import torch
 x = torch.ones(2)
+LAYER = torch.nn.Sequential(torch.nn.Tanh())
+TWICE = torch.nn.Sequential(torch.nn.Tanh(), torch.nn.Tanh())
 LOG = []
 """
+OPS = ("Tensor.sub", "Tensor.add", "torch.tanh")
 
 
 class LoopProgram:
-    """One random program. When it ran, `LOG` has a tuple for each op: its line, iteration and call."""
+    """One random program. When it ran, `LOG` has a tuple for each op: its line, its iteration, the number
+    and the caller's line of the call of its function, and how many events it makes."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -22,7 +26,7 @@ class LoopProgram:
         for number, name in enumerate(names):
             if self._random.random() < 0.3:
                 self._add(0, "@torch.no_grad()")
-            self._add(0, f"def {name}(outer):")
+            self._add(0, f"def {name}(outer, line):")
             self._add(1, "global LOG")
             self._add(1, f"{name}.calls += 1")
             self._block(1, "outer", name, names[:number], depth=0)
@@ -45,14 +49,33 @@ class LoopProgram:
             self._add(level, "pass")
 
     def _statement(self, level: int, iteration: str, name: str, helpers: list[str], depth: int) -> None:
-        kinds = ["op", "op", "nested", "call", "call", "loop", "loop", "while", "if", "with", "try", "jump"]
-        kind = self._random.choice(kinds if depth < (1 if name else 2) else ["op", "call"])
+        kinds = [
+            "op",
+            "op",
+            "nested",
+            "layer",
+            "twice",
+            "call",
+            "call",
+            "loop",
+            "loop",
+            "while",
+            "if",
+            "with",
+            "try",
+            "jump",
+        ]
+        kind = self._random.choice(kinds if depth < (1 if name else 2) else ["op", "layer", "call"])
         if kind == "op":
             self._op(level, iteration, name, "x.sub(2)")
         elif kind == "nested":
             self._op(level, iteration, name, "x.abs().add(x.exp())")
+        elif kind == "layer":
+            self._op(level, iteration, name, "LAYER(x)")
+        elif kind == "twice":
+            self._op(level, iteration, name, "TWICE(x)", 2)
         elif kind == "call" and helpers:
-            self._add(level, f"{self._random.choice(helpers)}({iteration})")
+            self._add(level, f"{self._random.choice(helpers)}({iteration}, {len(self._lines) + 1})")
         elif kind == "loop":
             self._variables += 1
             variable = f"i{self._variables}"
@@ -83,7 +106,7 @@ class LoopProgram:
             if jumps:
                 self._add(level, f"if len(LOG) % {self._random.randint(2, 5)} == 0: {self._random.choice(jumps)}")
 
-    def _op(self, level: int, iteration: str, name: str, op: str) -> None:
-        line = len(self._lines) + 2
-        self._add(level, f"LOG += [({line}, {iteration}, {name + '.calls' if name else 0})]")
+    def _op(self, level: int, iteration: str, name: str, op: str, calls: int = 1) -> None:
+        line, called = len(self._lines) + 2, f"({name}.calls, line)" if name else "(0, 0)"
+        self._add(level, f"LOG += [({line}, {iteration}, {called}, {calls})]")
         self._add(level, f"y = {op}")

@@ -100,7 +100,8 @@ def test_the_right_gradient_is_the_numerical_derivative(function: str, write: st
     assert difference.largest == pytest.approx(max(abs(a - b) for a, b in zip(difference.got, right, strict=True)))
     assert difference.relative == pytest.approx(difference.largest / right.abs().max().item())
     (warning,) = warnings(trace)
-    assert "should be" in " ".join((warning.title, *warning.notes))
+    said = " ".join((warning.title, *warning.notes))
+    assert "should be" in said or "with copies" in said
 
 
 def test_without_the_second_run_the_finding_is_unproven(warm: Warm, tmp_path: Path) -> None:
@@ -274,7 +275,7 @@ def test_an_unseeded_program_claims_nothing(way: str, compared: Compare) -> None
     reference = found_in(trace)
     assert (reference.compared, reference.differences) == ((), ())
     assert "the two runs are different" in reference.reason
-    assert "nothing is claimed" in told(trace)
+    assert "nothing was compared" in told(trace)
     assert all(not note.startswith("proven") for warning in warnings(trace) for note in warning.notes)
 
 
@@ -310,7 +311,7 @@ def test_after_the_first_wrong_gradient_nothing_is_claimed(compared: Compare) ->
     reference = found_in(trace)
     assert len(reference.compared) == 2
     assert {difference.backward for difference in reference.differences} == {reference.compared[-1]}
-    assert "nothing is claimed of later passes" in told(trace)
+    assert "later passes are not judged" in told(trace)
 
 
 def test_a_pass_that_raised_is_not_compared(compared: Compare) -> None:

@@ -12,7 +12,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
-from tensorlens.analysis.naming.bindings import names_at_end, names_of_modules
+from tensorlens.analysis.naming.bindings import names_at_end, names_of_modules, root_of
+from tensorlens.analysis.naming.code_text import code_text
 from tensorlens.analysis.naming.places import Scope, place_of
 from tensorlens.analysis.naming.recorded_names import RecordedNames
 from tensorlens.analysis.naming.storage_numbers import owners_of_gradients, storage_numbers
@@ -20,7 +21,7 @@ from tensorlens.analysis.naming.syntax import Syntax
 from tensorlens.analysis.per_trace import once_per_trace
 from tensorlens.analysis.states import states_of
 from tensorlens.records.model import Call, Event, Failure, Tensor, Trace
-from tensorlens.records.source import one_line, text_of
+from tensorlens.records.source import shown_path
 
 MAX_NAME = 40
 
@@ -42,18 +43,24 @@ class Names:
 
     def display_name(self, tensor: int, at: int | None = None) -> str:
         """Returns the name of `tensor` as the line of event `at` would write it; never empty."""
-        name = self.script_name(tensor, at) or self._gradient_name(tensor) or self._unstored_name(tensor, at)
-        return name or f"a tensor of shape {shape_text(self._trace.tensors[tensor])}"
+        return self._name(tensor, at) or self._creating_text(tensor) or self._shape_name(tensor)
 
     def quoted(self, tensor: int, at: int | None = None) -> str:
-        """Returns the name for prose: in backticks if it is code."""
-        name = self.display_name(tensor, at)
-        return name if name.startswith("a tensor of") else f"`{name}`"
+        """Returns the name for prose: "`out`"; "the tensor made by `change + shortcut` (line 25)" if it has none."""
+        name = self._name(tensor, at)
+        if name:
+            return f"`{name}`"
+        text = self._creating_text(tensor)
+        return self._made_by(tensor, text, at) if text else self._shape_name(tensor)
+
+    def _name(self, tensor: int, at: int | None) -> str:
+        name = self.script_name(tensor, at) or self._gradient_name(tensor) or self._unstored_name(tensor, at)
+        return "" if self._is_dead(tensor, name, at) else name
 
     def script_name(self, tensor: int, at: int | None = None) -> str | None:
         """Returns the name that the script stored `tensor` under; None for a value inside an expression."""
         if at is not None and (name := self._name_at(tensor, at)):
-            return name
+            return (self._path(tensor) if self._is_passing(tensor, name, at) else None) or name
         if tensor in self._at_end:
             return self._at_end[tensor][0] if at is None else self._end_name_at(tensor, at)
         if tensor in self._in_modules:
@@ -68,6 +75,15 @@ class Names:
     def all_names(self, tensor: int) -> tuple[str, ...]:
         """Returns every name of `tensor` at the end of the run, the plainest first."""
         return self._at_end.get(tensor, ())
+
+    def ever_called(self, tensor: int) -> set[str]:
+        """Returns every name that `display_name` can give `tensor`, at any event."""
+        names = {*self.all_names(tensor), *self._recorded.assigned.get(tensor, {}).values(), self.display_name(tensor)}
+        return {*names, *self._recorded.used.get(tensor, {}).values()}
+
+    def owner_of_gradient(self, tensor: int) -> int | None:
+        """Returns the tensor whose `.grad` a backward pass put `tensor` into."""
+        return self._owners.get(tensor)
 
     def is_named(self, tensor: int) -> bool:
         """Returns whether the script ever stored `tensor` under a name."""
@@ -114,6 +130,34 @@ class Names:
                     names.setdefault(access.tensor, name)
         return names
 
+    # --- names of parameters ------------------------------------------------------------------------------------
+
+    def _is_parameter(self, tensor: int) -> bool:
+        return self._trace.tensors[self._owners.get(tensor, tensor)].type == "Parameter"
+
+    def _is_passing(self, tensor: int, name: str, at: int) -> bool:
+        """Returns whether a name means a parameter only for a while at event `at`: as a loop's variable, or because the
+        function calls several tensors so."""
+        if not self._is_parameter(tensor):
+            return False
+        scope = self._scope(self._trace.event(at))
+        several = scope is not None and len(self._recorded.read.get(scope, {}).get(name, ())) > 1
+        return several or root_of(name) in self.syntax.loop_names()
+
+    def _is_dead(self, tensor: int, name: str, at: int | None) -> bool:
+        """Returns whether a name is a loop's variable that no longer means this parameter, nor at event `at`."""
+        if tensor in self._at_end or not self._is_parameter(tensor) or name not in self.syntax.loop_names():
+            return False
+        return at is None or self._name_at(tensor, at) != name
+
+    def _path(self, tensor: int) -> str | None:
+        """Returns the name of a parameter, or of its gradient, that leads to it from a variable of the script."""
+        owner = self._owners.get(tensor, tensor)
+        name = self._at_end.get(owner, (None,))[0]
+        if name is None or root_of(name) in self.syntax.loop_names():
+            name = self._in_modules.get(owner)
+        return f"{name}.grad" if name is not None and owner != tensor else name
+
     def _end_name_at(self, tensor: int, at: int) -> str | None:
         """Returns a name that the tensor has at the end of the run and had at event `at`; else a name that it had
         before."""
@@ -148,7 +192,7 @@ class Names:
         if not isinstance(event, Call) or len(event.inputs) != 1 or event.inputs[0].tensor != tensor:
             return ""
         nodes = self.syntax.operands(self._trace.sites[event.site], event.op)
-        return one_line(ast.unparse(nodes[0]), MAX_NAME).replace("`", "'") if len(nodes) == 1 else ""
+        return code_text(nodes[0], MAX_NAME).replace("`", "'") if len(nodes) == 1 else ""
 
     def _is_set(self, name: str, at: int) -> bool:
         """Returns whether the function of event `at` may have set the name already: it does not first assign it further
@@ -170,7 +214,7 @@ class Names:
         return None if name is None else f"{name}.grad"
 
     def _unstored_name(self, tensor: int, at: int | None) -> str:
-        """Returns a name for a tensor that no line stores: as the function of event `at` reads it, else what made it.
+        """Returns the name by which the function of event `at` reads a tensor that no line stores; "" if there is none.
 
         Another function's name for the tensor may mean another tensor here. It is used only if the tensor was made
         outside this function, or if the expression that made it is not known.
@@ -180,8 +224,8 @@ class Names:
         scope, creating_scope = self._scope(here), self._scope(self._trace.event(created))
         if scope in used:
             return used[scope]
-        text = self._creating_text(tensor)
-        return text if text and scope == creating_scope else next(iter(used.values()), text)
+        is_made_here = scope == creating_scope and bool(self._creating_text(tensor))
+        return "" if is_made_here else next(iter(used.values()), "")
 
     def _creating_text(self, tensor: int) -> str:
         """Returns the text of the expression whose value is the tensor; "" if that is not certain."""
@@ -189,11 +233,35 @@ class Names:
         event = self._trace.event(created) if created is not None else None
         if not isinstance(event, Call) or not self._is_value(tensor, event):
             return ""
-        span = self.syntax.value_span(self._trace.sites[event.site])
-        text = one_line(text_of(self._trace.sources.get(span.file, ""), span), MAX_NAME).replace("`", "'")
+        text = self.syntax.text(self.syntax.value_span(self._trace.sites[event.site]), MAX_NAME)
         outputs = [access.tensor for access in event.outputs]
         is_item = len(outputs) > 1 and tensor in outputs and event.op != "Tensor.unbind"
         return f"{text}[{outputs.index(tensor)}]" if is_item and self._recorded.is_direct(event) else text
+
+    def _made_by(self, tensor: int, text: str, at: int | None) -> str:
+        """Describes a tensor by the expression that made it: "the tensor made by `change + shortcut` (line 25)".
+
+        The text of an item or an attribute is a name by itself, as is any expression on its own line.
+        """
+        made, here = self._trace.event(self._trace.tensors[tensor].created_by), self._trace.event(at)
+        assert isinstance(made, Call)
+        site = self._trace.sites[made.site]
+        if isinstance(self.syntax.node(site.span), ast.Subscript | ast.Attribute):
+            return f"`{text}`"
+        line = getattr(here, "site", None)
+        place = None if line is None else self._trace.sites[line].span
+        if place is not None and (place.file, place.line) == (site.span.file, site.span.line):
+            return f"`{text}`"
+        folder = self._trace.script.folder
+        file, known = (
+            shown_path(path, folder) for path in (site.span.file, place.file if place else self._trace.script.path)
+        )
+        where = f"line {site.span.line}" if file == known else f"{file}:{site.span.line}"
+        return f"the tensor made by `{text}` ({where})"
+
+    def _shape_name(self, tensor: int) -> str:
+        known = self._trace.tensors[tensor]
+        return f"a {'parameter' if known.type == 'Parameter' else 'tensor'} of shape {shape_text(known)}"
 
     def _is_value(self, tensor: int, call: Call) -> bool:
         """Returns whether an output of `call` is the value of the expression on its line.

@@ -19,6 +19,7 @@ class RecordedNames:
         self.assigned: dict[int, dict[int, str]] = defaultdict(dict)  # tensor -> event -> name that it is stored under
         self.used: dict[int, dict[Scope, str]] = defaultdict(dict)  # tensor -> function -> first name it is read by
         self.users: dict[int, set[int]] = defaultdict(set)  # tensor -> the sites of the calls that read it
+        self.read: dict[Scope, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))  # function -> its names
         self._latest: dict[tuple[int, str, str], int] = {}  # (site, grad mode, name) -> the last tensor stored there
         self._trace = trace
         self._syntax = syntax
@@ -51,7 +52,6 @@ class RecordedNames:
 
     def _read_events(self) -> None:
         calls = list(_with_last_of_line(self._trace))
-        read: dict[Scope, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
         for call, _ in calls:
             site = self._trace.sites[call.site]
             for access in call.inputs:
@@ -59,10 +59,10 @@ class RecordedNames:
             for access, name in zip(call.inputs, self.operands(call), strict=False):
                 if name:
                     self.used[access.tensor].setdefault(place_of(site)[:2], name)
-                    read[site.span.file, site.function][name].add(access.tensor)
+                    self.read[site.span.file, site.function][name].add(access.tensor)
             for access, name in self._named_outputs(call):
                 self._assign(access.tensor, call.index, name, (call.site, call.mode))
-        stored = StoredValues(self._trace, read)
+        stored = StoredValues(self._trace, self.read)
         modules = _module_variables(self._trace)
         for number, runs in results_by_site(self._trace, calls, self.is_direct).items():
             if not modules.intersection(self._trace.sites[number].targets):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-from tensorlens.analysis.naming.code_text import OPERATORS
+from tensorlens.analysis.naming.code_text import OPERATORS, code_text
 from tensorlens.analysis.naming.line_parts import LineParts, span_of
 from tensorlens.records.model import Site, Span
-from tensorlens.records.source import column_of, line_at, tree_of
+from tensorlens.records.source import column_of, line_at, one_line, text_of, tree_of
 
 _Key = tuple[int, int, int, int]
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -25,6 +25,7 @@ class Syntax:
         self.parts = LineParts(sources)
         self._files: dict[str, dict[_Key, ast.AST]] = {}
         self._direct: dict[tuple[int, str], bool] = {}  # by site and op
+        self._imported: dict[str, frozenset[str]] = {}
         self._stored: dict[str, dict[tuple[str, str], int]] = {}
         self._whole: dict[str, set[_Key]] = {}
 
@@ -104,7 +105,7 @@ class Syntax:
             return False
         node = self.node(site.span)
         if isinstance(node, ast.Call):
-            return _called(node) == op.rpartition(".")[2]
+            return _called(node) == op.rpartition(".")[2] and self._is_function(node.func, op, site.span.file)
         if isinstance(node, _LOOPS):
             return op == "Tensor.unbind"
         if isinstance(node, ast.Subscript):
@@ -112,6 +113,19 @@ class Syntax:
         if isinstance(node, ast.Attribute):
             return op.endswith((".__get__", ".__set__"))
         return node is not None and not isinstance(node, ast.Name)
+
+    def _is_function(self, called: ast.expr, op: str, file: str) -> bool:
+        """Returns whether what a call calls can be the op: not a module `self.linear` for `nn.functional.linear`."""
+        if isinstance(called, ast.Name) or op.startswith("Tensor.") or ast.unparse(called).endswith(op):
+            return True
+        root = called
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if file not in self._imported:
+            nodes = (node for node in self._nodes(file).values() if isinstance(node, ast.Import | ast.ImportFrom))
+            names = (alias.asname or alias.name.partition(".")[0] for node in nodes for alias in node.names)
+            self._imported[file] = frozenset(names)
+        return isinstance(root, ast.Name) and root.id in self._imported[file]
 
     def reads(self, site: Site, op: str, name: str) -> bool:
         """Returns whether the expression at `site` reads the value of the tensor `name`: `float(x)`, `if x > 0`,
@@ -158,6 +172,13 @@ class Syntax:
         over."""
         loop = _loop(self.node(site.span))
         return site.span if loop is None else span_of(loop.iter, self._sources[site.span.file], site.span.file)
+
+    def text(self, span: Span, limit: int) -> str:
+        """Returns the expression at `span` on one line of at most `limit` characters, without backticks."""
+        node, whole = self.node(span), text_of(self._sources.get(span.file, ""), span)
+        is_long = len(whole) > limit or "\n" in whole
+        text = code_text(node, limit) if is_long and isinstance(node, ast.expr) else one_line(whole, limit)
+        return text.replace("`", "'")
 
     def operands(self, site: Site, op: str) -> list[ast.expr]:
         """Returns the parts of the expression at `site` that can be inputs of `op`, in order; none if library code ran

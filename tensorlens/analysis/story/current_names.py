@@ -1,4 +1,4 @@
-"""Decides whether a name refers to a tensor at an event: it may refer to another one since."""
+"""Decides whether a name still refers to a tensor at an event, or has been given to another one."""
 
 from __future__ import annotations
 

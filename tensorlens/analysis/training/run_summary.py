@@ -96,7 +96,7 @@ class _Counts:
 
     @cached_property
     def has_all_steps(self) -> bool:
-        """True if every step is noted. The tracer notes no more steps of known parameters once it has noted
+        """Returns whether every step is noted. The tracer notes no more steps of known parameters once it has noted
         `MAX_NOTED` parameters."""
         noted = sum(len(step.parameters) for step in self.steps)
         return self._sees_steps and noted + len(self._training.stepped) <= MAX_NOTED

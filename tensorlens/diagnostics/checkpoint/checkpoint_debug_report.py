@@ -14,5 +14,5 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         facts,
         "checkpoint-debug-report",
         "the function of a checkpoint did something else when backward ran it again",
-        "a checkpoint keeps no results: backward runs its function again, and needs the same tensors from it",
+        "a checkpoint keeps no intermediate results: backward runs its function again and needs the same ones",
     )

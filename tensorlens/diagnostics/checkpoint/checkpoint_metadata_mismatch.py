@@ -14,5 +14,5 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         facts,
         "checkpoint-metadata-mismatch",
         "the function of a checkpoint made other shapes or dtypes when backward ran it again",
-        "a checkpoint keeps no results: backward runs its function again, and needs the same tensors from it",
+        "a checkpoint keeps no intermediate results: backward runs its function again and needs the same ones",
     )

@@ -43,8 +43,8 @@ def _report(facts: TraceIndex, recomputed: Recomputed, checkpoint: Region, backw
         CODE,
         "warning",
         "a checkpoint computed other values when backward ran it again",
-        "a checkpoint keeps no results: backward runs its function again, here with something changed, so the gradient "
-        "is that of a different forward pass",
+        "backward runs the function of a checkpoint again, here with something changed, so the gradient is that of a "
+        "different forward pass",
         [
             *(facts.label("state_changed_here", cause.site, cause.text) for cause in causes),
             facts.label("called_here", checkpoint.site, "first run, in the forward pass"),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.diagnostics.shared.kept import short_iteration
 from tensorlens.diagnostics.shared.proof import is_proven, proof_notes
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of, saving_call, tensor_name
 from tensorlens.diagnostics.shared.source_edits import expanded_assignment
-from tensorlens.diagnostics.shared.wording import as_written, finding, fix, in_iteration
+from tensorlens.diagnostics.shared.wording import as_written, finding, fix
 from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import StaleSavedTensor
 from tensorlens.records.report import Diagnostic, Fix, Label
@@ -71,7 +72,7 @@ def _change(facts: TraceIndex, stale: StaleSavedTensor, saving: Call) -> Call | 
 
 
 def _changed_text(facts: TraceIndex, change: Call | Backward) -> str:
-    return f"changed here{in_iteration(facts, change)}"
+    return f"changed here{short_iteration(facts, change) if isinstance(change, Call) else ''}"
 
 
 def _new_tensor(facts: TraceIndex, change: Call | Backward | None) -> Iterator[Fix]:

@@ -13,12 +13,11 @@ from tensorlens.records.error_messages import entry
 from tensorlens.records.report import Diagnostic
 
 _CODE = "nonleaf-grad-access"
-_EXPLAINED_BY = ("none-grad-attribute", "none-grad-arithmetic")
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     for rejected in rejected_calls(facts, _CODE):
-        if rejected.stands_alone() and not _fails_on_none(rejected):
+        if rejected.stands_alone():
             yield _report(rejected)
 
 
@@ -30,20 +29,9 @@ def _report(rejected: RejectedCall) -> Diagnostic:
     return finding(
         _CODE,
         rejected.severity,
-        f"{with_method(name, 'grad')} is None: {name} is computed, not a leaf",
+        f"{with_method(name, 'grad')} was read, and {name} is computed, not a leaf",
         nonleaf_reason(facts, number, rejected.index),
         labels_of(rejected, known.roles)[0],
         fixes=tuple(nonleaf_fixes(facts, number, rejected.index)),
         evidence={"op": rejected.op, "message": rejected.message},
-    )
-
-
-def _fails_on_none(rejected: RejectedCall) -> bool:
-    """Returns whether the line that read the `.grad` then failed because it is None: that error has a finding."""
-    facts = rejected.facts
-    return any(
-        failure.kind in _EXPLAINED_BY
-        and failure.index > rejected.index
-        and facts.same_line(failure.site, rejected.site)
-        for failure in facts.trace.failures
     )

@@ -13,8 +13,18 @@ from tensorlens.diagnostics.shared.wording import as_written, finding, fix, in_i
 from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import NonfiniteDerivative
 from tensorlens.records.report import Diagnostic, Fix
+from tensorlens.records.source import one_line
 
 UNSELECTED = "nan-gradient-from-unselected-branch"
+_HARMLESS = {
+    "asin": "0.0",
+    "acos": "0.0",
+    "arcsin": "0.0",
+    "arccos": "0.0",
+    "atanh": "0.0",
+    "arctanh": "0.0",
+    "acosh": "2.0",
+}
 BOUNDARY = "infinite-or-nan-gradient-at-boundary"
 
 
@@ -46,27 +56,24 @@ def _report(facts: TraceIndex, code: str, node: NonfiniteDerivative, call: Call,
         code,
         "warning",
         f"the gradient of {leaf} is {node.gradient} because of {as_written(facts, call)}{in_iteration(facts, call)}",
-        f"the loss is finite, but the slope of {op_text(call.op)} is not, at {count} of {name}: "
-        + _why(code, node, select),
+        _why(code, call, f"{count} of {name}", select),
         [
             facts.label("graph_built_here", call.site, "its slope is infinite or NaN here"),
             None if made is None else facts.label("value_made_here", made.site, f"makes {name}"),
             facts.label("needed_here", backward.site, f"gives {leaf} an infinite or NaN gradient"),
         ],
-        notes=tuple(_line_note(facts, select)),
         fixes=tuple(_fixes(facts, code, (call, select), name)),
         evidence={"node": node.node, "not_finite": node.infinite, "elements": node.total, "gradient": node.gradient},
-        detail=(f"the node is {node.node}",),
+        detail=(f"the node is {node.node}; the loss itself is finite" + _selected_at(facts, select),),
     )  # fmt: skip
 
 
-def _why(code: str, node: NonfiniteDerivative, select: Call | None) -> str:
+def _why(code: str, call: Call, where: str, select: Call | None) -> str:
+    slope = f"the slope of {op_text(call.op)} is infinite or NaN at {where}"
     if code == UNSELECTED:
         selector = "a selection" if select is None else op_text(select.op)
-        return f"{selector} leaves those values out, so their gradient is zero, and 0 * inf is NaN"
-    if "nan" in node.gradient:
-        return "from there back to the leaves it turns into NaN"
-    return "the incoming gradient is multiplied by it"
+        return f"{slope}; {selector} leaves that out, so its gradient is zero, but 0 * inf is NaN"
+    return f"{slope}, and backward multiplies by it"
 
 
 def _value(facts: TraceIndex, call: Call) -> tuple[int | None, Call | None]:
@@ -92,28 +99,59 @@ def _selection(facts: TraceIndex, node: NonfiniteDerivative) -> Call | None:
     return facts.call_of_node(node.selected[0], node.index) if node.selected else None
 
 
-def _line_note(facts: TraceIndex, select: Call | None) -> Iterator[str]:
+def _selected_at(facts: TraceIndex, select: Call | None) -> str:
     span = None if select is None else facts.span(select.site)
-    if select is not None and span is not None:
-        yield f"{op_text(select.op)} on line {span.line} selects among the results: that is too late for the gradient"
+    return "" if select is None or span is None else f"; {op_text(select.op)} on line {span.line} selects too late"
 
 
 def _fixes(facts: TraceIndex, code: str, calls: tuple[Call, Call | None], name: str) -> Iterator[Fix]:
     call, select = calls
     operation, place = op_text(call.op), facts.span(call.site)
     if code == UNSELECTED:
-        condition = "..." if select is None else _condition(facts, select)
-        safe = f"`torch.where({condition}, {name.strip('`')}, 1.0)`"
-        yield fix(f"give {operation} harmless values where they are left out: {safe} in place of {name}", place=place)
+        operand = _operand(facts, call, name)
+        text = f"give {operation} harmless values where they are left out"
+        yield fix(f"{text}: {_replacement(facts, call, select, operand)} in place of `{operand}`", place=place)
         return
-    yield fix(f"keep {name} away from that value: add a small number before {operation}", place=place)
+    yield fix(_away(call, name), place=place)
     if call.op.endswith(("sqrt", "pow")):
         yield fix("for a norm, use `torch.linalg.vector_norm()`: its gradient at zero is zero", place=place)
 
 
-def _condition(facts: TraceIndex, select: Call) -> str:
-    """Returns the condition of a `torch.where(condition, ...)` as the script writes it; "..." for other selections."""
-    span = facts.span(select.site)
+def _away(call: Call, name: str) -> str:
+    """Says how to keep the input of an operation from where the slope is not finite."""
+    if any(part in call.op for part in ("eig", "svd")):
+        return "equal values leave the vectors undetermined: use the values alone, or keep them apart"
+    if call.op.rpartition(".")[2].strip("_") in _HARMLESS:
+        return f"keep {name} away from the edge, where the slope is infinite: `clamp(...)` it a little inside"
+    return f"keep {name} away from that value: add a small number before {op_text(call.op)}"
+
+
+def _operand(facts: TraceIndex, call: Call, name: str) -> str:
+    """Returns what the operation is given, as the script writes it; else the name of the value, or "x"."""
+    nodes = facts.names.syntax.operands(facts.trace.sites[call.site], call.op)
+    if len(nodes) == 1:
+        return one_line(ast.unparse(nodes[0]), 30)
+    return name.strip("`") if name.startswith("`") else "x"
+
+
+def _replacement(facts: TraceIndex, call: Call, select: Call | None, value: str) -> str:
+    """Returns code that takes harmless values where a selection leaves the result of `call` out."""
+    harmless = _HARMLESS.get(call.op.rpartition(".")[2].strip("_"), "1.0")
+    span = None if select is None else facts.span(select.site)
     node = None if span is None else facts.names.syntax.node(span)
-    arguments = node.args if isinstance(node, ast.Call) and select.op.endswith("where") else []
-    return ast.unparse(arguments[0]) if len(arguments) == 3 else "..."
+    if select is None or not isinstance(node, ast.Call) or not select.op.endswith("where") or len(node.args) != 3:
+        return f"`torch.where(..., {value}, {harmless})`"
+    condition = one_line(ast.unparse(node.args[0]), 30)
+    inside = [_leads_to(facts, call, access.tensor, select) for access in select.inputs[1:3]]
+    for position, argument in enumerate(node.args[1:]):
+        if len(inside) == 1 and isinstance(argument, ast.Constant):
+            inside.insert(position, False)
+    if inside == [True, False]:
+        return f"`torch.where({condition}, {value}, {harmless})`"
+    if inside == [False, True]:
+        return f"`torch.where({condition}, {harmless}, {value})`"
+    return f"`torch.where(..., {value}, {harmless})`"
+
+
+def _leads_to(facts: TraceIndex, call: Call, number: int, select: Call) -> bool:
+    return any(above is call for _, above in ancestry(facts, number, select.index))

@@ -62,5 +62,5 @@ def _fixes(facts: TraceIndex, failure: Failure, call: Call | None) -> Iterator[F
         yield fix(text, place=facts.span(call.site))
         return
     op, place = op_text(call.op), facts.span(call.site)
-    yield fix(f"keep what {op} is given away from where its slope is infinite: add a small constant", place=place)
+    yield fix(f"keep what {op} is given a little away from where its slope is infinite", place=place)
     yield fix(f"to leave elements out, replace them before {op}: masked after it, 0 * inf is NaN", place=place)

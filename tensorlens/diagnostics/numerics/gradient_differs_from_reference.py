@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import isfinite
 
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.optimizers import several
+from tensorlens.diagnostics.shared.optimizers import titled
 from tensorlens.diagnostics.shared.wording import finding, fix, named
 from tensorlens.records.model import Backward
 from tensorlens.records.reference import Difference, Reference
@@ -29,10 +29,12 @@ def find_unreported(facts: TraceIndex) -> Iterator[Diagnostic]:
 def _report(facts: TraceIndex, reference: Reference, backward: Backward) -> Diagnostic:
     worst = max(reference.differences, key=lambda difference: difference.relative)
     numbers = list(dict.fromkeys(difference.tensor for difference in reference.differences))
+    name, names = titled(facts, numbers)
+    other = "another gradient" if len(numbers) == 1 else "other gradients"
     return finding(
         CODE,
         "warning",
-        f"a second run, which keeps copies of saved tensors, has {_others(facts, numbers, backward)}",
+        f"a second run, which keeps copies of saved tensors, has {other} of {name}",
         "something wrote to a saved tensor, unseen by autograd, or the program computes something else in each run",
         [
             facts.label("needed_here", backward.site, "may compute with changed values"),
@@ -46,13 +48,8 @@ def _report(facts: TraceIndex, reference: Reference, backward: Backward) -> Diag
             ),
         ),
         evidence={"largest": worst.largest, "relative": worst.relative, "tensors": len(reference.differences)},
-        detail=_size(worst),
+        detail=(*names, *_size(worst)),
     )
-
-
-def _others(facts: TraceIndex, numbers: list[int], backward: Backward) -> str:
-    gradients = "another gradient" if len(numbers) == 1 else "other gradients"
-    return f"{gradients} of {several(facts, numbers, backward.index)}"
 
 
 def _block(facts: TraceIndex, worst: Difference) -> str:

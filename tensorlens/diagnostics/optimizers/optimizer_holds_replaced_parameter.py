@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.replaced_parameters import ReplacedParameter, replaced_parameters
 from tensorlens.analysis.training.timeline import Training, training_of
-from tensorlens.diagnostics.shared.optimizers import optimizer_label, optimizer_name, several
+from tensorlens.diagnostics.shared.optimizers import optimizer_label, optimizer_name, several, titled
 from tensorlens.diagnostics.shared.wording import finding, fix, source_text
 from tensorlens.records.observations import Step
 from tensorlens.records.report import Diagnostic, Fix
@@ -40,7 +40,7 @@ def _is_original_used(training: Training, group: list[ReplacedParameter]) -> boo
 def _report(training: Training, step: Step, group: list[ReplacedParameter]) -> Diagnostic:
     facts, first = training.facts, group[0]
     new = sorted({replaced.new for replaced in group})
-    name, optimizer = several(facts, new), optimizer_name(training, step)
+    (name, names), optimizer = titled(facts, new), optimizer_name(training, step)
     one = len(new) == 1
     return finding(
         CODE,
@@ -56,6 +56,7 @@ def _report(training: Training, step: Step, group: list[ReplacedParameter]) -> D
         ],
         fixes=tuple(_fixes(training, step, group)),
         evidence={"parameters": sorted({facts.name(replaced.new) for replaced in group})},
+        detail=names,
     )  # fmt: skip
 
 
@@ -95,10 +96,12 @@ def _report_copy(training: Training, step: Step, group: list[ReplacedParameter])
     own = [r for r in group if first.site is None or facts.times_run(first.site, r.index)[0] == min(runs)]
     copies, optimizer = several(facts, sorted({r.new for r in own})), optimizer_name(training, step)
     backward = None if filled is None else facts.span(filled.event.site)
+    others = any(gradient is not None for gradient in step.gradients)
+    of_what = f" of {several(facts, sorted({r.old for r in own}))}" if others else ""
     return finding(
         CODE,
         "warning",
-        f"`{optimizer}.step()` finds no gradient: backward computed those of a copy",
+        f"`{optimizer}.step()` finds no gradient{of_what}: backward computed those of a copy",
         "a copy has parameters of its own, and nothing leads from them back to the originals",
         [
             facts.label("replaced_here", first.site, f"a copy of what `{optimizer}` trains"),

@@ -56,7 +56,7 @@ def _report(training: Training, made: Call, passes: list[Backward]) -> Diagnosti
     facts, last = training.facts, passes[-1]
     parameters = {access.tensor for access in made.inputs}
     optimizer = made_name(facts, made)
-    fed = parameters & {change.tensor for backward in passes for change in backward.gradients}
+    fed = parameters & {change.tensor for change in last.gradients}
     filled = "its parameter" if len(parameters) == 1 else f"{len(fed)} of its {len(parameters)} parameters"
     clears = [training.last_moment(number, last.index, "clear") for number in sorted(fed)]
     cleared = next((moment for moment in clears if moment is not None), None)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.cleared_gradients import ClearedGradients, cleared_gradients
 from tensorlens.analysis.training.timeline import Moment, Training, cleared_at, training_of
-from tensorlens.diagnostics.shared.optimizers import optimizer_name, several
+from tensorlens.diagnostics.shared.optimizers import optimizer_name, several, titled
 from tensorlens.diagnostics.shared.wording import finding, fix
 from tensorlens.records.observations import Step
 from tensorlens.records.report import Diagnostic, Fix
@@ -63,7 +63,7 @@ def _lost(training: Training, step: Step) -> list[tuple[int, Moment, Moment]]:
 def _report(training: Training, step: Step, lost: list[tuple[int, Moment, Moment]]) -> Diagnostic:
     facts = training.facts
     number, filled, cleared = lost[0]
-    name = several(facts, [entry[0] for entry in lost])
+    name, names = titled(facts, [entry[0] for entry in lost])
     optimizer = optimizer_name(training, step)
     is_none = step.gradients[step.parameters.index(number)] is None
     return finding(
@@ -81,6 +81,7 @@ def _report(training: Training, step: Step, lost: list[tuple[int, Moment, Moment
         ],
         fixes=(_reordering(facts, optimizer, step, (filled, cleared)),),
         evidence={"parameters": [facts.name(entry[0]) for entry in lost]},
+        detail=names,
     )  # fmt: skip
 
 

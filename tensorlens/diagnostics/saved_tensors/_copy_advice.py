@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.saved_tensors import Save, SavedTensorChange, is_saved_on_line
-from tensorlens.analysis.shared_frame import is_argument, is_local
+from tensorlens.analysis.shared_frame import is_argument, is_local, is_returned
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.kept import described
+from tensorlens.diagnostics.shared.kept import described, is_plain
 from tensorlens.diagnostics.shared.source_edits import (
     expanded_assignment,
     out_of_place,
@@ -41,7 +41,7 @@ def fixes_of_a_write(facts: TraceIndex, change: SavedTensorChange, call: Call, w
         yield _saved_copy(facts, change.save) if saves else _change_a_copy(facts, change.save, call, written)
         if is_item:
             yield fix(
-                "or make the new value without writing: `torch.where`, `masked_fill()`, `torch.stack` of parts",
+                "or build it without writing: `torch.stack`, `torch.where`",
                 place=facts.span(call.site),
             )
     else:
@@ -51,7 +51,9 @@ def fixes_of_a_write(facts: TraceIndex, change: SavedTensorChange, call: Call, w
 def _copied_by_maker(facts: TraceIndex, maker: Call, written: int, call: Call) -> Fix:
     span = facts.trace.sites[maker.site].span
     edit = with_call(facts, span, "clone")
-    return fix(f"change a copy: make {named(facts, written, call.index)} with `.clone()`", *_edits(edit), place=span)
+    name = named(facts, written, call.index)
+    how = f"make {name} with `.clone()`" if is_plain(name) else "add `.clone()` here"
+    return fix(f"change a copy: {how}", *_edits(edit), place=span)
 
 
 def _saved_copy(facts: TraceIndex, save: Save) -> Fix:
@@ -74,14 +76,14 @@ def _make_a_new_tensor(facts: TraceIndex, save: Save, call: Call, written: int) 
     if augmented is not None:
         edit = expanded_assignment(facts, call.site)
         target, sign = augmented
-        form = f": `{target} = {target} {sign} ...`" if edit is None else f" instead of changing `{target}`"
+        form = f": `{target} = {target} {sign} ...`" if edit is None else ""
         return _with_new_tensor(facts, call, written, f"make a new tensor{form}", edit)
     if not _is_direct(facts, call):
         return _in_library(facts, save, call)
     if call.op.endswith("_"):
-        edit = out_of_place(facts, call.site)
+        edit = out_of_place(facts, call.site, call.op)
         new, old = op_text(call.op[:-1]), op_text(call.op)
-        text = f"use {new} in place of {old}" + (", and assign the tensor that it makes" if edit is None else "")
+        text = f"use {new}" if edit is not None else f"use {new} in place of {old}, and assign the tensor that it makes"
         return _with_new_tensor(facts, call, written, text, edit)
     edit = without_inplace(facts, call)
     name = named(facts, written, call.index)
@@ -92,11 +94,13 @@ def _make_a_new_tensor(facts: TraceIndex, save: Save, call: Call, written: int) 
 
 def _with_new_tensor(facts: TraceIndex, call: Call, written: int, text: str, edit: Edit | None) -> Fix:
     """Adds what a new tensor leaves as it was: the caller's tensor, or an alias that is read later."""
-    name = named(facts, written, call.index)
-    plain = name.strip("`")
+    plain = named(facts, written, call.index).strip("`")
     alias = _alias_read_later(facts, call, written)
-    if is_argument(facts, call.site, plain) and "." not in plain and "[" not in plain:
-        text += "; the caller's tensor then stays as it was"
+    if plain in facts.names.syntax.loop_names() and edit is None:
+        text = f"make new tensors, and a new list of them: assigning to the loop variable `{plain}` does not change it"
+    elif is_argument(facts, call.site, plain) and "." not in plain and "[" not in plain:
+        given_back = "" if is_returned(facts, call.site, plain) else " return it, because"
+        text += f";{given_back} the caller's tensor then stays as it was"
     elif alias is not None:
         text += f"; {named(facts, alias)} then stays as it was"
     return fix(text, *_edits(edit), place=facts.span(call.site))

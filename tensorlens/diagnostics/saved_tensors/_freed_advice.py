@@ -139,7 +139,9 @@ def _fixes_of_a_shared_part(facts: TraceIndex, failure: Failure, built: Call, fr
     if moved and shared is not None:
         yield from _detached(facts, freeing, shared)
     yield fix(f"or {keep}" if moved else keep, place=place)
-    if not moved and not _is_cleared_between(facts, freeing, failure):
+    failed = failed_backward(facts, failure)
+    same = failed is not None and {r.tensor for r in failed.roots} == {r.tensor for r in freeing.roots}
+    if not moved and not same and not _is_cleared_between(facts, freeing, failure):
         yield fix("or add what both differentiate, and call backward once", place=facts.span(failure.site))
 
 

@@ -6,6 +6,7 @@ The advice that keeps every gradient is first. A sentence that changes which par
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tensorlens.analysis.carried import Carried, carried, name_in_function
 from tensorlens.analysis.contexts import failed_backward
@@ -91,9 +92,16 @@ def _fixes_of_a_step(
     at = step.site if frame is None else frame.change
     root = failure.inputs[0].tensor if failure.inputs else None
     loss = "the loss" if root is None else _loss_name(facts, root, failure, frame)
-    yield fix(
-        f"run the whole forward pass of {loss} below this line, so that it uses the new values", place=facts.span(at)
-    )
+    below = "after this step" if frame is None else "below this line"
+    again = fix(f"run the whole forward pass of {loss} {below}, so that it uses the new values", place=facts.span(at))
+    made = -1 if save.call is None else save.call.index
+    if frame is not None and not any(made < b.index < step.index and not b.failed for b in facts.backwards):
+        where = line_from(facts, frame.backward, at)
+        text = f"move it below {where}: it then uses the gradients of that backward instead of older ones"
+        yield fix(text, place=facts.span(at))
+        yield replace(again, title=f"or {again.title}")
+        return
+    yield again
     needed = failure.site if frame is None else frame.backward
     owned = {write.tensor for call in facts.calls if call.within and call.site == step.site for write in call.writes}
     if root is not None and _trains_only_later_layers(facts, root, save, owned, failure.index):

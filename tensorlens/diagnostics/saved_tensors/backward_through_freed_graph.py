@@ -41,18 +41,17 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
         CODE,
         severity_of(failure),
         f"{as_written(facts, failed)} needs a part of the graph that an earlier backward released",
-        "without `retain_graph=True`, a backward pass releases what the operations kept for it; nothing can go through "
-        "them a second time",
+        "a backward releases what it used, unless it has `retain_graph=True`",
         labels,
         notes=() if freeing is not None else (_UNSEEN,),
         fixes=fixes_of(facts, failure, built, freeing),
         evidence={"node": culprit.node, "freed": freed},
-        detail=() if culprit.node is None else (f"the first released node that it reached is `{culprit.node}`",),
+        detail=() if culprit.node is None else (f"the first released node on its way: `{culprit.node}`",),
     )
 
 
 def _built_text(facts: TraceIndex, built: Call) -> str:
-    return f"{operation(facts, built)} kept what backward needs"
+    return f"{operation(facts, built)} kept values here"
 
 
 def _needed_text(facts: TraceIndex, failure: Failure, culprit: _Culprit) -> str:

@@ -7,8 +7,17 @@ from collections.abc import Iterator, Sequence
 from tensorlens.analysis.saved_tensors import Alias, InplaceChange, Save, SavedTensorChange, saved_tensor_change
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.saved_tensors._overwrite_advice import fixes_of
-from tensorlens.diagnostics.shared.kept import described, kept_name, kept_of, kept_text, line_from, operation
-from tensorlens.diagnostics.shared.wording import as_written, finding, fix, in_iteration, named, severity_of
+from tensorlens.diagnostics.shared.kept import (
+    described,
+    is_plain,
+    kept_name,
+    kept_of,
+    kept_text,
+    line_from,
+    operation,
+    short_iteration,
+)
+from tensorlens.diagnostics.shared.wording import as_written, finding, fix, named, severity_of
 from tensorlens.records.model import Call, Failure
 from tensorlens.records.report import Diagnostic, Label
 
@@ -56,7 +65,9 @@ def _title(facts: TraceIndex, change: SavedTensorChange) -> str:
 def _explanation(facts: TraceIndex, save: Save) -> str:
     what = kept_name(facts, kept_of(save))
     gradient = f"the gradient of {operation(facts, save.call)}" if save.call is not None else "a gradient"
-    return f"{gradient} is computed from {what}, and PyTorch refuses to use overwritten values for it"
+    if save.call is not None and save.call.op.startswith("ctx."):
+        gradient = f"the gradient of `{save.saved.node.removesuffix('Backward')}`"
+    return f"{gradient} needs {what} as it was"
 
 
 # --- labels ----------------------------------------------------------------------------------------------------------
@@ -77,7 +88,7 @@ def _change_text(facts: TraceIndex, change: InplaceChange) -> str:
     event = change.event
     if isinstance(event, Call) and event.within:
         return f"overwritten here, by `{event.within}()`"
-    return f"overwritten here{in_iteration(facts, event)}" if isinstance(event, Call) else "added to here"
+    return f"overwritten here{short_iteration(facts, event)}" if isinstance(event, Call) else "added to here"
 
 
 def _alias_label(facts: TraceIndex, alias: Alias) -> Label | None:
@@ -99,12 +110,12 @@ def _needed_text(facts: TraceIndex, change: SavedTensorChange) -> str:
 def _versions(facts: TraceIndex, change: SavedTensorChange) -> str:
     saved = change.save.saved
     node = f"`{saved.node}`" if saved.node else "autograd"
-    result = "its result" if kept_name(facts, kept_of(change.save)) == "its result" else ""
-    what = result or _name(facts, change.save)
+    what, name = kept_name(facts, kept_of(change.save)), _name(facts, change.save)
+    what = name if is_plain(name) and what != "its result" else what
     first = change.first.event.site if change.first is not None else None
-    lines = [line_from(facts, e.event.site, first) for e in change.changes if e.event.site != first]
+    lines = [line_from(facts, e.event.site, first) for e in change.changes if not facts.same_line(e.event.site, first)]
     again = f"; overwritten again by {_joined(list(dict.fromkeys(lines)), 3)}" if lines else ""
-    return f"{node} saved {what} at version {saved.expected} and found version {saved.found}{again}"
+    return f"{node} saved version {saved.expected} of {what} and found {saved.found}{again}"
 
 
 def _more(facts: TraceIndex, others: Sequence[Save], first: Save) -> Iterator[str]:
@@ -118,8 +129,9 @@ def _more(facts: TraceIndex, others: Sequence[Save], first: Save) -> Iterator[st
         line = line_from(facts, first.call.site, None)
         yield f"{runs} other run{'s' if runs > 1 else ''} of {line} {'have' if runs > 1 else 'has'} the same problem"
     rest = dict.fromkeys(_name(facts, o) for o in others if o not in earlier and o.tensor != first.tensor)
+    rest.pop(_name(facts, first), None)
     if rest:
-        yield f"also overwritten: {_joined(list(rest), 3)}"
+        yield f"also overwritten: {_joined(list(rest), 2)}"
 
 
 def _name(facts: TraceIndex, save: Save) -> str:

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.contexts import open_region
 from tensorlens.analysis.lineage import Cut
+from tensorlens.analysis.plain_values import may_require_grad
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.wording import op_text, source_text
+from tensorlens.diagnostics.shared.optimizers import several
+from tensorlens.diagnostics.shared.wording import named, op_text, source_text
 from tensorlens.records.model import Call, GradMode, Region
 
 _SHAPE_ONLY = (
@@ -22,7 +24,8 @@ def written(facts: TraceIndex, call: Call) -> str:
     site = facts.trace.sites[call.site]
     if site.through:
         return f"`{site.through}()`"
-    text = source_text(facts, call.site) if facts.names.syntax.is_direct(site, call.op) else ""
+    converts = call.op in ("Tensor.__float__", "Tensor.__int__")
+    text = source_text(facts, call.site) if converts or facts.names.syntax.is_direct(site, call.op) else ""
     return f"`{text}`" if text and not text.endswith("…") else op_text(call.op)
 
 
@@ -54,6 +57,12 @@ def frozen_with(facts: TraceIndex, cut: Cut) -> list[int]:
     return list(dict.fromkeys(frozen)) or [cut.source or 0]
 
 
+def names_of_frozen(facts: TraceIndex, numbers: list[int]) -> str:
+    """Names tensors that were frozen: "`m.weight` and 3 more", "4 tensors" if they have no names of their own."""
+    names = {named(facts, number) for number in numbers}
+    return several(facts, numbers) if len(names) == len(numbers) else f"{len(numbers)} tensors"
+
+
 def wanted_by_optimizer(facts: TraceIndex, numbers: list[int]) -> tuple[list[int], Call | None]:
     """Returns those of the tensors that an optimizer was made of, and the call that made it; (none, None) if none."""
     for made in reversed(facts.calls):
@@ -64,9 +73,9 @@ def wanted_by_optimizer(facts: TraceIndex, numbers: list[int]) -> tuple[list[int
 
 
 def helper_call(facts: TraceIndex, cut: Cut) -> int | None:
-    """Finds the site that called the function which froze a leaf; None at the top level of the script."""
+    """Finds the site that called the function which froze a leaf; None at the top level, and for `__init__`."""
     site = facts.trace.sites[cut.call.site]
-    return None if site.function == "<module>" else site.caller
+    return None if site.function == "<module>" or site.function.endswith("__init__") else site.caller
 
 
 def cutting_checkpoint(facts: TraceIndex, cut: Cut) -> Region | None:
@@ -98,7 +107,7 @@ def custom_apply(facts: TraceIndex, cut: Cut) -> Call | None:
 
 def has_values_beside(facts: TraceIndex, cut: Cut) -> bool:
     """Returns whether the call of a cut returned floating point values beside whole numbers, as `topk()` does."""
-    return any(facts.tensor(access.tensor).dtype.startswith("float") for access in cut.call.outputs)
+    return any(may_require_grad(facts.tensor(access.tensor)) for access in cut.call.outputs)
 
 
 def result_dtype(facts: TraceIndex, cut: Cut) -> str:

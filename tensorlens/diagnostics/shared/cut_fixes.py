@@ -80,7 +80,10 @@ def recording(facts: TraceIndex, cut: Cut) -> Iterator[Fix]:
         yield fix(_in_place_of(facts, cut), place=here)
     elif is_update_by_hand(facts, cut):
         leaf = named(facts, cut.source, cut.call.index)
-        yield fix(f"update {leaf} in place (`-=`, `copy_()`): it stays the leaf that it was", place=here)
+        yield fix(
+            f"update {leaf} in place inside `{switch.cause}` (`-=`, `copy_()`): it stays the leaf that it was",
+            place=here,
+        )
     elif switch.decorator:
         text = "remove the decorator, and put `with torch.no_grad():` around what needs no gradient"
         yield fix(text, place=facts.span(switch.site))

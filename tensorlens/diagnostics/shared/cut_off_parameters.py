@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tensorlens.analysis.lineage import Cut
+from tensorlens.analysis.plain_values import may_require_grad
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.discarded_outputs import is_discarded
 from tensorlens.analysis.training.parameters_without_gradient import (
@@ -95,10 +96,10 @@ def _path_ends_of(training: Training, stepped: dict[int, Step]) -> list[PathEnd]
 
 
 def _may_be_mistake(facts: TraceIndex, end: PathEnd) -> bool:
-    """Returns whether a cut on one of several paths may be a mistake. Where the result is not floating point, it is
+    """Returns whether a cut on one of several paths may be a mistake. Where the result can have no gradient, it is
     not."""
-    made = [facts.tensor(access.tensor).dtype for access in end.cut.call.outputs]
-    return end.kind == "cut" and any(dtype.startswith("float") for dtype in made)
+    made = [facts.tensor(access.tensor) for access in end.cut.call.outputs]
+    return end.kind == "cut" and any(map(may_require_grad, made))
 
 
 def _leaves(training: Training) -> set[int]:

@@ -15,14 +15,15 @@ from tensorlens.diagnostics.shared.cut_facts import (
     is_block,
     is_frozen,
     library_name,
+    names_of_frozen,
     recording_off,
     result_dtype,
     switch_of,
     takes_shape_only,
+    wanted_by_optimizer,
     written,
 )
 from tensorlens.diagnostics.shared.cut_fixes import recording, smooth, staying_in_torch, unfreezing
-from tensorlens.diagnostics.shared.optimizers import several
 from tensorlens.diagnostics.shared.wording import fix, named, op_text, with_method
 from tensorlens.records.model import GradMode
 from tensorlens.records.report import Fix, Label
@@ -70,7 +71,8 @@ def _cut_text(facts: TraceIndex, cut: Cut) -> str:
         return f"no input of {op} requires grad"
     source = named(facts, cut.source, cut.call.index)
     if is_frozen(facts, cut):
-        return f"froze {several(facts, frozen_with(facts, cut))}"
+        frozen = frozen_with(facts, cut)
+        return f"froze {names_of_frozen(facts, frozen) if len(frozen) <= 2 else f'{len(frozen)} tensors'}"
     if changed_flag(cut):
         return f"removes the history of {source}"
     if cutting_checkpoint(facts, cut) is not None:
@@ -104,10 +106,11 @@ def cut_cause(facts: TraceIndex, cut: Cut) -> str:
     """Says what ended the history, for a title: "`term.item()` is a plain number"."""
     call = written(facts, cut.call)
     if cut.source is None:
-        return "nothing that it was computed from requires grad"
+        return "no tensor that it was computed from requires grad"
     if is_frozen(facts, cut):
         frozen = frozen_with(facts, cut)
-        return f"{several(facts, frozen)} {'is' if len(frozen) == 1 else 'are'} frozen"
+        frozen = wanted_by_optimizer(facts, frozen)[0] or frozen
+        return f"{names_of_frozen(facts, frozen)} {'is' if len(frozen) == 1 else 'are'} frozen"
     if cutting_checkpoint(facts, cut) is not None:
         return "a checkpoint recorded nothing"
     if recording_off(cut) and not changed_flag(cut):
@@ -135,7 +138,7 @@ def cut_reason(facts: TraceIndex, cut: Cut) -> str:
     if cut.source is None:
         return "autograd records an operation only if one of its inputs requires grad"
     if is_frozen(facts, cut):
-        return "what is computed only from frozen tensors is a constant: no gradient goes back through it"
+        return "what is computed only from frozen tensors is a constant to autograd"
     if changed_flag(cut):
         return f"{op_text(cut.call.op)} removes the path back to what the tensor was computed from"
     if cutting_checkpoint(facts, cut) is not None:
@@ -143,16 +146,16 @@ def cut_reason(facts: TraceIndex, cut: Cut) -> str:
     if recording_off(cut):
         return "what is computed while gradients are off is a constant to autograd"
     if cut.call.op in OPS_LEAVING_TORCH:
-        return "autograd follows tensors only: what is computed from plain values is a constant"
+        return "what is computed from plain values is a constant to autograd"
     if cut.call.op == "autograd.grad":
         return "a gradient has a graph of its own only if it was asked for with `create_graph=True`"
     if result_dtype(facts, cut):
-        return "only floating point and complex numbers have gradients, so the result is a constant to autograd"
+        return "only floating point and complex numbers have gradients"
     if takes_shape_only(cut):
         return "the result does not depend on the values, so no gradient leads back to them"
     if cut.call.op == "nn.Parameter":
         return "a parameter is a leaf: gradients end there, and what it was made from gets none"
-    return f"{op_text(cut.call.op)} gives the values without their history: a constant to autograd"
+    return f"what {op_text(cut.call.op)} returns has no history: it is a constant to autograd"
 
 
 def cut_detail(facts: TraceIndex, cut: Cut | None) -> tuple[str, ...]:
@@ -160,13 +163,22 @@ def cut_detail(facts: TraceIndex, cut: Cut | None) -> tuple[str, ...]:
     if cut is not None and is_frozen(facts, cut):
         names = [named(facts, number) for number in frozen_with(facts, cut)]
         more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-        return (f"frozen: {', '.join(names[:_LISTED])}{more}",) if len(names) > 1 else ()
+        return (f"frozen: {', '.join(names[:_LISTED])}{more}",) if 1 < len(names) == len({*names}) else ()
     if cut is None or cut.left_torch is None:
         return ()
-    return ("plain values are not followed: this is the likeliest place where these values left torch",)
+    return ("where plain values go is not recorded: this place is the likeliest",)
 
 
 # --- fixes ----------------------------------------------------------------------------------------------------------
+
+
+def _trained(facts: TraceIndex, cut: Cut) -> str:
+    """Names a leaf that requires grad at a cut where no input does, if that leaf is not itself such an input."""
+    for call in facts.calls:
+        for state in call.states if call.index < cut.call.index else ():
+            if facts.is_leaf_requiring_grad(state.tensor, cut.call.index):
+                return named(facts, state.tensor)
+    return ""
 
 
 def cut_fixes(facts: TraceIndex, cut: Cut | None) -> Iterator[Fix]:
@@ -174,7 +186,12 @@ def cut_fixes(facts: TraceIndex, cut: Cut | None) -> Iterator[Fix]:
     if cut is None:
         return
     here, op = facts.span(cut.call.site), op_text(cut.call.op)
-    if cut.source is None:
+    if cut.source is None and (trained := _trained(facts, cut)):
+        yield fix(
+            f"compute it from what is to be trained: {trained} requires grad, and no tensor here leads to it",
+            place=here,
+        )
+    elif cut.source is None:
         leaf = facts.first_use(cut.leaf or 0)
         flag = with_method(named(facts, cut.leaf), "requires_grad_()")
         yield fix(

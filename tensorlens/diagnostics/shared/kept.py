@@ -31,6 +31,8 @@ def operation(facts: TraceIndex, call: Call | None) -> str:
     if isinstance(facts.names.syntax.node(site.span), _OPERATIONS):
         text = source_text(facts, call.site, 80)
         return f"`{text}`" if len(text) <= _SHORT else _sign(facts, call)
+    if call.op.startswith("autograd."):
+        return f"`{call.op}`"
     name = call.op.removesuffix(".__get__").rpartition(".")[2]
     return "indexing" if name == "__getitem__" else name.strip("_")
 
@@ -76,6 +78,8 @@ def kept_name(facts: TraceIndex, kept: Kept) -> str:
         return "its result"
     name = tensor_name(facts, kept)
     part = name.strip("`").rpartition(".")[2]
+    if not is_plain(name) and kept.call is not None and kept.tensor in {a.tensor for a in kept.call.inputs}:
+        return "its input"
     if kept.call is None or kept.tensor is None or facts.tensor(kept.tensor).type != "Parameter":
         return name
     is_layer = not facts.names.syntax.is_direct(facts.trace.sites[kept.call.site], kept.call.op)
@@ -88,9 +92,17 @@ def tensor_name(facts: TraceIndex, kept: Kept) -> str:
 
 def kept_text(facts: TraceIndex, kept: Kept) -> str:
     """Writes the label of the line that kept a tensor, short enough to fit beside the underline."""
-    when = "" if kept.call is None else in_iteration(facts, kept.call)
+    when = "" if kept.call is None else short_iteration(facts, kept.call)
     text = f"{operation(facts, kept.call)} kept {kept_name(facts, kept)}"
-    return f"{text} for backward{when}" if len(text) + len(when) + 13 <= _LABEL else f"{text}{when}"
+    if len(text) + len(when) > _LABEL:
+        return text
+    return f"{text} for backward" if not when and len(text) + 13 <= _LABEL else f"{text}{when}"
+
+
+def short_iteration(facts: TraceIndex, event: Call) -> str:
+    """Returns the iteration that an event belongs to, " in the 3rd iteration"; "" if it is none of a loop."""
+    when = in_iteration(facts, event)
+    return when if when.endswith(" iteration") else ""
 
 
 def described(facts: TraceIndex, number: int | None, at: int | None = None) -> str:

@@ -12,11 +12,25 @@ from tensorlens.records.model import Call
 from tensorlens.records.observations import Step
 from tensorlens.records.report import Label
 
+TITLE = 50  # characters that names may take in a title
+
 
 def several(facts: TraceIndex, numbers: Sequence[int], at: int | None = None) -> str:
     """Names several tensors: "`a`", "`a` and `b`", "`a`, `b` and 6 more". Tensors with equal names count."""
     tensors = list(dict.fromkeys(numbers))
     return listed([named(facts, number, at) for number in tensors])
+
+
+def titled(facts: TraceIndex, numbers: Sequence[int]) -> tuple[str, tuple[str, ...]]:
+    """Names several tensors for a title, and returns the lines for `detail`.
+
+    Long names of several tensors do not fit into a title: then it is "4 parameters", and the names go into a detail.
+    """
+    text, tensors = several(facts, numbers), set(numbers)
+    if len(text) <= TITLE or len(tensors) == 1:
+        return text, ()
+    kind = "parameters" if all(facts.tensor(number).type == "Parameter" for number in tensors) else "tensors"
+    return f"{len(tensors)} {kind}", (f"the {len(tensors)} {kind}: {text}",)
 
 
 def listed(texts: Sequence[str]) -> str:

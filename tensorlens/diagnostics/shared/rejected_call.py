@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tensorlens.analysis.naming.code_text import change_text
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.wording import named, op_text, source_text
 from tensorlens.records.failure_context import Value
@@ -58,15 +58,9 @@ class RejectedCall:
 
     def written(self) -> str:
         """Returns the call as the script writes it: "`p -= ...`", "`c.zero_()`"; else its op."""
-        if self.site is not None and (
-            augmented := self.facts.names.syntax.augmented(self.facts.trace.sites[self.site])
-        ):
-            return f"`{augmented[0]} {augmented[1]}= ...`"
-        text = source_text(self.facts, self.site)
         span = self.facts.span(self.site)
         node = None if span is None else self.facts.names.syntax.node(span)
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            return f"`{text} = ...`"
+        text = change_text(node) or source_text(self.facts, self.site)
         return f"`{text}`" if text else op_text(self.op) if self.op else "this line"
 
     def name(self, number: int | None) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensorlens.analysis.naming.code_text import change_text
 from tensorlens.analysis.saved_tensors import stale_tensor
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.kept import Kept, described, kept_text
+from tensorlens.diagnostics.shared.kept import Kept, described, kept_name, kept_text
 from tensorlens.diagnostics.shared.proof import is_proven, proof_notes
 from tensorlens.diagnostics.shared.source_edits import with_call
 from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text, source_text, with_method
@@ -105,7 +106,8 @@ def _report_overwritten(facts: TraceIndex, code: str, backward: Backward, group:
 
 def _title(facts: TraceIndex, overwrite: Overwrite, stale: StaleSavedTensor, saving: Call | None) -> str:
     what = described(facts, stale_tensor(stale, saving), None if saving is None else saving.index)
-    text = source_text(facts, overwrite.sites[0]) if len(overwrite.sites) == 1 else ""
+    span = facts.span(overwrite.sites[0]) if len(overwrite.sites) == 1 else None
+    text = "" if span is None else change_text(facts.names.syntax.node(span)) or source_text(facts, overwrite.sites[0])
     changed = f"`{text}` changed {what}" if text else f"{what} was changed"
     return f"{changed} unnoticed before backward used it"
 
@@ -116,7 +118,8 @@ def _detail(facts: TraceIndex, group: list[StaleSavedTensor], saving: Call | Non
     values = values if len(values) <= _VALUES else ""
     others = len(group) - 1
     more = f"; {others} more saved tensor{'s' if others > 1 else ''} changed with it" if others else ""
-    return f"`{stale.node}` saved {tensor_name(facts, stale, saving)}{values}{more}"
+    what = kept_name(facts, Kept(saving, stale_tensor(stale, saving), stale.slot))
+    return f"`{stale.node}` saved {what}{values}{more}"
 
 
 def _changed(facts: TraceIndex, overwrite: Overwrite) -> Iterator[Label | None]:

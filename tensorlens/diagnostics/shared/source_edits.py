@@ -25,6 +25,8 @@ def expanded_assignment(facts: TraceIndex, site: int) -> Edit | None:
     if augmented is None or not isinstance(node, ast.AugAssign) or span.line != span.end_line:
         return None
     target, sign = augmented
+    if target in facts.names.syntax.loop_names():
+        return None  # what the loop goes over would keep the old tensor
     value = _text(facts, node.value, span.file)
     value = f"({value})" if _needs_brackets(node.op, node.value) else value
     return Edit(span, f"{target} = {target} {sign} {value}")
@@ -47,7 +49,7 @@ def with_call(facts: TraceIndex, span: Span, method: str) -> Edit | None:
     return Edit(span, f"({text}).{method}()" if isinstance(node, (*_LOOSE, ast.Tuple)) else f"{text}.{method}()")
 
 
-def out_of_place(facts: TraceIndex, number: int) -> Edit | None:
+def out_of_place(facts: TraceIndex, number: int, op: str) -> Edit | None:
     """Replaces methods that write, such as `x.mul_(2)`, by those that make a new tensor, which `x` is assigned to.
 
     The value of the expression goes where it went before, if the statement uses it.
@@ -55,6 +57,8 @@ def out_of_place(facts: TraceIndex, number: int) -> Edit | None:
     span = facts.trace.sites[number].span
     node = facts.names.syntax.node(span)
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or span.line != span.end_line:
+        return None
+    if not op.startswith("Tensor."):  # `torch.relu_(x)`: the name before the dot is no tensor
         return None
     statement = _statement(facts, span)
     if not isinstance(statement, ast.Expr):
@@ -72,6 +76,8 @@ def out_of_place(facts: TraceIndex, number: int) -> Edit | None:
         )
         text, inner = f".{method[:-1]}{arguments}{text}", inner.func.value
     target = plain_name(inner)
+    if target in facts.names.syntax.loop_names():
+        return None  # what the loop goes over would keep the old tensor
     place = _span(facts, statement, span.file)
     if target is None or isinstance(inner, ast.Subscript) or place.line != place.end_line:
         return None

@@ -7,6 +7,7 @@ what happened at their lines, and only fixes give advice.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable
 
 from tensorlens.analysis.naming.code_text import change_text
@@ -22,6 +23,7 @@ _OPERATORS = {
     "add_": "+=", "sub_": "-=", "mul_": "*=", "div_": "/=", "gt": ">", "lt": "<", "ge": ">=", "le": "<=", "eq": "==",
     "ne": "!=", "neg": "-",
 }  # fmt: skip
+_MADE_BY = re.compile(r"the tensor made by `(.*)`( \(.*\))")
 _PRIMARY = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 
 
@@ -114,14 +116,15 @@ def fix(title: str, *edits: Edit, place: Span | None = None) -> Fix:
 
 def with_method(name: str, method: str) -> str:
     """Returns `name.method` in backticks. `name` is a result of `named`, which need not be code."""
-    text = name.strip("`")
+    made = _MADE_BY.fullmatch(name)
+    text, where = (made[1], made[2]) if made else (name.strip("`"), "")
     try:
-        tree = ast.parse(text, mode="eval").body if name.startswith("`") else None
+        tree = ast.parse(text, mode="eval").body if made or name.startswith("`") else None
     except SyntaxError:  # cut short
         tree = None
     if tree is None:
         return f"`.{method}` of {name}"
-    return f"`{text}.{method}`" if isinstance(tree, _PRIMARY) else f"`({text}).{method}`"
+    return (f"`{text}.{method}`" if isinstance(tree, _PRIMARY) else f"`({text}).{method}`") + where
 
 
 def named(facts: TraceIndex, number: int | None, at: int | None = None) -> str:

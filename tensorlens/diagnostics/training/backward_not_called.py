@@ -100,7 +100,7 @@ def _report(training: Training, steps: list[Step]) -> Diagnostic:
         CODE,
         severity,
         f"`{optimizer}.step()` changed nothing{_times(steps)}: no backward pass ran before it",
-        "only backward computes gradients, and a step skips parameters whose `.grad` is None",
+        "a step skips parameters whose `.grad` is None, and backward is what fills it",
         labels,
         fixes=tuple(_fixes(facts, list(uncalled.values()), last)),
         evidence={"steps": len(steps)},

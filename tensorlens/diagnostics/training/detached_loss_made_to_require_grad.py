@@ -50,7 +50,7 @@ def _report(facts: TraceIndex, backward: Backward, root: int, flagged_and_cut: t
         f"backward from {name} reaches no parameter: its history was cut before {as_written(facts, flagged)}",
         f"{cut_reason(facts, cut)}; requiring grad afterwards does not bring its history back",
         [
-            facts.label("replaced_here", flagged.site, "a new beginning: nothing above gets a gradient"),
+            facts.label("replaced_here", flagged.site, "what it was computed from gets no gradient"),
             *cut_labels(facts, cut),
             facts.label("needed_here", backward.site, f"gives a gradient to {name} alone"),
         ],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import GRAD_SET, Moment, Training, cleared_at, training_of
-from tensorlens.diagnostics.shared.optimizers import optimizer_name, several
+from tensorlens.diagnostics.shared.optimizers import optimizer_name, titled
 from tensorlens.diagnostics.shared.wording import finding, fix
 from tensorlens.records.model import Call
 from tensorlens.records.observations import Step
@@ -93,7 +93,7 @@ def _end(training: Training, step: Step) -> int:
 
 def _report(training: Training, step: Step, moved: list[Moved], frozen: bool) -> Diagnostic:
     facts, first = training.facts, moved[0]
-    name = several(facts, [entry.number for entry in moved])
+    name, names = titled(facts, [entry.number for entry in moved])
     optimizer = optimizer_name(training, step)
     if frozen:
         title = f"`{optimizer}.step()` changed {name}, although {'it is' if len(moved) == 1 else 'they are'} frozen"
@@ -113,4 +113,6 @@ def _report(training: Training, step: Step, moved: list[Moved], frozen: bool) ->
     ]
     evidence: dict[str, object] = {"parameters": [facts.name(entry.number) for entry in moved]}
     place = facts.span(first.cause.site)
-    return finding(CODE, "warning", title, why, labels, fixes=(fix(cure, place=place),), evidence=evidence)
+    return finding(
+        CODE, "warning", title, why, labels, fixes=(fix(cure, place=place),), evidence=evidence, detail=names
+    )

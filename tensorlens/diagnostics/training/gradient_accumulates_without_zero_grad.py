@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import GRAD_READ, Moment, Training, training_of
-from tensorlens.diagnostics.shared.optimizers import optimizer_name, several
+from tensorlens.diagnostics.shared.optimizers import optimizer_name, titled
 from tensorlens.diagnostics.shared.wording import finding, fix, named
 from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import Step
@@ -94,13 +94,14 @@ def _starts_anew(facts: TraceIndex, leaf: int, moment: Moment) -> bool:
     return len(waiting) > 1
 
 
-def _label(facts: TraceIndex, group: list[Sum], names: str) -> Label | None:
-    return facts.label("accumulated_here", group[0].added.event.site, f"adds to the gradient of {names}")
+def _label(facts: TraceIndex, group: list[Sum], name: str) -> Label | None:
+    text = "adds to their gradients" if len(group) > 1 else f"adds to the gradient of {name}"
+    return facts.label("accumulated_here", group[0].added.event.site, text)
 
 
 def _report(training: Training, group: list[Sum], needed: Moment) -> Diagnostic:
     facts, first = training.facts, group[0]
-    name = several(facts, [sum_.leaf for sum_ in group])
+    name, names = titled(facts, [sum_.leaf for sum_ in group])
     who = "this update" if not isinstance(needed.event, Step) else f"`{optimizer_name(training, needed.event)}.step()`"
     assert first.used is not None
     again = "" if first.used.event.site == needed.event.site else f", after line {_line(facts, first.used)} used them"
@@ -111,12 +112,12 @@ def _report(training: Training, group: list[Sum], needed: Moment) -> Diagnostic:
         f"backward adds to `.grad`, and nothing cleared it{again or ' after the update before'}: "
         "the new gradients were added to used ones",
         [
-            _label(facts, group, "them" if len(group) > 1 else name),
+            _label(facts, group, name),
             facts.label("needed_here", needed.event.site, "uses the sum of old and new gradients"),
         ],
         fixes=(_clearing(training, first, needed),),
         evidence={"parameters": [facts.name(sum_.leaf) for sum_ in group]},
-        detail=_values(facts, first),
+        detail=(*names, *_values(facts, first)),
     )
 
 
@@ -166,15 +167,15 @@ def _values(facts: TraceIndex, first: Sum) -> tuple[str, ...]:
 
 def _note(facts: TraceIndex, group: list[Sum]) -> Diagnostic:
     first = group[0]
-    name = several(facts, [sum_.leaf for sum_ in group])
+    name, names = titled(facts, [sum_.leaf for sum_ in group])
     place = facts.span(first.added.event.site)
     return finding(
         CODE,
         "note",
         f"backward added to the gradient that {name} had already",
         "`.grad` holds the sum of all backward passes since it was last cleared",
-        [_label(facts, group, "them" if len(group) > 1 else name)],
+        [_label(facts, group, name)],
         fixes=(fix("for the gradient of one pass alone, set `.grad = None` before this line", place=place),),
         evidence={"parameters": [facts.name(sum_.leaf) for sum_ in group]},
-        detail=_values(facts, first),
+        detail=(*names, *_values(facts, first)),
     )

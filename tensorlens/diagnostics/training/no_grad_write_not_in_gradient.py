@@ -161,7 +161,7 @@ def _report(facts: TraceIndex, change: _Change, backward: Backward) -> Diagnosti
     name = named(facts, change.activation, change.before)
     state = facts.state(change.activation, change.before)
     built = facts.call_of_node(None if state is None else state.node, change.index)
-    bare = name.strip("`")
+    bare = name.strip("`") if name.startswith("`") else "x"
     off = change.call is not None and change.call.mode != "grad"
     when = "" if change.call is None else in_iteration(facts, change.call)
     intended = _is_straight_through(facts, change)
@@ -172,10 +172,10 @@ def _report(facts: TraceIndex, change: _Change, backward: Backward) -> Diagnosti
     return finding(
         CODE,
         "note" if intended else "warning",
-        f"{_code(facts, change)} changed {name}{when}, and the gradient leaves this out",
+        f"{_code(facts, change)} wrote into {name}{when}, and the gradient leaves this out",
         f"what follows uses the new values of {name}; its derivative is still that of the old ones",
         [
-            facts.label("modified_here", change.site, f"changes {_memory(facts, change, name)}; not recorded"),
+            facts.label("modified_here", change.site, f"writes into {_memory(facts, change, name)}; not recorded"),
             None if built is None else facts.label("graph_built_here", built.site, f"{name} and its derivative"),
             _switch(facts, change),
             facts.label("needed_here", backward.site, "computes the gradient without the change"),
@@ -189,8 +189,7 @@ def _report(facts: TraceIndex, change: _Change, backward: Backward) -> Diagnosti
 def _code(facts: TraceIndex, change: _Change) -> str:
     if change.call is None:
         return "a write outside torch"
-    code = as_written(facts, change.call)
-    return f"`{code.strip('`')} = ...`" if change.call.op == DATA_SET else code
+    return as_written(facts, change.call)
 
 
 def _memory(facts: TraceIndex, change: _Change, name: str) -> str:

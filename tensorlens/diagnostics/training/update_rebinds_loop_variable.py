@@ -9,7 +9,7 @@ from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.parameters_without_gradient import changed_since
 from tensorlens.analysis.training.timeline import Training, training_of
-from tensorlens.diagnostics.shared.optimizers import born, several
+from tensorlens.diagnostics.shared.optimizers import born, titled
 from tensorlens.diagnostics.shared.wording import finding, fix
 from tensorlens.records.model import Call
 from tensorlens.records.report import Diagnostic
@@ -31,7 +31,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
             continue
         number = _leaf_not_updated(training, call, returned, unstepped)
         number = _average_not_updated(training, call) if number is None else number
-        if number is not None and _is_still_in_use(facts, number, call):
+        if number is not None and _is_still_in_use(facts, number, call) and not _is_kept(facts, call):
             groups.setdefault(call.site, []).append((number, call))
     for group in groups.values():
         yield _report(facts, group)
@@ -102,10 +102,16 @@ def _is_still_in_use(facts: TraceIndex, number: int, update: Call) -> bool:
     return is_bound or _last_use(facts, number) > update.index
 
 
+def _is_kept(facts: TraceIndex, update: Call) -> bool:
+    """Returns whether the new tensor has another name when the run ends, such as an item of a list."""
+    targets = set(facts.trace.sites[update.site].targets)
+    return not targets.issuperset(facts.names.all_names(update.outputs[0].tensor))
+
+
 def _report(facts: TraceIndex, group: list[tuple[int, Call]]) -> Diagnostic:
     number, call = group[0]
     target = facts.trace.sites[call.site].targets[0]
-    name = several(facts, list(dict.fromkeys(entry[0] for entry in group)))
+    name, names = titled(facts, list(dict.fromkeys(entry[0] for entry in group)))
     return finding(
         "update-rebinds-loop-variable",
         "warning",
@@ -122,4 +128,5 @@ def _report(facts: TraceIndex, group: list[tuple[int, Call]]) -> Diagnostic:
             ),
         ),
         evidence={"parameters": [facts.name(entry[0]) for entry in group]},
+        detail=names,
     )

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cache
 
 from tensorlens.lessons.bundled import Lesson, lessons
-from tensorlens.records.error_messages import classify, entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +85,8 @@ def after(name: str) -> str:
 
 def see_also(name: str) -> Iterator[str]:
     """Yields the commands to continue with after a lesson: `compare detach clone`, `errors detach-shares-memory`."""
+    from tensorlens.records.error_messages import entries  # `list` does not need them
+
     yield from (f"compare {' '.join(map(_typed, words.split()))}" for words in COMPARISONS.get(name, ()))
     linked = [entry for entry in entries() if f"run {name}" in entry.see]
     yield from (f"errors {entry.code}" for entry in sorted(linked, key=lambda entry: entry.tier)[:4])
@@ -121,6 +122,8 @@ def to_read(lesson: str, check: str, message: str = "", added: bool = False) -> 
     If the script raised `message`, that is the message's page. Otherwise they are the page on added gradients, if
     gradients were `added` and the check is about one; then the topics of the check; or else a link of the lesson.
     """
+    from tensorlens.records.error_messages import classify
+
     if code := classify(message):
         return [f"errors {code}"]
     commands = [f"errors {_ADDED}"] if added and ".grad" in check else []

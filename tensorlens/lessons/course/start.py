@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from tensorlens.errors import UsageError
@@ -14,13 +15,16 @@ from tensorlens.lessons.course.course_options import CourseOptions
 from tensorlens.lessons.course.lesson_session import go_through
 from tensorlens.lessons.course.progress import Place, Way
 from tensorlens.paths import is_file
-from tensorlens.render.options import RenderOptions
 from tensorlens.render.report.headline import script_source
 from tensorlens.runner.launch import RunOptions, Target, run_script
 
 
-def begin(name: str, way: Way, course: CourseOptions, options: RenderOptions, write: Callable[[str], None]) -> None:
+def begin(
+    name: str, way: Way, course: CourseOptions, screen: Screen, waiting: Callable[[str], AbstractContextManager[object]]
+) -> None:
     """Runs a lesson, keeps its output for later, and takes the user through it.
+
+    While the lesson runs, `waiting` has the terminal; it is called with what to show.
 
     Raises:
         UsageError: there is no such lesson, or the file of answers can't be read.
@@ -28,7 +32,7 @@ def begin(name: str, way: Way, course: CourseOptions, options: RenderOptions, wr
     """
     path = lessons.find(name)
     answers = None if course.answers is None else list(_answers(course.answers))
-    with tempfile.TemporaryFile() as output:
+    with tempfile.TemporaryFile() as output, waiting("running the lesson"):
         trace = run_script(Target("file", str(path)), RunOptions(course.timeout, claims=True, output=output.fileno()))
         output.seek(0)
         printed = output.read().decode("utf-8", "replace")
@@ -38,7 +42,7 @@ def begin(name: str, way: Way, course: CourseOptions, options: RenderOptions, wr
     place = Place(way, name if bundled else os.path.abspath(path), script_source(trace))
     if course.restart:
         place.save([])
-    go_through(Ran(name, trace, printed, place), way, answers, Screen(options, write))
+    go_through(Ran(name, trace, printed, place), way, answers, screen)
 
 
 def _answers(text: str) -> Iterator[str]:

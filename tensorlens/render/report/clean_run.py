@@ -29,15 +29,19 @@ def no_problem_found(trace: Trace) -> str:
 
 def _trained(summary: RunSummary) -> str:
     """Says how many parameters of the optimizers had a gradient at a step; "" if that is not known."""
-    if not summary.parameters or summary.trained is None:
+    held = summary.parameters
+    if not held or summary.trained is None:
         return ""
-    if summary.trained == summary.parameters:
-        return "the parameter was trained" if summary.trained == 1 else f"all {summary.trained} parameters were trained"
+    if held == 1:
+        got = "got a gradient" if summary.trained else f"got none: `{summary.untrained[0]}`"
+        return f"the parameter that an optimizer holds {got}"
+    if summary.trained == held:
+        return f"all {held} parameters that an optimizer holds got gradients"
     missing = [f"`{name}`" for name in summary.untrained[:_NAMED]]
     more = len(summary.untrained) - len(missing)
     names = ", ".join(missing) + (f" and {more} more" if more else "")
-    frozen = f" ({summary.frozen} frozen)" if summary.frozen else ""
-    return f"{summary.trained} of {summary.parameters} parameters were trained; not trained{frozen}: {names}"
+    frozen = f" ({summary.frozen} of them frozen)" if summary.frozen else ""
+    return f"{summary.trained} of {held} parameters that an optimizer holds got gradients, but not {names}{frozen}"
 
 
 def module_table(trace: Trace, names: Names) -> list[RenderableType]:

@@ -85,19 +85,20 @@ def reference(trace: Trace) -> str:
     comparison = trace.reference
     if comparison is None:
         return ""
+    later = f"; later passes are not judged: {comparison.reason}" if comparison.reason else ""
     if comparison.differences:
         number, index = len(comparison.differences), comparison.differences[0].backward
         where = next((f" at {place(trace, event.site)}" for event in trace.events if event.index == index), "")
-        wrong = f"{number} wrong {'gradient' if number == 1 else 'gradients'}"
-        return f"reference: {wrong} in the pass{where}; nothing is claimed of later passes"
-    agree = f"every gradient of {passes(len(comparison.compared))} agrees with a run that keeps copies"
+        differ = f"{count(number, 'gradient')} of the pass{where} {'differs' if number == 1 else 'differ'}"
+        return f"reference: {differ} from a second run with copies; later passes are not judged"
+    if not comparison.compared:
+        return f"reference: nothing was compared: {comparison.reason or 'there was no backward pass'}"
     custom = dict.fromkeys(f"`{formula.function}.backward`" for formula in trace.inspection.formulas)
-    if custom:
-        agree += f"; both used {', '.join(custom)}, measured to be wrong"
-    if comparison.reason:
-        known = f"{agree}; of later ones " if comparison.compared else ""
-        return f"reference: {known}nothing is claimed: {comparison.reason}"
-    return f"reference: {agree}" if comparison.compared else "reference: there was no backward pass to compare"
+    wrong = f"; {', '.join(custom)} itself was measured to be wrong" if custom else ""
+    return (
+        f"reference: in {passes(len(comparison.compared))} no unnoticed write to a saved tensor changed a gradient "
+        f"(this says nothing about other mistakes){wrong}{later}"
+    )
 
 
 def passes(number: int) -> str:
@@ -121,11 +122,12 @@ def place(trace: Trace, site: int | Site | None) -> str:
     return f"{shown_path(span.file, trace.script.folder)}:{span.line}"
 
 
-def warnings_noticed(trace: Trace) -> list[tuple[str, str, int]]:
-    """Returns (place, warning, how often) for each warning that was emitted."""
+def warnings_noticed(report: Report) -> list[tuple[str, str, int]]:
+    """Returns (place, warning, how often) for each warning that was emitted and that no finding explains."""
+    trace = report.trace
     counts: Counter[tuple[str, str]] = Counter()
     for event in trace.events:
-        if isinstance(event, Notice):
+        if isinstance(event, Notice) and event.index not in report.explained:
             counts[place(trace, event.site), f"{event.category}: {_warning_text(event.message)}"] += 1
     return [(*key, number) for key, number in counts.items()]
 

@@ -43,7 +43,7 @@ def to_markdown(report: Report, options: RenderOptions) -> str:
         blocks += [["## What happened"], *parts_of_story] if sections else []
         blocks.append(["## Tensors", "", *tensors] if (tensors := _tensors(trace, names)) else [])
     blocks.append(_claims(trace, options))
-    blocks.append(_noticed("Warnings", headline.warnings_noticed(trace)))
+    blocks.append(_noticed("Warnings", headline.warnings_noticed(report)))
     blocks.append(_noticed("Not seen", headline.gaps(trace)))
     blocks.append([headline.shared_memory(trace)] if headline.shared_memory(trace) else [])
     blocks.append([marked(headline.reference(trace))] if trace.reference else [])

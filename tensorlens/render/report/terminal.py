@@ -6,7 +6,6 @@ names, and says so.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,6 +16,7 @@ from rich.text import Text
 from tensorlens.analysis.naming.names import Names, names_of
 from tensorlens.analysis.story.story import Section, story
 from tensorlens.analysis.story.tensor_table import TensorTable, tensor_table
+from tensorlens.diagnostics.shared.named_tensors import named_tensors
 from tensorlens.records.claim import Claim
 from tensorlens.records.model import Trace
 from tensorlens.records.report import Diagnostic, Report
@@ -92,7 +92,7 @@ class ReportParts:
             yield from _section(tensor_parts(self._tensors))
         if trace.claims or (options.lesson and tree_of(headline.script_source(trace)) is not None):
             yield claim_list(trace.claims, options)
-        yield from _section(_noticed("warnings", "warning", self._warnings()))
+        yield from _section(_noticed("warnings", "warning", headline.warnings_noticed(self.report)))
         yield from _section(_noticed("not seen", "note", headline.gaps(trace)))
         if not options.findings_first:
             yield from (*others, *answer)
@@ -133,13 +133,7 @@ class ReportParts:
         yield Text(safe(ended), "quiet")
 
     def _named_tensors(self, main: Diagnostic) -> TensorTable:
-        texts = " ".join([main.title, *(label.text for label in main.labels)])
-        named = set(re.findall("`([^`]+)`", texts))
-        rows = tuple(row for row in self._tensors.rows if named & set(row.name.split(", ")))
-        return replace(self._tensors, rows=rows, more=0)
-
-    def _warnings(self) -> list[tuple[str, str, int]]:
-        return headline.warnings_noticed(self._trace)
+        return tensor_table(self._trace, self._names, named_tensors(main, self._trace))
 
     def _left_out(self) -> str:
         """Says what the report leaves out, and which option shows it."""

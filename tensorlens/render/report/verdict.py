@@ -33,7 +33,8 @@ def verdict(report: Report) -> str:
         ended += f"; cause: {cause}" if failed and cause and cause != failed else ""
         more = len(report.diagnostics) - 1
         return f"{ended}; {count(more, 'more finding')}" if more else ended
-    return f"{ended}; {_counted(report)}" + (f", the first at {cause}" if cause else "")
+    where = (" at " if len(report.diagnostics) == 1 else ", the first at ") + cause if cause else ""
+    return f"{ended}; {_counted(report)}{where}"
 
 
 def _failure_line(trace: Trace) -> str:

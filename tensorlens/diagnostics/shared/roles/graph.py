@@ -67,7 +67,7 @@ def of_sparse(rejected: RejectedCall) -> LabelledSite | None:
         for number, call in ancestry(facts, access.tensor, rejected.index):
             read = [a.tensor for a in call.inputs]
             if read and call.nodes[1] > call.nodes[0] and all(facts.tensor(n).storage is None for n in (number, *read)):
-                return LabelledSite(number, call.site, f"{rejected.name(number)} is sparse: it has no storage")
+                return LabelledSite(number, call.site, f"{rejected.name(number)} is sparse")
     return None
 
 

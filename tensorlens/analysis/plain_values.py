@@ -1,0 +1,40 @@
+"""Finds out whether plain values can have entered torch at a call, and whether values of a dtype have gradients."""
+
+from __future__ import annotations
+
+import ast
+
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.records.model import Call, Tensor
+
+_MAKE_THEIR_VALUES = (
+    "zeros",
+    "ones",
+    "empty",
+    "eye",
+    "rand",
+    "randn",
+    "randint",
+    "randperm",
+    "arange",
+    "linspace",
+    "logspace",
+)  # their arguments are sizes and limits
+_OPTIONS = ("dtype", "device", "requires_grad", "generator")
+
+
+def takes_values(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a call without tensors as inputs can have been given values that were computed: `torch.tensor(x)`
+    can, `torch.tensor(2.0)` and `torch.rand(3)` cannot."""
+    if call.op.rpartition(".")[2] in _MAKE_THEIR_VALUES:
+        return False
+    node = facts.names.syntax.node(facts.trace.sites[call.site].span)
+    if not isinstance(node, ast.Call):
+        return True
+    given = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg not in _OPTIONS)]
+    return any(isinstance(part, ast.Name | ast.Attribute | ast.Call) for one in given for part in ast.walk(one))
+
+
+def may_require_grad(tensor: Tensor) -> bool:
+    """Returns whether a tensor's dtype has gradients: floating point, also `bfloat16`, and complex numbers."""
+    return tensor.dtype.startswith(("float", "bfloat", "complex"))
