@@ -54,7 +54,6 @@ the script ended with RuntimeError at line 5, exit code 1; cause: line 4
 
 error[saved-tensor-modified-inplace]: `out` was changed
  --> demo.py:4:1
-  |
 2 | out = a.sigmoid()
   |       ----------- saved here
 3 | c = out.detach()
