@@ -43,12 +43,12 @@ line  source                                what happened
                                                      out changes too
  5    out.sum().backward()                  RuntimeError
 
-               shares  requires
-name  storage  with    grad      grad_fn           leaf  version  grad
-────────────────────────────────────────────────────────────────────────────────
-a     #1               yes                         yes   0        None
-out   #2       c       yes       SigmoidBackward0  no    1        - (not a leaf)
-c     #2       out     no                          yes   1        None
+               shares  requires_
+name  storage  with    grad       grad_fn           leaf  version  .grad
+─────────────────────────────────────────────────────────────────────────────
+a     #1               yes                          yes   0        None
+out   #2       c       yes        SigmoidBackward0  no    1        not a leaf
+c     #2       out     no                           yes   1        None
 
 the script ended with RuntimeError at line 5, exit code 1; cause: line 4
 

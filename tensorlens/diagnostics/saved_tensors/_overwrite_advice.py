@@ -93,11 +93,16 @@ def _fixes_of_a_step(
     root = failure.inputs[0].tensor if failure.inputs else None
     loss = "the loss" if root is None else _loss_name(facts, root, failure, frame)
     below = "after this step" if frame is None else "below this line"
-    again = fix(f"run the whole forward pass of {loss} {below}, so that it uses the new values", place=facts.span(at))
+    made_in = _made_in(facts, root, at) if frame is not None and loss.startswith("`") else ""
+    again = fix(
+        f"compute {loss}{made_in} {below}, with its whole forward pass: it then uses the new values",
+        place=facts.span(at),
+    )
     made = -1 if save.call is None else save.call.index
     if frame is not None and not any(made < b.index < step.index and not b.failed for b in facts.backwards):
         where = line_from(facts, frame.backward, at)
-        text = f"move it below {where}: it then uses the gradients of that backward instead of older ones"
+        moved = f"move `{source_text(facts, at)}` below {where}"
+        text = f"{moved}: it then uses the gradients of that backward instead of older ones"
         yield fix(text, place=facts.span(at))
         yield replace(again, title=f"or {again.title}")
         return
@@ -114,10 +119,16 @@ def _fixes_of_a_step(
         return
     where = line_from(facts, needed, at)
     yield fix(
-        f"or move it below {where}, and use `backward(inputs=[...])` there, without the parameters of this step: else "
-        "the step uses both gradients",
+        f"or move `{source_text(facts, at)}` below {where}, and give that backward `inputs=[...]`, without the "
+        "parameters that the step changes: else the step uses the gradients of both losses",
         place=facts.span(at),
     )
+
+
+def _made_in(facts: TraceIndex, root: int | None, at: int) -> str:
+    """Returns " (line 47)", the place where a loss is computed; "" if it is not known."""
+    made = None if root is None else facts.creator(root)
+    return "" if made is None else f" ({line_from(facts, made.site, at)})"
 
 
 def _loss_name(facts: TraceIndex, root: int, failure: Failure, frame: SharedFrame | None) -> str:
@@ -167,7 +178,7 @@ def _fixes_of_an_update(
             "for the later step"
         )
     elif frame is not None and not read:
-        text = f"run the whole forward pass of {loss} below this line, so that it uses the new values"
+        text = f"compute {loss} below this line, with its whole forward pass: it then uses the new values"
     else:
         text = f"change {name} only after the backward that needs it, or run the forward pass again after this line"
     yield fix(text, place=facts.span(call.site if frame is None else frame.change))
