@@ -9,6 +9,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.saved_tensors._overwrite_advice import fixes_of
 from tensorlens.diagnostics.shared.kept import (
     described,
+    is_made_inside,
     is_plain,
     kept_name,
     kept_of,
@@ -59,7 +60,10 @@ def _title(facts: TraceIndex, change: SavedTensorChange) -> str:
     name = described(facts, save.tensor, None if save.call is None else save.call.index)
     if change.first is None:
         return f"{name} was overwritten, and backward still needs it"
-    return f"{as_written(facts, change.first.event)} overwrote {name}, which backward still needs"
+    event, made = change.first.event, None if save.tensor is None else facts.creator(save.tensor)
+    if made is not None and is_made_inside(facts, made, event):
+        name = f"the result of {operation(facts, made)} inside it"
+    return f"{as_written(facts, event)} overwrote {name}, which backward still needs"
 
 
 def _explanation(facts: TraceIndex, save: Save) -> str:
