@@ -113,6 +113,10 @@ def _fixes_of_a_step(
     if frame is None:
         return
     where = line_from(facts, needed, at)
+    if _has_backward(facts, step, frame):
+        text = f"or move it below {where}, if it clears the gradients first: else its step also uses those of {where}"
+        yield fix(text, place=facts.span(at))
+        return
     yield fix(
         f"or move it below {where}, and use `backward(inputs=[...])` there, without the parameters of this step: else "
         "the step uses both gradients",

@@ -135,7 +135,7 @@ def _more(facts: TraceIndex, others: Sequence[Save], first: Save) -> Iterator[st
     rest = dict.fromkeys(_name(facts, o) for o in others if o not in earlier and o.tensor != first.tensor)
     rest.pop(_name(facts, first), None)
     if rest:
-        yield f"also overwritten: {_joined(list(rest), 2)}"
+        yield f"also overwritten: {_joined(list(rest), 1)}"
 
 
 def _name(facts: TraceIndex, save: Save) -> str:

@@ -50,11 +50,6 @@ def _worst(differences: list[Difference]) -> Difference:
     return max(differences, key=lambda difference: difference.relative if isfinite(difference.relative) else -1.0)
 
 
-def is_proven(notes: Iterable[str]) -> bool:
-    """Returns whether the second run, from the same values, has another gradient, by the notes of `proof_notes`."""
-    return any(note.startswith(DIFFERS) for note in notes)
-
-
 def downgrade_unconfirmed(diagnostic: Diagnostic) -> Diagnostic:
     """Turns a warning into a note if the second run has the same gradients."""
     unconfirmed = diagnostic.severity == "warning" and NOT_CONFIRMED in diagnostic.notes
