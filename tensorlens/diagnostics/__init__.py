@@ -105,11 +105,11 @@ def _unexplained_failure(facts: TraceIndex, diagnostics: list[Diagnostic]) -> It
 
 
 def _unreported_differences(facts: TraceIndex, diagnostics: list[Diagnostic]) -> Iterator[Diagnostic]:
-    """Reports a gradient that a second run proves wrong, if no finding does."""
+    """Reports a gradient that differs in a second run, if no finding does."""
     from tensorlens.diagnostics.numerics.gradient_differs_from_reference import find_unreported
-    from tensorlens.diagnostics.shared.proof import PROVEN
+    from tensorlens.diagnostics.shared.proof import DIFFERS
 
-    if not any(note.startswith(PROVEN) for diagnostic in diagnostics for note in diagnostic.notes):
+    if not any(note.startswith(DIFFERS) for diagnostic in diagnostics for note in diagnostic.notes):
         yield from find_unreported(facts)
 
 

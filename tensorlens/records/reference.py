@@ -102,7 +102,7 @@ def compare(first: Sequence[Pass], second: Sequence[Pass]) -> Reference:
         compared.append(one.index)
         differences = tuple(_differences(one, other))
         if differences:
-            return Reference(tuple(compared), differences, "an earlier gradient of this run is wrong already")
+            return Reference(tuple(compared), differences, "an earlier gradient of this run differs already")
     if len(first) != len(second):
         counts = f"{len(first)} and {len(second)}"
         return Reference(tuple(compared), (), f"the two runs have different numbers of backward passes, {counts}")

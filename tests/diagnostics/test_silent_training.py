@@ -219,14 +219,14 @@ HARM = {
             optimizer.step()
             optimizer.zero_grad()
         """,
-    ("branch-detached", "its values logged, and not in the loss"): """
+    ("branch-detached", "a loss that is logged, and not added"): """
         import torch
         trunk, head = torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)  # leaf_made_here
         optimizer = torch.optim.SGD([*trunk.parameters(), *head.parameters()], lr=0.1)  # optimizer_made_here
         for step in range(2):
             h = trunk(torch.ones(3, 4))
-            extra = head(h).sigmoid()  # graph_cut_here
-            print(extra.detach().numpy().mean())
+            extra = head(h).square().mean()  # graph_cut_here
+            print(extra.detach().numpy())
             h.square().sum().backward()  # needed_here
             optimizer.step()
             optimizer.zero_grad()
@@ -714,7 +714,7 @@ def test_a_parameter_that_nothing_was_computed_from_is_a_note(run: Run) -> None:
     )
     (note,) = diagnose(trace)
     assert (note.code, note.severity) == ("branch-detached", "note")
-    assert note.title == "no gradient ever reached `unused.weight` and `unused.bias`: nothing was computed from it"
+    assert note.title == "no gradient ever reached `unused.weight` and `unused.bias`: no recorded operation uses them"
     assert {(label.role, label.span.line) for label in note.labels} == {
         ("leaf_made_here", 2),
         ("optimizer_made_here", 3),
@@ -722,10 +722,12 @@ def test_a_parameter_that_nothing_was_computed_from_is_a_note(run: Run) -> None:
     }
 
 
-def test_what_a_network_returns_and_nobody_adds_to_the_loss_is_found_where_it_is_read(run: Run) -> None:  # noqa: F811
+def test_a_result_that_nobody_adds_to_the_loss_is_a_warning_if_it_is_a_single_number(run: Run) -> None:  # noqa: F811
     text = next(text for name, text in HARMLESS.items() if name.endswith("assigned to a name that nothing reads"))
-    _, trace = run(text.replace("optimizer.step()", "optimizer.step(); print(result.shape)"))
+    _, trace = run(text.replace("loss = taken", "print(result.square().mean().shape); loss = taken"))
     assert [(d.code, d.severity) for d in diagnose(trace)] == [("branch-detached", "warning")]
+    _, trace = run(text.replace("optimizer.step()", "optimizer.step(); print(result.shape)"))
+    assert [(d.code, d.severity) for d in diagnose(trace)] == [("branch-detached", "note")]
     _, trace = run(text)
     assert [(d.code, d.severity) for d in diagnose(trace)] == [("branch-detached", "note")]
 

@@ -101,7 +101,7 @@ def test_the_right_gradient_is_the_numerical_derivative(function: str, write: st
     assert difference.relative == pytest.approx(difference.largest / right.abs().max().item())
     (warning,) = warnings(trace)
     said = " ".join((warning.title, *warning.notes))
-    assert "should be" in said or "with copies" in said
+    assert "with copies" in said
 
 
 def test_without_the_second_run_the_finding_is_unproven(warm: Warm, tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_a_hook_that_changes_the_gradient_of_others_is_told(compared: Compare) -
         ("hook_registered_here", 5),
         ("needed_here", 6),
     }
-    assert "the gradient of `z` is [10, 10, 10] and should be [1, 1, 1]" in warning.notes[0]
+    assert "the gradient of `z` is [10, 10, 10], and [1, 1, 1] in a second run with copies" in warning.notes[0]
 
 
 def test_a_hook_that_changes_its_own_gradient_is_left_alone(compared: Compare) -> None:
@@ -276,7 +276,7 @@ def test_an_unseeded_program_claims_nothing(way: str, compared: Compare) -> None
     assert (reference.compared, reference.differences) == ((), ())
     assert "the two runs are different" in reference.reason
     assert "nothing was compared" in told(trace)
-    assert all(not note.startswith("proven") for warning in warnings(trace) for note in warning.notes)
+    assert all(not note.startswith("compared: ") for warning in warnings(trace) for note in warning.notes)
 
 
 def test_random_numbers_without_a_seed_are_the_same_in_both_runs(compared: Compare) -> None:

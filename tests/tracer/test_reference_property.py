@@ -74,10 +74,10 @@ def test_what_is_not_told_is_right(program: Program, warm: Warm) -> None:
         assert any(found.severity == "error" for found in diagnose(trace))
     elif not reference.differences:
         assert reference.reason == ""
-        assert not any(note.startswith("proven") for found in diagnose(trace) for note in found.notes)
+        assert not any(note.startswith("compared: ") for found in diagnose(trace) for note in found.notes)
         assert {found.code for found in diagnose(trace) if found.severity == "warning"} <= BEYOND
     if reference.differences:
-        proven = [found for found in diagnose(trace) if any(note.startswith("proven") for note in found.notes)]
+        proven = [found for found in diagnose(trace) if any(note.startswith("compared: ") for note in found.notes)]
         assert proven
         named = {label.span.line for found in proven for label in found.labels if label.role == "modified_here"}
         assert named & program.writing

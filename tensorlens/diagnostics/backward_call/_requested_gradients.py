@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.missing_gradient import cut_between
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.diagnostics.shared.custom_function_runs import backward_runs, inputs_given_none
 from tensorlens.diagnostics.shared.graph_cuts import cut_fixes
 from tensorlens.diagnostics.shared.wording import finding, fix, named, severity_of, with_method
+from tensorlens.records.callbacks import Run
 from tensorlens.records.model import Backward, Call, Failure
 from tensorlens.records.report import Diagnostic, Fix, Label
 
@@ -21,6 +23,10 @@ def find_requested(facts: TraceIndex, code: str, title: str, why: str) -> Iterat
         roots = [access.tensor for access in failure.inputs if access.tensor not in requested]
         root = roots[0] if roots else None
         number = _wanted(facts, failure, root, requested, code)
+        given = None if number is None else _given_none(facts, failure, number)
+        if given is not None and number is not None:
+            yield _report_none(facts, failure, given, number)
+            continue
         names = {"name": named(facts, number, failure.index), "root": named(facts, root, failure.index)}
         yield finding(
             code,
@@ -31,6 +37,35 @@ def find_requested(facts: TraceIndex, code: str, title: str, why: str) -> Iterat
             fixes=tuple(_fixes(facts, failure, root, number)),
             evidence=dict(names),
         )
+
+
+def _given_none(facts: TraceIndex, failure: Failure, number: int) -> tuple[Run, Call] | None:
+    """Finds the `backward` of a custom Function that returned None for the requested tensor in this pass."""
+    event = facts.event(failure.index)
+    since = event.started if isinstance(event, Backward) else failure.index
+    runs = ((run, call) for run, call in backward_runs(facts) if since <= run.index <= failure.index)
+    return next(((run, call) for run, call in runs if number in inputs_given_none(facts, run, call)), None)
+
+
+def _report_none(facts: TraceIndex, failure: Failure, given: tuple[Run, Call], number: int) -> Diagnostic:
+    run, call = given
+    name, function = named(facts, number, failure.index), call.op.removesuffix(".apply")
+    return finding(
+        "unused-input-in-grad",
+        severity_of(failure),
+        f"the gradient of {name} was asked for, but `{function}.backward` returns None for it",
+        "`autograd.grad()` takes a tensor that got only None for one that the result does not use",
+        [
+            facts.label("needed_here", failure.site, f"asks for the gradient of {name}"),
+            facts.label("returned_here", run.returned, f"returns None for {name}"),
+            facts.label("graph_built_here", call.site, f"`{function}` uses {name} here"),
+        ],
+        fixes=(
+            fix(f"return the gradient for {name}, in its place", place=facts.span(run.returned)),
+            fix("if it is to have none, pass `allow_unused=True`: it is then None", place=facts.span(failure.site)),
+        ),
+        evidence={"name": name, "function": function},
+    )
 
 
 def _wanted(facts: TraceIndex, failure: Failure, root: int | None, requested: tuple[int, ...], code: str) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.contexts import recomputing_checkpoint
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.kept import Kept, kept_text, operation
-from tensorlens.diagnostics.shared.proof import is_proven, proof_notes
+from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of, saving_call
 from tensorlens.diagnostics.shared.wording import as_written, finding, fix, named, op_text, with_method
 from tensorlens.records.model import Backward, Call, Write
@@ -52,8 +52,7 @@ def _report(
         CODE,
         "warning",
         f"{how} after {operation(facts, saving)} kept it for backward, in the second run of a checkpoint",
-        "PyTorch does not check what a checkpoint keeps, so the gradient "
-        f"{'is wrong' if is_proven(notes) else 'is computed from the new values'}",
+        "PyTorch does not check what a checkpoint keeps, so the gradient is computed from the new values",
         [
             changed,
             facts.label("saved_here", saving.site, kept_text(facts, Kept(saving, stale.tensor, ""))),

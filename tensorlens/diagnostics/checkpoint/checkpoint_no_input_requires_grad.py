@@ -22,7 +22,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         yield finding(
             CODE,
             "warning",
-            "no input of this checkpoint requires grad, so the parameters inside it get no gradient",
+            "no input of this checkpoint requires grad, so nothing inside it is recorded",
             "a checkpoint with `use_reentrant=True` records its result only if one of its inputs requires grad",
             [facts.label("called_here", rejected.site, "the checkpoint is called here"), *made],
             fixes=(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.kept import short_iteration
-from tensorlens.diagnostics.shared.proof import is_proven, proof_notes
+from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of, saving_call, tensor_name
 from tensorlens.diagnostics.shared.source_edits import expanded_assignment
 from tensorlens.diagnostics.shared.wording import as_written, finding, fix
@@ -47,7 +47,7 @@ def _report(facts: TraceIndex, stale: StaleSavedTensor, backward: Backward, savi
         "warning",
         f"{how} after `{function}` kept it as `{stale.slot}`",
         f"PyTorch checks only what `ctx.save_for_backward()` keeps, so `{function}.backward` "
-        f"{'gives a wrong gradient' if is_proven(notes) else 'computes with the new values'}",
+        f"computes with the new values",
         [
             None if change is None else facts.label("modified_here", change.site, _changed_text(facts, change)),
             _kept(facts, stale, saving),

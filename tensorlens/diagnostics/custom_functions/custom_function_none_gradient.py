@@ -25,11 +25,12 @@ def _report(facts: TraceIndex, run: Run, call: Call, missing: list[int]) -> Diag
     one = len(missing) == 1
     function = call.op.removesuffix(".apply")
     backward = backward_of(facts, run.index)
+    has_other_path = backward is not None and set(missing) <= {each.tensor for each in backward.gradients}
     return finding(
         CODE,
-        "warning",
+        "note" if has_other_path else "warning",
         f"`{function}.backward` gives no gradient for {names}",
-        f"PyTorch takes None as zero, so nothing trains through {'this input' if one else 'these inputs'}, which "
+        f"PyTorch takes None as zero, so none goes back through {'this input' if one else 'these inputs'}, which "
         f"{'requires' if one else 'require'} grad",
         [
             facts.label("returned_here", run.returned, f"returns None for {names}"),

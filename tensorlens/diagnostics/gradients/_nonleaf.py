@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.lineage import leaf_origin, leaves_above
 from tensorlens.analysis.naming.code_text import OPERATORS
+from tensorlens.analysis.naming.places import callers
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.wording import fix, named, with_method
-from tensorlens.records.model import Call
+from tensorlens.records.model import Call, Span
 from tensorlens.records.report import Fix
 
 
@@ -48,11 +49,14 @@ def nonleaf_fixes(facts: TraceIndex, number: int | None, at: int) -> Iterator[Fi
     if rebound is None:
         made = next(iter(facts.producers(number, at)), None)
         keep = with_method(named(facts, number, at), "retain_grad()")
-        yield fix(f"call {keep} after this line", place=None if made is None else facts.span(made.site))
+        yield fix(f"call {keep} after this line", place=None if made is None else _naming_line(facts, made, number, at))
         leaf = next(iter(leaves_above(facts, number, at)), None)
         born = None if leaf is None else leaf_origin(facts, leaf, at)
         if born is not None and leaf is not None and facts.names.script_name(leaf, born.index):
-            text = f"or, for the gradient of the leaf, read {with_method(named(facts, leaf, born.index), 'grad')}"
+            name = named(facts, leaf, born.index)
+            text = f"or, for the gradient of the leaf, read {with_method(name, 'grad')}"
+            if not _is_in_function(facts, born, at):
+                text = f"or, for the gradient of the leaf, return {name} too, and read its `.grad`"
             yield fix(text, place=facts.span(born.site))
         elif born is not None and made is not None and facts.same_line(born.site, made.site):
             text = f"or make {named(facts, number, at)} the leaf: call `requires_grad_()` last on this line"
@@ -65,6 +69,22 @@ def nonleaf_fixes(facts: TraceIndex, number: int | None, at: int) -> Iterator[Fi
     yield fix(f"give the result another name, so that `{rebound.name}` stays the leaf", place=place)
     text = "or, to train the result and not the leaf, make it a leaf: `.detach().requires_grad_()` at the end"
     yield fix(text, place=place)
+
+
+def _naming_line(facts: TraceIndex, made: Call, number: int, at: int) -> Span | None:
+    """Returns the line that gave a result its name at event `at`: the line that made it, or one that called its
+    function."""
+    name = named(facts, number, at).strip("`")
+    sites = (made.site, *callers(facts.trace, made.site))
+    return facts.span(next((site for site in sites if name in facts.trace.sites[site].targets), made.site))
+
+
+def _is_in_function(facts: TraceIndex, call: Call, at: int) -> bool:
+    """Returns whether a call is in the same function as event `at`, and its names can be read there."""
+    event = facts.event(at)
+    site = None if event is None or event.site is None else facts.trace.sites[event.site]
+    own = facts.trace.sites[call.site]
+    return site is None or (site.span.file, site.function) == (own.span.file, own.function)
 
 
 def _rebound(facts: TraceIndex, number: int, at: int) -> _Rebound | None:

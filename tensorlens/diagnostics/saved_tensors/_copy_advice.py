@@ -9,7 +9,7 @@ from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.saved_tensors import Save, SavedTensorChange, is_saved_on_line
 from tensorlens.analysis.shared_frame import is_argument, is_local, is_returned
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.kept import described, is_plain
+from tensorlens.diagnostics.shared.kept import described, is_made_inside, is_plain
 from tensorlens.diagnostics.shared.source_edits import (
     expanded_assignment,
     out_of_place,
@@ -120,46 +120,74 @@ def _alias_read_later(facts: TraceIndex, call: Call, written: int) -> int | None
 
 def _in_library(facts: TraceIndex, save: Save, call: Call) -> Fix:
     """Suggests a fix for a write by a module or a library function that the line calls."""
-    layer = _inplace_layer(facts, call)
+    made = None if save.tensor is None else facts.creator(save.tensor)
+    inside = made is not None and is_made_inside(facts, made, call)
+    layer = _inplace_layer(facts, call, inside)
     name = described(facts, save.tensor, _at(save))
     if layer is not None:
-        node, file = layer
+        node, file, position = layer
         text, span = ast.unparse(node), span_of(node, facts.trace.sources[file], file)
         plain = ast.unparse(ast.Call(node.func, [], []))
         edits = (Edit(span, plain),) if len(node.args) + len(node.keywords) == 1 else ()
         owner = source_text(facts, call.site).partition("(")[0]
-        writes = f"`{owner}` begins with `{text}`, which writes into its input"
+        if inside:
+            return fix(
+                f"`{owner}[{position}]` is `{text}`, which writes into its input: use `{plain}`", *edits, place=span
+            )
+        writes = f"`{owner}` {'begins with' if position else 'is'} `{text}`, which writes into its input"
         return fix(f"{writes}: use `{plain}`; that input then stays as it was", *edits, place=span)
     line = source_text(facts, call.site)
+    if inside:
+        text = f"have `{line}` make a new tensor where it now calls {op_text(call.op)} (look for `inplace=True`)"
+        return fix(text, place=facts.span(call.site))
     return fix(f"pass a copy to `{line}`, made with `clone()`: it writes into {name}", place=facts.span(call.site))
 
 
-def _inplace_layer(facts: TraceIndex, call: Call) -> tuple[ast.Call, str] | None:
-    """Finds the layer with `inplace=True` that a module begins with, in the assignment that made the module.
+def _inplace_layer(facts: TraceIndex, call: Call, inside: bool) -> tuple[ast.Call, str, int] | None:
+    """Finds the layer with `inplace=True` that wrote, in the assignment that made the module.
 
-    The module is an attribute of the class whose method the line is in, and assigned once. The layer's name is that of
-    the op: `ReLU` for `relu_`.
+    It is the layer that the module begins with, with its depth in there (0: the module itself), or, if the write was to
+    a result of the module's own, the only later layer of a `Sequential` that fits, with its position. The module is
+    assigned once: an attribute in the class whose method the line is in, or a name. The layer's name is that of the op:
+    `ReLU` for `relu_`.
     """
     site = facts.trace.sites[call.site]
     node, span = facts.names.syntax.node(site.span), site.span
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute | ast.Name):
         return None
     owner = ast.unparse(node.func)
+    tree = tree_of(facts.trace.sources.get(span.file, "")) or ast.Module([], [])
+    kinds = [
+        kind
+        for kind in ast.walk(tree)
+        if isinstance(kind, ast.ClassDef) and kind.lineno <= span.line <= (kind.end_lineno or kind.lineno)
+    ]
     assigned = [
         each.value
-        for kind in ast.walk(tree_of(facts.trace.sources.get(span.file, "")) or ast.Module([], []))
-        if isinstance(kind, ast.ClassDef) and kind.lineno <= span.line <= (kind.end_lineno or kind.lineno)
-        for each in ast.walk(kind)
+        for scope in (kinds if owner.startswith("self.") else [tree])
+        for each in ast.walk(scope)
         if isinstance(each, ast.Assign) and any(ast.unparse(target) == owner for target in each.targets)
     ]
-    if not owner.startswith("self.") or len(assigned) != 1 or not isinstance(assigned[0], ast.Call):
+    if len(assigned) != 1 or not isinstance(assigned[0], ast.Call):
         return None
-    first = assigned[0]
-    while ast.unparse(first.func).endswith("Sequential") and first.args and isinstance(first.args[0], ast.Call):
-        first = first.args[0]
+    first, depth = assigned[0], 0
     op = call.op.rpartition(".")[2].strip("_").replace("_", "")
-    inplace = any(k.arg == "inplace" and isinstance(k.value, ast.Constant) and k.value.value for k in first.keywords)
-    return (first, span.file) if inplace and ast.unparse(first.func).rpartition(".")[2].lower() == op else None
+    if inside:
+        layers = first.args if ast.unparse(first.func).endswith("Sequential") else []
+        fitting = [(n, each) for n, each in enumerate(layers) if n and _writes_in_place(each, op)]
+        plain = len(fitting) == 1 and isinstance(fitting[0][1], ast.Call)
+        flat = not any(isinstance(each, ast.Starred) for each in layers)
+        return (fitting[0][1], span.file, fitting[0][0]) if plain and flat else None  # type: ignore[return-value]
+    while ast.unparse(first.func).endswith("Sequential") and first.args and isinstance(first.args[0], ast.Call):
+        first, depth = first.args[0], depth + 1
+    return (first, span.file, depth) if _writes_in_place(first, op) else None
+
+
+def _writes_in_place(layer: ast.expr, op: str) -> bool:
+    """Returns whether code such as `nn.ReLU(inplace=True)` makes the layer that calls `op` in place."""
+    if not isinstance(layer, ast.Call) or ast.unparse(layer.func).rpartition(".")[2].lower() != op:
+        return False
+    return any(k.arg == "inplace" and isinstance(k.value, ast.Constant) and k.value.value for k in layer.keywords)
 
 
 def _change_a_copy(facts: TraceIndex, save: Save, call: Call, written: int) -> Fix:

@@ -51,7 +51,8 @@ def _cut(facts: TraceIndex, found: Carried | None, after: Backward) -> Fix:
     place = facts.span(after.site)
     if found is None:
         return fix(
-            "something computed before this backward is used again after it: `detach()` it here, below this line",
+            "something computed before this backward is used again after it: `detach()` it below this line; later "
+            "passes then send no gradient through it",
             place=place,
         )
     name, made = name_in_function(facts, found, after.site), facts.trace.sites[found.made.site]
@@ -77,7 +78,7 @@ def _cut(facts: TraceIndex, found: Carried | None, after: Backward) -> Fix:
     what = described(facts, found.tensor, found.use.index)
     return fix(
         f"{what}, which {line_from(facts, found.use.site, after.site)} uses again, leads back to the graph of the pass "
-        "before: `detach()` or drop it below this line",
+        "before: `detach()` or drop it below this line; later passes then send no gradient through it",
         place=place,
     )
 

@@ -118,6 +118,10 @@ def _fixes_of_a_step(
     if frame is None:
         return
     where = line_from(facts, needed, at)
+    if _has_backward(facts, step, frame):
+        text = f"or move it below {where}, if it clears the gradients first: else its step also uses those of {where}"
+        yield fix(text, place=facts.span(at))
+        return
     yield fix(
         f"or move `{source_text(facts, at)}` below {where}, and give that backward `inputs=[...]`, without the "
         "parameters that the step changes: else the step uses the gradients of both losses",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.contexts import open_region
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.kept import Kept, kept_text, operation
-from tensorlens.diagnostics.shared.proof import is_proven, proof_notes
+from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of, saving_call
 from tensorlens.diagnostics.shared.wording import as_written, finding, fix, named
 from tensorlens.records.model import Backward, Call
@@ -39,8 +39,7 @@ def _report(facts: TraceIndex, stale: StaleSavedTensor, backward: Backward, savi
         CODE,
         "warning",
         f"{how} after {operation(facts, saving)} kept it through a hook that makes no copy",
-        "PyTorch does not check what saved-tensor hooks keep, so the gradient "
-        f"{'is wrong' if is_proven(notes) else 'is computed from the new values'}",
+        "PyTorch does not check what saved-tensor hooks keep, so the gradient is computed from the new values",
         [
             None if change is None else facts.label("modified_here", change.site, "overwritten here"),
             facts.label("saved_here", saving.site, kept_text(facts, Kept(saving, stale.tensor, stale.slot))),

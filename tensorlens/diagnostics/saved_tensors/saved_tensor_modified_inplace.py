@@ -10,6 +10,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.saved_tensors._overwrite_advice import fixes_of
 from tensorlens.diagnostics.shared.kept import (
     described,
+    is_made_inside,
     is_plain,
     kept_name,
     kept_of,
@@ -60,7 +61,10 @@ def _title(facts: TraceIndex, change: SavedTensorChange) -> str:
     name = described(facts, save.tensor, None if save.call is None else save.call.index)
     if change.first is None:
         return f"{name} was overwritten, and backward still needs it"
-    return f"{as_written(facts, change.first.event)} overwrote {name}, which backward still needs"
+    event, made = change.first.event, None if save.tensor is None else facts.creator(save.tensor)
+    if made is not None and is_made_inside(facts, made, event):
+        name = f"the result of {operation(facts, made)} inside it"
+    return f"{as_written(facts, event)} overwrote {name}, which backward still needs"
 
 
 def _explanation(facts: TraceIndex, save: Save) -> str:
@@ -139,7 +143,7 @@ def _more(facts: TraceIndex, others: Sequence[Save], first: Save) -> Iterator[st
     rest = dict.fromkeys(_name(facts, o) for o in others if o not in earlier and o.tensor != first.tensor)
     rest.pop(_name(facts, first), None)
     if rest:
-        yield f"also overwritten: {_joined(list(rest), 2)}"
+        yield f"also overwritten: {_joined(list(rest), 1)}"
 
 
 def _run(facts: TraceIndex, save: Save) -> int:

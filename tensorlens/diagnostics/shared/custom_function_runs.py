@@ -46,13 +46,13 @@ def missing_gradients(facts: TraceIndex) -> Iterator[tuple[Run, Call, list[int]]
     for run, call in backward_runs(facts):
         if (backward := backward_of(facts, run.index)) is not None and backward.failed:
             continue  # what it returned was rejected, for a different reason
-        missing = _missing(facts, run, call)
+        missing = inputs_given_none(facts, run, call)
         if missing and run.returned not in seen:
             seen.add(run.returned)
             yield run, call, missing
 
 
-def _missing(facts: TraceIndex, run: Run, call: Call) -> list[int]:
+def inputs_given_none(facts: TraceIndex, run: Run, call: Call) -> list[int]:
     """Lists the inputs that need a gradient and got None.
 
     If it is not known which returned value belongs to which input, these are the leaves whose `.grad` stayed None.

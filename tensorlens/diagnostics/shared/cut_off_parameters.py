@@ -31,7 +31,7 @@ def find_cut_off(facts: TraceIndex, code: str, chosen: Chosen) -> Iterator[Diagn
     """Makes one finding for each cut that `chosen` accepts.
 
     If an optimizer steps the parameter, it is meant to be trained, so the finding is a warning. Without an optimizer it
-    is a note. It is also a note if the program discards the result and only a hook uses the values on the way.
+    is a note. It is also a note if the result is unused and no loss, or if only a hook uses the values on the way.
     """
     training = training_of(facts)
     if facts.trace.script.failure is not None or training.is_hidden:
@@ -66,15 +66,16 @@ def find_unused(facts: TraceIndex, code: str) -> Iterator[Diagnostic]:
             groups.setdefault(step.parameters, []).append(number)
     for group in groups.values():
         name, step = several(facts, group), stepped[group[0]]
+        them = "it" if len(group) == 1 else "them"
         yield finding(
             code,
             "note",
-            f"no gradient ever reached {name}: nothing was computed from it",
+            f"no gradient ever reached {name}: no recorded operation uses {them}",
             f"`{optimizer_name(training, step)}` skips parameters that have no gradient",
             [
                 facts.label("leaf_made_here", born(facts, group[0]), f"{several(facts, group[:1])} requires grad"),
                 optimizer_label(training, step),
-                facts.label("needed_here", step.site, "this step finds no gradient of them"),
+                facts.label("needed_here", step.site, f"this step finds no gradient of {them}"),
             ],
             evidence={"parameters": [facts.name(number) for number in group]},
         )
@@ -102,6 +103,11 @@ def _may_be_mistake(facts: TraceIndex, end: PathEnd) -> bool:
     return end.kind == "cut" and any(map(may_require_grad, made))
 
 
+def _may_be_meant(facts: TraceIndex, end: PathEnd) -> bool:
+    """Returns whether a result that no root uses may be unused on purpose: it is no single number, as a loss is."""
+    return end.kind == "unused" and all(facts.tensor(access.tensor).shape for access in end.cut.call.outputs)
+
+
 def _leaves(training: Training) -> set[int]:
     """Returns the leaves that require grad at the end."""
     states = training.facts.trace.end.states
@@ -120,13 +126,13 @@ def _report(training: Training, code: str, group: list[PathEnd], step: Step | No
     text = f"backward from {loss} does not reach {them}" + (" that way" if partly else "")
     labels.append(facts.label("needed_here", first.backward.site, text))
     what = f"one of the ways from {names} to {loss} is cut" if partly else f"no gradient ever reached {names}"
-    discarded = all(is_discarded(facts, end, training.had_gradient) for end in group)
+    discarded = all(is_discarded(facts, end, training.had_gradient) or _may_be_meant(facts, end) for end in group)
     if step is not None:
         labels.append(optimizer_label(training, step))
     return finding(
         code,
         "warning" if step is not None and not discarded else "note",
-        f"{what}: {_cause(facts, first, loss)}",
+        f"{what}: {_cause(facts, first, loss, them)}",
         _why(facts, first),
         labels,
         fixes=tuple(_fixes(facts, first, name)),
@@ -139,15 +145,15 @@ def _required(end: PathEnd) -> str:
     return "requires grad only later" if end.kind == "late" else "requires grad"
 
 
-def _cause(facts: TraceIndex, end: PathEnd, loss: str) -> str:
+def _cause(facts: TraceIndex, end: PathEnd, loss: str, them: str) -> str:
     call = written(facts, end.cut.call)
     if end.kind == "cut":
         return cut_cause(facts, end.cut)
     if end.kind == "late":
-        return f"{call} used it before it required grad"
+        return f"{call} used {them} before {'it' if them == 'it' else 'they'} required grad"
     if end.kind == "unused":
-        return f"{loss} does not use what {call} computed from it"
-    return f"{call} gives it no gradient"
+        return f"{loss} does not use what {call} computed from {them}"
+    return f"{call} gives {them} no gradient"
 
 
 def _end(facts: TraceIndex, end: PathEnd, name: str) -> Iterator[Label | None]:

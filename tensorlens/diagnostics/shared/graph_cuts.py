@@ -55,7 +55,10 @@ def cut_labels(facts: TraceIndex, cut: Cut | None) -> Iterator[Label | None]:
         if cut.source is None:
             born, text = facts.first_use(cut.leaf), f"{name} does not require grad"
         else:
-            born, text = leaf_origin(facts, cut.leaf, cut.call.index), f"{name} requires grad"
+            born, text = (
+                leaf_origin(facts, cut.leaf, cut.call.index),
+                f"{name} {'is made here' if is_frozen(facts, cut) else 'requires grad'}",
+            )
         yield facts.label("leaf_made_here", None if born is None else born.site, text)
 
 

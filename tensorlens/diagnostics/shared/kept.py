@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tensorlens.analysis.saved_tensors import Save
 from tensorlens.analysis.trace_index import TraceIndex, is_result_slot
 from tensorlens.diagnostics.shared.wording import in_iteration, named, source_text
-from tensorlens.records.model import Call
+from tensorlens.records.model import Backward, Call
 from tensorlens.records.source import shown_path
 
 _SHORT = 24  # characters of an operation that a label repeats
@@ -113,6 +113,15 @@ def described(facts: TraceIndex, number: int | None, at: int | None = None) -> s
         return name
     where = line_from(facts, made.site, getattr(facts.event(at), "site", None))
     return f"the tensor made by {name} ({where})"
+
+
+def is_made_inside(facts: TraceIndex, made: Call, event: Call | Backward) -> bool:
+    """Returns whether one line of the script, which calls a layer or a library function, ran both calls."""
+    return (
+        isinstance(event, Call)
+        and made.site == event.site
+        and not any(facts.names.syntax.is_direct(facts.trace.sites[call.site], call.op) for call in (made, event))
+    )
 
 
 def is_plain(name: str) -> bool:

@@ -17,16 +17,16 @@ BEYOND_COPIES = (
     "recorded should count"
 )
 UNPROVEN = "unproven: run with `--reference` to compare the gradients with those of a second run that keeps copies"
-PROVEN = "proven: "
+DIFFERS = "compared: "
 NOT_CONFIRMED = "not confirmed: a second run with copies of what autograd saved has the same gradients in this pass"
 _SHOWN = 3  # values of a gradient that a note shows
 
 
 def proof_notes(facts: TraceIndex, backward: Backward | None, tensors: Iterable[int] = ()) -> tuple[str, ...]:
-    """Writes the notes that say whether the second run proves the gradients of a pass wrong.
+    """Writes the notes that say whether the second run has other gradients in a pass.
 
-    The note gives the right values of the gradient that is farthest off, or says that the gradients are not confirmed
-    to be wrong, or why nothing is proven.
+    The note gives both values of the gradient that differs most, or says that the gradients are not confirmed to be
+    wrong, or why nothing is compared.
     `tensors` are the leaves in question; without them, all leaves of the pass are.
     """
     reference, wanted = facts.trace.reference, frozenset(tensors)
@@ -42,17 +42,12 @@ def proof_notes(facts: TraceIndex, backward: Backward | None, tensors: Iterable[
     if not differences:
         return (NOT_CONFIRMED,)
     more = len(differences) - 1
-    others = f"; {more} more gradient{'s' if more > 1 else ''} of this pass {'are' if more > 1 else 'is'} wrong too"
-    return (f"{PROVEN}{difference_text(facts, _worst(differences))}{others if more else ''}",)
+    others = f"; {more} more gradient{'s' if more > 1 else ''} of this pass differ{'' if more > 1 else 's'} too"
+    return (f"{DIFFERS}{difference_text(facts, _worst(differences))}{others if more else ''}",)
 
 
 def _worst(differences: list[Difference]) -> Difference:
     return max(differences, key=lambda difference: difference.relative if isfinite(difference.relative) else -1.0)
-
-
-def is_proven(notes: Iterable[str]) -> bool:
-    """Returns whether the second run proves a gradient wrong, by the notes of `proof_notes`."""
-    return any(note.startswith(PROVEN) for note in notes)
 
 
 def downgrade_unconfirmed(diagnostic: Diagnostic) -> Diagnostic:
@@ -62,19 +57,15 @@ def downgrade_unconfirmed(diagnostic: Diagnostic) -> Diagnostic:
 
 
 def difference_text(facts: TraceIndex, difference: Difference) -> str:
-    """Describes a gradient: its value, the right value, and the difference."""
+    """Describes a gradient: its value, that of the second run, and the difference."""
     name = named(facts, difference.tensor, difference.backward)
     got, right = values_text(difference, difference.got), values_text(difference, difference.right)
     if not difference.right:
-        return f"the gradient of {name} is {got} and should be None"
+        return f"the gradient of {name} is {got}, and None in a second run with copies"
     if not difference.got:
-        return f"the gradient of {name} is None and should be {right}"
-    relative = (
-        f" (off by up to {100 * difference.relative:.3g} % of its largest value)"
-        if isfinite(difference.relative)
-        else ""
-    )
-    return f"the gradient of {name} is {got} and should be {right}{relative}"
+        return f"the gradient of {name} is None, and {right} in a second run with copies"
+    relative = f" (a difference of up to {100 * difference.relative:.3g} %)" if isfinite(difference.relative) else ""
+    return f"the gradient of {name} is {got}, and {right} in a second run with copies{relative}"
 
 
 def values_text(difference: Difference, values: tuple[float, ...]) -> str:

@@ -9,7 +9,7 @@ from tensorlens.analysis.naming.code_text import change_text
 from tensorlens.analysis.saved_tensors import stale_tensor
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.kept import Kept, described, kept_name, kept_text
-from tensorlens.diagnostics.shared.proof import is_proven, proof_notes
+from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.source_edits import with_call
 from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text, source_text, with_method
 from tensorlens.records.model import Backward, Call, Span
@@ -87,12 +87,11 @@ def _report_overwritten(facts: TraceIndex, code: str, backward: Backward, group:
     saving = saving_call(facts, stale)
     name = tensor_name(facts, stale, saving)
     notes = proof_notes(facts, backward)
-    result = "is wrong" if is_proven(notes) else "is computed from the new values"
     return finding(
         code,
         "warning",
         _title(facts, overwrite, stale, saving),
-        f"{way_text(overwrite)}, so its check of kept values passes and the gradient {result}",
+        f"{way_text(overwrite)}, so its check of kept values passes and the gradient is computed from the new values",
         [*_changed(facts, overwrite), *_opened(facts, overwrite), *_saved(facts, group), _needed(facts, backward)],
         notes=notes,
         fixes=tuple(_fixes(facts, overwrite, name, saving)),

@@ -55,9 +55,19 @@ def view(rejected: RejectedCall) -> LabelledSite | None:
     number = next(iter(views(rejected)), None)
     if number is None:
         return LabelledSite(None, rejected.site, "a view is made here")
+    return _view_site(rejected, number)
+
+
+def _view_site(rejected: RejectedCall, number: int) -> LabelledSite:
     made = _returning_call(rejected.facts, number) or rejected.facts.creator(number)
     text = f"{rejected.name(number)} is a view of {rejected.name(rejected.facts.tensor(number).base)}"
     return LabelledSite(number, None if made is None else made.site, text)
+
+
+def first_view(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the view that was taken from the base itself, if others were then taken from it."""
+    chain = _chain_of_views(rejected)
+    return _view_site(rejected, chain[-1]) if chain else view(rejected)
 
 
 def views(rejected: RejectedCall) -> list[int]:
@@ -65,6 +75,10 @@ def views(rejected: RejectedCall) -> list[int]:
 
     Those made without recording come first.
     """
+    return sorted(_chain_of_views(rejected), key=lambda n: (m := rejected.facts.creator(n)) is None or m.mode == "grad")
+
+
+def _chain_of_views(rejected: RejectedCall) -> list[int]:
     chain: list[int] = []
     number = rejected.first(rejected.is_view)
     while number is not None and number not in chain:
@@ -72,7 +86,7 @@ def views(rejected: RejectedCall) -> list[int]:
         made = rejected.facts.creator(number)
         sources = () if made is None else made.inputs
         number = next((a.tensor for a in sources if rejected.is_view(a.tensor)), None)
-    return sorted(chain, key=lambda n: (m := rejected.facts.creator(n)) is None or m.mode == "grad")
+    return chain
 
 
 def _returning_call(facts: TraceIndex, number: int) -> Call | None:
@@ -199,6 +213,7 @@ ROLES: dict[str, Callable[[RejectedCall], LabelledSite | None]] = {
     "leaf_made_here": leaf,
     "nonleaf_made_here": nonleaf,
     "view_made_here": view,
+    "view_made_here:first": first_view,
     "base_made_here": base,
     "value_made_here": value,
     "value_made_here:first": first_value,
