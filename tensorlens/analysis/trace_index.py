@@ -80,12 +80,12 @@ class TraceIndex:
         first, second = self.span(one), self.span(other)
         return first is not None and second is not None and (first.file, first.line) == (second.file, second.line)
 
-    def label(self, role: str, site: int | None, text: str) -> Label | None:
+    def label(self, role: str, site: int | None, text: str, event: int | None = None) -> Label | None:
         """Makes a label at a site; None if the site is not known. Of a statement with a block it marks the head."""
         span = self.span(site)
         if span is None:
             return None
-        return Label(role, head_of(self.names.syntax, self.trace.sources.get(span.file, ""), span), text, site)
+        return Label(role, head_of(self.names.syntax, self.trace.sources.get(span.file, ""), span), text, site, event)
 
     def times_run(self, site: int, before: int) -> tuple[int, int]:
         """Returns (how often a site had run up to and including event `before`, how often it ran in all).

@@ -14,13 +14,15 @@ Severity = Literal["error", "warning", "note"]
 class Label:
     """A piece of the source, and what it did in a finding. `role` is a key of `diagnostics.shared.role_names`.
 
-    `site` is the position of the call in `trace.sites`, if the label marks a recorded call.
+    `site` is the position of the call in `trace.sites`, if the label marks a recorded call; `event` is the index of the
+    call or backward pass that the label is about, if it is about one.
     """
 
     role: str
     span: Span
     text: str
     site: int | None = field(default=None, compare=False)
+    event: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ def test_a_step_is_moved_in_the_function_that_both_lines_share(found: Find) -> N
     assert (line_of(again), line_of(moved)) == (11, 11)
     assert "`second`" in again.title
     assert "below line 12" in moved.title
-    assert "else the step uses the gradients of both losses" in moved.title
+    assert "else its step also uses those of line 12" in moved.title
     assert texts(finding)["saved_here"].startswith("`nn.Linear` kept its `weight`")
     assert finding.title == "`optimizer.step()` overwrote `judge.weight`, which backward still needs"
 

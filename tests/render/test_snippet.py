@@ -37,12 +37,7 @@ def of_files(labels: list[Label], files: dict[str, str], width: int = 80) -> str
 def test_labels_of_one_line_hang_from_it() -> None:
     labels = [label(1, 0, 1, "changed here"), label(1, 4, 5, "saved here"), label(1, 8, 9, "read here")]
     assert shown(labels, demo="a = b * c\n") == (
-        " --> demo.py:1:1\n"
-        "1 | a = b * c\n"
-        "  | ^   -   - read here\n"
-        "  | |   |\n"
-        "  | |   saved here\n"
-        "  | changed here\n"
+        " --> demo.py:1:1\n1 | a = b * c\n  | ^   -   - read here\n  | |   |\n  | |   saved here\n  | changed here\n"
     )
 
 

@@ -169,7 +169,7 @@ def test_a_directory_or_a_zip_file_runs_as_in_plain_python(kind: str, tmp_path: 
     assert "ValueError: [2.0, 2.0]" in plain.stderr
     shown = run("-m", "tensorlens", "view", "trace.json", cwd=tmp_path).stdout
     assert shown.startswith(f"{name}   torch ")
-    assert "1 error at line 6" in shown
+    assert "ended with ValueError at line 6" in shown
     assert "return torch.ones(2, requires_grad=True)" in shown
     assert "6 | raise ValueError(x.grad.tolist())" in shown
 

@@ -145,4 +145,4 @@ def test_what_the_program_prints_is_printed_once(tmp_path: Path) -> None:
     assert ended.stdout.count("forward\n") == 1
     assert "warning[custom-function-wrong-backward]" in ended.stdout
     told = " ".join(ended.stdout.split())
-    assert "both used `Custom.backward`, measured to be wrong" in told
+    assert "`Custom.backward` itself was measured to be wrong" in told

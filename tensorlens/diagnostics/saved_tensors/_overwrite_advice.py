@@ -119,7 +119,8 @@ def _fixes_of_a_step(
         return
     where = line_from(facts, needed, at)
     if _has_backward(facts, step, frame):
-        text = f"or move it below {where}, if it clears the gradients first: else its step also uses those of {where}"
+        moved = f"or move `{source_text(facts, at)}` below {where}"
+        text = f"{moved}, if it clears the gradients first: else its step also uses those of {where}"
         yield fix(text, place=facts.span(at))
         return
     yield fix(

@@ -33,7 +33,7 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
     built, freeing = culprit.built, culprit.by
     labels = [
         facts.label("needed_here", failure.site, _needed_text(facts, failure, culprit)),
-        None if built is None else facts.label("graph_built_here", built.site, _built_text(facts, built)),
+        None if built is None else facts.label("graph_built_here", built.site, _built_text(facts, built), built.index),
         None if freeing is None else facts.label("freed_here", freeing.site, _freed_text(facts, failure, freeing)),
     ]
     freed = sum(bool(saved.message) for saved in _freed(failure).values())

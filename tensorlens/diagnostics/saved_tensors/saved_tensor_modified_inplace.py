@@ -81,11 +81,12 @@ def _explanation(facts: TraceIndex, save: Save) -> str:
 def _labels(facts: TraceIndex, change: SavedTensorChange) -> Iterator[Label | None]:
     save = change.save
     if change.first is not None:
-        yield facts.label("modified_here", change.first.event.site, _change_text(facts, change.first))
+        event = change.first.event
+        yield facts.label("modified_here", event.site, _change_text(facts, change.first), event.index)
     if change.alias is not None:
         yield _alias_label(facts, change.alias)
     if save.call is not None:
-        yield facts.label("saved_here", save.call.site, kept_text(facts, kept_of(save)))
+        yield facts.label("saved_here", save.call.site, kept_text(facts, kept_of(save)), save.call.index)
     yield facts.label("needed_here", change.needed_at, _needed_text(facts, change))
 
 

@@ -94,10 +94,12 @@ def _only_caller(facts: TraceIndex, label: Label) -> Span | None:
 
 
 def _events(facts: TraceIndex, label: Label) -> list[Call | Backward]:
-    """Returns the events that a label may mean: those of the iteration or call that its text names, else all."""
+    """Returns the events that a label may mean: the one that it is about, else those of the iteration or call that its
+    text names, else all."""
     events = _events_at(facts, label.site)
+    about = [event for event in events if event.index == label.event]
     named = [event for event in events if (text := in_iteration(facts, event)) and f"{text} " in f"{label.text} "]
-    return named or events
+    return about or named or events
 
 
 def _events_at(facts: TraceIndex, site: int | None) -> list[Call | Backward]:
