@@ -167,8 +167,8 @@ def _fixes_of_an_update(
         text = f"move {what} below {below}: until then the forward pass needs {name} as it was"
     elif frame is not None and loop_around(facts, frame.change, frame.backward):
         text = (
-            "before this line, take the gradients of this iteration with `torch.autograd.grad(...)`, and add them up "
-            "for the later step"
+            "before this line, take the gradients of this iteration with `torch.autograd.grad(...)`; their sum "
+            "replaces the later backward"
         )
     elif frame is not None and not read:
         text = f"run the whole forward pass of {loss} below this line, so that it uses the new values"
