@@ -19,6 +19,8 @@ from tensorlens.analysis.naming.places import Scope, callers, place_of
 from tensorlens.analysis.trace_index import has_event
 from tensorlens.records.model import Backward, Call, Gap, GradMode, Trace
 
+_THREADS = ("import threading", "from threading", "concurrent.futures", "ThreadPool")
+
 
 class Clocks:
     """Indexes the events of a trace by statement, op and function, and finds the clock of each statement."""
@@ -108,6 +110,14 @@ class Clocks:
 
 
 def _is_whole_script(trace: Trace) -> bool:
-    """Returns whether the recording began with the script: not with a `tensorlens.trace()` in its source."""
+    """Returns whether every call of a recorded function is recorded.
+
+    That is not so if the recording began with a `tensorlens.trace()`, or if compiled code ran. Where the script starts
+    threads, the calls of several may mix.
+    """
     path = f"{trace.script.folder}{os.sep}{os.path.basename(trace.script.path)}"
-    return "tensorlens" not in trace.sources.get(path, "tensorlens")
+    unseen = any("what runs inside is not seen" in event.reason for event in trace.events if isinstance(event, Gap))
+    files = {trace.sites[event.site].span.file for event in trace.events if isinstance(event, Call)}
+    files |= {file for file in trace.sources if file.startswith(trace.script.folder)}
+    threads = any(word in trace.sources.get(file, "") for file in files for word in _THREADS)
+    return not unseen and not threads and "tensorlens" not in trace.sources.get(path, "tensorlens")

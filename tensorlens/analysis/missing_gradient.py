@@ -42,7 +42,7 @@ def _is_about_another(facts: TraceIndex, failure: Failure, read: Call) -> bool:
         return False
     owner = receiver(facts.trace.sources.get(span.file, ""), span)
     node = facts.names.syntax.node(place)
-    return owner is not None and node is not None and owner != ast.unparse(node)
+    return owner is not None and node is not None and not owner.startswith(ast.unparse(node))
 
 
 def last_read_of_none(facts: TraceIndex, failure: Failure, op: str) -> Call | None:

@@ -7,8 +7,8 @@ from functools import lru_cache
 from rich.console import Console
 from rich.text import Text
 
-from tensorlens.records.source import lines_of
-from tensorlens.render.safe_text import safe
+from tensorlens.records.source import lines_of, width
+from tensorlens.render.safe_text import fitting, safe
 
 _MOST_LINES = 3_000  # of a file to colour; more would take longer than a reader waits
 
@@ -21,6 +21,13 @@ def source_line(text: str, number: int, console: Console) -> Text:
             return coloured[number - 1].copy()
     lines = lines_of(text)
     return Text(safe(lines[number - 1]) if 1 <= number <= len(lines) else "", "code")
+
+
+def clipped(line: Text, room: int) -> Text:
+    """Cuts a line at the right edge; an ellipsis marks the cut."""
+    if width(line.plain) <= room:
+        return line
+    return Text.assemble(line[: len(fitting(line.plain, room - 1))], ("…", "quiet"))
 
 
 @lru_cache(maxsize=16)

@@ -221,7 +221,7 @@ def test_when_no_tensor_is_left_the_table_shows_the_last_of_each_name(run: Run) 
         trace := run("def f():\n    for _ in range(4):\n        y = torch.ones(2)\nf()\n"), Names(trace)
     )
     assert [row.name for row in table.rows] == ["y"]
-    assert table.stale == "no tensor was left at the end"
+    assert table.stale == "no tensor existed any more at the end"
 
 
 def test_gradients_that_accumulate_are_shown_though_their_texts_are_the_same(run: Run) -> None:

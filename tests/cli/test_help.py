@@ -133,8 +133,8 @@ CASES = [
      [("other.backward()\n", "(right(trunk(torch.ones(5, 3)).tanh()) ** 2).mean().backward()\n")]),
     (ROLLED, "`h` leads back to the graph of the pass before: put `h = h.detach()` below this line",
      [("loss.backward()\n", "loss.backward()\n    h = h.detach()\n")]),
-    (NEVER_CLEARED, ("`losses` still holds 2 results from before this backward (of 4): clear it, and every list that "
-                     "grows with it, below this line"),
+    (NEVER_CLEARED, ("2 of the 4 results in `losses` are from an earlier pass: clear it below this line, and any list "
+                     "that grows with it"),
      [(".backward()\n", ".backward()\n    losses.clear()\n")]),
     (WINDOWS, ("`h` leads back to the graph of an earlier pass: put `h = h.detach()` below this line "
                "(`retain_graph=True` is then not needed)"),

@@ -104,6 +104,22 @@ def test_a_recording_that_begins_inside_a_loop_knows_no_number() -> None:
     assert texts(traced(twice), "torch.ones") == ["", ""]
 
 
+def test_a_function_that_a_thread_runs_too_has_no_number(run: Run) -> None:  # noqa: F811
+    _, trace = run(
+        """
+        import threading, torch
+        def f():
+            return torch.ones(2)
+        f()
+        thread = threading.Thread(target=f)
+        thread.start()
+        thread.join()
+        f()
+        """
+    )
+    assert not any(texts(trace, "torch.ones"))
+
+
 def test_a_loop_is_counted_where_a_long_run_has_folded_its_first_calls(run: Run) -> None:  # noqa: F811
     _, trace = run(
         """

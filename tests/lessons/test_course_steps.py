@@ -34,7 +34,7 @@ def at_the_end(trace: Trace) -> dict[str, Row]:
     rows = {}
     for binding in trace.end.bindings:
         state = states[binding.tensor]
-        none = "None" if state.is_leaf or state.retains_grad else "- (not a leaf)"
+        none = "None" if state.is_leaf or state.retains_grad else "not a leaf"
         rows[binding.name] = (
             "yes" if state.requires_grad else "no",
             state.grad_fn or ("leaf" if state.is_leaf else ""),

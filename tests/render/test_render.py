@@ -43,18 +43,17 @@ line  source                                what happened
                                                      out changes too
  5    out.sum().backward()                  RuntimeError
 
-               shares  requires
-name  storage  with    grad      grad_fn           leaf  version  grad
-────────────────────────────────────────────────────────────────────────────────
-a     #1               yes                         yes   0        None
-out   #2       c       yes       SigmoidBackward0  no    1        - (not a leaf)
-c     #2       out     no                          yes   1        None
+               shares  requires_
+name  storage  with    grad       grad_fn           leaf  version  .grad
+─────────────────────────────────────────────────────────────────────────────
+a     #1               yes                          yes   0        None
+out   #2       c       yes        SigmoidBackward0  no    1        not a leaf
+c     #2       out     no                           yes   1        None
 
 the script ended with RuntimeError at line 5, exit code 1; cause: line 4
 
 error[saved-tensor-modified-inplace]: `out` was changed
  --> demo.py:4:1
-  |
 2 | out = a.sigmoid()
   |       ----------- saved here
 3 | c = out.detach()

@@ -37,13 +37,7 @@ def of_files(labels: list[Label], files: dict[str, str], width: int = 80) -> str
 def test_labels_of_one_line_hang_from_it() -> None:
     labels = [label(1, 0, 1, "changed here"), label(1, 4, 5, "saved here"), label(1, 8, 9, "read here")]
     assert shown(labels, demo="a = b * c\n") == (
-        " --> demo.py:1:1\n"
-        "  |\n"
-        "1 | a = b * c\n"
-        "  | ^   -   - read here\n"
-        "  | |   |\n"
-        "  | |   saved here\n"
-        "  | changed here\n"
+        " --> demo.py:1:1\n1 | a = b * c\n  | ^   -   - read here\n  | |   |\n  | |   saved here\n  | changed here\n"
     )
 
 
@@ -52,7 +46,6 @@ def test_lines_between_labels_are_shown_or_left_out() -> None:
     labels = [label(12, 0, 3, "here"), label(1, 0, 2, "first"), label(3, 0, 2, "third")]
     assert shown(labels, demo=source) == (
         "  --> demo.py:12:1\n"
-        "   |\n"
         " 1 | x1 = 1\n"
         "   | -- first\n"
         " 2 | x2 = 2\n"
@@ -68,7 +61,6 @@ def test_a_label_over_many_lines_is_bracketed() -> None:
     source = "loss = step(\n    a,\n    b,\n    c,\n    d,\n)\n"
     assert shown([label(1, 7, 1, "it fails in here", end_line=6)], demo=source) == (
         " --> demo.py:1:8\n"
-        "  |\n"
         "1 |   loss = step(\n"
         "  |  ________^\n"
         "2 | |     a,\n"
@@ -82,7 +74,7 @@ def test_a_label_over_many_lines_is_bracketed() -> None:
 def test_other_files_follow_with_their_names() -> None:
     labels = [label(1, 0, 4, "fails"), label(2, 4, 10, "detached here", file="lib/net")]
     text = of_files(labels, {"demo": "loss.backward()\n", "lib/net": "def f(x):\n    return x.detach()\n"})
-    assert text.splitlines()[4:7] == [" ::: lib/net.py:2:5", "  |", "2 |     return x.detach()"]
+    assert text.splitlines()[3:5] == [" ::: lib/net.py:2:5", "2 |     return x.detach()"]
 
 
 def test_a_file_without_source_still_says_what_happened() -> None:
@@ -94,7 +86,7 @@ def test_a_long_line_is_cut_round_its_label() -> None:
     source = "x = " + " + ".join(f"term{n}" for n in range(60)) + "\n"
     column = source.index("term40")
     lines = shown([label(1, column, column + 6, "this one")], demo=source).splitlines()
-    code, marks = lines[2], lines[3]
+    code, marks = lines[1], lines[2]
     assert code.startswith("1 | …")
     assert code.endswith("…")
     assert len(code) <= 80
@@ -105,13 +97,13 @@ def test_a_text_without_room_beside_its_mark_goes_below() -> None:
     source = " " * 50 + "value\n"
     text = "a text that is much too long to stand beside what it is about"
     lines = shown([label(1, 50, 55, text)], demo=source, width=70).splitlines()
-    assert lines[3].strip() == "|" + " " * 51 + "^^^^^"
-    assert " ".join(" ".join(line.strip("| ") for line in lines[4:]).split()) == text
+    assert lines[2].strip() == "|" + " " * 51 + "^^^^^"
+    assert " ".join(" ".join(line.strip("| ") for line in lines[3:]).split()) == text
 
 
 def test_tabs_and_wide_characters_keep_marks_below_what_they_mark() -> None:
     lines = shown([label(1, 4, 5, "here")], demo="\t数 =x\n").splitlines()
-    assert lines[2:] == ["1 |     数 =x", "  |         ^ here"]
+    assert lines[1:] == ["1 |     数 =x", "  |         ^ here"]
 
 
 def test_a_fix_is_shown_as_lines_before_and_after() -> None:

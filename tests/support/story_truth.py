@@ -331,7 +331,7 @@ def wrong_rows(rows: Iterable[TensorRow], end: Snapshot, moved: bool) -> Iterato
             "leaf": (row.leaf, "yes" if one.is_leaf else "no"),
             "version": (row.version, str(one.version)),
             "grad_fn": (row.grad_fn.rpartition("::")[2], grad_fn.rpartition("::")[2]),
-            "grad": (row.grad == "- (not a leaf)", not one.is_leaf and not one.retains_grad),
+            "grad": (row.grad == "not a leaf", not one.is_leaf and not one.retains_grad),
             "no grad": (row.grad == "None", one.grad is None and (one.is_leaf or one.retains_grad)),
             "shares": (bool(row.shares), bool(shares)),
             "shared": (set(_names(row.shares)) - shares, set()),

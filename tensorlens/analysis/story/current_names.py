@@ -26,11 +26,14 @@ class CurrentNames:
         self._trace = trace
         self.names = names
         self._stored: dict[tuple[Scope, str], list[tuple[int, int]]] = defaultdict(list)  # -> (event, tensor), in order
-        for tensor, stores in names.stores.items():
-            for index, name in stores.items():
+        for tensor, named in names.stores.items():
+            for index, name in named.items():
                 self._stored[self._scope(index), name].append((index, tensor))
-        for places in self._stored.values():
-            places.sort()
+        for stores in self._stored.values():
+            stores.sort()
+        self._stored_pairs = {key: set(stores) for key, stores in self._stored.items()}
+        self._stored_tensors = {key: {tensor for _, tensor in stores} for key, stores in self._stored.items()}
+        self._store_lines = {key: {self._line(at) for at, _ in stores} for key, stores in self._stored.items()}
         self._bindings = cache(_bindings)
 
     def name(self, tensor: int, at: int) -> str | None:
@@ -63,14 +66,16 @@ class CurrentNames:
         if not last:
             return not bindings or any(binding.may_have_run(0, line) for binding in bindings)
         index = stores[last - 1][0]
-        since, recorded = self._line(index), {self._line(event) for event, _ in stores}
+        since, recorded = self._line(index), self._store_lines[scope, root]
         others = [b.value for b in bindings if b.may_have_run(since, line) and b.line not in recorded]
         made = self._made(tensor)
         if made is not None:
             others = [
                 b.value for b in bindings if b.may_have_run(since, line) and b.line not in recorded and b.fits(made)
             ]
-        if root == name and (index, tensor) in stores[:last]:  # `for row in table` stores several at one event
+        if (
+            root == name and (index, tensor) in self._stored_pairs[scope, root]
+        ):  # `for row in table` stores several at one event
             return all(value == root or (value and self._may_refer(value, tensor, at)) for value in others)
         later = name in self.names.all_names(tensor)  # some line gave it that name
         return any(later if value in (None, root) else self._may_refer(value or "", tensor, at) for value in others)
@@ -89,8 +94,8 @@ class CurrentNames:
     def _may_refer(self, value: str, tensor: int, at: int) -> bool:
         """Returns whether the variable `value`, which a line gave another name, may have referred to the tensor."""
         scope = self._scope(at)
-        stores = self._stored.get((scope, value), [])
-        return not stores or any(stored == tensor for _, stored in stores)
+        stored = self._stored_tensors.get((scope, value))
+        return stored is None or tensor in stored
 
     def _made(self, tensor: int) -> Span | None:
         """Returns the expression that made a tensor."""

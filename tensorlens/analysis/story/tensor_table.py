@@ -70,7 +70,7 @@ def _stale(trace: Trace) -> str:
     if trace.end.states:
         return ""
     cut_short = trace.script.outcome in ("killed", "timeout")
-    return "the run did not reach its end" if cut_short else "no tensor was left at the end"
+    return "the run did not reach its end" if cut_short else "no tensor existed any more at the end"
 
 
 def _row(trace: Trace, names: Names, state: State) -> TensorRow:
@@ -91,7 +91,7 @@ def _row(trace: Trace, names: Names, state: State) -> TensorRow:
 def _grad(state: State) -> str:
     if state.grad is not None:
         return state.grad
-    return "None" if state.is_leaf or state.retains_grad else "- (not a leaf)"
+    return "None" if state.is_leaf or state.retains_grad else "not a leaf"
 
 
 def _sharers(trace: Trace, names: Names, state: State) -> str:

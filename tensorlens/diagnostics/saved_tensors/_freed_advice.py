@@ -59,8 +59,8 @@ def _cut(facts: TraceIndex, found: Carried | None, after: Backward) -> Fix:
     old, held = old_inputs(found.use, facts, after.index), _list_of(facts, found.use)
     if held and len(old) < len(found.use.inputs):
         return fix(
-            f"`{held}` still holds {len(old)} result{'s' if len(old) > 1 else ''} from before this backward (of "
-            f"{len(found.use.inputs)}): clear it, and every list that grows with it, below this line",
+            f"{len(old)} of the {len(found.use.inputs)} results in `{held}` {'is' if len(old) == 1 else 'are'} from an "
+            "earlier pass: clear it below this line, and any list that grows with it",
             place=place,
         )
     if name is not None and "[" not in name:

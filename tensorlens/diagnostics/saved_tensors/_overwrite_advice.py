@@ -11,6 +11,7 @@ from dataclasses import replace
 from tensorlens.analysis.carried import Carried, carried, name_in_function
 from tensorlens.analysis.contexts import failed_backward
 from tensorlens.analysis.lineage import graph_leaves
+from tensorlens.analysis.naming.places import callers, place_of
 from tensorlens.analysis.saved_tensors import Save, SavedTensorChange
 from tensorlens.analysis.shared_frame import SharedFrame, is_read_between, loop_around, movable_lines, shared_frame
 from tensorlens.analysis.trace_index import TraceIndex
@@ -93,11 +94,16 @@ def _fixes_of_a_step(
     root = failure.inputs[0].tensor if failure.inputs else None
     loss = "the loss" if root is None else _loss_name(facts, root, failure, frame)
     below = "after this step" if frame is None else "below this line"
-    again = fix(f"run the whole forward pass of {loss} {below}, so that it uses the new values", place=facts.span(at))
+    made_in = _made_in(facts, root, at) if frame is not None and loss.startswith("`") else ""
+    again = fix(
+        f"compute {loss}{made_in} {below}, with its whole forward pass: it then uses the new values",
+        place=facts.span(at),
+    )
     made = -1 if save.call is None else save.call.index
     if frame is not None and not any(made < b.index < step.index and not b.failed for b in facts.backwards):
         where = line_from(facts, frame.backward, at)
-        text = f"move it below {where}: it then uses the gradients of that backward instead of older ones"
+        moved = f"move `{source_text(facts, at)}` below {where}"
+        text = f"{moved}: it then uses the gradients of that backward instead of older ones"
         yield fix(text, place=facts.span(at))
         yield replace(again, title=f"or {again.title}")
         return
@@ -114,14 +120,28 @@ def _fixes_of_a_step(
         return
     where = line_from(facts, needed, at)
     if _has_backward(facts, step, frame):
-        text = f"or move it below {where}, if it clears the gradients first: else its step also uses those of {where}"
+        text = f"or move this call below {where}, if it clears the gradients first: else its step also uses those of {where}"
         yield fix(text, place=facts.span(at))
         return
     yield fix(
-        f"or move it below {where}, and use `backward(inputs=[...])` there, without the parameters of this step: else "
-        "the step uses both gradients",
+        f"or move `{source_text(facts, at)}` below {where}, and give that backward `inputs=[...]`, without the "
+        "parameters that the step changes: else the step uses the gradients of both losses",
         place=facts.span(at),
     )
+
+
+def _made_in(facts: TraceIndex, root: int | None, at: int) -> str:
+    """Returns " (line 47)", the line that computes a loss or calls its function; "" if it is not known.
+
+    If a line of the function that the reader is sent to ran it, it is that line.
+    """
+    made = None if root is None else facts.creator(root)
+    if made is None:
+        return ""
+    here = place_of(facts.trace.sites[at])[:2]
+    sites = (made.site, *callers(facts.trace, made.site))
+    site = next((site for site in sites if place_of(facts.trace.sites[site])[:2] == here), made.site)
+    return f" ({line_from(facts, site, at)})"
 
 
 def _loss_name(facts: TraceIndex, root: int, failure: Failure, frame: SharedFrame | None) -> str:
@@ -171,7 +191,7 @@ def _fixes_of_an_update(
             "replaces the later backward"
         )
     elif frame is not None and not read:
-        text = f"run the whole forward pass of {loss} below this line, so that it uses the new values"
+        text = f"compute {loss} below this line, with its whole forward pass: it then uses the new values"
     else:
         text = f"change {name} only after the backward that needs it, or run the forward pass again after this line"
     yield fix(text, place=facts.span(call.site if frame is None else frame.change))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tensorlens.analysis.run_numbers import run_number
 from tensorlens.analysis.saved_tensors import Alias, InplaceChange, Save, SavedTensorChange, saved_tensor_change
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.saved_tensors._overwrite_advice import fixes_of
@@ -105,7 +106,15 @@ def _alias_label(facts: TraceIndex, alias: Alias) -> Label | None:
 def _needed_text(facts: TraceIndex, change: SavedTensorChange) -> str:
     if change.first is None:
         return "needs the values from before"
-    return f"needs the values that {line_from(facts, change.first.event.site, change.needed_at)} overwrote"
+    site = change.first.event.site
+    text = f"needs the values that {line_from(facts, site, change.needed_at)} overwrote"
+    return text if _is_above(facts, site, change.needed_at) else f"{text} before"
+
+
+def _is_above(facts: TraceIndex, one: int, other: int | None) -> bool:
+    """Returns whether a line is above another one in the same file, so that a reader expects it to run first."""
+    first, second = facts.span(one), facts.span(other)
+    return first is not None and second is not None and first.file == second.file and first.line < second.line
 
 
 # --- the detail line -------------------------------------------------------------------------------------------------
@@ -123,19 +132,24 @@ def _versions(facts: TraceIndex, change: SavedTensorChange) -> str:
 
 
 def _more(facts: TraceIndex, others: Sequence[Save], first: Save) -> Iterator[str]:
-    """Counts the other saved tensors that fail the version check: earlier runs of the same line, and other lines."""
-    same = [o for o in others if first.call is not None and o.call is not None and o.call.site == first.call.site]
-    earlier = [
-        o for o in same if o.call is not first.call and kept_name(facts, kept_of(o)) == kept_name(facts, kept_of(first))
-    ]
+    """Counts the other saved tensors that fail the version check: in other runs of the same line, and elsewhere."""
+    run = _run(facts, first)
+    same_line = [o for o in others if run and o.call and first.call and o.call.site == first.call.site]
+    earlier = [o for o in same_line if _run(facts, o) not in (0, run)]
     if earlier and first.call is not None:
-        runs = len({o.call.index for o in earlier if o.call is not None})
+        runs = len({_run(facts, o) for o in earlier})
         line = line_from(facts, first.call.site, None)
         yield f"{runs} other run{'s' if runs > 1 else ''} of {line} {'have' if runs > 1 else 'has'} the same problem"
     rest = dict.fromkeys(_name(facts, o) for o in others if o not in earlier and o.tensor != first.tensor)
     rest.pop(_name(facts, first), None)
     if rest:
         yield f"also overwritten: {_joined(list(rest), 1)}"
+
+
+def _run(facts: TraceIndex, save: Save) -> int:
+    """Returns the number of the run of its line that saved a tensor; 0 if that is not known."""
+    number = None if save.call is None else run_number(facts.trace, save.call)
+    return 0 if number is None else number.number
 
 
 def _name(facts: TraceIndex, save: Save) -> str:

@@ -81,7 +81,7 @@ def recording(facts: TraceIndex, cut: Cut) -> Iterator[Fix]:
     elif is_update_by_hand(facts, cut):
         leaf = named(facts, cut.source, cut.call.index)
         yield fix(
-            f"update {leaf} in place inside `{switch.cause}` (`-=`, `copy_()`): it stays the leaf that it was",
+            f"update {leaf} in place (`-=`, `copy_()`): it stays the leaf that it was",
             place=here,
         )
     elif switch.decorator:

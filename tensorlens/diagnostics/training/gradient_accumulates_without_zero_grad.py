@@ -109,7 +109,7 @@ def _report(training: Training, group: list[Sum], needed: Moment) -> Diagnostic:
         CODE,
         "warning",
         f"{who} used old gradients again: those of {name} were not cleared",
-        f"backward adds to `.grad`, and nothing cleared it{again or ' after the update before'}: "
+        f"backward adds to `.grad`, and nothing cleared it{again or ' since the update before'}: "
         "the new gradients were added to used ones",
         [
             _label(facts, group, name),

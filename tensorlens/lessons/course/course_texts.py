@@ -20,7 +20,7 @@ _TERMS = {
             "made by no recorded operation: `backward()` puts its gradient in `.grad` if it requires grad",
         ),
         ("grad_fn", "the recorded operation that made the tensor: `MulBackward0` is the backward of a product"),
-        ("- (not a leaf)", "the gradient passes through a tensor that is not a leaf, and its `.grad` stays empty"),
+        ("not a leaf", "the gradient passes through a tensor that is not a leaf, and its `.grad` stays empty"),
     ),
     "memory": (
         ("storage", "the memory that holds the values: #1, #2, in the order in which the script first uses it"),

@@ -209,7 +209,7 @@ class _Replay:
     def _row(self, name: str, state: State) -> TensorState:
         tensor = self._trace.tensors[state.tensor]
         storage = state.storage if state.storage is not None else tensor.storage
-        none = "None" if state.is_leaf or state.retains_grad else "- (not a leaf)"
+        none = "None" if state.is_leaf or state.retains_grad else "not a leaf"
         return TensorState(
             name=name,
             storage="none" if storage is None else self._names.storage_mark(storage),

@@ -12,7 +12,7 @@ from tensorlens.render.report.headline import count, passes
 from tensorlens.render.tables import HouseTable
 
 _NAMED = 3  # parameters that were not trained
-MODULE_HEADINGS = ("module", "parameters", "require grad", "had a gradient", "changed by optimizer", "version")
+MODULE_HEADINGS = ("module", "parameters", "require grad", "had a gradient", "changed by an optimizer")
 _UNKNOWN = "?"  # the trace does not establish the number
 
 
@@ -63,11 +63,4 @@ def module_cells(trace: Trace, names: Names) -> list[list[str]]:
 
 def _cells(row: ModuleRow) -> list[str]:
     numbers = (row.parameters, row.require_grad, row.with_gradient, row.changed)
-    return [row.name, *(_UNKNOWN if number is None else str(number) for number in numbers), _versions(row)]
-
-
-def _versions(row: ModuleRow) -> str:
-    if row.versions is None:
-        return _UNKNOWN
-    low, high = row.versions
-    return str(low) if low == high else f"{low} to {high}"
+    return [row.name, *(_UNKNOWN if number is None else str(number) for number in numbers)]

@@ -12,6 +12,7 @@ from rich.text import Text
 from tensorlens.records.model import Trace
 from tensorlens.records.report import Diagnostic, Edit, Fix
 from tensorlens.records.source import lines_of, shown_path
+from tensorlens.render.highlight import clipped, source_line
 from tensorlens.render.report.snippet import gutter_of, snippet
 from tensorlens.render.report.underlines import clip
 from tensorlens.render.safe_text import safe, safe_lines
@@ -40,6 +41,8 @@ class Finding:
             word = f"help {number}" if len(diagnostic.fixes) > 1 else "help"
             yield from _remark(word + self._place(fix), fix.title, "help", gutter, size)
             yield from _edits(fix, self.trace, gutter, size)
+            if not fix.edits:
+                yield from self._line_of(fix, gutter, console, size)
         for text in diagnostic.also:
             yield from _remark("also", text, "heading", gutter, size)
         if diagnostic.detail:
@@ -50,6 +53,18 @@ class Finding:
             yield "why", self.diagnostic.explanation, "heading"
         for note in self.diagnostic.notes:
             yield "note", note, "heading"
+
+    def _line_of(self, fix: Fix, gutter: int, console: Console, size: int) -> Iterator[Text]:
+        """Shows the line that a fix changes, unless the labelled source or another fix shows it."""
+        place, others = fix.place, self.diagnostic.fixes[: self.diagnostic.fixes.index(fix)]
+        shown = {(label.span.file, label.span.line) for label in self.diagnostic.labels}
+        shown |= {(other.place.file, other.place.line) for other in others if other.place is not None}
+        if place is None or (place.file, place.line) in shown:
+            return
+        text = self.trace.sources.get(place.file, "")
+        line = clipped(source_line(text, place.line, console), size - gutter - 3)
+        if line.plain.strip():
+            yield Text.assemble((f"{place.line:>{gutter}} | ", "gutter"), line, no_wrap=True)
 
     def _place(self, fix: Fix) -> str:
         """Returns the line that a fix changes: " (line 5)", or " (net.py:5)" if that is not the file of the finding."""

@@ -96,8 +96,8 @@ def reference(trace: Trace) -> str:
     custom = dict.fromkeys(f"`{formula.function}.backward`" for formula in trace.inspection.formulas)
     wrong = f"; {', '.join(custom)} itself was measured to be wrong" if custom else ""
     return (
-        f"reference: in {passes(len(comparison.compared))} no unnoticed write to a saved tensor changed a gradient "
-        f"(this says nothing about other mistakes){wrong}{later}"
+        f"reference: the gradients of {passes(len(comparison.compared))} agree with a second run with copies: no "
+        f"unnoticed write to a saved tensor changed them (this says nothing about other mistakes){wrong}{later}"
     )
 
 
@@ -155,9 +155,8 @@ def gaps(trace: Trace) -> list[tuple[str, str, int]]:
 def shared_memory(trace: Trace) -> str:
     """Returns a sentence if arrays outside torch share memory with tensors of the run, else ""."""
     shared = any(isinstance(event, Gap) and event.reason == SHARED_MEMORY for event in trace.events)
-    return (
-        "tensors share memory with arrays outside torch: writes through those arrays are not listed" if shared else ""
-    )
+    text = "tensors share memory with arrays outside torch: the story lists no writes through those arrays"
+    return text if shared else ""
 
 
 def docstring(trace: Trace) -> tuple[str, list[str]]:

@@ -72,7 +72,7 @@ class _File:
         if not self._source:
             return self._without_source()
         self._style, self._primary = style, primary
-        lines = [self._line("", [])]
+        lines: list[Text] = []
         previous = 0
         for number in self._numbers():
             if previous and number > previous + 1:

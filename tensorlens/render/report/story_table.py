@@ -172,7 +172,7 @@ def _lesson_row(row: Row, ran: Sequence[Row], claims: Mapping[int, Claim], state
     if row.line in claims and row.source.lstrip().startswith("#:"):
         claim = claims[row.line]
         facts.append(LineEvent("", claim_verdict(claim), kind="plain" if claim.as_expected else "error"))
-        if claims_to_read([claim]):
+        if claim.as_expected and claims_to_read([claim]):
             facts += [LineEvent("", text) for text in claim_details(claim, statements)]
     count = max((each.count for each in ran), key=len, default="")
     return replace(row, count=count, facts=tuple(facts))

@@ -9,7 +9,7 @@ from tensorlens.analysis.story.tensor_table import TensorRow, TensorTable
 from tensorlens.render.safe_text import safe
 from tensorlens.render.tables import HouseTable
 
-HEADINGS = ("name", "storage", "shares with", "requires grad", "grad_fn", "leaf", "version", "grad")
+HEADINGS = ("name", "storage", "shares with", "requires_grad", "grad_fn", "leaf", "version", ".grad")
 _OPTIONAL = (2, 4)  # columns that are left out if they are empty
 
 
@@ -23,7 +23,7 @@ def table_notes(table: TensorTable) -> list[str]:
     """Returns notes on tensors that the table leaves out, and on those it shows in an older state."""
     notes = [f"and {table.more} more"] if table.more else []
     if table.stale:
-        notes.append(f"as last recorded: {table.stale}")
+        notes.append(f"the states as last recorded: {table.stale}")
     return notes
 
 
@@ -31,7 +31,7 @@ def tensor_parts(tensors: TensorTable) -> list[RenderableType]:
     """Returns the table and its notes; nothing if there is no tensor."""
     if not tensors.rows:
         return []
-    headings = [heading.replace(" ", "\n") for heading in HEADINGS]
+    headings = [heading.replace(" ", "\n").replace("_grad", "_\ngrad") for heading in HEADINGS]
     table = HouseTable(headings, ["name"], optional=_OPTIONAL)
     for row in tensors.rows:
         table.add(*cells_of(row))
