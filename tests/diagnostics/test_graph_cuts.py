@@ -224,3 +224,58 @@ def test_tensors_without_names_are_counted(warm: Warm, tmp_path: Path) -> None:
         text + "made()(torch.ones(2)).sum().backward()\n",
     )
     assert finding.title.endswith("2 tensors are frozen")
+
+
+def first_of(program: str, warm: Warm, tmp_path: Path) -> Diagnostic:
+    script = tmp_path / "program.py"
+    script.write_text(program)
+    return diagnose(warm.traced(script)[1])[0]
+
+
+GATE = """
+import torch
+class Gate(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, t):
+        return x * (t > 0)
+    @staticmethod
+    def backward(ctx, g):
+        return g, None
+x, t = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+"""
+
+
+def test_a_requested_gradient_that_a_custom_function_leaves_out(warm: Warm, tmp_path: Path) -> None:
+    found = first_of(GATE + "y = Gate.apply(x, t).sum()\ntorch.autograd.grad(y, t)\n", warm, tmp_path)
+    assert found.title == "the gradient of `t` was asked for, but `Gate.backward` returns None for it"
+    assert [fix.place.line for fix in found.fixes if fix.place] == [9, 12]
+
+
+def test_none_from_a_custom_function_is_a_note_if_the_leaf_has_a_gradient(warm: Warm, tmp_path: Path) -> None:
+    one = first_of(GATE + "Gate.apply(x, t).sum().backward()\n", warm, tmp_path)
+    both = first_of(GATE + "(Gate.apply(x, t).sum() + t.pow(2).sum()).backward()\n", warm, tmp_path)
+    assert (one.code, one.severity) == ("custom-function-none-gradient", "warning")
+    assert (both.code, both.severity) == ("custom-function-none-gradient", "note")
+
+
+def test_the_edge_of_a_detached_tensor_has_the_cut_and_says_nothing_of_the_leaf(warm: Warm, tmp_path: Path) -> None:
+    found = first_of(
+        "import torch\nw = torch.ones(2, requires_grad=True)\nh = (w * 2).detach()\n"
+        "torch.autograd.graph.get_gradient_edge(h)\n",
+        warm,
+        tmp_path,
+    )
+    assert {(label.role, label.span.line) for label in found.labels} == {("rejected_here", 4), ("graph_cut_here", 3)}
+
+
+def test_a_leaf_is_named_only_where_it_is_in_reach(warm: Warm, tmp_path: Path) -> None:
+    found = first_of(
+        "import torch\ndef prepare(x):\n    x = x.clone().requires_grad_()\n    return x * 2\n"
+        "y = prepare(torch.ones(2))\ny.sum().backward()\ny.grad.sign()\n",
+        warm,
+        tmp_path,
+    )
+    keep, leaf = found.fixes
+    assert keep.place is not None
+    assert (keep.place.line, keep.title) == (5, "call `y.retain_grad()` after this line")
+    assert leaf.title == "or, for the gradient of the leaf, return `x` too, and read its `.grad`"

@@ -258,3 +258,51 @@ def test_losses_are_not_added_across_cleared_gradients(found: Find) -> None:
     together = "add what both differentiate"
     assert any(together in fix.title for fix in found(program.format("pass")).fixes)
     assert not any(together in fix.title for fix in found(program.format("w.grad = None")).fixes)
+
+
+def test_a_layer_inside_a_sequential_that_overwrites_a_result_is_named(found: Find) -> None:
+    finding = found(
+        """
+        block = nn.Sequential(nn.Linear(3, 3), nn.Sigmoid(), nn.ReLU(inplace=True))
+        block(torch.ones(2, 3)).sum().backward()
+        """
+    )
+    (layer,) = finding.fixes
+    assert "the result of sigmoid inside it" in finding.title
+    assert layer.title == "`block[2]` is `nn.ReLU(inplace=True)`, which writes into its input: use `nn.ReLU()`"
+    assert (line_of(layer), layer.edits[0].text) == (4, "nn.ReLU()")
+
+
+def test_a_copy_of_the_input_is_not_offered_for_a_write_to_an_inner_result(found: Find) -> None:
+    finding = found(
+        """
+        layers = [nn.Linear(3, 3), nn.Sigmoid(), nn.ReLU(True)]
+        block = nn.Sequential(*layers)
+        block(torch.ones(2, 3)).sum().backward()
+        """
+    )
+    (inner,) = finding.fixes
+    assert "clone" not in inner.title
+    assert inner.title.startswith("have `block(torch.ones(2, 3))` make a new tensor")
+
+
+def test_a_helper_that_also_runs_backward_is_moved_if_it_clears_the_gradients(found: Find) -> None:
+    finding = found(
+        """
+        net, head = nn.Linear(2, 2), nn.Linear(2, 1)
+        def update(optimizer, loss):
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        def learn():
+            first, second = head(torch.ones(1, 2)).sum(), head(net(torch.ones(1, 2))).sum()
+            update(torch.optim.SGD(head.parameters(), lr=0.1), first)
+            update(torch.optim.SGD(net.parameters(), lr=0.1), second)
+        learn()
+        """
+    )
+    _, moved = finding.fixes
+    assert (
+        moved.title
+        == "or move this call below line 12, if it clears the gradients first: else its step also uses those of line 12"
+    )

@@ -50,7 +50,7 @@ def _fixes(rejected: RejectedCall) -> Iterator[Fix]:
     site = rejected.site
     edit = None if site is None else expanded_assignment(facts, site) or out_of_place(facts, site, rejected.op)
     whole = f"`{name}`" if name else "the tensor that was split"
-    text = f"make a new tensor instead of writing; {whole} then stays as it was"
+    text = f"make a new tensor instead of writing, also for the other views; {whole} then stays as it was"
     if _is_read_again(rejected, name):
         through = f"write through {whole}, with an index for each part"
         yield fix(f"{through}: `{name}[...]`" if name else through, place=taken)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from tensorlens.analysis.carried import Carried, carried, name_in_function
 from tensorlens.analysis.contexts import failed_backward
 from tensorlens.analysis.lineage import graph_leaves
+from tensorlens.analysis.naming.places import callers, place_of
 from tensorlens.analysis.saved_tensors import Save, SavedTensorChange
 from tensorlens.analysis.shared_frame import SharedFrame, is_read_between, loop_around, movable_lines, shared_frame
 from tensorlens.analysis.trace_index import TraceIndex
@@ -131,9 +132,17 @@ def _fixes_of_a_step(
 
 
 def _made_in(facts: TraceIndex, root: int | None, at: int) -> str:
-    """Returns " (line 47)", the place where a loss is computed; "" if it is not known."""
+    """Returns " (line 47)", the line that computes a loss or calls its function; "" if it is not known.
+
+    If a line of the function that the reader is sent to ran it, it is that line.
+    """
     made = None if root is None else facts.creator(root)
-    return "" if made is None else f" ({line_from(facts, made.site, at)})"
+    if made is None:
+        return ""
+    here = place_of(facts.trace.sites[at])[:2]
+    sites = (made.site, *callers(facts.trace, made.site))
+    site = next((site for site in sites if place_of(facts.trace.sites[site])[:2] == here), made.site)
+    return f" ({line_from(facts, site, at)})"
 
 
 def _loss_name(facts: TraceIndex, root: int, failure: Failure, frame: SharedFrame | None) -> str:
@@ -179,8 +188,8 @@ def _fixes_of_an_update(
         text = f"move {what} below {below}: until then the forward pass needs {name} as it was"
     elif frame is not None and loop_around(facts, frame.change, frame.backward):
         text = (
-            "before this line, take the gradients of this iteration with `torch.autograd.grad(...)`, and add them up "
-            "for the later step"
+            "before this line, take the gradients of this iteration with `torch.autograd.grad(...)`; their sum "
+            "replaces the later backward"
         )
     elif frame is not None and not read:
         text = f"compute {loss} below this line, with its whole forward pass: it then uses the new values"
