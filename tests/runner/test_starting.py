@@ -167,7 +167,7 @@ def test_a_directory_or_a_zip_file_runs_as_in_plain_python(kind: str, tmp_path: 
     runpy = re.compile(r'  File "<frozen runpy>".*\n')
     assert (ended.stdout, ended.stderr) == (plain.stdout, runpy.sub("", plain.stderr))
     assert "ValueError: [2.0, 2.0]" in plain.stderr
-    shown = run("-m", "tensorlens", "view", "trace.json", cwd=tmp_path).stdout
+    shown = run("-m", "tensorlens", "view", "trace.json", "--width", "120", cwd=tmp_path).stdout
     assert shown.startswith(f"{name}   torch ")
     assert "ended with ValueError at line 6" in shown
     assert "return torch.ones(2, requires_grad=True)" in shown
