@@ -135,7 +135,7 @@ def _report(training: Training, code: str, group: list[PathEnd], step: Step | No
         f"{what}: {_cause(facts, first, loss, them)}",
         _why(facts, first),
         labels,
-        fixes=tuple(_fixes(facts, first, name)),
+        fixes=tuple(_fixes(facts, first, names, them)),
         evidence={"parameters": [facts.name(end.number) for end in group]},
         detail=cut_detail(facts, first.cut) if first.kind == "cut" else (),
     )
@@ -178,14 +178,18 @@ def _why(facts: TraceIndex, end: PathEnd) -> str:
     return "the call is recorded, and its derivative does not lead to this input"
 
 
-def _fixes(facts: TraceIndex, end: PathEnd, name: str) -> Iterator[Fix]:
+def _fixes(facts: TraceIndex, end: PathEnd, names: str, them: str) -> Iterator[Fix]:
     if end.kind == "cut":
         yield from cut_fixes(facts, end.cut)
     elif end.kind == "late":
-        yield fix(f"let {name} require grad before it is used", place=facts.span(end.cut.call.site))
+        yield fix(
+            f"let {names} require grad before {'it is' if them == 'it' else 'they are'} used",
+            place=facts.span(end.cut.call.site),
+        )
     elif end.kind == "unused":
         yield fix("add the result of this line to the loss", place=facts.span(end.cut.call.site))
-        yield fix(f"if {name} is not to be trained, leave it out of the optimizer")
+        yield fix(f"if {names} {'is' if them == 'it' else 'are'} not to be trained, leave {them} out of the optimizer")
     elif end.cut.call.op.endswith(".apply"):
-        text = f"pass {name} to {op_text(end.cut.call.op)} as an argument of its own, and return its gradient"
+        one, its = ("an argument of its own", "its") if them == "it" else ("arguments of their own", "each")
+        text = f"pass {names} to {op_text(end.cut.call.op)} as {one}, and return {its} gradient"
         yield fix(text, place=facts.span(end.cut.call.site))

@@ -164,8 +164,10 @@ def _cut(rejected: RejectedCall) -> list[Label | None]:
     labels = list(cut_labels(facts, find_cut(facts, number, rejected.index)))
     if labels:
         return [label for label in labels if label is not None and label.role != "leaf_made_here"]
-    use = facts.first_use(number)
     text = f"{rejected.name(number)} does not require grad"
+    if rejected.failure is None:
+        return [facts.label("graph_cut_here", site, text)]
+    use = facts.first_use(number)
     return [None if use is None else facts.label("graph_cut_here", use.site, text)]
 
 
