@@ -120,14 +120,9 @@ def _fixes_of_a_step(
         return
     where = line_from(facts, needed, at)
     if _has_backward(facts, step, frame):
-<<<<<<< HEAD
         moved = f"or move `{source_text(facts, at)}` below {where}"
         text = f"{moved}, if it clears the gradients first: else its step also uses those of {where}"
         yield fix(text, place=facts.span(at))
-=======
-        unless = f"if it clears the gradients first: else its step also uses those of {where}"
-        yield fix(f"or move this call below {where}, {unless}", place=facts.span(at))
->>>>>>> truth
         return
     yield fix(
         f"or move `{source_text(facts, at)}` below {where}, and give that backward `inputs=[...]`, without the "
