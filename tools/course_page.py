@@ -56,7 +56,7 @@ Real runs printed all output below. `make course` writes this page, and a test c
 def printed(command: str) -> str:
     """Returns the output of a command at 80 columns, without saved progress."""
     with tempfile.TemporaryDirectory() as state:
-        environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "XDG_STATE_HOME": state}
+        environment = {**os.environ, "COLUMNS": "80", "LINES": "50", "NO_COLOR": "1", "XDG_STATE_HOME": state}
         ended = subprocess.run(
             [sys.executable, "-m", *shlex.split(command)],
             cwd=ROOT,

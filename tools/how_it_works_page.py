@@ -152,7 +152,7 @@ def _run(rows: list[Any]) -> Trace:
 
 def _printed() -> str:
     """Returns the output of the command at 80 columns."""
-    environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
+    environment = {**os.environ, "COLUMNS": "80", "LINES": "50", "NO_COLOR": "1"}
     command = [sys.executable, "-m", "tensorlens", "explain", PROGRAM]
     ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     return f"$ tensorlens explain {PROGRAM}\n{ended.stdout}"

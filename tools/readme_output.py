@@ -26,7 +26,7 @@ def output(command: str) -> str:
     ended = subprocess.run(
         [sys.executable, "-m", *shlex.split(command)],
         cwd=ROOT,
-        env={**os.environ, "COLUMNS": "80", "NO_COLOR": "1"},
+        env={**os.environ, "COLUMNS": "80", "LINES": "50", "NO_COLOR": "1"},
         capture_output=True,
         text=True,
         encoding="utf-8",

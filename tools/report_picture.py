@@ -24,7 +24,7 @@ _FONT_FILES = re.compile(r"\s*@font-face \{.*?\n    \}", re.DOTALL)  # they woul
 
 def report() -> str:
     """Runs the command and returns its coloured output."""
-    environment = {**os.environ, "COLUMNS": str(COLUMNS), "FORCE_COLOR": "1"}
+    environment = {**os.environ, "COLUMNS": str(COLUMNS), "LINES": "50", "FORCE_COLOR": "1"}
     environment.pop("NO_COLOR", None)
     ended = subprocess.run(
         [sys.executable, "-m", "tensorlens", *COMMAND],

@@ -385,7 +385,7 @@ def test_the_state_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
 
 def command(*arguments: str, text: str = "", cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
+    environment = {**os.environ, "COLUMNS": "80", "LINES": "50", "NO_COLOR": "1"}
     return subprocess.run(
         [sys.executable, "-m", "tensorlens", *arguments],
         input=text, capture_output=True, text=True, env=environment, cwd=cwd, timeout=120, check=False,
