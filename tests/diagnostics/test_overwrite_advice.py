@@ -302,7 +302,7 @@ def test_a_helper_that_also_runs_backward_is_moved_if_it_clears_the_gradients(fo
         """
     )
     _, moved = finding.fixes
-    assert moved.title.startswith("or move `update(torch.optim.SGD(head.parameters()")
+    assert moved.title.startswith("or move `update(torch.optim.SGD(head.parameters(")
     assert moved.title.endswith(
         "below line 12, if it clears the gradients first: else its step also uses those of line 12"
     )
