@@ -35,7 +35,7 @@ class Terminal:
         self._pid, self._master = pty.fork()
         if self._pid == 0:
             command = [sys.executable, "-m", "tensorlens", "explain", *options, str(script)]
-            os.execve(sys.executable, command, {**os.environ, "NO_COLOR": "1", "COLUMNS": "100"})
+            os.execve(sys.executable, command, {**os.environ, "NO_COLOR": "1", "COLUMNS": "100", "LINES": "100"})
 
     def _read(self, until: float) -> bool:
         """Returns whether there may be more."""
