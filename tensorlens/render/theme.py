@@ -40,19 +40,17 @@ THEME = Theme(
 
 
 def source_theme() -> ANSISyntaxTheme:
-    """Returns the colours of Python source."""
-    from pygments.token import Comment, Keyword, Name, Number, Operator, String, Token
+    """Returns the colours of Python source, by the path of a token in the hierarchy of Pygments."""
     from rich.syntax import ANSISyntaxTheme
 
     return ANSISyntaxTheme(
         {
-            Token: Style(),
-            Comment: Style(dim=True),
-            Keyword: Style(color="magenta"),
-            Operator.Word: Style(color="magenta"),
-            Name.Decorator: Style(color="cyan"),
-            Number: Style(color="cyan"),
-            String: Style(color="green"),
+            ("Comment",): Style(dim=True),
+            ("Keyword",): Style(color="magenta"),
+            ("Operator", "Word"): Style(color="magenta"),
+            ("Name", "Decorator"): Style(color="cyan"),
+            ("Literal", "Number"): Style(color="cyan"),
+            ("Literal", "String"): Style(color="green"),
         }
     )
 
