@@ -1,6 +1,6 @@
-"""Makes typer accept strings without pydantic, whose import takes longer than the whole command `list`.
+"""Makes typer accept strings, paths and flags without pydantic, whose import takes longer than the command `list`.
 
-typer asks pydantic to check every value, even one that was not given. Only numbers and paths need a check. The help
+typer asks pydantic to check every value, even one that was not given. Only numbers need a check. The help
 pages have the colours of the other output, and are not wider than a person reads with ease.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, get_type_hints
 
 from typer.core import TyperCommand, TyperGroup
@@ -15,6 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 from tensorlens.cli.output import wants_color
 
 _STRINGS = (str, str | None, list[str] | None)
+_PATHS = (Path, Path | None)
 _WIDEST = 100  # columns of a help page
 
 
@@ -66,16 +68,18 @@ class Group(_Help, TyperGroup):
 def _skip_checks(callback: Callable[..., Any] | None, parameters: Iterable[Any]) -> None:
     types = get_type_hints(callback) if callback is not None else {}
     for parameter in parameters:
-        _skip_check(parameter, types.get(parameter.name) in _STRINGS)
+        _skip_check(parameter, types.get(parameter.name))
 
 
-def _skip_check(parameter: Any, is_string: bool) -> None:
+def _skip_check(parameter: Any, kind: Any) -> None:
     checked: Callable[[Any, Any], Any] = parameter.process_value
 
     def process(ctx: Any, value: Any) -> Any:
         if value is None and not parameter.required:
             value = () if parameter.nargs == -1 else None
-        elif not is_string:
+        elif kind in _PATHS and isinstance(value, str):
+            value = Path(value)
+        elif kind not in _STRINGS and not isinstance(value, bool):
             return checked(ctx, value)
         return value if parameter.callback is None else parameter.callback(ctx, parameter, value)
 
