@@ -41,15 +41,30 @@ def hide(code: CodeType) -> None:
 
 
 def strip(error: BaseException, seen: set[int] | None = None) -> None:
-    """Removes this package's frames from the traceback of an exception, of its causes and of its contexts."""
+    """Removes this package's frames from the traceback of an exception, of its causes and of its contexts.
+
+    A context that the package raised for itself goes, too: Ctrl-C can arrive while the package handles it.
+    """
     seen = set() if seen is None else seen
     if id(error) in seen:
         return
     seen.add(id(error))
     error.__traceback__ = strip_traceback(error.__traceback__)
+    while (context := error.__context__) is not None and context is not error.__cause__ and _is_internal(context):
+        error.__context__ = context.__context__
     for other in (error.__cause__, error.__context__, *getattr(error, "exceptions", ())):
         if isinstance(other, BaseException):
             strip(other, seen)
+
+
+def _is_internal(error: BaseException) -> bool:
+    """Returns whether an exception passed through frames of this package only."""
+    entry = error.__traceback__
+    files = []
+    while entry is not None:
+        files.append(entry.tb_frame.f_code.co_filename)
+        entry = entry.tb_next
+    return bool(files) and all(map(is_ours, files))
 
 
 def strip_traceback(traceback: TracebackType | None) -> TracebackType | None:
