@@ -50,7 +50,7 @@ a     #1               yes                          yes   0        None
 out   #2       c       yes        SigmoidBackward0  no    1        not a leaf
 c     #2       out     no                           yes   1        None
 
-the script ended with RuntimeError at line 5, exit code 1; cause: line 4
+the script ended with RuntimeError at line 5, exit code 1; 1 error at line 4
 
 error[saved-tensor-modified-inplace]: `out` was changed
  --> demo.py:4:1

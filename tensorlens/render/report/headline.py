@@ -10,7 +10,7 @@ from collections import Counter
 from tensorlens.analysis.training.run_summary import call_count
 from tensorlens.journal.rows import SHARED_MEMORY
 from tensorlens.records.model import Failure, Gap, Notice, Site, Trace
-from tensorlens.records.report import Diagnostic, Report
+from tensorlens.records.report import Report
 from tensorlens.records.source import one_line, shown_path, tree_of
 
 _INTERNAL = re.compile(r"\s*\(Triggered internally at [^)]*\)")
@@ -22,29 +22,6 @@ def run_parts(trace: Trace) -> list[str]:
     parts = [shown_path(trace.script.path, trace.script.folder)]
     parts += [f"rank {rank.number} of {rank.world}"] if rank else []
     return [*parts, f"torch {trace.versions.torch}", count(call_count(trace), "call")]
-
-
-def headline(report: Report) -> list[str]:
-    """Returns the parts of the headline: `demo.py`, `torch 2.13.0`, `6 calls`, `1 error at line 6`."""
-    trace = report.trace
-    parts = run_parts(trace)
-    for severity in ("error", "warning"):
-        diagnostics = [diagnostic for diagnostic in report.diagnostics if diagnostic.severity == severity]
-        if diagnostics:
-            where = _at(trace, diagnostics[0])
-            parts.append(count(len(diagnostics), severity) + (f", the first{where}" if len(diagnostics) > 1 else where))
-        elif severity == "error" and final_failure(trace) is not None:
-            parts.append("1 error")
-    return parts
-
-
-def _at(trace: Trace, diagnostic: Diagnostic) -> str:
-    """Returns the place of the primary label: ` at line 6`."""
-    if not diagnostic.labels:
-        return ""
-    span = diagnostic.labels[0].span
-    own = span.file == script_file(trace)
-    return f" at {f'line {span.line}' if own else f'{shown_path(span.file, trace.script.folder)}:{span.line}'}"
 
 
 def count(number: int, noun: str) -> str:

@@ -7,7 +7,7 @@ names, and says so.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from rich.console import Group, RenderableType
@@ -40,22 +40,26 @@ def to_terminal(report: Report, options: RenderOptions) -> str:
     """Returns the report as text of at most `options.width` cells per line."""
     size = max(options.width, 40)
     parts = ReportParts(report, options)
-    if options.lesson or (options.story and options.tensors):
-        return printed(parts.sections(), size, options.color)
-    if parts.least_rows() <= options.height:
-        whole = replace(parts, options=replace(options, story=True, tensors=True))
-        text = printed(whole.sections(), size, options.color)
+    if not parts.is_whole and parts.least_rows() <= options.height:
+        parts.options = replace(options, story=True, tensors=True)
+        text = printed(parts.sections(), size, options.color)
         if text.count("\n") < options.height:
             return text
+        parts.options = options
     return printed(parts.sections(), size, options.color)
 
 
-@dataclass(frozen=True)
 class ReportParts:
-    """The sections of a report, in the order in which they are printed."""
+    """The sections of a report, in the order in which they are printed. `options` may change between two prints."""
 
-    report: Report
-    options: RenderOptions
+    def __init__(self, report: Report, options: RenderOptions) -> None:
+        self.report = report
+        self.options = options
+
+    @property
+    def is_whole(self) -> bool:
+        """Returns whether the story and the table of all tensors are printed."""
+        return self.options.lesson or (self.options.story and self.options.tensors)
 
     @property
     def _trace(self) -> Trace:
@@ -92,8 +96,8 @@ class ReportParts:
             yield from _section(tensor_parts(self._tensors))
         if trace.claims or (options.lesson and tree_of(headline.script_source(trace)) is not None):
             yield claim_list(trace.claims, options)
-        yield from _section(_noticed("warnings", "warning", headline.warnings_noticed(self.report)))
-        yield from _section(_noticed("not seen", "note", headline.gaps(trace)))
+        yield from _section(_noticed("warnings", headline.warnings_noticed(self.report)))
+        yield from _section(_noticed("not seen", headline.gaps(trace)))
         if not options.findings_first:
             yield from (*others, *answer)
         endings = filter(None, (headline.shared_memory(trace), headline.reference(trace), self._left_out()))
@@ -116,7 +120,7 @@ class ReportParts:
     def _other_findings(self) -> Iterator[RenderableType]:
         main = main_finding(self.report)
         others = [each for each in self.report.diagnostics if each is not main]
-        if self.options.lesson or (self.options.story and self.options.tensors):
+        if self.is_whole:
             yield from (Finding(each, self._trace) for each in others)
             return
         yield from (Finding(each, self._trace) for each in others[:_MORE_FINDINGS])
@@ -124,7 +128,8 @@ class ReportParts:
 
     def _all_well(self, ended: str) -> Iterator[RenderableType]:
         """Yields the summary of a run without findings."""
-        if headline.final_failure(self._trace) is not None or self.options.lesson:
+        script = self._trace.script
+        if script.outcome not in ("ok", "exit") or script.exit_code not in (0, None) or self.options.lesson:
             yield Text(safe(ended), "heading")
             return
         yield Text(safe(no_problem_found(self._trace)), "good")
@@ -185,7 +190,7 @@ def claim_list(claims: tuple[Claim, ...], options: RenderOptions) -> RenderableT
     return Group(*parts)
 
 
-def _noticed(title: str, style: str, rows: list[tuple[str, str, int]]) -> list[RenderableType]:
+def _noticed(title: str, rows: list[tuple[str, str, int]]) -> list[RenderableType]:
     if not rows:
         return []
     table = HouseTable([title, ""], ["gutter"])

@@ -11,30 +11,36 @@ from tensorlens.render.report.headline import count
 
 def main_finding(report: Report) -> Diagnostic | None:
     """Returns the finding that comes last on a screen: the error that ended the script, else the most severe one."""
-    diagnostics = report.diagnostics
-    failure = headline.final_failure(report.trace)
-    if failure is not None:
-        at_failure = (d for d in diagnostics if d.severity == "error" and d.code and d.code == failure.kind)
-        found = next(at_failure, None)
-        if found is not None:
-            return found
-    return diagnostics[0] if diagnostics else None
+    trace, diagnostics = report.trace, report.diagnostics
+    failure = headline.final_failure(trace)
+    about = [each for each in diagnostics if _is_about_failure(trace, each)]
+    same_kind = [each for each in about if failure is not None and each.code == failure.kind]
+    return next(iter([*same_kind, *about, *diagnostics]), None)
 
 
 def verdict(report: Report) -> str:
-    """Says how the script ended, which line is the cause, or how many findings there are."""
+    """Says how the script ended, which line to look at, or how many findings there are."""
     trace, main = report.trace, main_finding(report)
     failed = _failure_line(trace)
     ended = headline.outcome(trace, failed)
     if main is None:
         return ended
-    cause = _line(trace, main)
-    if main.severity == "error" and headline.final_failure(trace) is not None:
-        ended += f"; cause: {cause}" if failed and cause and cause != failed else ""
+    first = _line(trace, main)
+    if _is_about_failure(trace, main):
+        ended += f"; look at {first}" if first and first != failed else ""
         more = len(report.diagnostics) - 1
         return f"{ended}; {count(more, 'more finding')}" if more else ended
-    where = (" at " if len(report.diagnostics) == 1 else ", the first at ") + cause if cause else ""
+    where = (" at " if len(report.diagnostics) == 1 else ", the first at ") + first if first else ""
     return f"{ended}; {_counted(report)}{where}"
+
+
+def _is_about_failure(trace: Trace, diagnostic: Diagnostic) -> bool:
+    """Returns whether a finding is an error that marks a line on which the exception passed that ended the script."""
+    failure = headline.final_failure(trace)
+    if failure is None or diagnostic.severity != "error":
+        return False
+    spans = [trace.sites[site].span for site in (failure.site, *failure.stack) if site is not None]
+    return not {(s.file, s.line) for s in spans}.isdisjoint((x.span.file, x.span.line) for x in diagnostic.labels)
 
 
 def _failure_line(trace: Trace) -> str:
