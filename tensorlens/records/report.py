@@ -8,6 +8,7 @@ from typing import Literal
 from tensorlens.records.model import Span, Trace
 
 Severity = Literal["error", "warning", "note"]
+Verdict = Literal["verified", "runs", "untried"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +36,16 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A suggestion: what to change, the line to change, and the edits if it can be applied as it is."""
+    """A suggestion: what to change, the line to change, and the edits if it can be applied as it is.
+
+    `verdict` says whether the edits were tried in another run; `differs`, how the program that runs with them differs.
+    """
 
     title: str
     edits: tuple[Edit, ...] = ()
     place: Span | None = None
+    verdict: Verdict = "untried"
+    differs: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +53,8 @@ class Diagnostic:
     """A finding: what happened, where, why, and what to do. The first label is the primary one.
 
     `fixes` are ordered from the safest. `detail` has node names, versions and counts, for a reader who knows autograd.
-    `also` names other findings about the same event.
+    `also` names other findings about the same event. `confirmed` says whether another run that intervenes at the
+    labelled call agrees (None: not tried), and `confirmation` what that run did.
     """
 
     code: str
@@ -60,6 +67,8 @@ class Diagnostic:
     evidence: dict[str, object] = field(default_factory=dict)
     detail: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
+    confirmed: bool | None = None
+    confirmation: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import pytest
 from support.warm import Warm
 
 from tensorlens.diagnostics import diagnose
-from tensorlens.records.report import Edit
+from tensorlens.records.edits import edited
 
 Change = tuple[str, str]  # the text that the help is about, what it becomes
 
@@ -144,16 +144,6 @@ CASES = [
 ]  # fmt: skip
 
 
-def edited(text: str, edits: tuple[Edit, ...]) -> str:
-    """Makes the edits of a help, each within a line."""
-    lines = text.split("\n")
-    assert edits
-    for edit in sorted(edits, key=lambda edit: (edit.span.line, edit.span.column), reverse=True):
-        line = lines[edit.span.line - 1]
-        lines[edit.span.line - 1] = line[: edit.span.column] + edit.text + line[edit.span.end_column :]
-    return "\n".join(lines)
-
-
 @pytest.mark.parametrize(("program", "help_text", "changes"), CASES, ids=[case[1][:40] for case in CASES])
 def test_followed_it_mends_the_program(
     program: str, help_text: str, changes: list[Change] | None, warm: Warm, tmp_path: Path
@@ -166,6 +156,7 @@ def test_followed_it_mends_the_program(
     assert help_text in fixes
     text = "import torch\n" + program
     if changes is None:  # the help is an edit
+        assert fixes[help_text].edits
         text = edited(text, fixes[help_text].edits)
     for before, after in changes or ():
         assert before in text

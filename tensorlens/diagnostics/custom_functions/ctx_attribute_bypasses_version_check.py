@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.diagnostics.shared.edits.expressions import expanded_assignment
 from tensorlens.diagnostics.shared.kept import short_iteration
 from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of, saving_call, tensor_name
-from tensorlens.diagnostics.shared.source_edits import expanded_assignment
 from tensorlens.diagnostics.shared.wording import as_written, finding, fix
 from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import StaleSavedTensor

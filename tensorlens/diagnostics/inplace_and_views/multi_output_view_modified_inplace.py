@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.diagnostics.shared.edits.expressions import expanded_assignment, out_of_place
 from tensorlens.diagnostics.shared.kept import is_plain
 from tensorlens.diagnostics.shared.rejected import rejected_calls, report_rejected
 from tensorlens.diagnostics.shared.rejected_call import RejectedCall
 from tensorlens.diagnostics.shared.roles.tensors import modified, views
-from tensorlens.diagnostics.shared.source_edits import expanded_assignment, out_of_place
 from tensorlens.diagnostics.shared.wording import fix
 from tensorlens.records.error_messages import FindingText, entry
 from tensorlens.records.report import Diagnostic, Fix

@@ -9,13 +9,13 @@ from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.saved_tensors import Save, SavedTensorChange, is_saved_on_line
 from tensorlens.analysis.shared_frame import is_argument, is_local, is_returned
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.kept import described, is_made_inside, is_plain
-from tensorlens.diagnostics.shared.source_edits import (
+from tensorlens.diagnostics.shared.edits.expressions import (
     expanded_assignment,
     out_of_place,
     with_call,
     without_inplace,
 )
+from tensorlens.diagnostics.shared.kept import described, is_made_inside, is_plain
 from tensorlens.diagnostics.shared.wording import fix, named, op_text, source_text
 from tensorlens.records.model import Call
 from tensorlens.records.report import Edit, Fix

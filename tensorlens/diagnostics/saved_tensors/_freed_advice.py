@@ -10,8 +10,8 @@ from tensorlens.analysis.lineage import calls_reached_by, graph_leaves
 from tensorlens.analysis.naming.places import callers, place_of
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.diagnostics.shared.edits.expressions import argument_with_call
 from tensorlens.diagnostics.shared.kept import described, is_plain, line_from
-from tensorlens.diagnostics.shared.source_edits import argument_with_call
 from tensorlens.diagnostics.shared.wording import fix, source_text
 from tensorlens.records.model import Backward, Call, Failure
 from tensorlens.records.report import Fix

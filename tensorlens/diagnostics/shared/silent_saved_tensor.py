@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from tensorlens.analysis.naming.code_text import change_text
 from tensorlens.analysis.saved_tensors import stale_tensor
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.diagnostics.shared.edits.expressions import with_call
 from tensorlens.diagnostics.shared.kept import Kept, described, kept_name, kept_text
 from tensorlens.diagnostics.shared.proof import proof_notes
-from tensorlens.diagnostics.shared.source_edits import with_call
 from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text, source_text, with_method
 from tensorlens.records.model import Backward, Call, Span
 from tensorlens.records.observations import Overwrite, StaleSavedTensor

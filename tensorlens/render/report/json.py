@@ -105,11 +105,15 @@ def _diagnostic(diagnostic: Diagnostic, trace: Trace) -> dict[str, Any]:
         "notes": list(diagnostic.notes),
         "detail": list(diagnostic.detail),
         "also": list(diagnostic.also),
+        "confirmed": diagnostic.confirmed,
+        "confirmation": diagnostic.confirmation,
         "fixes": [
             {
                 "title": fix.title,
                 "place": None if fix.place is None else _span(fix.place, trace),
                 "edits": [{**_span(edit.span, trace), "text": edit.text} for edit in fix.edits],
+                "verdict": fix.verdict,
+                "differs": fix.differs,
             }
             for fix in diagnostic.fixes
         ],
