@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import count, repeat
 from typing import Any
 
-from tensorlens.journal import rows
+from tensorlens.journal import rows, sample_rows
 from tensorlens.journal.batches import rows_of
 from tensorlens.journal.retention import WINDOW, Retention
 from tensorlens.journal.row_buffer import Tag, typed
@@ -53,6 +53,7 @@ class Reader:
         self._runs: deque[callbacks.Run] = deque(maxlen=window)
         self.facts: dict[str, list[Any]] = {table: [] for table in observations.RECORDS}
         self.passes: list[reference.Pass] = []
+        self.steps: list[reference.StepSample] = []
         self.unchecked: dict[str, str] = {}  # check of `--reference` that failed itself -> why
         self.reference: reference.Reference | None = None  # the comparison with the second run, for the trace
         self.finished = False
@@ -300,11 +301,14 @@ class Reader:
         run = callbacks.Run(self._count, row.registration, row.returned, values, row.given, row.node, ending)
         self._runs.append(run)
 
-    def _read_pass(self, row: rows.PassRow) -> None:
+    def _read_pass(self, row: sample_rows.PassRow) -> None:
         if reference.PASSES not in self.unchecked:
             self.passes.append(reference.passed(self._count - 1, *row))
 
-    def _read_uncompared(self, row: rows.UncomparedRow) -> None:
+    def _read_step_sample(self, row: sample_rows.StepSampleRow) -> None:
+        self.steps.append(reference.sampled_step(self._count - 1, *row))
+
+    def _read_uncompared(self, row: sample_rows.UncomparedRow) -> None:
         self.unchecked.setdefault(row.check, row.reason)
 
 
