@@ -19,6 +19,7 @@ from tensorlens.errors import UsageError
 from tensorlens.records.version import __version__
 
 if TYPE_CHECKING:
+    from tensorlens.cli.report_options import RunChoices
     from tensorlens.records.claim import Claim
 
 
@@ -30,9 +31,7 @@ def show_version() -> None:
 # --- run, explain, view ---------------------------------------------------------------------------------------------
 
 
-def explain(
-    module: str | None, arguments: Sequence[str], output: Output, timeout: float | None, reference: bool = False
-) -> int:
+def explain(module: str | None, arguments: Sequence[str], output: Output, choices: RunChoices) -> int:
     """`explain SCRIPT [ARGS…]`, `explain -m MODULE [ARGS…]`, `explain - [ARGS…]`: runs a script and reports."""
     from tensorlens.cli import trailing_options
     from tensorlens.cli.rendered_report import ScriptReporter
@@ -56,11 +55,17 @@ def explain(
         _refuse_lesson_name(arguments[0])
         target = Target("file", arguments[0], trailing.argv)
     options = RunOptions(
-        timeout=trailing.timeout or timeout,
+        timeout=trailing.timeout or choices.timeout,
         stdout_to_stderr=output.keeps_stdout,
         show_progress=_is_watched(),
-        reference=trailing.reference or reference,
+        reference=trailing.reference or choices.reference,
     )
+    fix, write = trailing.fix or choices.fix, trailing.write or choices.write
+    if fix or write:
+        from tensorlens.cli.tried_fixes import check_use, explain_with_fixes
+
+        check_use(target, fix, write)
+        return explain_with_fixes(target, options, output, write)
     reporter = ScriptReporter(output)
     report = reporter.report(run_script(target, options, reporter.on_start, reporter.on_trace))
     output.write(report.text)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tensorlens.cli.output import Output
     from tensorlens.records.claim import Claim
     from tensorlens.records.model import Trace
+    from tensorlens.records.report import Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +87,18 @@ def _is_valid(trace: Trace) -> bool:
 
 def _rendered(trace: Trace, output: Output, lesson: str, is_bundled: bool) -> RenderedReport:
     from tensorlens.diagnostics import report_on
-    from tensorlens.records.trace_file import dumps
-    from tensorlens.render import render
 
     if lesson:
         trace = replace(trace, script=replace(trace.script, path=lesson))
-    report = report_on(trace)
+    return rendered(report_on(trace), output, lesson, is_bundled)
+
+
+def rendered(report: Report, output: Output, lesson: str = "", is_bundled: bool = True) -> RenderedReport:
+    """Renders a report."""
+    from tensorlens.records.trace_file import dumps
+    from tensorlens.render import render
+
+    trace = report.trace
     if output.form == "json" and output.format is None:  # `-o x.json` writes the trace, which `view` reads
         text = dumps(trace)
     else:

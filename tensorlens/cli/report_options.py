@@ -27,6 +27,16 @@ class ReportOption:
     minimum: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class RunChoices:
+    """What the options of the run ask for."""
+
+    timeout: float | None = None
+    reference: bool = False
+    fix: bool = False
+    write: bool = False
+
+
 OPTIONS = {
     "format": ReportOption(("--format", "-f"), "table (the default), json or markdown.", "FORMAT", _known_form),
     "output": ReportOption(
@@ -46,5 +56,11 @@ OPTIONS = {
         "Run it a second time, with copies of what autograd saves, and compare every leaf's gradients. The "
         "second run's output is dropped; files that the script writes are written twice.",
     ),
+    "fix": ReportOption(
+        ("--fix",),
+        "Try the helps that are edits: run it again with each, and say which make the gradients right. The output of "
+        "these runs is dropped; files that the script writes are written in each run.",
+    ),
+    "write": ReportOption(("--write",), "With --fix: write the best fix whose gradients are right to its files."),
 }
 FIELDS = {flag: field for field, option in OPTIONS.items() for flag in option.flags}

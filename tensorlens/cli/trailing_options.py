@@ -28,6 +28,8 @@ class TrailingOptions:
     everything: bool = False
     timeout: float | None = None
     reference: bool = False
+    fix: bool = False
+    write: bool = False
 
 
 def split(words: Sequence[str]) -> TrailingOptions:

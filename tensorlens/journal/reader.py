@@ -54,6 +54,7 @@ class Reader:
         self.facts: dict[str, list[Any]] = {table: [] for table in observations.RECORDS}
         self.passes: list[reference.Pass] = []
         self.steps: list[reference.StepSample] = []
+        self.stepped: tuple[reference.StepSample, ...] = ()  # the same, with the numbers of the trace that was built
         self.unchecked: dict[str, str] = {}  # check of `--reference` that failed itself -> why
         self.reference: reference.Reference | None = None  # the comparison with the second run, for the trace
         self.finished = False
@@ -102,9 +103,10 @@ class Reader:
         called = callbacks.Callbacks(tuple(self._functions), tuple(self._registrations), tuple(self._runs))
         compared = self.reference or reference.Reference()
         failures = tuple(self._failures)
-        records = (*failures, self._end, *self._assignments, inspection, called, compared)
+        records = (*failures, self._end, *self._assignments, inspection, called, compared, *self.steps)
         builder = TraceBuilder(self._retention, self._templates, self._tensors, self._nbytes, records)
         events = builder.events()
+        self.stepped = tuple(map(builder.record, self.steps))
         return model.Trace(
             versions=self._versions,
             script=self.script,

@@ -90,11 +90,13 @@ class StepSample:
     index: int  # of the last event before it
     optimizer: int  # the optimizers are numbered in the order in which they are made
     gradients: tuple[tuple[int, Sample | None, int], ...]
+    parameters: tuple[TensorId, ...] = ()  # the tensors again; in `Reader.stepped`, with the numbers of the trace
 
 
 def sampled_step(index: int, optimizer: int, gradients: Any) -> StepSample:
     """Makes the `StepSample` of a row of the journal."""
-    return StepSample(index, optimizer, tuple((tensor, _sample(raw), passes) for tensor, raw, passes in gradients))
+    samples = tuple((tensor, _sample(raw), passes) for tensor, raw, passes in gradients)
+    return StepSample(index, optimizer, samples, tuple(tensor for tensor, _, _ in gradients))
 
 
 def passed(index: int, roots: Any, gradients: Any, failed: bool) -> Pass:
@@ -137,6 +139,20 @@ def attach(first: Any, second: Any) -> None:
     first.facts["formulas"] = second.facts["formulas"]
     if FORMULAS in unchecked:
         first.note_gap(unchecked[FORMULAS])
+
+
+def distance(got: Sample | None, right: Sample | None) -> tuple[float, float] | None:
+    """Returns the largest difference of two gradients, absolute and relative; None if they are equal but for rounding.
+
+    A gradient that only one of two runs has, or that has another shape there, differs by infinity.
+    """
+    if got is None or right is None or (got.shape, got.dtype) != (right.shape, right.dtype):
+        return None if got is right else (inf, inf)
+    off = _different_positions(got, right)
+    if not off:
+        return None
+    found = _difference(0, 0, got, right, off)
+    return found.largest, found.relative
 
 
 def _why_incomparable(one: Pass, other: Pass) -> str:

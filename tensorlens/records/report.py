@@ -72,9 +72,24 @@ class Diagnostic:
 
 
 @dataclass(frozen=True, slots=True)
+class Tried:
+    """Says how far the fixes were tried (`--fix`). The fixes themselves have their verdicts."""
+
+    tried: int = 0  # candidates that were run: a fix, or one fix after the other
+    failed: int = 0  # of these, those that are not offered
+    left_out: int = 0  # candidates that were not run: there are too many
+    note: str = ""  # why something could not be tried or judged
+    interrupted: bool = False  # Ctrl-C ended the trials
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
-    """A trace and the diagnostics found in it. `explained` are the indices of PyTorch's warnings that these explain."""
+    """A trace and the diagnostics found in it. `explained` are the indices of PyTorch's warnings that these explain.
+
+    `tried` is set if the fixes were tried.
+    """
 
     trace: Trace
     diagnostics: tuple[Diagnostic, ...] = ()
     explained: frozenset[int] = frozenset()
+    tried: Tried | None = None

@@ -67,11 +67,13 @@ class ComparedRuns:
         sources: Mapping[str, str] | None = None,
     ) -> FinishedRun:
         """Runs the program once more, with changes. `sources` has the texts of its files that are replaced."""
+        from tensorlens.records.source_encoding import encoded  # not above: a plain run needs no tokenizer
+
         with tempfile.TemporaryDirectory(prefix="tensorlens-") as folder, tempfile.TemporaryFile() as printed:
             replaced = []
             for number, (file, text) in enumerate((sources or {}).items()):
                 copy = Path(folder, f"{number}.py")
-                copy.write_text(text, encoding="utf-8", errors="surrogatepass", newline="\n")
+                copy.write_bytes(encoded(text))
                 replaced.append((file, str(copy)))
             run = replace(
                 self._run,

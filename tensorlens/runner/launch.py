@@ -42,14 +42,19 @@ def run_script(
 
 def run_with_reference(runs: ComparedRuns, on_start: Callable[[], None] = lambda: None) -> FinishedRun:
     """Makes the two runs of `--reference`. The first run has the comparison."""
+    first = runs.first(on_start)
+    compare_with_copies(runs, first)
+    return first
+
+
+def compare_with_copies(runs: ComparedRuns, first: FinishedRun) -> None:
+    """Makes the second run of `--reference`, and gives the first the comparison."""
     from tensorlens.records.reference import Reference, attach
 
-    first = runs.first(on_start)
     if first.exited.timed_out or first.exited.interrupted:
         first.reader.reference = Reference(reason="the first run was stopped")
-        return first
+        return
     try:
         attach(first.reader, runs.again(copy_saved_tensors=True).reader)
     except Exception as error:  # an internal error: the report of the first run is still good
         first.reader.reference = Reference(reason=f"the check itself failed ({type(error).__name__}: {error})")
-    return first

@@ -16,6 +16,7 @@ from rich.text import Text
 from tensorlens.analysis.naming.names import Names, names_of
 from tensorlens.analysis.story.story import Section, story
 from tensorlens.analysis.story.tensor_table import TensorTable, tensor_table
+from tensorlens.diagnostics.shared.main_finding import main_finding
 from tensorlens.diagnostics.shared.named_tensors import named_tensors
 from tensorlens.records.claim import Claim
 from tensorlens.records.model import Trace
@@ -29,7 +30,7 @@ from tensorlens.render.report.findings import Finding, short_finding
 from tensorlens.render.report.headline import count
 from tensorlens.render.report.story_table import story_parts, story_size
 from tensorlens.render.report.tensor_rows import tensor_parts
-from tensorlens.render.report.verdict import main_finding, verdict
+from tensorlens.render.report.verdict import verdict
 from tensorlens.render.safe_text import safe
 from tensorlens.render.tables import Cell, HouseTable, printed
 
@@ -107,7 +108,7 @@ class ReportParts:
 
     def _answer(self) -> Iterator[RenderableType]:
         """Yields the verdict, the main finding, and the tensors that it names."""
-        main = main_finding(self.report)
+        main = main_finding(self._trace, self.report.diagnostics)
         text = verdict(self.report)
         if main is None:
             yield from self._all_well(text)
@@ -118,7 +119,7 @@ class ReportParts:
             yield from _section(tensor_parts(self._named_tensors(main)))
 
     def _other_findings(self) -> Iterator[RenderableType]:
-        main = main_finding(self.report)
+        main = main_finding(self._trace, self.report.diagnostics)
         others = [each for each in self.report.diagnostics if each is not main]
         if self.is_whole:
             yield from (Finding(each, self._trace) for each in others)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tensorlens.diagnostics.shared.main_finding import is_about_failure, main_finding
 from tensorlens.records.model import Trace
 from tensorlens.records.report import Diagnostic, Report
 from tensorlens.records.source import shown_path
@@ -9,38 +10,20 @@ from tensorlens.render.report import headline
 from tensorlens.render.report.headline import count
 
 
-def main_finding(report: Report) -> Diagnostic | None:
-    """Returns the finding that comes last on a screen: the error that ended the script, else the most severe one."""
-    trace, diagnostics = report.trace, report.diagnostics
-    failure = headline.final_failure(trace)
-    about = [each for each in diagnostics if _is_about_failure(trace, each)]
-    same_kind = [each for each in about if failure is not None and each.code == failure.kind]
-    return next(iter([*same_kind, *about, *diagnostics]), None)
-
-
 def verdict(report: Report) -> str:
     """Says how the script ended, which line to look at, or how many findings there are."""
-    trace, main = report.trace, main_finding(report)
+    trace, main = report.trace, main_finding(report.trace, report.diagnostics)
     failed = _failure_line(trace)
     ended = headline.outcome(trace, failed)
     if main is None:
         return ended
     first = _line(trace, main)
-    if _is_about_failure(trace, main):
+    if is_about_failure(trace, main):
         ended += f"; look at {first}" if first and first != failed else ""
         more = len(report.diagnostics) - 1
         return f"{ended}; {count(more, 'more finding')}" if more else ended
     where = (" at " if len(report.diagnostics) == 1 else ", the first at ") + first if first else ""
     return f"{ended}; {_counted(report)}{where}"
-
-
-def _is_about_failure(trace: Trace, diagnostic: Diagnostic) -> bool:
-    """Returns whether a finding is an error that marks a line on which the exception passed that ended the script."""
-    failure = headline.final_failure(trace)
-    if failure is None or diagnostic.severity != "error":
-        return False
-    spans = [trace.sites[site].span for site in (failure.site, *failure.stack) if site is not None]
-    return not {(s.file, s.line) for s in spans}.isdisjoint((x.span.file, x.span.line) for x in diagnostic.labels)
 
 
 def _failure_line(trace: Trace) -> str:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import builtins
 import importlib.machinery
 import importlib.util
-import io
 import os
 import pkgutil
 import runpy
 import sys
-import tokenize
 import types
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tensorlens.journal.child_config import ChildConfig
+from tensorlens.records.source_encoding import decoded
 from tensorlens.tracer.isolation.guard import ErrorGuard
 from tensorlens.tracer.recording.recorder import Recorder
 
@@ -76,6 +76,8 @@ class Program:
     def _load_text(self, recorder: Recorder) -> types.CodeType:
         if self.kind == "stdin":
             source = sys.stdin.buffer.read()
+            if self.filename in self._replaced:
+                source = Path(self._replaced[self.filename]).read_bytes()
         else:
             with open(self._replaced.get(self.filename, self.filename), "rb") as file:
                 source = file.read()
@@ -87,7 +89,7 @@ class Program:
                 code = loader.get_code("__main__")
                 assert code is not None
                 return code
-        text = _decoded(source)
+        text = decoded(source)
         recorder.sites.remember(self.filename, text)
         code = compile(source, self.filename, "exec", dont_inherit=True)
         if self.wants_claims:
@@ -115,12 +117,3 @@ class Program:
         )
         self.module.__loader__ = spec.loader
         return code
-
-
-def _decoded(source: bytes) -> str:
-    try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
-    except SyntaxError:
-        encoding = "utf-8"
-    text = source.decode(encoding, "replace")
-    return text.replace("\r\n", "\n").replace("\r", "\n")

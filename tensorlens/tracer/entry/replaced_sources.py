@@ -7,6 +7,7 @@ import linecache
 from collections.abc import Mapping
 from pathlib import Path
 
+from tensorlens.records.source_encoding import decoded
 from tensorlens.tracer.recording.recorder import Recorder
 
 _Loader = importlib.machinery.SourceFileLoader
@@ -19,7 +20,7 @@ def replace_sources(sources: Mapping[str, str], recorder: Recorder) -> None:
     """
     texts = {file: Path(copy).read_bytes() for file, copy in sources.items()}
     for file, data in texts.items():
-        text = data.decode("utf-8", "surrogatepass")
+        text = decoded(data)
         recorder.sites.remember(file, text)
         linecache.cache[file] = (len(data), None, text.splitlines(keepends=True), file)
     get_data, path_stats = _Loader.get_data, _Loader.path_stats

@@ -1,0 +1,92 @@
+"""`explain --fix` and `--fix --write`: tries the helps that are edits, reports, and writes the best verified one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from tensorlens.cli.exit_codes import FAILED, INTERRUPTED, safe_line
+from tensorlens.cli.output import Output, print_out
+from tensorlens.cli.rendered_report import ScriptReporter, rendered
+from tensorlens.cli.waiting import working
+from tensorlens.diagnostics import report_on
+from tensorlens.errors import UsageError
+from tensorlens.records.source import shown_path
+from tensorlens.runner.compared_runs import ComparedRuns, FinishedRun, compared_runs
+from tensorlens.runner.launch import RunOptions, Target, compare_with_copies
+from tensorlens.runner.ranks import rank_in
+from tensorlens.runner.targets import check_target
+from tensorlens.trials.fixes import with_tried_fixes
+from tensorlens.trials.writing import NotWritten, ReadFiles
+
+if TYPE_CHECKING:
+    from tensorlens.records.model import Trace
+    from tensorlens.records.report import Report
+
+
+def check_use(target: Target, fix: bool, write: bool) -> None:
+    """Checks that the options go together.
+
+    Raises:
+        UsageError: they do not.
+    """
+    if write and not fix:
+        raise UsageError("--write goes with --fix")
+    if write and target.kind == "stdin":
+        raise UsageError("--write can't change a script from standard input")
+    if rank_in(os.environ) is not None:
+        raise UsageError("--fix runs one process: it can't repeat a distributed run")
+
+
+def explain_with_fixes(target: Target, options: RunOptions, output: Output, write: bool) -> int:
+    """Runs a script, tries its fixes and reports. Returns the exit code: that of the report without `--fix`, 130 after
+    Ctrl-C, 1 if a verified fix could not be written."""
+    check_target(target)
+    reporter = ScriptReporter(output)
+    with compared_runs(target, options) as runs:
+        first = runs.first(reporter.on_start)
+        if options.reference or first.exited.returncode == 0:
+            compare_with_copies(runs, first)
+        trace = first.trace()
+        files = ReadFiles(trace) if write else None
+        report = _tried(runs, first, trace)
+    shown = reporter.report(trace) if report is None else rendered(report, output)
+    output.write(shown.text)
+    if report is None:
+        return shown.exit_code
+    code = INTERRUPTED if report.tried is not None and report.tried.interrupted else shown.exit_code
+    return code if files is None or _is_written(files, report, output) else max(code, FAILED)
+
+
+def _tried(runs: ComparedRuns, first: FinishedRun, trace: Trace) -> Report | None:
+    """Returns the report with the verdicts; None if the program has damaged its journal."""
+    try:
+        report = report_on(trace)
+    except Exception:
+        return None
+    with working("trying the helps") as progress:
+        return with_tried_fixes(runs, first, report, progress)
+
+
+def _is_written(files: ReadFiles, report: Report, output: Output) -> bool:
+    """Writes the best verified fix, if there is one, and says so. Returns False if it could not be written."""
+    found = [fix for finding in report.diagnostics for fix in finding.fixes if fix.verdict == "verified"]
+    if not found:
+        _say("nothing written: no help is verified", output)
+        return True
+    try:
+        for file in files.write(found[0].edits):
+            _say(f"wrote {shown_path(file, report.trace.script.folder)}", output)
+    except NotWritten as error:
+        _say(f"nothing written: {error}", output)
+        return False
+    return True
+
+
+def _say(text: str, output: Output) -> None:
+    """Prints a line where it is not taken for a part of the report."""
+    if output.keeps_stdout:
+        print(safe_line(text), file=sys.stderr)
+    else:
+        print_out(safe_line(text) + "\n")

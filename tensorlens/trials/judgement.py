@@ -1,0 +1,141 @@
+"""Judges a run with a fix: is the finding gone, and are the gradients right?
+
+The oracle is the same program with copies of what autograd saves, and with every graph kept: it has the gradients of
+the forward passes that were computed. A fix is verified if the program then trains with exactly those.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import zip_longest
+from typing import Literal
+
+from tensorlens.records.error_messages import entry
+from tensorlens.records.reference import compare
+from tensorlens.records.report import Diagnostic
+from tensorlens.trials.consumed_gradients import difference, harm, untrained
+from tensorlens.trials.observed_run import ObservedRun
+
+NO_REPEAT = "the program does not repeat itself: two runs with nothing changed differ, so no gradients are compared"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The result of a trial.
+
+    `verified`: the gradients are right. `runs`: the program runs, and `differs` says how it is not the same. `fails`:
+    the finding is still there, or another one. `harms`: the program runs and trains with less, or with what is wrong.
+    `hidden`: an error that ends the program before says nothing about this finding.
+    """
+
+    result: Literal["verified", "runs", "fails", "harms", "hidden"]
+    differs: str = ""
+    uncovers: bool = False  # the finding is gone, and the next one appears
+    is_worse: bool = False  # a parameter of an optimizer never has a gradient
+
+
+class Judge:
+    """Compares runs with the oracle. `repeated` makes the run of the oracle once more."""
+
+    def __init__(self, first: ObservedRun, oracle: ObservedRun, repeated: Callable[[], ObservedRun]) -> None:
+        self._first, self._oracle, self._repeated = first, oracle, repeated
+
+    @cached_property
+    def _repetition(self) -> ObservedRun:
+        return self._repeated()
+
+    @cached_property
+    def repeats(self) -> bool:
+        """Whether two runs of the program with nothing changed train with the same gradients."""
+        again = compare(self._first.passes, self._oracle.passes)
+        if not again.differences and "the two runs are different" in again.reason:
+            return False
+        other = self._repetition
+        if other.ending != self._oracle.ending or len(other.passes) != len(self._oracle.passes):
+            return False
+        return not difference(other, self._oracle)
+
+    @cached_property
+    def _oracle_is_right(self) -> bool:
+        """Whether the oracle does what the first run should have done: it runs past its error, or has other
+        gradients."""
+        oracle, first = self._oracle, self._first
+        if not (oracle.ended_well and oracle.is_sampled):
+            return False
+        if len(oracle.trace.failures) < len(first.trace.failures):
+            return True
+        return bool(compare(first.passes, oracle.passes).differences)
+
+    def judge(self, target: Diagnostic, run: ObservedRun, copied: Callable[[], ObservedRun]) -> Judgement:
+        """Judges a run with a fix for `target`. `copied` makes the same run with copies of what autograd saves."""
+        if not run.ended_well or self._new_findings(target, run):
+            return self._failed(target, run)
+        missing = self._compared(run)
+        if not missing:
+            return Judgement("verified")
+        repeats = self.repeats
+        before = self._oracle if repeats and self._oracle.passes else self._first
+        if text := harm(run, before):
+            return Judgement("harms" if self._oracle_is_right or not self._first.ended_well else "fails", text)
+        if not repeats:
+            return Judgement("runs", NO_REPEAT)
+        again = copied()
+        if not again.ended_well or (text := difference(run, again)):
+            return Judgement("harms", f"its gradients are not those of one forward pass: {text or 'it fails'}")
+        return Judgement("runs", missing, is_worse=self._leaves_untrained(run))
+
+    def _failed(self, target: Diagnostic, run: ObservedRun) -> Judgement:
+        main, first = run.main, self._first.main
+        if main is None:
+            return Judgement("fails", "the program does not end normally")
+        if not self._first.ended_well and target is not first and first is not None and main.code == first.code:
+            if run.ending == self._first.ending and len(run.passes) == len(self._first.passes):
+                return Judgement("hidden")
+        return Judgement("fails", main.title, uncovers=True)
+
+    def _new_findings(self, target: Diagnostic, run: ObservedRun) -> Counter[str]:
+        """Counts the findings that neither the first run nor the oracle has, or that the fix should have removed."""
+        allowed = self._first.counts() - Counter([target.code])
+        beyond = self._oracle.counts() - Counter([target.code])
+        return run.counts() - (allowed | Counter({code: n for code, n in beyond.items() if not _is_about_saved(code)}))
+
+    def _compared(self, run: ObservedRun) -> str:
+        """Says how a run is not as right as the oracle; "" if it is verified."""
+        beside = f"; {untrained(run)}" if self._leaves_untrained(run) else ""
+        if not self._oracle_is_right:
+            return self._without_oracle(run) + beside
+        if not run.is_sampled:
+            return "its gradients could not be compared"
+        if text := difference(run, self._oracle):
+            return text + beside
+        if not run.steps and not run.passes:
+            return "there is no backward pass to compare"
+        return self._printed_otherwise(run)
+
+    def _leaves_untrained(self, run: ObservedRun) -> bool:
+        return untrained(run) not in ("", untrained(self._oracle))
+
+    def _without_oracle(self, run: ObservedRun) -> str:
+        if not self._first.ended_well:
+            return "no run of the program has right gradients to compare with"
+        text = difference(run, self._first)
+        return f"compared with the program as it is: {text}" if text else "every gradient is as it was"
+
+    def _printed_otherwise(self, run: ObservedRun) -> str:
+        """Says which line of the output is not that of the oracle, apart from lines that no two runs have in common."""
+        if run.printed == self._oracle.printed:
+            return ""
+        lines, others, again = (r.printed.split(b"\n") for r in (run, self._oracle, self._repetition))
+        for number, (mine, right, repeated) in enumerate(zip_longest(lines, others, again), start=1):
+            if mine != right and (right == repeated or None in (mine, right)):
+                return f"all gradients are the same, and line {number} of the output is not"
+        return ""
+
+
+def _is_about_saved(code: str) -> bool:
+    """Returns whether a finding is about memory that the oracle has copies of: it means nothing there."""
+    known = entry(code)
+    return known is not None and known.family in ("saved_tensors", "numerics")
