@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from math import isfinite
 from typing import Any
 
@@ -48,6 +49,7 @@ def to_dict(report: Report, options: RenderOptions) -> dict[str, Any]:
         "claims": [_claim(claim, options) for claim in trace.claims],
         "gaps": [_gap(trace, event) for event in trace.events if isinstance(event, Gap)],
         "reference": None if trace.reference is None else _reference(trace.reference, names),
+        "tried": None if report.tried is None else asdict(report.tried),
     }
 
 
