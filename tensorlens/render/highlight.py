@@ -1,7 +1,8 @@
-"""Colours source lines with Rich's `Syntax`, in the terminal's sixteen colours."""
+"""Colours source lines and diffs with Rich's `Syntax`, in the terminal's sixteen colours."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from rich.console import Console
@@ -30,9 +31,16 @@ def clipped(line: Text, room: int) -> Text:
     return Text.assemble(line[: len(fitting(line.plain, room - 1))], ("…", "quiet"))
 
 
+def diff_lines(lines: Sequence[str], console: Console) -> list[Text]:
+    """Returns the lines of a unified diff, safe to print; with colours if the console shows them."""
+    text = "\n".join(lines)
+    coloured = None if console.color_system is None else _coloured(text, "diff")
+    return [Text(safe(line), "code") for line in lines] if coloured is None else [line.copy() for line in coloured]
+
+
 @lru_cache(maxsize=16)
-def _coloured(text: str) -> tuple[Text, ...] | None:
-    """Returns the coloured lines of a source; None if it is too long, or if its lines would not stay as they are."""
+def _coloured(text: str, language: str = "python") -> tuple[Text, ...] | None:
+    """Returns the coloured lines of a text; None if it is too long, or if its lines would not stay as they are."""
     lines = [safe(line) for line in lines_of(text)]
     if len(lines) > _MOST_LINES:
         return None
@@ -40,7 +48,7 @@ def _coloured(text: str) -> tuple[Text, ...] | None:
 
     from tensorlens.render.theme import source_theme
 
-    shown = Syntax("", "python", theme=source_theme()).highlight("\n".join(lines)).split("\n", allow_blank=True)
+    shown = Syntax("", language, theme=source_theme()).highlight("\n".join(lines)).split("\n", allow_blank=True)
     rows = list(shown)[: len(lines)]
     if [row.plain for row in rows] != lines[: len(rows)]:
         return None

@@ -40,7 +40,7 @@ THEME = Theme(
 
 
 def source_theme() -> ANSISyntaxTheme:
-    """Returns the colours of Python source, by the path of a token in the hierarchy of Pygments."""
+    """Returns the colours of Python source and of diffs, by the path of a token in the hierarchy of Pygments."""
     from rich.syntax import ANSISyntaxTheme
 
     return ANSISyntaxTheme(
@@ -51,6 +51,10 @@ def source_theme() -> ANSISyntaxTheme:
             ("Name", "Decorator"): Style(color="cyan"),
             ("Literal", "Number"): Style(color="cyan"),
             ("Literal", "String"): Style(color="green"),
+            ("Generic", "Inserted"): Style(color="green"),
+            ("Generic", "Deleted"): Style(color="red"),
+            ("Generic", "Heading"): Style(bold=True),
+            ("Generic", "Subheading"): Style(color="cyan"),
         }
     )
 

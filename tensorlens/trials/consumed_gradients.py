@@ -49,7 +49,8 @@ def _of_step(run: ObservedRun, step: StepSample, other: StepSample, number: int)
 
 def _amount(largest: float, relative: float) -> str:
     """Returns "differs by 0.02 (5 %)"."""
-    share = f" ({relative:.2g} times as much)" if relative >= 10 else f" ({relative * 100:.2g} %)"
+    percent = relative * 100
+    share = f" ({percent:.0f} %)" if percent >= 10 else f" ({percent:.2g} %)"
     return f"differs by {largest:.2g}{share if isfinite(relative) else ''}"
 
 

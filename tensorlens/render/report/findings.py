@@ -13,6 +13,7 @@ from tensorlens.records.report import Diagnostic, Fix
 from tensorlens.records.source import shown_path
 from tensorlens.render.highlight import clipped, source_line
 from tensorlens.render.report.edited_lines import MOST, ChangedLine, edited_lines
+from tensorlens.render.report.fix_diffs import verdict_text
 from tensorlens.render.report.headline import count
 from tensorlens.render.report.snippet import gutter_of, snippet
 from tensorlens.render.report.underlines import clip
@@ -41,6 +42,9 @@ class Finding:
         for number, fix in enumerate(diagnostic.fixes, 1):
             word = f"help {number}" if len(diagnostic.fixes) > 1 else "help"
             yield from _remark(word + self._place(fix), fix.title, "help", gutter, size)
+            if fix.verdict != "untried":  # the report shows what it changes in a section of its own
+                yield from _tried(fix, gutter, size)
+                continue
             yield from _edits(fix, self.trace, gutter, size)
             if not fix.edits:
                 yield from self._line_of(fix, gutter, console, size)
@@ -96,6 +100,12 @@ def _remark(word: str, text: str, style: str, gutter: int, size: int) -> Iterato
     for part in safe_lines(text.strip()):
         yield from folded(first.append(part, "quiet" if style == "quiet" else "plain"), size, hang)
         first = Text(" " * hang)
+
+
+def _tried(fix: Fix, gutter: int, size: int) -> Iterator[Text]:
+    style = "good" if fix.verdict == "verified" else "quiet"
+    hang = gutter + 3 + _HANG
+    yield from folded(Text(" " * hang + "tried: " + safe(verdict_text(fix)), style), size, hang)
 
 
 def _edits(fix: Fix, trace: Trace, gutter: int, size: int) -> Iterator[Text]:

@@ -15,9 +15,11 @@ from tensorlens.render.report import headline
 from tensorlens.render.report.claim_texts import claim_details, claim_word, claims_to_read, failed_claims, plain_claims
 from tensorlens.render.report.clean_run import MODULE_HEADINGS, module_cells, no_problem_found
 from tensorlens.render.report.findings import Finding
+from tensorlens.render.report.fix_diffs import summary, tried_fixes, verdict_text
 from tensorlens.render.report.story_table import section_title, story_size
 from tensorlens.render.report.tensor_rows import HEADINGS, cells_of, table_notes
 from tensorlens.render.report.verdict import verdict
+from tensorlens.render.safe_text import safe
 from tensorlens.render.tables import printed
 
 _SNIPPET_WIDTH = 100
@@ -33,6 +35,7 @@ def to_markdown(report: Report, options: RenderOptions) -> str:
         title, paragraphs = headline.docstring(trace)
         blocks.append([f"**{marked(title)}**", "", *map(marked, paragraphs)])
     blocks += _answer(report, names, options)
+    blocks += _tried(report)
     sections = story(trace, names)
     lines = sum(len(section.rows) for section in sections)
     parts_of_story = [_section(trace, section) for section in sections]
@@ -62,6 +65,19 @@ def _answer(report: Report, names: Names, options: RenderOptions) -> Iterator[li
     if modules := module_cells(trace, names):
         yield markdown_table(MODULE_HEADINGS, [(code(name), *cells) for name, *cells in modules])
     yield [marked(headline.outcome(trace))]
+
+
+def _tried(report: Report) -> Iterator[list[str]]:
+    """Yields the fixes that were tried, with what each changes."""
+    if report.tried is None:
+        return
+    yield ["## Tried", "", *map(marked, summary(report))]
+    for tried in tried_fixes(report):
+        yield [
+            f"**{marked(tried.title)}**: {marked(verdict_text(tried.fix))}",
+            "",
+            *fenced([safe(line) for line in tried.diff], "diff"),
+        ]
 
 
 def _unfolding(title: str, blocks: Sequence[list[str]]) -> Iterator[list[str]]:

@@ -27,6 +27,7 @@ from tensorlens.render.report import headline
 from tensorlens.render.report.claim_texts import claim_details, claim_word, claims_to_read, failed_claims, plain_claims
 from tensorlens.render.report.clean_run import module_table, no_problem_found
 from tensorlens.render.report.findings import Finding, short_finding
+from tensorlens.render.report.fix_diffs import TriedFixes
 from tensorlens.render.report.headline import count
 from tensorlens.render.report.story_table import story_parts, story_size
 from tensorlens.render.report.tensor_rows import tensor_parts
@@ -89,6 +90,7 @@ class ReportParts:
         yield headline_text(trace)
         if options.findings_first:
             yield from (*answer, *others)
+            yield from self._tried()
         if options.lesson:
             yield from docstring_parts(trace, options.titled)
         if options.lesson or options.story:
@@ -101,6 +103,7 @@ class ReportParts:
         yield from _section(_noticed("not seen", headline.gaps(trace)))
         if not options.findings_first:
             yield from (*others, *answer)
+            yield from self._tried()
         endings = filter(None, (headline.shared_memory(trace), headline.reference(trace), self._left_out()))
         yield from _section([Text(safe(text), "quiet") for text in endings])
         if failed := failed_claims(trace.claims):
@@ -117,6 +120,10 @@ class ReportParts:
         yield Finding(main, self._trace)
         if not (self.options.lesson or self.options.tensors):
             yield from _section(tensor_parts(self._named_tensors(main)))
+
+    def _tried(self) -> Iterator[RenderableType]:
+        if self.report.tried is not None:
+            yield TriedFixes(self.report)
 
     def _other_findings(self) -> Iterator[RenderableType]:
         main = main_finding(self._trace, self.report.diagnostics)
