@@ -28,6 +28,13 @@ def difference(run: ObservedRun, right: ObservedRun) -> str:
     return ""
 
 
+def inexact(run: ObservedRun, copied: ObservedRun) -> str:
+    """Says which gradient is not that of its forward pass, as the same run with copies has it; "" if none is known."""
+    if run.steps or compare(run.passes, copied.passes).differences:
+        return difference(run, copied)
+    return ""
+
+
 def _of_step(run: ObservedRun, step: StepSample, other: StepSample, number: int) -> str:
     """Describes the largest relative difference in one step; "" if there is none."""
     found: list[tuple[float, float, int]] = []

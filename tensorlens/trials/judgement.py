@@ -16,7 +16,7 @@ from typing import Literal
 from tensorlens.records.error_messages import entry
 from tensorlens.records.reference import compare
 from tensorlens.records.report import Diagnostic
-from tensorlens.trials.consumed_gradients import difference, harm, untrained
+from tensorlens.trials.consumed_gradients import difference, harm, inexact, untrained
 from tensorlens.trials.observed_run import ObservedRun
 
 NO_REPEAT = "the program does not repeat itself: two runs with nothing changed differ, so no gradients are compared"
@@ -71,20 +71,23 @@ class Judge:
 
     def judge(self, target: Diagnostic, run: ObservedRun, copied: Callable[[], ObservedRun]) -> Judgement:
         """Judges a run with a fix for `target`. `copied` makes the same run with copies of what autograd saves."""
-        if not run.ended_well or self._new_findings(target, run):
+        if not run.ended_well:
             return self._failed(target, run)
-        missing = self._compared(run)
+        is_new = bool(self._new_findings(target, run))
+        missing = "another finding" if is_new else self._compared(run)
         if not missing:
             return Judgement("verified")
-        repeats = self.repeats
-        before = self._oracle if repeats and self._oracle.passes else self._first
-        if text := harm(run, before):
+        if text := harm(run, self._oracle if self.repeats and self._oracle.passes else self._first):
             return Judgement("harms" if self._oracle_is_right or not self._first.ended_well else "fails", text)
-        if not repeats:
+        if is_new:
+            return self._failed(target, run)
+        if not self.repeats:
             return Judgement("runs", NO_REPEAT)
         again = copied()
-        if not again.ended_well or (text := difference(run, again)):
-            return Judgement("harms", f"its gradients are not those of one forward pass: {text or 'it fails'}")
+        if not again.ended_well:
+            return Judgement("fails", "the run with copies does not end normally")
+        if text := inexact(run, again):
+            return Judgement("harms", f"its gradients are not those of one forward pass: {text}")
         return Judgement("runs", missing, is_worse=self._leaves_untrained(run))
 
     def _failed(self, target: Diagnostic, run: ObservedRun) -> Judgement:
