@@ -29,7 +29,7 @@ class ReportOption:
 
 @dataclass(frozen=True, slots=True)
 class RunChoices:
-    """What the options of the run ask for."""
+    """The options of the run, as they were given."""
 
     timeout: float | None = None
     reference: bool = False

@@ -18,7 +18,7 @@ from tensorlens.runner.launch import RunOptions, Target, compare_with_copies
 from tensorlens.runner.ranks import rank_in
 from tensorlens.runner.targets import check_target
 from tensorlens.trials.fixes import with_tried_fixes
-from tensorlens.trials.writing import NotWritten, ReadFiles
+from tensorlens.trials.written_files import NotWritten, ReadFiles
 
 if TYPE_CHECKING:
     from tensorlens.records.model import Trace

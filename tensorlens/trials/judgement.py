@@ -49,7 +49,7 @@ class Judge:
 
     @cached_property
     def repeats(self) -> bool:
-        """Whether two runs of the program with nothing changed train with the same gradients."""
+        """Says if two runs of the program with nothing changed train with the same gradients."""
         again = compare(self._first.passes, self._oracle.passes)
         if not again.differences and "the two runs are different" in again.reason:
             return False
@@ -60,7 +60,7 @@ class Judge:
 
     @cached_property
     def _oracle_is_right(self) -> bool:
-        """Whether the oracle does what the first run should have done: it runs past its error, or has other
+        """Says if the oracle does what the first run should have done: it runs past its error, or has other
         gradients."""
         oracle, first = self._oracle, self._first
         if not (oracle.ended_well and oracle.is_sampled):

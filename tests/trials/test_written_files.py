@@ -20,7 +20,7 @@ from tensorlens.records.model import Span
 from tensorlens.records.report import Edit
 from tensorlens.records.source import lines_of
 from tensorlens.records.source_encoding import decoded
-from tensorlens.trials.writing import NotWritten, ReadFiles
+from tensorlens.trials.written_files import NotWritten, ReadFiles
 
 LATIN = "# coding: latin-1\r\nname = 'caf\xe9'\r\nx += 1\nprint(name)\r\n".encode("latin-1")
 

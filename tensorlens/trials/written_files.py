@@ -75,7 +75,7 @@ class ReadFiles:
 
 
 class _Replacement:
-    """A file and its new content, which lies in a temporary file of the same folder until it is put in its place."""
+    """Keeps the new content of a file in a temporary file of the same folder, until `put` moves it to its place."""
 
     def __init__(self, path: Path, old: bytes, new: bytes) -> None:
         self._path, self._old, self._is_put = path, old, False
