@@ -38,7 +38,7 @@ class ObservedRun:
     @property
     def main(self) -> Diagnostic | None:
         """The finding that comes first."""
-        return main_finding(self.trace, self.findings)
+        return main_finding(Report(self.trace, self.findings))
 
     @property
     def steps(self) -> Sequence[StepSample]:

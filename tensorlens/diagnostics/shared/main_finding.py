@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from tensorlens.records.model import Trace
-from tensorlens.records.report import Diagnostic
+from tensorlens.records.report import Diagnostic, Report
 
 
-def main_finding(trace: Trace, diagnostics: Sequence[Diagnostic]) -> Diagnostic | None:
+def main_finding(report: Report) -> Diagnostic | None:
     """Returns the error that ended the script, else the most severe finding; None if there is no finding."""
+    trace, diagnostics = report.trace, report.diagnostics
     number = trace.script.failure
     kind = None if number is None else trace.failures[number].kind
     about = [each for each in diagnostics if is_about_failure(trace, each)]

@@ -111,7 +111,7 @@ class ReportParts:
 
     def _answer(self) -> Iterator[RenderableType]:
         """Yields the verdict, the main finding, and the tensors that it names."""
-        main = main_finding(self._trace, self.report.diagnostics)
+        main = main_finding(self.report)
         text = verdict(self.report)
         if main is None:
             yield from self._all_well(text)
@@ -126,7 +126,7 @@ class ReportParts:
             yield TriedFixes(self.report)
 
     def _other_findings(self) -> Iterator[RenderableType]:
-        main = main_finding(self._trace, self.report.diagnostics)
+        main = main_finding(self.report)
         others = [each for each in self.report.diagnostics if each is not main]
         if self.is_whole:
             yield from (Finding(each, self._trace) for each in others)

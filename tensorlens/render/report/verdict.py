@@ -12,7 +12,7 @@ from tensorlens.render.report.headline import count
 
 def verdict(report: Report) -> str:
     """Says how the script ended, which line to look at, or how many findings there are."""
-    trace, main = report.trace, main_finding(report.trace, report.diagnostics)
+    trace, main = report.trace, main_finding(report)
     failed = _failure_line(trace)
     ended = headline.outcome(trace, failed)
     if main is None:
