@@ -31,6 +31,11 @@ class FinishedRun:
     exited: Exited
     printed: bytes = b""
 
+    @property
+    def was_stopped(self) -> bool:
+        """Returns whether a time limit or Ctrl-C ended the run."""
+        return self.exited.timed_out or self.exited.interrupted
+
     def trace(self) -> Trace:
         """Returns the trace of the run."""
         from tensorlens.runner.follow import trace_of

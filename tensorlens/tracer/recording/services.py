@@ -21,6 +21,13 @@ Called = tuple[Any, str, Any, bool, bool, Any]
 Hook = Callable[[Any], object]
 
 
+class WatchedMemory(Protocol):
+    """The bytes of one storage: `tracer/saved_tensors/watched_storage.py`."""
+
+    def is_there(self) -> bool: ...
+    def read(self) -> bytes | None: ...
+
+
 class SavedTensors(Protocol):
     """Notices saved tensors that change before backward uses them: `tracer/saved_tensors/service.py`."""
 
@@ -32,6 +39,7 @@ class SavedTensors(Protocol):
         self, tensor: torch.Tensor, op: str, frame: FrameType | None, external: bool, source: object = None
     ) -> None: ...
     def compare_all(self, frame: FrameType) -> None: ...
+    def memory_outside(self) -> Sequence[tuple[int, WatchedMemory]]: ...
     def note_storage_write(self, frame: FrameType) -> None: ...
     def note_moved_tensor(
         self, before: torch.Tensor, tensor: torch.Tensor, op: str, frame: FrameType | None

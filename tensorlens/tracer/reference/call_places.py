@@ -1,0 +1,76 @@
+"""Finds the interventions of a run that belong to the call that a frame makes."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Sequence
+from types import CodeType, FrameType
+
+from tensorlens.journal.child_config import Intervention
+from tensorlens.tracer.frames.call_sites import Position, Sites, position_of
+
+Numbers = tuple[int, ...]
+"""Positions in the run's interventions."""
+_NONE: Numbers = ()
+
+
+class CallPlaces:
+    """Compares the user's innermost expression with the places of the interventions."""
+
+    def __init__(self, sites: Sites, interventions: Sequence[Intervention]) -> None:
+        self._sites = sites
+        self._interventions = interventions
+        self._wanted: dict[tuple[str, Position], Numbers] = {}
+        for number, each in enumerate(interventions):
+            key = each.file, _in_bytes(each)
+            self._wanted[key] = (*self._wanted.get(key, _NONE), number)
+        self._known: dict[tuple[int, int], Numbers] = {}  # (id of a code object, offset) -> its interventions
+        self._codes: list[CodeType] = []  # so that no other code object gets one of these ids
+
+    def at(self, frame: FrameType | None) -> Numbers:
+        """Returns the interventions at the user's innermost expression from `frame` outwards."""
+        frame = self._sites.user_frame(frame)
+        return _NONE if frame is None else self._of(frame.f_code, frame.f_lasti)
+
+    def at_switch(self, frame: FrameType | None) -> Numbers:
+        """Returns the interventions at the line that enters a context: the decorator's, if a decorator enters it."""
+        inner = frame
+        while inner is not None and not self._sites.is_user(inner.f_code.co_filename):
+            if inner.f_code.co_filename.endswith("_contextlib.py"):
+                code = getattr(inner.f_locals.get("func"), "__code__", None)
+                if code is not None and self._sites.is_user(code.co_filename):
+                    return self._wanted.get((code.co_filename, self._sites.first_line(code)), _NONE)
+            inner = inner.f_back
+        return self.at(frame)
+
+    def inside(self, code: CodeType) -> Numbers:
+        """Returns the interventions at the expressions of a function."""
+        wanted = [(place[0], numbers) for (file, place), numbers in self._wanted.items() if file == code.co_filename]
+        lines = {position[0] for position in code.co_positions() if position[0] is not None}
+        return tuple(number for line, numbers in wanted if line in lines for number in numbers)
+
+    def of_kind(self, numbers: Numbers, kind: str) -> Numbers:
+        """Returns those of one kind."""
+        return tuple(number for number in numbers if self._interventions[number].kind == kind)
+
+    def has_kind(self, kind: str) -> bool:
+        """Returns whether the run has an intervention of a kind at all."""
+        return any(each.kind == kind for each in self._interventions)
+
+    def _of(self, code: CodeType, offset: int) -> Numbers:
+        key = id(code), offset
+        found = self._known.get(key)
+        if found is None:
+            self._codes.append(code)
+            found = self._known[key] = self._wanted.get((code.co_filename, position_of(code, offset)), _NONE)
+        return found
+
+
+def _in_bytes(place: Intervention) -> Position:
+    """Returns the place with columns in UTF-8 bytes, as bytecode has them."""
+    columns = (
+        len(linecache.getline(place.file, line)[:column].encode("utf-8", "surrogatepass"))
+        for line, column in ((place.line, place.column), (place.end_line, place.end_column))
+    )
+    first, last = columns
+    return place.line, place.end_line, first, last
