@@ -51,6 +51,7 @@ Tensors = Annotated[bool, _option("tensors")]
 Everything = Annotated[bool, _option("everything")]
 Timeout = Annotated[float | None, _option("timeout", _RUN)]
 Reference = Annotated[bool, _option("reference", _RUN)]
+Attempt = Annotated[bool, _option("attempt", _RUN)]
 
 _PASS_THROUGH = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
@@ -88,6 +89,7 @@ def explain(
     everything: Everything = False,
     timeout: Timeout = None,
     reference: Reference = False,
+    attempt: Attempt = False,
 ) -> None:
     """Run any script and say which line went wrong, and why.
 
@@ -96,7 +98,7 @@ def explain(
     """
     arguments = [script, *(args or [])] if script else list(args or [])
     shown = Output(format, output, width, story or everything, tensors or everything)
-    raise typer.Exit(commands.explain(module, arguments, shown, timeout, reference))
+    raise typer.Exit(commands.explain(module, arguments, shown, commands.RunSettings(timeout, reference, attempt)))
 
 
 @app.command(cls=Command, rich_help_panel=_YOUR_CODE)

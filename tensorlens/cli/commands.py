@@ -30,9 +30,16 @@ def show_version() -> None:
 # --- run, explain, view ---------------------------------------------------------------------------------------------
 
 
-def explain(
-    module: str | None, arguments: Sequence[str], output: Output, timeout: float | None, reference: bool = False
-) -> int:
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """What the command line asks of the runs: a time limit, the run with copies, runs that confirm causes."""
+
+    timeout: float | None = None
+    reference: bool = False
+    attempt: bool = False
+
+
+def explain(module: str | None, arguments: Sequence[str], output: Output, settings: RunSettings) -> int:
     """`explain SCRIPT [ARGS…]`, `explain -m MODULE [ARGS…]`, `explain - [ARGS…]`: runs a script and reports."""
     from tensorlens.cli import trailing_options
     from tensorlens.cli.rendered_report import ScriptReporter
@@ -56,13 +63,18 @@ def explain(
         _refuse_lesson_name(arguments[0])
         target = Target("file", arguments[0], trailing.argv)
     options = RunOptions(
-        timeout=trailing.timeout or timeout,
+        timeout=trailing.timeout or settings.timeout,
         stdout_to_stderr=output.keeps_stdout,
         show_progress=_is_watched(),
-        reference=trailing.reference or reference,
+        reference=trailing.reference or settings.reference,
     )
     reporter = ScriptReporter(output)
-    report = reporter.report(run_script(target, options, reporter.on_start, reporter.on_trace))
+    if trailing.attempt or settings.attempt:
+        from tensorlens.trials.confirm import report_with_trials
+
+        report = reporter.rendered(report_with_trials(target, options, reporter.on_start))
+    else:
+        report = reporter.report(run_script(target, options, reporter.on_start, reporter.on_trace))
     output.write(report.text)
     return report.exit_code
 

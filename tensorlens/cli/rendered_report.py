@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tensorlens.cli.output import Output
     from tensorlens.records.claim import Claim
     from tensorlens.records.model import Trace
+    from tensorlens.records.report import Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,10 @@ class ScriptReporter:
             return self._early[1]
         return rendered_report(trace, self._output, self._lesson, self._is_bundled)
 
+    def rendered(self, report: Report) -> RenderedReport:
+        """Returns a report that has been made already."""
+        return _rendered(report, self._output, self._lesson, self._is_bundled)
+
 
 def _import_all(form: str) -> None:
     with suppress(Exception):  # an import that fails here fails again where its error is shown
@@ -66,13 +71,13 @@ def rendered_report(trace: Trace, output: Output, lesson: str = "", is_bundled: 
     statement of the articles.
     """
     try:
-        return _rendered(trace, output, lesson, is_bundled)
+        return _diagnosed(trace, output, lesson, is_bundled)
     except Exception:
         if _is_valid(trace):
             raise
     from tensorlens.runner.follow import empty_trace
 
-    return _rendered(empty_trace(trace.script), output, lesson, is_bundled)
+    return _diagnosed(empty_trace(trace.script), output, lesson, is_bundled)
 
 
 def _is_valid(trace: Trace) -> bool:
@@ -84,19 +89,23 @@ def _is_valid(trace: Trace) -> bool:
         return False
 
 
-def _rendered(trace: Trace, output: Output, lesson: str, is_bundled: bool) -> RenderedReport:
+def _diagnosed(trace: Trace, output: Output, lesson: str, is_bundled: bool) -> RenderedReport:
     from tensorlens.diagnostics import report_on
-    from tensorlens.records.trace_file import dumps
-    from tensorlens.render import render
 
     if lesson:
         trace = replace(trace, script=replace(trace.script, path=lesson))
-    report = report_on(trace)
+    return _rendered(report_on(trace), output, lesson, is_bundled)
+
+
+def _rendered(report: Report, output: Output, lesson: str, is_bundled: bool) -> RenderedReport:
+    from tensorlens.records.trace_file import dumps
+    from tensorlens.render import render
+
     if output.form == "json" and output.format is None:  # `-o x.json` writes the trace, which `view` reads
-        text = dumps(trace)
+        text = dumps(report.trace)
     else:
         text = render(report, output.form, output.options(**_lesson_options(output, lesson, is_bundled)))
-    return RenderedReport(text, report_exit_code(report, bool(lesson)), trace.claims)
+    return RenderedReport(text, report_exit_code(report, bool(lesson)), report.trace.claims)
 
 
 def _lesson_options(output: Output, lesson: str, is_bundled: bool) -> dict[str, Any]:

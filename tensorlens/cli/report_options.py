@@ -46,5 +46,10 @@ OPTIONS = {
         "Run it a second time, with copies of what autograd saves, and compare every leaf's gradients. The "
         "second run's output is dropped; files that the script writes are written twice.",
     ),
+    "attempt": ReportOption(
+        ("--try",),
+        "Confirm each cause: run it again with a copy, a kept graph, recorded gradients or no write at the line that "
+        "a finding names, and say what happens then.",
+    ),
 }
 FIELDS = {flag: field for field, option in OPTIONS.items() for flag in option.flags}

@@ -186,8 +186,7 @@ class Sites:
         return offsets
 
     def _lines(self, code: CodeType) -> tuple[str, ...]:
-        self.remember(code.co_filename)
-        return lines_of(self._sources[code.co_filename])
+        return lines_of(self.source(code.co_filename))
 
     def of_syntax_error(self, error: SyntaxError) -> int:
         """Returns a site for the text that the parser rejected."""
@@ -254,6 +253,11 @@ class Sites:
                     text = _archived(filename)
             self._rows.write(SourceRow, filename, text)
             self._sources[filename] = text
+
+    def source(self, filename: str) -> str:
+        """Returns the source text of a file, "" if there is none."""
+        self.remember(filename)
+        return self._sources[filename]
 
     def first_line(self, code: CodeType) -> Position:
         """Returns the position of the first line of a function: that of its decorator, if it has one."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Sequence
 from types import CodeType, FrameType
 
 from tensorlens.journal.child_config import Intervention
+from tensorlens.records.source import lines_of
 from tensorlens.tracer.frames.call_sites import Position, Sites, position_of
 
 Numbers = tuple[int, ...]
@@ -20,10 +20,8 @@ class CallPlaces:
     def __init__(self, sites: Sites, interventions: Sequence[Intervention]) -> None:
         self._sites = sites
         self._interventions = interventions
-        self._wanted: dict[tuple[str, Position], Numbers] = {}
-        for number, each in enumerate(interventions):
-            key = each.file, _in_bytes(each)
-            self._wanted[key] = (*self._wanted.get(key, _NONE), number)
+        self._files = {each.file for each in interventions}
+        self._wanted: dict[str, dict[Position, Numbers]] = {}  # by file; filled when code of the file runs
         self._known: dict[tuple[int, int], Numbers] = {}  # (id of a code object, offset) -> its interventions
         self._codes: list[CodeType] = []  # so that no other code object gets one of these ids
 
@@ -39,15 +37,15 @@ class CallPlaces:
             if inner.f_code.co_filename.endswith("_contextlib.py"):
                 code = getattr(inner.f_locals.get("func"), "__code__", None)
                 if code is not None and self._sites.is_user(code.co_filename):
-                    return self._wanted.get((code.co_filename, self._sites.first_line(code)), _NONE)
+                    return self._wanted_in(code.co_filename).get(self._sites.first_line(code), _NONE)
             inner = inner.f_back
         return self.at(frame)
 
     def inside(self, code: CodeType) -> Numbers:
         """Returns the interventions at the expressions of a function."""
-        wanted = [(place[0], numbers) for (file, place), numbers in self._wanted.items() if file == code.co_filename]
-        lines = {position[0] for position in code.co_positions() if position[0] is not None}
-        return tuple(number for line, numbers in wanted if line in lines for number in numbers)
+        wanted = self._wanted_in(code.co_filename)
+        lines = {position[0] for position in code.co_positions()} if wanted else set()
+        return tuple(number for place, numbers in wanted.items() if place[0] in lines for number in numbers)
 
     def of_kind(self, numbers: Numbers, kind: str) -> Numbers:
         """Returns those of one kind."""
@@ -62,15 +60,25 @@ class CallPlaces:
         found = self._known.get(key)
         if found is None:
             self._codes.append(code)
-            found = self._known[key] = self._wanted.get((code.co_filename, position_of(code, offset)), _NONE)
+            found = self._known[key] = self._wanted_in(code.co_filename).get(position_of(code, offset), _NONE)
         return found
 
+    def _wanted_in(self, file: str) -> dict[Position, Numbers]:
+        """Returns the interventions in a file, by position."""
+        if file in self._files and file not in self._wanted:
+            lines = lines_of(self._sites.source(file))
+            wanted = self._wanted[file] = {}
+            for number, each in enumerate(self._interventions):
+                if each.file == file:
+                    place = _in_bytes(each, lines)
+                    wanted[place] = (*wanted.get(place, _NONE), number)
+        return self._wanted.get(file, {})
 
-def _in_bytes(place: Intervention) -> Position:
-    """Returns the place with columns in UTF-8 bytes, as bytecode has them."""
-    columns = (
-        len(linecache.getline(place.file, line)[:column].encode("utf-8", "surrogatepass"))
+
+def _in_bytes(place: Intervention, lines: Sequence[str]) -> Position:
+    """Returns a place with columns in UTF-8 bytes, as bytecode has them."""
+    first, last = (
+        len((lines[line - 1] if line <= len(lines) else "")[:column].encode("utf-8", "surrogatepass"))
         for line, column in ((place.line, place.column), (place.end_line, place.end_column))
     )
-    first, last = columns
     return place.line, place.end_line, first, last
