@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tensorlens.journal.child_config import ComparedRun, Intervention
 from tensorlens.runner.child_run import ChildRun, Exited, RunOptions, exited_script, run_child
@@ -41,6 +41,12 @@ class FinishedRun:
         from tensorlens.runner.follow import trace_of
 
         return trace_of(self.reader, exited_script(self.reader, self.exited))
+
+
+class FurtherRuns(Protocol):
+    """Runs a program once more, with interventions."""
+
+    def again(self, *, interventions: tuple[Intervention, ...]) -> FinishedRun: ...
 
 
 class ComparedRuns:

@@ -11,13 +11,13 @@ from tensorlens.journal.child_config import Intervention
 if TYPE_CHECKING:  # imported after the first child has been started
     from tensorlens.records.model import Site, Trace
     from tensorlens.records.observations import Overwrite
-    from tensorlens.runner.compared_runs import ComparedRuns
+    from tensorlens.runner.compared_runs import FurtherRuns
 
 _WITHIN_TORCH = ("Tensor.data.__get__", "Tensor.data.__set__", "Tensor.set_")
 _NEAR = 6  # events before a change: lines are followed from each of them to the next call of torch
 
 
-def with_exact_lines(runs: ComparedRuns, trace: Trace) -> Trace:
+def with_exact_lines(runs: FurtherRuns, trace: Trace) -> Trace:
     """Returns the trace with the exact lines of the writes outside torch that its findings are about.
 
     Makes no further run if it has none. Where the further run does not show the line, the trace stays as it is.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tensorlens.runner.child_run import ChildRun, exited_script, run_child
 from tensorlens.runner.child_run import RunOptions as RunOptions
-from tensorlens.runner.compared_runs import ComparedRuns, FinishedRun, compared_runs
+from tensorlens.runner.compared_runs import ComparedRuns, FinishedRun, FurtherRuns, compared_runs
 from tensorlens.runner.targets import Target as Target
 from tensorlens.runner.targets import check_target
 
@@ -66,7 +66,7 @@ def compare_with_copies(runs: ComparedRuns, first: FinishedRun) -> FinishedRun |
         return None
 
 
-def exact_lines(runs: ComparedRuns, trace: Trace) -> Trace:
+def exact_lines(runs: FurtherRuns, trace: Trace) -> Trace:
     """Finds the exact lines of the writes outside torch, in a further run if there are any."""
     from tensorlens.runner.exact_writes import with_exact_lines
 

@@ -19,7 +19,7 @@ from tensorlens.records.model import Failure, Trace
 from tensorlens.records.report import Diagnostic, Label, Report
 from tensorlens.records.source import one_line
 from tensorlens.runner.child_run import RunOptions
-from tensorlens.runner.compared_runs import ComparedRuns, FinishedRun, compared_runs
+from tensorlens.runner.compared_runs import FinishedRun, FurtherRuns, compared_runs
 from tensorlens.runner.launch import compare_with_copies, exact_lines
 from tensorlens.runner.targets import Target, check_target
 from tensorlens.trials.interventions import (
@@ -65,7 +65,7 @@ def report_with_trials(target: Target, options: RunOptions, on_start: Callable[[
             return report
 
 
-def confirm(runs: ComparedRuns, first: FinishedRun, report: Report, copies: FinishedRun | None = None) -> Report:
+def confirm(runs: FurtherRuns, first: FinishedRun, report: Report, copies: FinishedRun | None = None) -> Report:
     """Returns the report with each finding confirmed, corrected or withdrawn, as far as further runs decide it.
 
     `copies` is the run that kept copies of everything that autograd saved.
@@ -89,7 +89,7 @@ class _StoppedError(Exception):
 class _Trials:
     """Makes the further runs of one report, up to a limit."""
 
-    runs: ComparedRuns
+    runs: FurtherRuns
     first: FirstRun
     copies: FinishedRun | None
     left: int = MOST_RUNS

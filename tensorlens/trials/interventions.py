@@ -158,5 +158,3 @@ def _spans(facts: TraceIndex, labels: Iterable[Label]) -> tuple[Span, ...]:
     """Returns the places of the calls that labels mark. A label may mark only a part of a statement."""
     found = (label.span if label.site is None else facts.span(label.site) for label in labels)
     return tuple(dict.fromkeys(span for span in found if span is not None))
-
-

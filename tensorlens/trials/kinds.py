@@ -10,4 +10,9 @@ RETAIN: Kind = "retain_graph"
 RECORD: Kind = "record_gradients"
 SKIP: Kind = "skip_write"
 CUTS = ("graph_cut_here", "grad_mode_off_here")
-ROLES: dict[Kind, tuple[str, ...]] = {KEEP: ("saved_here",), RETAIN: ("freed_here",), RECORD: CUTS, SKIP: ("modified_here",)}
+ROLES: dict[Kind, tuple[str, ...]] = {
+    KEEP: ("saved_here",),
+    RETAIN: ("freed_here",),
+    RECORD: CUTS,
+    SKIP: ("modified_here",),
+}

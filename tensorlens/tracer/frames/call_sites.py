@@ -225,7 +225,9 @@ class Sites:
         parent = self.site_of(caller)
         self.remember(code.co_filename)
         position, targets = (
-            (self.first_line(code), ()) if offset == DECORATOR else (position_of(code, offset), targets_of(code, offset))
+            (self.first_line(code), ())
+            if offset == DECORATOR
+            else (position_of(code, offset), targets_of(code, offset))
         )
         site = self._write(code.co_filename, code.co_qualname, position, (targets, parent, through))
         self._writable(code)[offset] = site

@@ -31,7 +31,10 @@ class CallPlaces:
         return _NONE if frame is None else self._of(frame.f_code, frame.f_lasti)
 
     def at_switch(self, frame: FrameType | None) -> Numbers:
-        """Returns the interventions at the line that enters a context: the decorator's, if a decorator enters it."""
+        """Returns the interventions at the line that enters a context: the decorator's, if a decorator enters it.
+
+        A `with` statement may make and enter its context in two calls.
+        """
         inner = frame
         while inner is not None and not self._sites.is_user(inner.f_code.co_filename):
             if inner.f_code.co_filename.endswith("_contextlib.py"):
@@ -39,13 +42,18 @@ class CallPlaces:
                 if code is not None and self._sites.is_user(code.co_filename):
                     return self._wanted_in(code.co_filename).get(self._sites.first_line(code), _NONE)
             inner = inner.f_back
-        return self.at(frame)
+        return _NONE if inner is None else self.on_line(inner.f_code, inner.f_lineno)
 
     def inside(self, code: CodeType) -> Numbers:
         """Returns the interventions at the expressions of a function."""
         wanted = self._wanted_in(code.co_filename)
         lines = {position[0] for position in code.co_positions()} if wanted else set()
         return tuple(number for place, numbers in wanted.items() if place[0] in lines for number in numbers)
+
+    def on_line(self, code: CodeType, line: int) -> Numbers:
+        """Returns the interventions on one line of a function's file."""
+        wanted = self._wanted_in(code.co_filename)
+        return tuple(number for place, numbers in wanted.items() if place[0] == line for number in numbers)
 
     def of_kind(self, numbers: Numbers, kind: str) -> Numbers:
         """Returns those of one kind."""

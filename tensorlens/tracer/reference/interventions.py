@@ -3,7 +3,8 @@
 - keep_copies: autograd saves copies of what these calls save, so that nothing can change it.
 - retain_graph: these backward passes keep their graph.
 - record_gradients: what these calls cut off from the graph stays in it.
-- skip_write: these calls write into copies, so their arguments keep their values.
+- skip_write: these calls write into copies, so their arguments keep their values. What their lines write outside
+  torch is undone.
 - find_writes: the lines that run after these calls are followed, and those that write watched memory are noted.
 
 A mode below the recorder's sees each call that the recorder has seen; patches see what no mode does.
@@ -15,7 +16,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import torch
@@ -43,7 +44,7 @@ _PLAIN = {torch.Tensor, torch.nn.Parameter}
 
 @contextmanager
 def intervening(recorder: Recorder, interventions: Sequence[Intervention]) -> Iterator[None]:
-    """Intervenes while this lasts. To be entered after the recorder's own patches are installed, and before its mode."""
+    """Intervenes while this lasts. To be entered after the recorder's own patches and before the recorder."""
     mode = Interventions(recorder, interventions)
     hooks = []
     if mode.places.has_kind("skip_write"):
@@ -64,7 +65,8 @@ class Interventions(TorchFunctionMode):
         super().__init__()
         self.recorder = recorder
         self.places = CallPlaces(recorder.sites, interventions)
-        self.lines = WrittenLines(recorder)
+        self._follows = self.places.has_kind("skip_write")
+        self.lines = WrittenLines(recorder, self._is_skipped)
         self._made: set[int] = set()
         self._guard = ErrorGuard(recorder, "an intervention")
         self._stepped: list[tuple[torch.Tensor, torch.Tensor, int]] = []  # parameter, its values, its version
@@ -86,13 +88,21 @@ class Interventions(TorchFunctionMode):
             self.lines.end(frame)
             is_switch = func is torch._C._set_grad_enabled
             numbers = self.places.at_switch(frame) if is_switch else self.places.at(frame)
-        if not numbers or self.recorder.within:
+        if not (numbers or self._follows) or self.recorder.within:
             return func(*args, **kwargs)
         result = self._intervene(numbers, func, args, kwargs)
-        if self.made(numbers, "find_writes"):
+        self.follow(numbers, frame)
+        return result
+
+    def follow(self, numbers: Numbers, frame: FrameType) -> None:
+        """Follows the lines that run after a call, if an intervention needs that."""
+        if self._follows or self.made(numbers, "find_writes"):
             with self._guard:
                 self.lines.begin(frame)
-        return result
+
+    def _is_skipped(self, code: CodeType, line: int) -> bool:
+        """Returns whether what a line has written outside torch is to be undone."""
+        return self._follows and self.made(self.places.on_line(code, line), "skip_write")
 
     def made(self, numbers: Numbers, kind: str) -> bool:
         """Returns whether some of the interventions are of a kind. Those are made now, and noted the first time."""
@@ -187,8 +197,7 @@ def _engine(mode: Interventions, engine: Function) -> Function:
         keep_graph = mode.made(numbers, "retain_graph") or keep_graph
         with mode.on_stack():
             result: object = engine(t_outputs, tensors, keep_graph, *args, **kwargs)
-        if mode.made(numbers, "find_writes"):
-            mode.lines.begin(frame)
+        mode.follow(numbers, frame)
         return result
 
     return _engine_run_backward
