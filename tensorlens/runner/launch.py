@@ -46,7 +46,11 @@ def run_with_reference(runs: ComparedRuns, on_start: Callable[[], None] = lambda
     first = runs.first(on_start)
     if not first.was_stopped:
         compare_with_copies(runs, first)
-        return exact_lines(runs, first.trace())
+        trace = first.trace()
+        try:
+            return exact_lines(runs, trace)
+        except KeyboardInterrupt:
+            return trace
     from tensorlens.records.reference import Reference
 
     first.reader.reference = Reference(reason="the first run was stopped")

@@ -14,6 +14,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics import report_on
 from tensorlens.diagnostics.numerics.gradient_differs_from_reference import find_unreported
 from tensorlens.diagnostics.shared.proof import DIFFERS, UNPROVEN
+from tensorlens.journal.child_config import Intervention
 from tensorlens.records import reference
 from tensorlens.records.model import Failure, Trace
 from tensorlens.records.report import Diagnostic, Label, Report
@@ -25,6 +26,7 @@ from tensorlens.runner.targets import Target, check_target
 from tensorlens.trials.interventions import (
     Trial,
     alternatives,
+    failing_line,
     passes_before,
     places,
     saves_of,
@@ -59,10 +61,25 @@ def report_with_trials(target: Target, options: RunOptions, on_start: Callable[[
             copies = None
             if options.reference or any(UNPROVEN in each.notes for each in report.diagnostics):
                 copies = compare_with_copies(runs, first)
-            report = report_on(exact_lines(runs, first.trace()))
-            return confirm(runs, first, report, copies)
+            further = _UntilInterrupted(runs)
+            report = report_on(exact_lines(further, first.trace()))
+            stopped = copies is not None and copies.exited.interrupted
+            return report if stopped else confirm(further, first, report, copies)
         except KeyboardInterrupt:
             return report
+
+
+@dataclass(frozen=True, slots=True)
+class _UntilInterrupted:
+    """Makes further runs until Ctrl-C ends one of them."""
+
+    runs: FurtherRuns
+
+    def again(self, *, interventions: tuple[Intervention, ...]) -> FinishedRun:
+        run = self.runs.again(interventions=interventions)
+        if run.exited.interrupted:
+            raise KeyboardInterrupt
+        return run
 
 
 def confirm(runs: FurtherRuns, first: FinishedRun, report: Report, copies: FinishedRun | None = None) -> Report:
@@ -76,13 +93,13 @@ def confirm(runs: FurtherRuns, first: FinishedRun, report: Report, copies: Finis
     for position, diagnostic in enumerate(diagnostics):
         try:
             diagnostics[position] = trials.tried(diagnostic)
-        except (KeyboardInterrupt, _StoppedError):
+        except (KeyboardInterrupt, _SpentError):
             break
     return replace(report, diagnostics=tuple(diagnostics))
 
 
-class _StoppedError(Exception):
-    """No further run is made."""
+class _SpentError(Exception):
+    """The report has had all the further runs that it gets."""
 
 
 @dataclass(slots=True)
@@ -125,12 +142,15 @@ class _Trials:
         other = write_of(self.facts, diagnostic)
         if outcome.result in ("not made", "earlier") and trial.kind == KEEP and other is not None:
             trial, outcome = self._widened(diagnostic, failure, other)
+        trial = trial.only(outcome.made)
         words = trial.words(self.trace)
         if outcome.result == "passes":
             return replace(diagnostic, confirmed=True, confirmation=f"{words}, {outcome.text}")
         if outcome.result == "moved":
-            text = f"{words}, {self._line(failure)} gets past it, and fails later in the same pass"
-            return replace(diagnostic, confirmed=True, confirmation=text)
+            ending = (
+                outcome.text or f"{failing_line(self.facts, failure)} gets past it, and fails later in the same pass"
+            )
+            return replace(diagnostic, confirmed=True, confirmation=f"{words}, {ending}")
         if outcome.result == "same":
             return self._corrected(diagnostic, failure, trial)
         return replace(diagnostic, confirmation=_undecided(words, outcome))
@@ -139,7 +159,7 @@ class _Trials:
         """Makes a trial. Where the pass then fails at another saved tensor or node, tries these together."""
         outcome, facts = self._outcome(trial, diagnostic), self.facts
         for _ in range(_ROUNDS):
-            if outcome.result != "moved" or trial.kind not in (KEEP, RETAIN):
+            if outcome.result != "moved" or outcome.text or trial.kind not in (KEEP, RETAIN):
                 break
             number = facts.trace.script.failure
             at = failure if number is None else facts.trace.failures[number]
@@ -162,7 +182,7 @@ class _Trials:
         for other in alternatives(self.facts, failure, trial):
             outcome = self._outcome(other, diagnostic)
             if outcome.result in ("passes", "moved"):
-                ending = outcome.text or f"{self._line(failure)} gets past it"
+                ending = outcome.text or f"{failing_line(self.facts, failure)} gets past it"
                 text = f"{other.words(self.trace)}, {ending}; {suspected}, suspected first, is not it"
                 label = Label(other.role, other.spans[0], _LABELS[other.kind])
                 return self._plain(diagnostic, failure, (label,), True, text)
@@ -187,10 +207,6 @@ class _Trials:
             confirmation=why,
         )
 
-    def _line(self, failure: Failure) -> str:
-        span = self.facts.span(failure.site)
-        return "the run" if span is None else places(self.trace, (span,))
-
     def _outcome(self, trial: Trial, diagnostic: Diagnostic) -> Outcome:
         until = None
         if trial.kind == SKIP:
@@ -200,12 +216,9 @@ class _Trials:
 
     def _again(self, trial: Trial) -> FinishedRun:
         if not self.left:
-            raise _StoppedError
+            raise _SpentError
         self.left -= 1
-        run = self.runs.again(interventions=trial.interventions())
-        if run.exited.interrupted:
-            raise _StoppedError
-        return run
+        return self.runs.again(interventions=trial.interventions())
 
     # --- gradients that are wrong without an error ---------------------------------------------------------------
 

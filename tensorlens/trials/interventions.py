@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tensorlens.analysis.saved_tensors import saved_tensor_change
 from tensorlens.analysis.trace_index import OPS_ENTERING_TORCH, OPS_LEAVING_TORCH, TraceIndex
@@ -32,6 +32,11 @@ class Trial:
             Intervention(self.kind, span.file, span.line, span.column, span.end_line, span.end_column)
             for span in self.spans
         )
+
+    def only(self, made: frozenset[int]) -> Trial:
+        """Returns the part of it that a further run made; all of it if that run made none."""
+        spans = tuple(span for number, span in enumerate(self.spans) if number in made)
+        return replace(self, spans=spans or self.spans)
 
     def words(self, trace: Trace) -> str:
         """Says what the further run does: "with a copy of what line 29 saved"."""

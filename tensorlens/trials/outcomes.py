@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tensorlens.analysis.contexts import failed_backward
@@ -21,11 +21,15 @@ ended it. not made: no call was changed."""
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a further run ended. `text` says it; `facts` are those of the further run."""
+    """How a further run ended. `text` says it; `facts` are those of the further run.
+
+    `made` are the positions of the interventions that it made.
+    """
 
     result: Result
     text: str = ""
     facts: TraceIndex | None = None
+    made: frozenset[int] = frozenset()
 
 
 class FirstRun:
@@ -41,8 +45,12 @@ class FirstRun:
 
         `until`: the index of the first event that the intervention may give other values.
         """
-        assert self.failure is not None
         facts = TraceIndex(other.trace())
+        made = frozenset(fact.number for fact in facts.trace.inspection.intervened)
+        return replace(self._compared(other, facts, until), made=made)
+
+    def _compared(self, other: FinishedRun, facts: TraceIndex, until: int | None) -> Outcome:
+        assert self.failure is not None
         if other.was_stopped:
             return Outcome("stopped", "was stopped before it ended")
         if not facts.trace.inspection.intervened:
@@ -67,7 +75,8 @@ class FirstRun:
         again = facts.trace.script.failure
         failure = None if again is None else facts.trace.failures[again]
         if failure is None or (failure.type, failure.kind) != (self.failure.type, self.failure.kind):
-            return Outcome("moved", "", facts)
+            what = "" if failure is None else f"; the next error is `{failure.kind or failure.type}`, in the same pass"
+            return Outcome("moved", f"{failing_line(self.facts, self.failure)} gets past it{what}", facts)
         is_same = _problem(failure) == _problem(self.failure)
         return Outcome("same" if is_same else "moved", "", facts)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from support.warm import Warm
-
 from tensorlens.diagnostics import report_on
 from tensorlens.journal.child_config import ComparedRun, Intervention
 from tensorlens.records.model import Span

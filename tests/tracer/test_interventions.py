@@ -32,7 +32,9 @@ def printed(run: FinishedRun) -> str:
 
 def test_a_run_without_interventions_is_the_plain_run(warm: Warm, tmp_path: Path) -> None:
     script = tmp_path / "program.py"
-    script.write_text("import torch\nx = torch.ones(2, requires_grad=True)\n(x.detach() * 2).sum()\nprint(x._version)\n")
+    script.write_text(
+        "import torch\nx = torch.ones(2, requires_grad=True)\n(x.detach() * 2).sum()\nprint(x._version)\n"
+    )
     traced, _ = warm.traced(script)
     further, _ = warm.read(script, ComparedRun(7, False))
     assert traced == further

@@ -51,12 +51,13 @@ class WrittenLines:
         """Compares the memory once more, and follows no further line."""
         if not self._active:
             return
-        sys.settrace(None)
         self._active = False
-        for each in self._user_frames(frame):
-            each.f_trace = None
-        with ErrorGuard(self._recorder, "a line that writes memory"):
-            self._compare(frame)
+        if sys.gettrace() is self._trace:  # else the program has begun to follow its lines itself
+            sys.settrace(None)
+            for each in self._user_frames(frame):
+                each.f_trace = None
+            with ErrorGuard(self._recorder, "a line that writes memory"):
+                self._compare(frame)
         self._memory = []
 
     def _user_frames(self, frame: FrameType | None) -> Iterator[FrameType]:
