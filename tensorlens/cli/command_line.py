@@ -13,7 +13,7 @@ import typer
 from tensorlens.cli import commands, guide
 from tensorlens.cli.fast_typer import Command, Group
 from tensorlens.cli.output import Output
-from tensorlens.cli.report_options import OPTIONS, RunChoices
+from tensorlens.cli.report_options import OPTIONS
 from tensorlens.errors import UsageError
 from tensorlens.lessons.course.course_options import CourseOptions
 
@@ -51,6 +51,7 @@ Tensors = Annotated[bool, _option("tensors")]
 Everything = Annotated[bool, _option("everything")]
 Timeout = Annotated[float | None, _option("timeout", _RUN)]
 Reference = Annotated[bool, _option("reference", _RUN)]
+Attempt = Annotated[bool, _option("attempt", _RUN)]
 Fix = Annotated[bool, _option("fix", _RUN)]
 Write = Annotated[bool, _option("write", _RUN)]
 
@@ -90,6 +91,7 @@ def explain(
     everything: Everything = False,
     timeout: Timeout = None,
     reference: Reference = False,
+    attempt: Attempt = False,
     fix: Fix = False,
     write: Write = False,
 ) -> None:
@@ -100,8 +102,8 @@ def explain(
     """
     arguments = [script, *(args or [])] if script else list(args or [])
     shown = Output(format, output, width, story or everything, tensors or everything)
-    choices = RunChoices(timeout, reference, fix, write)
-    raise typer.Exit(commands.explain(module, arguments, shown, choices))
+    settings = commands.RunSettings(timeout, reference, attempt, fix, write)
+    raise typer.Exit(commands.explain(module, arguments, shown, settings))
 
 
 @app.command(cls=Command, rich_help_panel=_YOUR_CODE)

@@ -19,7 +19,6 @@ from tensorlens.errors import UsageError
 from tensorlens.records.version import __version__
 
 if TYPE_CHECKING:
-    from tensorlens.cli.report_options import RunChoices
     from tensorlens.records.claim import Claim
 
 
@@ -31,7 +30,19 @@ def show_version() -> None:
 # --- run, explain, view ---------------------------------------------------------------------------------------------
 
 
-def explain(module: str | None, arguments: Sequence[str], output: Output, choices: RunChoices) -> int:
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """What the command line asks of the runs: a time limit, the run with copies, runs that confirm causes or try fixes,
+    and to write the best fix."""
+
+    timeout: float | None = None
+    reference: bool = False
+    attempt: bool = False
+    fix: bool = False
+    write: bool = False
+
+
+def explain(module: str | None, arguments: Sequence[str], output: Output, settings: RunSettings) -> int:
     """`explain SCRIPT [ARGS…]`, `explain -m MODULE [ARGS…]`, `explain - [ARGS…]`: runs a script and reports."""
     from tensorlens.cli import trailing_options
     from tensorlens.cli.rendered_report import ScriptReporter
@@ -55,19 +66,25 @@ def explain(module: str | None, arguments: Sequence[str], output: Output, choice
         _refuse_lesson_name(arguments[0])
         target = Target("file", arguments[0], trailing.argv)
     options = RunOptions(
-        timeout=trailing.timeout or choices.timeout,
+        timeout=trailing.timeout or settings.timeout,
         stdout_to_stderr=output.keeps_stdout,
         show_progress=_is_watched(),
-        reference=trailing.reference or choices.reference,
+        reference=trailing.reference or settings.reference,
     )
-    fix, write = trailing.fix or choices.fix, trailing.write or choices.write
+    attempt = trailing.attempt or settings.attempt
+    fix, write = trailing.fix or settings.fix, trailing.write or settings.write
     if fix or write:
         from tensorlens.cli.tried_fixes import check_use, explain_with_fixes
 
         check_use(target, fix, write)
-        return explain_with_fixes(target, options, output, write)
+        return explain_with_fixes(target, options, output, (attempt, write))
     reporter = ScriptReporter(output)
-    report = reporter.report(run_script(target, options, reporter.on_start, reporter.on_trace))
+    if attempt:
+        from tensorlens.trials.confirm import report_with_trials
+
+        report = reporter.rendered(report_with_trials(target, options, reporter.on_start))
+    else:
+        report = reporter.report(run_script(target, options, reporter.on_start, reporter.on_trace))
     output.write(report.text)
     return report.exit_code
 

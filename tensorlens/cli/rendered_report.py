@@ -48,6 +48,10 @@ class ScriptReporter:
             return self._early[1]
         return rendered_report(trace, self._output, self._lesson, self._is_bundled)
 
+    def rendered(self, report: Report) -> RenderedReport:
+        """Returns a report that has been made already."""
+        return _rendered(report, self._output, self._lesson, self._is_bundled)
+
 
 def _import_all(form: str) -> None:
     with suppress(Exception):  # an import that fails here fails again where its error is shown
@@ -67,13 +71,13 @@ def rendered_report(trace: Trace, output: Output, lesson: str = "", is_bundled: 
     statement of the articles.
     """
     try:
-        return _rendered(trace, output, lesson, is_bundled)
+        return _diagnosed(trace, output, lesson, is_bundled)
     except Exception:
         if _is_valid(trace):
             raise
     from tensorlens.runner.follow import empty_trace
 
-    return _rendered(empty_trace(trace.script), output, lesson, is_bundled)
+    return _diagnosed(empty_trace(trace.script), output, lesson, is_bundled)
 
 
 def _is_valid(trace: Trace) -> bool:
@@ -85,25 +89,23 @@ def _is_valid(trace: Trace) -> bool:
         return False
 
 
-def _rendered(trace: Trace, output: Output, lesson: str, is_bundled: bool) -> RenderedReport:
+def _diagnosed(trace: Trace, output: Output, lesson: str, is_bundled: bool) -> RenderedReport:
     from tensorlens.diagnostics import report_on
 
     if lesson:
         trace = replace(trace, script=replace(trace.script, path=lesson))
-    return rendered(report_on(trace), output, lesson, is_bundled)
+    return _rendered(report_on(trace), output, lesson, is_bundled)
 
 
-def rendered(report: Report, output: Output, lesson: str = "", is_bundled: bool = True) -> RenderedReport:
-    """Renders a report."""
+def _rendered(report: Report, output: Output, lesson: str, is_bundled: bool) -> RenderedReport:
     from tensorlens.records.trace_file import dumps
     from tensorlens.render import render
 
-    trace = report.trace
     if output.form == "json" and output.format is None:  # `-o x.json` writes the trace, which `view` reads
-        text = dumps(trace)
+        text = dumps(report.trace)
     else:
         text = render(report, output.form, output.options(**_lesson_options(output, lesson, is_bundled)))
-    return RenderedReport(text, report_exit_code(report, bool(lesson)), trace.claims)
+    return RenderedReport(text, report_exit_code(report, bool(lesson)), report.trace.claims)
 
 
 def _lesson_options(output: Output, lesson: str, is_bundled: bool) -> dict[str, Any]:

@@ -27,16 +27,6 @@ class ReportOption:
     minimum: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RunChoices:
-    """The options of the run, as they were given."""
-
-    timeout: float | None = None
-    reference: bool = False
-    fix: bool = False
-    write: bool = False
-
-
 OPTIONS = {
     "format": ReportOption(("--format", "-f"), "table (the default), json or markdown.", "FORMAT", _known_form),
     "output": ReportOption(
@@ -55,6 +45,11 @@ OPTIONS = {
         ("--reference",),
         "Run it a second time, with copies of what autograd saves, and compare every leaf's gradients. The "
         "second run's output is dropped; files that the script writes are written twice.",
+    ),
+    "attempt": ReportOption(
+        ("--try",),
+        "Confirm each cause: run it again with a copy, a kept graph, recorded gradients or no write at the line that "
+        "a finding names, and say what happens then.",
     ),
     "fix": ReportOption(
         ("--fix",),

@@ -28,6 +28,7 @@ class TrailingOptions:
     everything: bool = False
     timeout: float | None = None
     reference: bool = False
+    attempt: bool = False
     fix: bool = False
     write: bool = False
 

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from tensorlens.cli.exit_codes import FAILED, INTERRUPTED, safe_line
 from tensorlens.cli.output import Output, print_out
-from tensorlens.cli.rendered_report import ScriptReporter, rendered
+from tensorlens.cli.rendered_report import ScriptReporter
 from tensorlens.cli.waiting import working
 from tensorlens.diagnostics import report_on
 from tensorlens.errors import UsageError
+from tensorlens.records.report import Report
 from tensorlens.records.source import shown_path
 from tensorlens.runner.compared_runs import ComparedRuns, FinishedRun, compared_runs
-from tensorlens.runner.launch import RunOptions, Target, compare_with_copies
+from tensorlens.runner.launch import RunOptions, Target, compare_with_copies, exact_lines
 from tensorlens.runner.ranks import rank_in
 from tensorlens.runner.targets import check_target
+from tensorlens.trials.confirm import confirmed_report
 from tensorlens.trials.fixes import with_tried_fixes
 from tensorlens.trials.written_files import NotWritten, ReadFiles
-
-if TYPE_CHECKING:
-    from tensorlens.records.model import Trace
-    from tensorlens.records.report import Report
 
 
 def check_use(target: Target, fix: bool, write: bool) -> None:
@@ -39,19 +36,29 @@ def check_use(target: Target, fix: bool, write: bool) -> None:
         raise UsageError("--fix runs one process: it can't repeat a distributed run")
 
 
-def explain_with_fixes(target: Target, options: RunOptions, output: Output, write: bool) -> int:
-    """Runs a script, tries its fixes and reports. Returns the exit code: that of the report without `--fix`, 130 after
-    Ctrl-C, 1 if a verified fix could not be written."""
+def explain_with_fixes(
+    target: Target, options: RunOptions, output: Output, attempt_and_write: tuple[bool, bool]
+) -> int:
+    """Runs a script, tries its fixes and reports; first confirms the findings if `--try` asks for it.
+
+    Returns the exit code: that of the report without `--fix`, 130 after Ctrl-C, 1 if a fix could not be written.
+    """
     check_target(target)
+    attempt, write = attempt_and_write
     reporter = ScriptReporter(output)
     with compared_runs(target, options) as runs:
         first = runs.first(reporter.on_start)
-        if options.reference or first.exited.returncode == 0:
-            compare_with_copies(runs, first)
         trace = first.trace()
         files = ReadFiles(trace) if write else None
-        report = _tried(runs, first, trace)
-    shown = reporter.report(trace) if report is None else rendered(report, output)
+        wants_copies = options.reference or first.exited.returncode == 0
+        try:
+            report = confirmed_report(runs, first, wants_copies) if attempt else _report(runs, first, wants_copies)
+        except Exception:  # the program has damaged its journal
+            report = None
+        if report is not None:
+            with working("trying the helps") as progress:
+                report = with_tried_fixes(runs, first, report, progress)
+    shown = reporter.report(trace) if report is None else reporter.rendered(report)
     output.write(shown.text)
     if report is None:
         return shown.exit_code
@@ -59,14 +66,12 @@ def explain_with_fixes(target: Target, options: RunOptions, output: Output, writ
     return code if files is None or _is_written(files, report, output) else max(code, FAILED)
 
 
-def _tried(runs: ComparedRuns, first: FinishedRun, trace: Trace) -> Report | None:
-    """Returns the report with the verdicts; None if the program has damaged its journal."""
-    try:
-        report = report_on(trace)
-    except Exception:
-        return None
-    with working("trying the helps") as progress:
-        return with_tried_fixes(runs, first, report, progress)
+def _report(runs: ComparedRuns, first: FinishedRun, wants_copies: bool) -> Report:
+    """Returns the report of the first run. A program that ends normally is compared with a run that keeps copies."""
+    if not wants_copies or first.was_stopped:
+        return report_on(first.trace())
+    compare_with_copies(runs, first)
+    return report_on(exact_lines(runs, first.trace()))
 
 
 def _is_written(files: ReadFiles, report: Report, output: Output) -> bool:

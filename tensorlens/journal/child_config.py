@@ -9,9 +9,12 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, slots=True)
 class Intervention:
-    """Changes what one call does: the call whose expression is at this place of this file."""
+    """Changes what one call does: the call whose expression is at this place of this file.
 
-    kind: Literal["keep_copies", "retain_graph", "record_gradients", "skip_write"]
+    `find_writes` changes nothing: it compares watched memory after each line that runs between this call and the next.
+    """
+
+    kind: Literal["keep_copies", "retain_graph", "record_gradients", "skip_write", "find_writes"]
     file: str
     line: int
     column: int

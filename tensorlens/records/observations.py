@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args, get_type_hints
 
-from tensorlens.records.fields import OverwriteId, SiteId, TensorId
+from tensorlens.records.fields import NonNegative, OverwriteId, SiteId, TensorId
 
 RECOMPUTED = "recomputed"
 MAX_NOTED = 20_000  # parameters of all steps together; after that, only steps with a first gradient or a new parameter
@@ -25,6 +25,7 @@ class Overwrite:
     opened: SiteId | None  # where that call was made
     sites: tuple[SiteId, ...]  # where the write may have been made: one of these lines, between two recorded calls
     tensor: TensorId | None  # the tensor whose memory that call gave access to
+    exact: bool = False  # a further run compared the memory line by line: each of `sites` wrote there
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +153,23 @@ class Reached:
 
 
 @dataclass(frozen=True, slots=True)
+class Intervened:
+    """An intervention of a further run, when it is made for the first time."""
+
+    index: int
+    number: NonNegative  # its position in `ComparedRun.interventions`
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenLine:
+    """A line that wrote memory outside torch, in a run that compares that memory line by line."""
+
+    index: int  # of the event that follows, as that of the `Overwrite` is
+    tensor: TensorId | None  # that of the `Overwrite`
+    site: SiteId
+
+
+@dataclass(frozen=True, slots=True)
 class Observations:
     """All facts of a run beside the events."""
 
@@ -167,6 +185,8 @@ class Observations:
     formulas: tuple[WrongBackward, ...] = ()
     sighted: tuple[BoundNames, ...] = ()
     reached: tuple[Reached, ...] = ()
+    intervened: tuple[Intervened, ...] = ()
+    written: tuple[WrittenLine, ...] = ()
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}

@@ -155,6 +155,17 @@ def distance(got: Sample | None, right: Sample | None) -> tuple[float, float] | 
     return found.largest, found.relative
 
 
+def start_alike(one: Pass, other: Pass) -> bool:
+    """Returns whether two passes start from the same values."""
+    pairs = zip(one.roots, other.roots, strict=False)
+    return len(one.roots) == len(other.roots) and all(_close(before, after) for before, after in pairs)
+
+
+def have_same_gradients(one: Pass, other: Pass) -> bool:
+    """Returns whether two passes gave the same gradients, but for rounding."""
+    return not any(_differences(one, other))
+
+
 def _why_incomparable(one: Pass, other: Pass) -> str:
     """Returns why two passes can't be compared; "" if they start from the same values."""
     if one.failed != other.failed:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tensorlens.journal.child_config import ComparedRun, Intervention
 from tensorlens.runner.child_run import ChildRun, Exited, RunOptions, exited_script, run_child
@@ -31,11 +31,22 @@ class FinishedRun:
     exited: Exited
     printed: bytes = b""
 
+    @property
+    def was_stopped(self) -> bool:
+        """Returns whether a time limit or Ctrl-C ended the run."""
+        return self.exited.timed_out or self.exited.interrupted
+
     def trace(self) -> Trace:
         """Returns the trace of the run."""
         from tensorlens.runner.follow import trace_of
 
         return trace_of(self.reader, exited_script(self.reader, self.exited))
+
+
+class FurtherRuns(Protocol):
+    """Runs a program once more, with interventions."""
+
+    def again(self, *, interventions: tuple[Intervention, ...]) -> FinishedRun: ...
 
 
 class ComparedRuns:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tensorlens.runner.child_run import ChildRun, exited_script, run_child
 from tensorlens.runner.child_run import RunOptions as RunOptions
-from tensorlens.runner.compared_runs import ComparedRuns, FinishedRun, compared_runs
+from tensorlens.runner.compared_runs import ComparedRuns, FinishedRun, FurtherRuns, compared_runs
 from tensorlens.runner.targets import Target as Target
 from tensorlens.runner.targets import check_target
 
@@ -35,26 +36,47 @@ def run_script(
     check_target(target)
     if options.reference:
         with compared_runs(target, options) as runs:
-            return run_with_reference(runs, on_start).trace()
+            return run_with_reference(runs, on_start)
     reader, exited, follower = run_child(target, ChildRun(options), on_start, on_trace)
     return follower.trace(exited_script(reader, exited))
 
 
-def run_with_reference(runs: ComparedRuns, on_start: Callable[[], None] = lambda: None) -> FinishedRun:
-    """Makes the two runs of `--reference`. The first run has the comparison."""
+def run_with_reference(runs: ComparedRuns, on_start: Callable[[], None] = lambda: None) -> Trace:
+    """Makes the runs of `--reference`. Returns the trace of the first run, with the comparison."""
     first = runs.first(on_start)
-    compare_with_copies(runs, first)
-    return first
+    if not first.was_stopped:
+        compare_with_copies(runs, first)
+        trace = first.trace()
+        try:
+            return exact_lines(runs, trace)
+        except KeyboardInterrupt:
+            return trace
+    from tensorlens.records.reference import Reference
+
+    first.reader.reference = Reference(reason="the first run was stopped")
+    return first.trace()
 
 
-def compare_with_copies(runs: ComparedRuns, first: FinishedRun) -> None:
-    """Makes the second run of `--reference`, and gives the first the comparison."""
+def compare_with_copies(runs: ComparedRuns, first: FinishedRun) -> FinishedRun | None:
+    """Makes the run that keeps copies of what autograd saves. The reader of the first run gets the comparison."""
     from tensorlens.records.reference import Reference, attach
 
-    if first.exited.timed_out or first.exited.interrupted:
-        first.reader.reference = Reference(reason="the first run was stopped")
-        return
     try:
-        attach(first.reader, runs.again(copy_saved_tensors=True).reader)
+        second = runs.again(copy_saved_tensors=True)
+        attach(first.reader, second.reader)
+        return second
     except Exception as error:  # an internal error: the report of the first run is still good
         first.reader.reference = Reference(reason=f"the check itself failed ({type(error).__name__}: {error})")
+        return None
+
+
+def exact_lines(runs: FurtherRuns, trace: Trace) -> Trace:
+    """Finds the exact lines of the writes outside torch, in a further run if there are any."""
+    from tensorlens.runner.exact_writes import with_exact_lines
+
+    try:
+        return with_exact_lines(runs, trace)
+    except Exception:  # an internal error: the trace of the first run is still good
+        if os.environ.get("TENSORLENS_DEBUG"):
+            raise
+        return trace

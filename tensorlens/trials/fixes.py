@@ -57,7 +57,7 @@ class _Trials:
 
 def with_tried_fixes(runs: ComparedRuns, first: FinishedRun, report: Report, progress: Progress) -> Report:
     """Returns a report in which each fix that was tried has a verdict, the best fixes first."""
-    if first.exited.timed_out or first.exited.interrupted:
+    if first.was_stopped:
         return replace(report, tried=Tried(note="nothing was tried: the first run was stopped"))
     trace, observed = report.trace, ObservedRun(first, report)
     stdin = {STDIN: trace.sources[STDIN]} if STDIN in trace.sources else {}

@@ -16,6 +16,7 @@ from tensorlens.records.model import Backward, Call, Span
 from tensorlens.records.observations import Overwrite, StaleSavedTensor
 from tensorlens.records.report import Diagnostic, Fix, Label
 
+_EXACT = "a further run, which compares the memory line by line, found the line that writes"
 _VALUES = 80  # characters of values in the detail line
 _SIGNS = {"mul_": "*", "add_": "+", "sub_": "-", "div_": "/"}
 
@@ -99,7 +100,7 @@ def _report_overwritten(facts: TraceIndex, code: str, backward: Backward, group:
             "node": stale.node, "slot": stale.slot, "way": overwrite.way, "before": stale.before,
             "after": stale.after, "saved": len(group),
         },
-        detail=(_detail(facts, group, saving),),
+        detail=(_detail(facts, group, saving), *(_EXACT for _ in range(overwrite.exact))),
     )  # fmt: skip
 
 
@@ -124,7 +125,8 @@ def _detail(facts: TraceIndex, group: list[StaleSavedTensor], saving: Call | Non
 def _changed(facts: TraceIndex, overwrite: Overwrite) -> Iterator[Label | None]:
     for site in overwrite.sites:
         others = [span.line for other in overwrite.sites if other != site and (span := facts.span(other)) is not None]
-        text = f"changed here, or in line {' or '.join(map(str, others[:2]))}" if others else "changed here"
+        is_vague = bool(others) and not overwrite.exact
+        text = f"changed here, or in line {' or '.join(map(str, others[:2]))}" if is_vague else "changed here"
         yield facts.label("modified_here", site, text)
 
 

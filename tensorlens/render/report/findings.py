@@ -21,6 +21,7 @@ from tensorlens.render.safe_text import safe, safe_lines
 from tensorlens.render.tables import folded
 
 _STYLES = {"error": "primary", "warning": "warning", "note": "note"}
+CONFIRMED = {True: "confirmed", False: "not confirmed", None: "tried"}
 _HANG = 4  # cells that the second line of a remark is indented by, at most, after its ` = `
 
 
@@ -39,6 +40,8 @@ class Finding:
             yield from snippet(diagnostic.labels, self.trace, _STYLES[diagnostic.severity], console, size)
         for word, text, style in self._remarks():
             yield from _remark(word, text, style, gutter, size)
+        if diagnostic.confirmation:
+            yield from _remark(CONFIRMED[diagnostic.confirmed], diagnostic.confirmation, "heading", gutter, size)
         for number, fix in enumerate(diagnostic.fixes, 1):
             word = f"help {number}" if len(diagnostic.fixes) > 1 else "help"
             yield from _remark(word + self._place(fix), fix.title, "help", gutter, size)

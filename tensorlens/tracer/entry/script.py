@@ -99,6 +99,10 @@ def _prepare_comparison(recorder: Recorder, run: ComparedRun, stack: ExitStack) 
             from tensorlens.tracer.reference.saved_copies import saved_tensors_copied
 
             stack.enter_context(saved_tensors_copied(recorder))
+        if run.interventions:
+            from tensorlens.tracer.reference.interventions import intervening
+
+            stack.enter_context(intervening(recorder, run.interventions))
 
 
 def _seed(run: ComparedRun) -> None:

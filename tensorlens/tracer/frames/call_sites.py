@@ -167,7 +167,7 @@ class Sites:
 
     def returning(self, code: CodeType, offset: int) -> int:
         """Returns the site of an instruction that returns a value."""
-        position = _position(code, offset)
+        position = position_of(code, offset)
         return self._placed(code, offset, position if position[3] else _extent(code))
 
     def _placed(self, code: CodeType, key: int, position: Position) -> int:
@@ -186,8 +186,7 @@ class Sites:
         return offsets
 
     def _lines(self, code: CodeType) -> tuple[str, ...]:
-        self.remember(code.co_filename)
-        return lines_of(self._sources[code.co_filename])
+        return lines_of(self.source(code.co_filename))
 
     def of_syntax_error(self, error: SyntaxError) -> int:
         """Returns a site for the text that the parser rejected."""
@@ -226,7 +225,9 @@ class Sites:
         parent = self.site_of(caller)
         self.remember(code.co_filename)
         position, targets = (
-            (self._first_line(code), ()) if offset == DECORATOR else (_position(code, offset), targets_of(code, offset))
+            (self.first_line(code), ())
+            if offset == DECORATOR
+            else (position_of(code, offset), targets_of(code, offset))
         )
         site = self._write(code.co_filename, code.co_qualname, position, (targets, parent, through))
         self._writable(code)[offset] = site
@@ -255,7 +256,13 @@ class Sites:
             self._rows.write(SourceRow, filename, text)
             self._sources[filename] = text
 
-    def _first_line(self, code: CodeType) -> Position:
+    def source(self, filename: str) -> str:
+        """Returns the source text of a file, "" if there is none."""
+        self.remember(filename)
+        return self._sources[filename]
+
+    def first_line(self, code: CodeType) -> Position:
+        """Returns the position of the first line of a function: that of its decorator, if it has one."""
         return _line(self._lines(code), code.co_firstlineno)
 
 
@@ -299,7 +306,7 @@ def _extent(code: CodeType) -> Position:
     return first[0], last[0], first[1], last[1]  # type: ignore[return-value]
 
 
-def _position(code: CodeType, offset: int) -> Position:
+def position_of(code: CodeType, offset: int) -> Position:
     """Returns (first line, last line, first column, last column) of an instruction, columns in UTF-8 bytes."""
     for index, (line, end_line, column, end_column) in enumerate(code.co_positions()):
         if index == offset // 2:

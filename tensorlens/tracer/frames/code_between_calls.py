@@ -55,6 +55,15 @@ def sites_of_writes(sites: Sites, before: Place, now: Place, frame: FrameType | 
     return tuple(by_line.values())
 
 
+def site_of_write(sites: Sites, code: CodeType, line: int, frame: FrameType | None) -> int:
+    """Returns the site of the instruction of a line that may have written: a store to an item, `+=`, else a call."""
+    every = [i for i in instructions(code) if i.positions is not None and i.positions.lineno == line]
+    writes = [instruction for instruction in every if may_write(instruction)]
+    certain = [instruction for instruction in writes if not instruction.opname.startswith("CALL")]
+    chosen = next(iter([*certain, *reversed(writes), *reversed(every)]), None)
+    return sites.at(code, 0 if chosen is None else chosen.offset, frame)
+
+
 def _spans(before: Place, now: Place) -> Iterator[Span]:
     """Finds everything that ran between two places."""
     common, shorter = 0, min(len(before), len(now))

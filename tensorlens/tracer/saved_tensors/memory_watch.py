@@ -25,6 +25,7 @@ from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.saved_tensors.array_guards import ArrayGuards
 from tensorlens.tracer.saved_tensors.overwrites import Overwrite, Overwrites
 from tensorlens.tracer.saved_tensors.watched_storage import (
+    Memory,
     WatchedStorage,
     WatchedStorages,
     address_of,
@@ -98,6 +99,10 @@ class MemoryWatcher:
             storage.forget_contents()
         else:
             storage.keep_contents(place_of(self._recorder.sites, frame))
+
+    def memory_outside(self) -> list[tuple[int, Memory]]:
+        """Returns the watched memory that others than PyTorch can write, each with its tensor."""
+        return [(s.tensor, s.memory) for _, s in self._storages if s.external and s.memory.is_there()]
 
     def note_storage_write(self, frame: FrameType) -> None:
         """Compares the watched memory: the line of `frame` has just written to a storage."""

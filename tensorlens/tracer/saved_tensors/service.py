@@ -20,6 +20,7 @@ from tensorlens.tracer.saved_tensors.memory_watch import MemoryWatcher
 from tensorlens.tracer.saved_tensors.overwrites import Overwrites
 from tensorlens.tracer.saved_tensors.packed import Pack, Unpack, with_version_check
 from tensorlens.tracer.saved_tensors.stale import stale_saved_tensors
+from tensorlens.tracer.saved_tensors.watched_storage import Memory
 
 
 class SavedTensors:
@@ -59,6 +60,10 @@ class SavedTensors:
     def compare_all(self, frame: FrameType) -> None:
         """Compares all watched memory with its copies."""
         self._memory.compare_all(frame)
+
+    def memory_outside(self) -> list[tuple[int, Memory]]:
+        """See `MemoryWatcher.memory_outside`."""
+        return self._memory.memory_outside()
 
     def note_storage_write(self, frame: FrameType) -> None:
         """Notes that the line of `frame` has just written to a storage."""

@@ -43,6 +43,10 @@ class Memory:
         """Copies the bytes; None if they are too many."""
         return ctypes.string_at(self.start, self.size) if self.size <= LARGE else None
 
+    def restore(self, contents: bytes) -> None:
+        """Writes a copy of the bytes back. Only a further run that skips a write does this."""
+        ctypes.memmove(self.start, contents, len(contents))
+
 
 def memory_of(tensor: torch.Tensor) -> Memory | None:
     """Returns the memory of a tensor; None if it is not in this process's main memory."""
