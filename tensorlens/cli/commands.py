@@ -65,21 +65,26 @@ def explain(module: str | None, arguments: Sequence[str], output: Output, settin
     else:
         _refuse_lesson_name(arguments[0])
         target = Target("file", arguments[0], trailing.argv)
+    settings = RunSettings(
+        trailing.timeout or settings.timeout,
+        trailing.reference or settings.reference,
+        trailing.attempt or settings.attempt,
+        trailing.fix or settings.fix,
+        trailing.write or settings.write,
+    )
     options = RunOptions(
-        timeout=trailing.timeout or settings.timeout,
+        timeout=settings.timeout,
         stdout_to_stderr=output.keeps_stdout,
         show_progress=_is_watched(),
-        reference=trailing.reference or settings.reference,
+        reference=settings.reference,
     )
-    attempt = trailing.attempt or settings.attempt
-    fix, write = trailing.fix or settings.fix, trailing.write or settings.write
-    if fix or write:
+    if settings.fix or settings.write:
         from tensorlens.cli.tried_fixes import check_use, explain_with_fixes
 
-        check_use(target, fix, write)
-        return explain_with_fixes(target, options, output, (attempt, write))
+        check_use(target, settings)
+        return explain_with_fixes(target, options, output, settings)
     reporter = ScriptReporter(output)
-    if attempt:
+    if settings.attempt:
         from tensorlens.trials.confirm import report_with_trials
 
         report = reporter.rendered(report_with_trials(target, options, reporter.on_start))

@@ -71,6 +71,6 @@ def combined(candidate: Candidate, sources: Mapping[str, str]) -> Fix:
     first, *more = candidate.fixes
     if not more:
         return first
-    titles = [one_line(fix.title) for fix in candidate.fixes]
+    titles = [one_line(fix.title).removeprefix("or ") for fix in candidate.fixes]
     edits = [edits_between(file, sources.get(file, ""), text) for file, text in candidate.texts.items()]
     return replace(first, title="; then ".join(titles), edits=tuple(edit for each in edits for edit in each))

@@ -16,6 +16,7 @@ MAX_CANDIDATES = 8  # that are run
 MAX_ROUNDS = 4  # fixes that one candidate applies, one after the other
 _RANKS = {"verified": 0, "runs": 1}
 _UNTRIED, _FAILED = 2, 3
+INTERRUPTED_TRIALS = Tried(note="interrupted: not every help was tried", interrupted=True)
 
 Progress = Callable[[int, int], None]
 """Takes the number of runs that are done, and of those that are known to be needed."""
@@ -74,7 +75,7 @@ def with_tried_fixes(runs: ComparedRuns, first: FinishedRun, report: Report, pro
         judge = Judge(observed, oracle, lambda: trials.run({}, copies=True, graphs=fails))
         _try_all(trials, judge, level)
     except (Stopped, KeyboardInterrupt):
-        return _judged(report, trials, Tried(note="interrupted: not every help was tried", interrupted=True))
+        return _judged(report, trials, INTERRUPTED_TRIALS)
     repeats = all(judgement.differs != NO_REPEAT for _, judgement in trials.judged)
     return _judged(report, trials, Tried(note="" if repeats else NO_REPEAT))
 
@@ -130,4 +131,7 @@ def _with_verdicts(finding: Diagnostic, trials: _Trials, sources: dict[str, str]
         elif not any(judgement.result == "harms" for _, judgement in results):
             failed = any(judgement.result == "fails" for _, judgement in results)
             ranked.append((_FAILED if failed else _UNTRIED, False, fix))
-    return replace(finding, fixes=tuple(fix for *_, fix in sorted(ranked, key=lambda each: each[:2])))
+    fixes = [fix for *_, fix in sorted(ranked, key=lambda each: each[:2])]
+    if fixes:
+        fixes[0] = replace(fixes[0], title=fixes[0].title.removeprefix("or "))  # it was not the first before
+    return replace(finding, fixes=tuple(fixes))
