@@ -6,10 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.report import Diagnostic, Fix, Report, Tried, Verdict
 from tensorlens.runner.compared_runs import ComparedRuns, FinishedRun
 from tensorlens.trials.candidates import STDIN, Candidate, candidates_of, combined
+from tensorlens.trials.interventions import Trial, trial_of, why_impossible
 from tensorlens.trials.judgement import NO_REPEAT, Judge, Judgement
+from tensorlens.trials.kinds import RECORD
 from tensorlens.trials.observed_run import ObservedRun
 
 MAX_CANDIDATES = 8  # that are run
@@ -38,15 +41,20 @@ class _Trials:
     judged: list[tuple[Candidate, Judgement]] = field(default_factory=list)
     left_out: int = 0
 
-    def run(self, texts: Mapping[str, str], *, copies: bool = False, graphs: bool = False) -> ObservedRun:
-        """Runs the program with other texts of its files.
+    def run(
+        self, texts: Mapping[str, str], *, copies: bool = False, graphs: bool = False, trial: Trial | None = None
+    ) -> ObservedRun:
+        """Runs the program with other texts of its files, or with the interventions of a trial.
 
         Raises:
             Stopped: the user pressed Ctrl-C.
         """
         self.progress(self.done, max(self.needed, self.done + 1))
         finished = self.runs.again(
-            copy_saved_tensors=copies, keep_graphs=graphs, sources={**self.sources, **texts} or None
+            copy_saved_tensors=copies,
+            keep_graphs=graphs,
+            interventions=() if trial is None else trial.interventions(),
+            sources={**self.sources, **texts} or None,
         )
         if finished.exited.interrupted:
             raise Stopped
@@ -72,7 +80,8 @@ def with_tried_fixes(runs: ComparedRuns, first: FinishedRun, report: Report, pro
         trials.needed = len(level[:MAX_CANDIDATES]) + 1
         fails = not observed.ended_well
         oracle = trials.run({}, copies=True, graphs=fails)
-        judge = Judge(observed, oracle, lambda: trials.run({}, copies=True, graphs=fails))
+        repeated = partial(trials.run, {}, copies=True, graphs=fails)
+        judge = Judge(observed, oracle, repeated, partial(_recorded, trials, TraceIndex(trace)))
         _try_all(trials, judge, level)
     except (Stopped, KeyboardInterrupt):
         return _judged(report, trials, INTERRUPTED_TRIALS)
@@ -98,6 +107,15 @@ def _try_all(trials: _Trials, judge: Judge, level: list[Candidate]) -> None:
         known = [candidate.texts for candidate, _ in trials.judged]
         level = [candidate for candidate in _distinct(found) if candidate.texts not in known]
         trials.needed = trials.done + len(level)
+
+
+def _recorded(trials: _Trials, facts: TraceIndex, finding: Diagnostic) -> ObservedRun | None:
+    """Runs the program with gradients recorded where a finding says that the graph is cut; None if no run can."""
+    trial = trial_of(facts, finding)
+    if trial is None or trial.kind != RECORD or why_impossible(facts, trial):
+        return None
+    run = trials.run({}, copies=True, graphs=True, trial=trial)
+    return run if run.trace.inspection.intervened else None
 
 
 def _distinct(candidates: list[Candidate]) -> list[Candidate]:

@@ -38,10 +38,21 @@ class Judgement:
 
 
 class Judge:
-    """Compares runs with the oracle. `repeated` makes the run of the oracle once more."""
+    """Compares runs with the oracle.
 
-    def __init__(self, first: ObservedRun, oracle: ObservedRun, repeated: Callable[[], ObservedRun]) -> None:
-        self._first, self._oracle, self._repeated = first, oracle, repeated
+    `repeated` makes the run of the oracle once more; `recorded`, one that records gradients at the cut of a finding, if
+    it names one: the oracle of a graph that is cut.
+    """
+
+    def __init__(
+        self,
+        first: ObservedRun,
+        oracle: ObservedRun,
+        repeated: Callable[[], ObservedRun],
+        recorded: Callable[[Diagnostic], ObservedRun | None],
+    ) -> None:
+        self._first, self._oracle, self._repeated, self._recorded = first, oracle, repeated, recorded
+        self._recordings: dict[int, ObservedRun | None] = {}  # by id of the finding
 
     @cached_property
     def _repetition(self) -> ObservedRun:
@@ -74,7 +85,7 @@ class Judge:
         if not run.ended_well:
             return self._failed(target, run)
         is_new = bool(self._new_findings(target, run))
-        missing = "another finding" if is_new else self._compared(run)
+        missing = "another finding" if is_new else self._compared(target, run)
         if not missing:
             return Judgement("verified")
         if text := harm(run, self._oracle if self.repeats and self._oracle.passes else self._first):
@@ -105,18 +116,29 @@ class Judge:
         beyond = self._oracle.counts() - Counter([target.code])
         return run.counts() - (allowed | Counter({code: n for code, n in beyond.items() if not _is_about_saved(code)}))
 
-    def _compared(self, run: ObservedRun) -> str:
+    def _compared(self, target: Diagnostic, run: ObservedRun) -> str:
         """Says how a run is not as right as the oracle; "" if it is verified."""
         beside = f"; {untrained(run)}" if self._leaves_untrained(run) else ""
         if not self._oracle_is_right:
-            return self._without_oracle(run) + beside
+            return "" if self._is_as_recorded(target, run) else self._without_oracle(run) + beside
         if not run.is_sampled:
             return "its gradients could not be compared"
         if text := difference(run, self._oracle):
             return text + beside
         if not run.steps and not run.passes:
             return "there is no backward pass to compare"
-        return self._printed_otherwise(run)
+        return _printed_otherwise(run, self._oracle, lambda: self._repetition)
+
+    def _is_as_recorded(self, target: Diagnostic, run: ObservedRun) -> bool:
+        """Returns whether a run trains with the gradients that the program would have without the cut of a finding."""
+        if self._first.ended_well:
+            return False
+        if id(target) not in self._recordings:
+            self._recordings[id(target)] = self._recorded(target)
+        right = self._recordings[id(target)]
+        if right is None or not (right.ended_well and right.is_sampled and run.is_sampled and run.passes):
+            return False
+        return not (difference(run, right) or _printed_otherwise(run, right, lambda: self._recorded(target) or right))
 
     def _leaves_untrained(self, run: ObservedRun) -> bool:
         return untrained(run) not in ("", untrained(self._oracle))
@@ -127,15 +149,16 @@ class Judge:
         text = difference(run, self._first)
         return f"compared with the program as it is: {text}" if text else "every gradient is as it was"
 
-    def _printed_otherwise(self, run: ObservedRun) -> str:
-        """Says which line of the output is not that of the oracle, apart from lines that no two runs have in common."""
-        if run.printed == self._oracle.printed:
-            return ""
-        lines, others, again = (r.printed.split(b"\n") for r in (run, self._oracle, self._repetition))
-        for number, (mine, right, repeated) in enumerate(zip_longest(lines, others, again), start=1):
-            if mine != right and (right == repeated or None in (mine, right)):
-                return f"all gradients are the same, and line {number} of the output is not"
+
+def _printed_otherwise(run: ObservedRun, right: ObservedRun, repeated: Callable[[], ObservedRun]) -> str:
+    """Says which line of the output is not that of another run, apart from lines that no two runs have in common."""
+    if run.printed == right.printed:
         return ""
+    lines, others, again = (each.printed.split(b"\n") for each in (run, right, repeated()))
+    for number, (mine, line, later) in enumerate(zip_longest(lines, others, again), start=1):
+        if mine != line and (line == later or None in (mine, line)):
+            return f"all gradients are the same, and line {number} of the output is not"
+    return ""
 
 
 def _is_about_saved(code: str) -> bool:
