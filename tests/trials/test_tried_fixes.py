@@ -160,7 +160,7 @@ def test_a_graph_that_was_freed_is_kept(trial: Try) -> None:
     assert verdicts(report) == [("way 2", "verified"), ("way 1", "untried")]
 
 
-def test_a_cut_graph_has_no_right_gradients_to_compare_with(trial: Try) -> None:
+def test_a_cut_graph_is_compared_with_one_that_is_not_cut(trial: Try) -> None:
     text = """
         import torch
         net = torch.nn.Linear(3, 1)
@@ -169,8 +169,22 @@ def test_a_cut_graph_has_no_right_gradients_to_compare_with(trial: Try) -> None:
         loss.backward()
         opt.step()
     """
-    partly = "(net.weight * 2)"
-    report = trial(text, [(4, "net(torch.ones(3)).detach()", partly)], [(4, ".detach()", "")])
+    report = trial(text, [(4, ".detach()", ".mul(2)")], [(4, ".detach()", "")])
+    assert verdicts(report) == [("way 2", "verified"), ("way 1", "runs")]
+
+
+def test_values_that_left_torch_have_no_right_gradients_to_compare_with(trial: Try) -> None:
+    text = """
+        import torch
+        net = torch.nn.Linear(3, 1)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        loss = torch.tensor(net(torch.ones(3)).tolist()).sum()
+        loss.backward()
+        opt.step()
+    """
+    partly, whole = "(net.weight * 2)", "net(torch.ones(3))"
+    cut = "torch.tensor(net(torch.ones(3)).tolist())"
+    report = trial(text, [(4, cut, partly)], [(4, cut, whole)])
     assert verdicts(report) == [("way 2", "runs"), ("way 1", "runs")]
     last = report.diagnostics[0].fixes[1].differs
     assert last == "no run of the program has right gradients to compare with; `net.bias` never has a gradient"
