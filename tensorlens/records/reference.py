@@ -10,6 +10,7 @@ from typing import Any
 
 from tensorlens.records.fields import TensorId
 
+MOST_SAMPLED = 1000  # backward passes, and optimizer steps, of a run that are sampled
 SHOWN = 6  # values of a gradient that a report shows
 SUMS = 2  # sums over all values, at the end of a partial sample
 CLOSE = {"float64": 1e-8, "float32": 1e-4, "complex128": 1e-8, "complex64": 1e-4}  # relative, from rounding alone

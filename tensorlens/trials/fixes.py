@@ -74,6 +74,8 @@ def with_tried_fixes(runs: ComparedRuns, first: FinishedRun, report: Report, pro
     main = observed.main
     findings = sorted(report.diagnostics, key=lambda each: each is not main)
     level = _distinct(list(candidates_of(findings, trace)))
+    if not findings:
+        return replace(report, tried=Tried(note="nothing was tried: there is no finding"))
     if not level:
         return replace(report, tried=Tried(note="nothing was tried: no help can be applied as an edit"))
     try:

@@ -14,7 +14,7 @@ from itertools import zip_longest
 from typing import Literal
 
 from tensorlens.records.error_messages import entry
-from tensorlens.records.reference import compare
+from tensorlens.records.reference import MOST_SAMPLED, compare
 from tensorlens.records.report import Diagnostic
 from tensorlens.trials.consumed_gradients import difference, harm, inexact, untrained
 from tensorlens.trials.observed_run import ObservedRun
@@ -87,7 +87,7 @@ class Judge:
         is_new = bool(self._new_findings(target, run))
         missing = "another finding" if is_new else self._compared(target, run)
         if not missing:
-            return Judgement("verified")
+            return Judgement("verified", _limit(run))
         if text := harm(run, self._oracle if self.repeats and self._oracle.passes else self._first):
             return Judgement("harms" if self._oracle_is_right or not self._first.ended_well else "fails", text)
         if is_new:
@@ -148,6 +148,14 @@ class Judge:
             return "no run of the program has right gradients to compare with"
         text = difference(run, self._first)
         return f"compared with the program as it is: {text}" if text else "every gradient is as it was"
+
+
+def _limit(run: ObservedRun) -> str:
+    """Says how far a run is compared if it is longer than that."""
+    most = MOST_SAMPLED
+    if len(run.steps) == most:
+        return f"compared: the first {most} optimizer steps"
+    return f"compared: the first {most} backward passes" if not run.steps and len(run.passes) == most else ""
 
 
 def _printed_otherwise(run: ObservedRun, right: ObservedRun, repeated: Callable[[], ObservedRun]) -> str:

@@ -13,7 +13,6 @@ from tensorlens.records.report import Diagnostic, Fix
 from tensorlens.records.source import shown_path
 from tensorlens.render.highlight import clipped, source_line
 from tensorlens.render.report.edited_lines import MOST, ChangedLine, edited_lines
-from tensorlens.render.report.fix_diffs import verdict_text
 from tensorlens.render.report.headline import count
 from tensorlens.render.report.snippet import gutter_of, snippet
 from tensorlens.render.report.underlines import clip
@@ -106,6 +105,8 @@ def _remark(word: str, text: str, style: str, gutter: int, size: int) -> Iterato
 
 
 def _tried(fix: Fix, gutter: int, size: int) -> Iterator[Text]:
+    from tensorlens.render.report.fix_diffs import verdict_text  # not above: most reports have none
+
     style = "good" if fix.verdict == "verified" else "quiet"
     hang = gutter + 3 + _HANG
     yield from folded(Text(" " * hang + "tried: " + safe(verdict_text(fix)), style), size, hang)

@@ -62,7 +62,9 @@ def tried_fixes(report: Report) -> list[TriedFix]:
 
 def verdict_text(fix: Fix) -> str:
     """Says what the trial of a fix has shown."""
-    return "verified, the gradients are right" if fix.verdict == "verified" else f"runs; {fix.differs}"
+    if fix.verdict == "verified":
+        return "verified, the gradients are right" + (f" ({fix.differs})" if fix.differs else "")
+    return f"runs; {fix.differs}"
 
 
 def summary(report: Report) -> Iterator[str]:

@@ -15,7 +15,6 @@ from tensorlens.render.report import headline
 from tensorlens.render.report.claim_texts import claim_details, claim_word, claims_to_read, failed_claims, plain_claims
 from tensorlens.render.report.clean_run import MODULE_HEADINGS, module_cells, no_problem_found
 from tensorlens.render.report.findings import Finding
-from tensorlens.render.report.fix_diffs import summary, tried_fixes, verdict_text
 from tensorlens.render.report.story_table import section_title, story_size
 from tensorlens.render.report.tensor_rows import HEADINGS, cells_of, table_notes
 from tensorlens.render.report.verdict import verdict
@@ -71,6 +70,8 @@ def _tried(report: Report) -> Iterator[list[str]]:
     """Yields the fixes that were tried, with what each changes."""
     if report.tried is None:
         return
+    from tensorlens.render.report.fix_diffs import summary, tried_fixes, verdict_text  # not above: most have none
+
     yield ["## Tried", "", *map(marked, summary(report))]
     for tried in tried_fixes(report):
         yield [

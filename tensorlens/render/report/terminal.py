@@ -27,7 +27,6 @@ from tensorlens.render.report import headline
 from tensorlens.render.report.claim_texts import claim_details, claim_word, claims_to_read, failed_claims, plain_claims
 from tensorlens.render.report.clean_run import module_table, no_problem_found
 from tensorlens.render.report.findings import Finding, short_finding
-from tensorlens.render.report.fix_diffs import TriedFixes
 from tensorlens.render.report.headline import count
 from tensorlens.render.report.story_table import story_parts, story_size
 from tensorlens.render.report.tensor_rows import tensor_parts
@@ -123,6 +122,8 @@ class ReportParts:
 
     def _tried(self) -> Iterator[RenderableType]:
         if self.report.tried is not None:
+            from tensorlens.render.report.fix_diffs import TriedFixes  # not above: most reports have none
+
             yield TriedFixes(self.report)
 
     def _other_findings(self) -> Iterator[RenderableType]:

@@ -38,7 +38,6 @@ from tensorlens.tracer.recording.recorder import Recorder
 WHOLE = 4096  # values of a gradient or root that are kept; of a leaf, FEW
 FEW = 64
 BUDGET = 4_000_000  # values kept of a run; beyond, FEW of each tensor
-PASSES = 1000  # passes of a run that are compared
 
 Sample = tuple[tuple[int, ...], str, bytes]  # shape, dtype, values as doubles
 GradientSample = tuple[int, int, Sample | None, Sample | None]
@@ -72,7 +71,7 @@ class GradientSamples:
 
     def start(self, roots: list[torch.Tensor]) -> Ended:
         """Samples the roots and leaves as a pass starts. Returns a function to call when the pass ends."""
-        if self._passes >= PASSES:
+        if self._passes >= reference.MOST_SAMPLED:
             return _unsampled
         self._passes += 1
         with self._guard, self._recorder.quiet(), torch.no_grad():
@@ -109,7 +108,7 @@ class GradientSamples:
     def step(self, optimizer: torch.optim.Optimizer) -> None:
         """Writes the gradients that a step uses."""
         self._steps += 1
-        if self._steps > PASSES:
+        if self._steps > reference.MOST_SAMPLED:
             return
         self.made(optimizer)
         with self._guard, self._recorder.quiet(), torch.no_grad():
