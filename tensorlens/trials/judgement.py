@@ -98,7 +98,8 @@ class Judge:
         if not again.ended_well:
             return Judgement("fails", "the run with copies does not end normally")
         if text := inexact(run, again):
-            return Judgement("harms", f"its gradients are not those of one forward pass: {text}")
+            is_own = target is self._first.main  # else what the main finding is about may be the reason
+            return Judgement("harms" if is_own else "hidden", f"not the gradients of one forward pass: {text}")
         return Judgement("runs", missing, is_worse=self._leaves_untrained(run))
 
     def _failed(self, target: Diagnostic, run: ObservedRun) -> Judgement:
