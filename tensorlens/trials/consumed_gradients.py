@@ -70,11 +70,12 @@ def _of_passes(run: ObservedRun, right: ObservedRun) -> str:
     return compared.reason
 
 
-def harm(run: ObservedRun, before: ObservedRun) -> str:
+def harm(run: ObservedRun, before: ObservedRun, more_passes: bool = False) -> str:
     """Says what a run takes from the training, or adds to it, compared with an earlier run; "" if nothing.
 
     A parameter that had a gradient must keep it, each step must happen, and no step may use the gradients of more
-    backward passes. Only what both runs have reached is compared, unless the earlier one ended well.
+    backward passes, unless `more_passes`. Only what both runs have reached is compared, unless the earlier one ended
+    well.
     """
     steps, others = run.by_optimizer(), before.by_optimizer()
     for optimizer, former in others.items():
@@ -82,21 +83,27 @@ def harm(run: ObservedRun, before: ObservedRun) -> str:
         if before.ended_well and len(mine) < len(former):
             return f"an optimizer takes {len(mine)} steps instead of {len(former)}"
         for step, other in zip(mine, former, strict=False):
-            for text in _harm_of_step(run, step, other):
+            for text in _lost(run, step, other):
+                return text
+            for text in () if more_passes else _added(run, step, other):
                 return text
     if not others and _leaves_with_gradients(run) < _leaves_with_gradients(before):
         return "a leaf that had a gradient has none"
     return ""
 
 
-def _harm_of_step(run: ObservedRun, step: StepSample, other: StepSample) -> Iterator[str]:
-    for position, ((_, got, passes), (_, had, former)) in enumerate(zip(step.gradients, other.gradients, strict=False)):
+def _lost(run: ObservedRun, step: StepSample, other: StepSample) -> Iterator[str]:
+    for position, ((_, got, _), (_, had, _)) in enumerate(zip(step.gradients, other.gradients, strict=False)):
         if got is None and had is not None:
             yield f"{run.parameter(step, position)} loses its gradient"
-        elif got is not None and had is not None and passes > former:
-            yield f"a step uses the gradients of {passes} backward passes for {run.parameter(step, position)}"
     if len(step.gradients) < len(other.gradients):
         yield "an optimizer has fewer parameters"
+
+
+def _added(run: ObservedRun, step: StepSample, other: StepSample) -> Iterator[str]:
+    for position, ((_, got, passes), (_, had, former)) in enumerate(zip(step.gradients, other.gradients, strict=False)):
+        if got is not None and had is not None and passes > former:
+            yield f"a step uses the gradients of {passes} backward passes for {run.parameter(step, position)}"
 
 
 def _leaves_with_gradients(run: ObservedRun) -> int:

@@ -88,8 +88,10 @@ class Judge:
         missing = "another finding" if is_new else self._compared(target, run)
         if not missing:
             return Judgement("verified", _limit(run))
-        if text := harm(run, self._oracle if self.repeats and self._oracle.passes else self._first):
-            return Judgement("harms" if self._oracle_is_right or not self._first.ended_well else "fails", text)
+        is_known = self._oracle_is_right or not self._first.ended_well  # else the program as it is may be wrong there
+        before = self._oracle if self.repeats and self._oracle.passes else self._first
+        if text := harm(run, before, more_passes=not is_known):
+            return Judgement("harms" if is_known else "fails", text)
         if is_new:
             return self._failed(target, run)
         if not self.repeats:

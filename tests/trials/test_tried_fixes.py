@@ -296,3 +296,28 @@ def test_a_silent_overwrite_is_verified_with_copies(trial: Try) -> None:
         [(5, "w.data.mul_(3)", "w = w * 3")],
     )
     assert verdicts(report)[:1] == [("way 1", "verified")]
+
+
+def test_a_silent_mistake_is_compared_with_the_program_as_it_is(trial: Try) -> None:
+    report = trial(
+        """
+        import torch
+        torch.manual_seed(0)
+        net = torch.nn.Linear(2, 1)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        for step in range(3):
+            loss = net(torch.randn(4, 2)).pow(2).mean()
+            loss.backward()
+            opt.zero_grad()
+            loss = net(torch.randn(4, 2)).pow(2).mean()
+            loss.backward()
+            opt.step()
+            opt.zero_grad()
+        """,
+        [(8, "opt.zero_grad()", "pass")],
+        [(11, "opt.step()", "pass")],
+    )
+    first, last = report.diagnostics[0].fixes
+    assert (first.title, first.verdict) == ("way 1", "runs")
+    assert first.differs.startswith("compared with the program as it is: step 1: the gradient of `net.")
+    assert (last.title, last.verdict) == ("way 2", "untried")
