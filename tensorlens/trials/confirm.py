@@ -35,7 +35,7 @@ from tensorlens.trials.interventions import (
     why_impossible,
     write_of,
 )
-from tensorlens.trials.kinds import KEEP, RETAIN, SKIP
+from tensorlens.trials.kinds import KEEP, RECORD, RETAIN, SKIP
 from tensorlens.trials.outcomes import FirstRun, Outcome
 
 MOST_RUNS = 12  # further runs of one report
@@ -128,6 +128,8 @@ class _Trials:
         is_error = diagnostic.severity == "error" and failure is not None and _is_about(self.facts, failure, diagnostic)
         if not is_error and not any(note.startswith(DIFFERS) for note in diagnostic.notes):
             return diagnostic
+        if is_error and failure is not None and _is_failing_call(self.facts, failure, trial):
+            return diagnostic
         reason = why_impossible(self.facts, trial)
         if reason:
             return replace(diagnostic, confirmation=f"not tried: {reason}")
@@ -144,6 +146,8 @@ class _Trials:
             trial, outcome = self._widened(diagnostic, failure, other)
         trial = trial.only(outcome.made)
         words = trial.words(self.trace)
+        if outcome.result == "not made":
+            return replace(diagnostic, confirmation=_unmade(self.trace, trial))
         if outcome.result == "passes":
             return replace(diagnostic, confirmed=True, confirmation=f"{words}, {outcome.text}")
         if outcome.result == "moved":
@@ -183,6 +187,9 @@ class _Trials:
             outcome = self._outcome(other, diagnostic)
             if outcome.result in ("passes", "moved"):
                 ending = outcome.text or f"{failing_line(self.facts, failure)} gets past it"
+                own = write_of(self.facts, diagnostic)
+                if own is not None and other.kind == SKIP and set(other.spans) <= set(own.spans):
+                    return replace(diagnostic, confirmed=True, confirmation=f"{other.words(self.trace)}, {ending}")
                 text = f"{other.words(self.trace)}, {ending}; {suspected}, suspected first, is not it"
                 label = Label(other.role, other.spans[0], _LABELS[other.kind])
                 return self._plain(diagnostic, failure, (label,), True, text)
@@ -232,7 +239,7 @@ class _Trials:
         if run.was_stopped:
             return replace(diagnostic, confirmation=_undecided(words, Outcome("stopped")))
         if not TraceIndex(run.trace()).trace.inspection.intervened:
-            return replace(diagnostic, confirmation=_undecided(words, Outcome("not made")))
+            return replace(diagnostic, confirmation=_unmade(self.trace, trial))
         ours, passes, right = self.first.run.reader.passes, run.reader.passes, self.copies.reader.passes
         if len(passes) <= at or not all(
             reference.start_alike(a, b) for a, b in zip(ours[: at + 1], passes, strict=False)
@@ -256,9 +263,17 @@ class _Trials:
 _LABELS = {
     KEEP: "backward needs what this line saved",
     RETAIN: "this backward released the graph",
-    "record_gradients": "the graph is cut here",
+    RECORD: "the graph is cut here",
     SKIP: "overwritten here",
 }
+
+
+def _unmade(trace: Trace, trial: Trial) -> str:
+    """Says that a further run had nothing to change at the labelled line."""
+    where = places(trace, trial.spans)
+    if trial.kind == RECORD:
+        return f"not tried: no run can record a gradient at {where}"
+    return f"not tried: a further run had nothing to change at {where}"
 
 
 def _undecided(words: str, outcome: Outcome) -> str:
@@ -267,8 +282,6 @@ def _undecided(words: str, outcome: Outcome) -> str:
         return f"not decided: {outcome.text or _NOT_REPEATED}"
     if outcome.result == "stopped":
         return f"not decided: {words}, the run did not end in time"
-    if outcome.result == "not made":
-        return f"not tried: no call of a further run can be changed there ({words})"
     return f"not decided: {words}, {outcome.text}"
 
 
@@ -277,6 +290,11 @@ def _is_about(facts: TraceIndex, failure: Failure, diagnostic: Diagnostic) -> bo
     spans = [facts.span(site) for site in (failure.site, *failure.stack)]
     lines = {(span.file, span.line) for span in spans if span is not None}
     return diagnostic.code == failure.kind or any((x.span.file, x.span.line) in lines for x in _failed(diagnostic))
+
+
+def _is_failing_call(facts: TraceIndex, failure: Failure, trial: Trial) -> bool:
+    """Returns whether a trial would change the call that raised: without it there is no error, whatever the cause."""
+    return trial.kind in (RECORD, SKIP) and facts.span(failure.site) in trial.spans
 
 
 def _failed(diagnostic: Diagnostic) -> Iterator[Label]:
