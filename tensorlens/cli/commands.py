@@ -32,7 +32,7 @@ def show_version() -> None:
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """What the command line asks of the runs: a time limit, the run with copies, runs that confirm causes."""
+    """Holds the options of the runs: a time limit, the run with copies, runs that confirm causes."""
 
     timeout: float | None = None
     reference: bool = False

@@ -58,7 +58,7 @@ def places(trace: Trace, spans: Iterable[Span]) -> str:
     own, others = [], []
     for span in dict.fromkeys(spans):
         file = shown_path(span.file, trace.script.folder)
-        if file == script:
+        if file in (script, "<stdin>"):
             own.append(span.line)
         else:
             others.append(f"{file}:{span.line}")

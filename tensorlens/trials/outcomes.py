@@ -21,7 +21,7 @@ ended it. not made: no call was changed."""
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a further run ended. `text` says it; `facts` are those of the further run.
+    """Says how a further run ended. `text` has the words; `facts` are those of the further run.
 
     `made` are the positions of the interventions that it made.
     """
