@@ -58,9 +58,7 @@ def test_before_the_script_for_people(tmp_path: Path, suffix: str) -> None:
 def test_standard_input(tmp_path: Path) -> None:
     command = f"{sys.executable} -m tensorlens explain --try --width 100 - < fails.py"
     (tmp_path / "fails.py").write_text(FAILS)
-    ended = subprocess.run(
-        command, shell=True, cwd=tmp_path, text=True, capture_output=True, timeout=400, check=False
-    )
+    ended = subprocess.run(command, shell=True, cwd=tmp_path, text=True, capture_output=True, timeout=400, check=False)
     assert CONFIRMED in ended.stdout
 
 
