@@ -71,7 +71,7 @@ def test_every_module_says_what_it_is(path: Path) -> None:
 # A file name means one thing in the whole package. These names are the same subject on two sides.
 SAME_SUBJECT = {
     "__init__", "__main__", "callbacks", "changed_after_use", "contexts", "custom_functions", "graph", "hooks",
-    "manual", "retained_graphs", "user_callbacks",
+    "interventions", "manual", "retained_graphs", "user_callbacks",
 }  # fmt: skip
 
 

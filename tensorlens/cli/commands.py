@@ -32,8 +32,8 @@ def show_version() -> None:
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """What the command line asks of the runs: a time limit, the run with copies, runs that confirm causes or try fixes,
-    and to write the best fix."""
+    """Holds the options of the runs: a time limit, the run with copies, runs that confirm causes or try fixes, writing
+    the best fix."""
 
     timeout: float | None = None
     reference: bool = False

@@ -167,6 +167,11 @@ def have_same_gradients(one: Pass, other: Pass) -> bool:
     return not any(_differences(one, other))
 
 
+def gradient_count(one: Pass) -> int:
+    """Counts the tensors that had a gradient after a pass."""
+    return sum(gradient is not None for _, _, gradient in one.gradients.values())
+
+
 def _why_incomparable(one: Pass, other: Pass) -> str:
     """Returns why two passes can't be compared; "" if they start from the same values."""
     if one.failed != other.failed:

@@ -12,10 +12,8 @@ from dataclasses import dataclass, replace
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics import report_on
-from tensorlens.diagnostics.numerics.gradient_differs_from_reference import find_unreported
 from tensorlens.diagnostics.shared.proof import DIFFERS, UNPROVEN
 from tensorlens.journal.child_config import Intervention
-from tensorlens.records import reference
 from tensorlens.records.model import Failure, Trace
 from tensorlens.records.report import Diagnostic, Label, Report
 from tensorlens.records.source import one_line
@@ -30,19 +28,18 @@ from tensorlens.trials.interventions import (
     passes_before,
     places,
     saves_of,
-    silent_pass,
     trial_of,
     why_impossible,
     write_of,
 )
-from tensorlens.trials.kinds import KEEP, RETAIN, SKIP
-from tensorlens.trials.outcomes import FirstRun, Outcome
+from tensorlens.trials.kinds import CUTS, KEEP, RECORD, RETAIN, SKIP
+from tensorlens.trials.outcomes import FirstRun, Outcome, undecided, unmade
+from tensorlens.trials.silent_causes import differing_gradients, missing_gradients
 
 MOST_RUNS = 12  # further runs of one report
 _ROUNDS = 3  # runs with more and more copies, where several saved tensors were overwritten
 _LONG = 160  # characters of a message
 _FAILED = ("needed_here", "rejected_here", "observed_here")
-_NOT_REPEATED = "the program does not repeat itself: a further run computes other values before the failure"
 
 
 def report_with_trials(target: Target, options: RunOptions, on_start: Callable[[], None]) -> Report:
@@ -130,14 +127,19 @@ class _Trials:
         if trial is None:
             return diagnostic
         is_error = diagnostic.severity == "error" and failure is not None and _is_about(self.facts, failure, diagnostic)
-        if not is_error and not any(note.startswith(DIFFERS) for note in diagnostic.notes):
+        is_proven = any(note.startswith(DIFFERS) for note in diagnostic.notes)
+        is_cut = diagnostic.severity == "warning" and trial.role in CUTS
+        if not (is_error or is_proven or is_cut):
+            return diagnostic
+        if is_error and failure is not None and _is_failing_call(self.facts, failure, trial):
             return diagnostic
         reason = why_impossible(self.facts, trial)
         if reason:
             return replace(diagnostic, confirmation=f"not tried: {reason}")
-        if not is_error or failure is None:
-            return self._silent(diagnostic, trial)
-        return self._error(diagnostic, failure, trial)
+        if is_error and failure is not None:
+            return self._error(diagnostic, failure, trial)
+        judge = differing_gradients if is_proven else missing_gradients
+        return judge(self.first, self.copies, diagnostic, trial, self._again)
 
     # --- errors -------------------------------------------------------------------------------------------------
 
@@ -148,6 +150,8 @@ class _Trials:
             trial, outcome = self._widened(diagnostic, failure, other)
         trial = trial.only(outcome.made)
         words = trial.words(self.trace)
+        if outcome.result == "not made":
+            return replace(diagnostic, confirmation=unmade(self.trace, trial))
         if outcome.result == "passes":
             return replace(diagnostic, confirmed=True, confirmation=f"{words}, {outcome.text}")
         if outcome.result == "moved":
@@ -157,7 +161,7 @@ class _Trials:
             return replace(diagnostic, confirmed=True, confirmation=f"{words}, {ending}")
         if outcome.result == "same":
             return self._corrected(diagnostic, failure, trial)
-        return replace(diagnostic, confirmation=_undecided(words, outcome))
+        return replace(diagnostic, confirmation=undecided(words, outcome))
 
     def _widened(self, diagnostic: Diagnostic, failure: Failure, trial: Trial) -> tuple[Trial, Outcome]:
         """Makes a trial. Where the pass then fails at another saved tensor or node, tries these together."""
@@ -187,6 +191,9 @@ class _Trials:
             outcome = self._outcome(other, diagnostic)
             if outcome.result in ("passes", "moved"):
                 ending = outcome.text or f"{failing_line(self.facts, failure)} gets past it"
+                own = write_of(self.facts, diagnostic)
+                if own is not None and other.kind == SKIP and set(other.spans) <= set(own.spans):
+                    return replace(diagnostic, confirmed=True, confirmation=f"{other.words(self.trace)}, {ending}")
                 text = f"{other.words(self.trace)}, {ending}; {suspected}, suspected first, is not it"
                 label = Label(other.role, other.spans[0], _LABELS[other.kind])
                 return self._plain(diagnostic, failure, (label,), True, text)
@@ -224,56 +231,13 @@ class _Trials:
         self.left -= 1
         return self.runs.again(interventions=trial.interventions())
 
-    # --- gradients that are wrong without an error ---------------------------------------------------------------
-
-    def _silent(self, diagnostic: Diagnostic, trial: Trial) -> Diagnostic:
-        """Compares the gradients of the pass with those of the run that kept copies of everything."""
-        backward = silent_pass(self.facts)
-        at = -1 if backward is None else _position(self.first.run, backward.index)
-        if at < 0 or self.copies is None or len(self.copies.reader.passes) <= at:
-            return diagnostic
-        words, run = trial.words(self.trace), self._again(trial)
-        if run.was_stopped:
-            return replace(diagnostic, confirmation=_undecided(words, Outcome("stopped")))
-        if not TraceIndex(run.trace()).trace.inspection.intervened:
-            return replace(diagnostic, confirmation=_undecided(words, Outcome("not made")))
-        ours, passes, right = self.first.run.reader.passes, run.reader.passes, self.copies.reader.passes
-        if len(passes) <= at or not all(
-            reference.start_alike(a, b) for a, b in zip(ours[: at + 1], passes, strict=False)
-        ):
-            return replace(diagnostic, confirmation=_undecided(words, Outcome("different")))
-        if reference.have_same_gradients(passes[at], right[at]):
-            text = f"{words}, the gradients are those of the run that copies everything"
-            return replace(diagnostic, confirmed=True, confirmation=text)
-        if not reference.have_same_gradients(passes[at], ours[at]):
-            text = f"{words}, the gradients change, but are not those of the run that copies everything"
-            return replace(diagnostic, confirmation=text)
-        return self._without_cause(diagnostic, trial)
-
-    def _without_cause(self, diagnostic: Diagnostic, trial: Trial) -> Diagnostic:
-        suspected, words = places(self.trace, trial.spans), trial.words(self.trace)
-        why = f"the cause that was suspected, {suspected}, is not it: {words}, the gradients are as before"
-        plain = next(find_unreported(self.facts), diagnostic)
-        return replace(plain, fixes=(), confirmed=False, confirmation=why)
-
 
 _LABELS = {
     KEEP: "backward needs what this line saved",
     RETAIN: "this backward released the graph",
-    "record_gradients": "the graph is cut here",
+    RECORD: "the graph is cut here",
     SKIP: "overwritten here",
 }
-
-
-def _undecided(words: str, outcome: Outcome) -> str:
-    """Says why a further run neither confirms a cause nor rules it out."""
-    if outcome.result == "different":
-        return f"not decided: {outcome.text or _NOT_REPEATED}"
-    if outcome.result == "stopped":
-        return f"not decided: {words}, the run did not end in time"
-    if outcome.result == "not made":
-        return f"not tried: no call of a further run can be changed there ({words})"
-    return f"not decided: {words}, {outcome.text}"
 
 
 def _is_about(facts: TraceIndex, failure: Failure, diagnostic: Diagnostic) -> bool:
@@ -283,9 +247,10 @@ def _is_about(facts: TraceIndex, failure: Failure, diagnostic: Diagnostic) -> bo
     return diagnostic.code == failure.kind or any((x.span.file, x.span.line) in lines for x in _failed(diagnostic))
 
 
+def _is_failing_call(facts: TraceIndex, failure: Failure, trial: Trial) -> bool:
+    """Returns whether a trial would change the call that raised: without it there is no error, whatever the cause."""
+    return trial.kind in (RECORD, SKIP) and facts.span(failure.site) in trial.spans
+
+
 def _failed(diagnostic: Diagnostic) -> Iterator[Label]:
     return (label for label in diagnostic.labels if label.role in _FAILED)
-
-
-def _position(run: FinishedRun, index: int) -> int:
-    return next((n for n, each in enumerate(run.reader.passes) if each.index == index), -1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from tensorlens.analysis.contexts import open_region
 from tensorlens.analysis.saved_tensors import saved_tensor_change
 from tensorlens.analysis.trace_index import OPS_ENTERING_TORCH, OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.diagnostics.shared.wording import op_text
@@ -57,7 +58,7 @@ def places(trace: Trace, spans: Iterable[Span]) -> str:
     own, others = [], []
     for span in dict.fromkeys(spans):
         file = shown_path(span.file, trace.script.folder)
-        if file == script:
+        if file in (script, "<stdin>"):
             own.append(span.line)
         else:
             others.append(f"{file}:{span.line}")
@@ -75,8 +76,24 @@ def trial_of(facts: TraceIndex, diagnostic: Diagnostic) -> Trial | None:
     for kind, roles in ROLES.items():
         labels = [label for label in diagnostic.labels if label.role in roles]
         if labels:
-            return Trial(kind, labels[0].role, _spans(facts, labels))
-    return None
+            around = _checkpoints(facts, labels) if kind == KEEP else ()
+            return Trial(kind, labels[0].role, tuple(dict.fromkeys((*_spans(facts, labels), *around))))
+    unrecorded = [label for label in diagnostic.labels if label.site in _unrecorded(facts)]
+    return Trial(RECORD, unrecorded[0].role, _spans(facts, unrecorded)) if unrecorded else None
+
+
+def _unrecorded(facts: TraceIndex) -> set[int | None]:
+    """Returns the sites of contexts that record no gradients, and of checkpoints."""
+    return {getattr(event, "site", None) for event in facts.events if _cut_role(event) and not isinstance(event, Call)}
+
+
+def _checkpoints(facts: TraceIndex, labels: Iterable[Label]) -> Iterator[Span]:
+    """Yields the places of the checkpoints whose functions made the labelled calls: a checkpoint saves its inputs."""
+    for label in labels:
+        region = None if label.event is None else open_region(facts, label.event, "checkpoint")
+        span = None if region is None else facts.span(region.site)
+        if span is not None:
+            yield span
 
 
 def write_of(facts: TraceIndex, diagnostic: Diagnostic) -> Trial | None:
@@ -89,7 +106,8 @@ def why_impossible(facts: TraceIndex, trial: Trial) -> str:
     """Says why no run can record a gradient at a cut: its values leave torch there; "" if one can."""
     if trial.kind != RECORD:
         return ""
-    calls = [call for call in facts.calls if facts.span(call.site) in trial.spans]
+    lines = {(span.file, span.line) for span in trial.spans}
+    calls = [c for c in facts.calls if (span := facts.span(c.site)) is not None and (span.file, span.line) in lines]
     leaving = [call.op for call in calls if call.op in OPS_LEAVING_TORCH]
     if leaving:
         return f"{op_text(leaving[0])} gives values outside torch, where no run can record a gradient"

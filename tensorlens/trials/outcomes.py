@@ -8,10 +8,13 @@ from typing import Literal
 from tensorlens.analysis.contexts import failed_backward
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records import reference
-from tensorlens.records.model import Call, Failure
+from tensorlens.records.model import Call, Failure, Trace
 from tensorlens.records.reference import Pass
 from tensorlens.runner.compared_runs import FinishedRun
-from tensorlens.trials.interventions import failing_line
+from tensorlens.trials.interventions import Trial, failing_line, places
+from tensorlens.trials.kinds import RECORD
+
+_NOT_REPEATED = "the program does not repeat itself: a further run computes other values before the failure"
 
 Result = Literal["passes", "same", "moved", "earlier", "different", "stopped", "not made"]
 """passes: it gets past the failure. same: it fails there in the same way. moved: the same pass fails, at another saved
@@ -21,7 +24,7 @@ ended it. not made: no call was changed."""
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a further run ended. `text` says it; `facts` are those of the further run.
+    """Says how a further run ended. `text` has the words; `facts` are those of the further run.
 
     `made` are the positions of the interventions that it made.
     """
@@ -142,3 +145,20 @@ def _runs(facts: TraceIndex, failure: Failure) -> int:
     """Counts the recorded calls of a failure's line before it."""
     span = facts.span(failure.site)
     return sum(isinstance(e, Call) and facts.span(e.site) == span for e in facts.events if e.index < failure.index)
+
+
+def unmade(trace: Trace, trial: Trial) -> str:
+    """Says that a further run had nothing to change at the labelled line."""
+    where = places(trace, trial.spans)
+    if trial.kind == RECORD:
+        return f"not tried: no run can record a gradient at {where}"
+    return f"not tried: a further run had nothing to change at {where}"
+
+
+def undecided(words: str, outcome: Outcome) -> str:
+    """Says why a further run neither confirms a cause nor rules it out."""
+    if outcome.result == "different":
+        return f"not decided: {outcome.text or _NOT_REPEATED}"
+    if outcome.result == "stopped":
+        return f"not decided: {words}, the run did not end in time"
+    return f"not decided: {words}, {outcome.text}"

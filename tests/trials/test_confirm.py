@@ -172,11 +172,12 @@ def test_a_place_where_nothing_can_be_recorded(runs: Runs) -> None:
     """)
     report = program.report()
     span = program.span("torch.tanh(x)")
-    forged = (Label("graph_cut_here", span, "forged"), *report.diagnostics[0].labels)
+    needed = [label for label in report.diagnostics[0].labels if label.role == "needed_here"]
+    forged = (Label("graph_cut_here", span, "forged"), *needed)
     cause = replace(report.diagnostics[0], labels=forged)
     found = program.confirmed(replace(report, diagnostics=(cause,)))
     assert found.confirmed is None
-    assert found.confirmation.startswith("not tried: no call of a further run can be changed there")
+    assert found.confirmation == "not tried: no run can record a gradient at line 3"
 
 
 def test_a_withdrawn_cause_leaves_the_error_alone(runs: Runs) -> None:
@@ -279,6 +280,24 @@ def test_a_wrong_silent_cause_is_withdrawn(runs: Runs) -> None:
         "the cause that was suspected, line 7, is not it: with a copy of what line 7 saved, the gradients are as before"
     )
     assert found.fixes == ()
+
+
+def test_a_cut_without_an_error_is_confirmed_by_the_gradients_behind_it(runs: Runs) -> None:
+    program = runs("""
+        import torch
+        encoder, head = torch.nn.Linear(3, 3), torch.nn.Linear(3, 1)
+        optimizer = torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            hidden = encoder(torch.ones(2, 3)).detach()
+            loss = head(hidden).square().mean()
+            loss.backward()
+            optimizer.step()
+    """)
+    found = program.confirmed()
+    assert found.severity == "warning"
+    assert found.confirmed is True
+    assert found.confirmation == "with gradients recorded at line 6, 2 more tensors have a gradient"
 
 
 def test_a_finding_that_no_run_can_confirm_stays_as_it_is(runs: Runs) -> None:

@@ -304,18 +304,16 @@ def test_a_silent_mistake_is_compared_with_the_program_as_it_is(trial: Try) -> N
         import torch
         torch.manual_seed(0)
         net = torch.nn.Linear(2, 1)
-        opt = torch.optim.SGD(net.parameters(), 0.1)
-        for step in range(3):
-            loss = net(torch.randn(4, 2)).pow(2).mean()
-            loss.backward()
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        x = torch.randn(8, 2)
+        for part in range(4):
             opt.zero_grad()
-            loss = net(torch.randn(4, 2)).pow(2).mean()
-            loss.backward()
-            opt.step()
-            opt.zero_grad()
+            net(x[2 * part : 2 * part + 2]).square().mean().backward()
+            if part % 2:
+                opt.step()
         """,
-        [(8, "opt.zero_grad()", "pass")],
-        [(11, "opt.step()", "pass")],
+        [(7, "opt.zero_grad()", "pass"), (10, "opt.step()", "opt.step(); opt.zero_grad()")],
+        [(7, "opt.zero_grad()", "pass"), (10, "opt.step()", "opt.zero_grad()")],
     )
     first, last = report.diagnostics[0].fixes
     assert (first.title, first.verdict) == ("way 1", "runs")

@@ -35,6 +35,7 @@ from tensorlens.tracer.recording.ops import Args, Kwargs
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.reference.call_places import CallPlaces, Numbers
 from tensorlens.tracer.reference.recorded_cuts import recorded
+from tensorlens.tracer.reference.saved_copies import run_once
 from tensorlens.tracer.reference.written_lines import WrittenLines
 
 _PUSH = torch._C._autograd._push_saved_tensors_default_hooks
@@ -218,12 +219,19 @@ def _inference_mode(mode: Interventions, original: Function) -> Function:
 
 @observe
 def _checkpoint(mode: Interventions, original: Function) -> Function:
-    """Runs a checkpoint in the way that records gradients whether its inputs require them or not."""
+    """Runs a checkpoint in the way that records gradients whether its inputs require them or not.
 
-    def checkpoint(frame: FrameType, /, *args: object, **kwargs: object) -> object:
-        if mode.made(mode.places.at(frame), "record_gradients"):
+    Instead of copies of its inputs, it keeps copies of all that its function saves: what it would recompute from them.
+    """
+
+    def checkpoint(frame: FrameType, /, function: Function, *args: object, **kwargs: object) -> object:
+        numbers = mode.places.at(frame)
+        if mode.made(numbers, "keep_copies"):
+            with mode.saving_copies():
+                return run_once(function, args, kwargs)
+        if mode.made(numbers, "record_gradients"):
             kwargs["use_reentrant"] = False
-        return original(*args, **kwargs)
+        return original(function, *args, **kwargs)
 
     return checkpoint
 

@@ -200,9 +200,14 @@ def _checkpoint(_: _Copies, original: Function) -> Function:
     """Makes `checkpoint` run its function once."""
 
     def checkpoint(_: FrameType, /, function: Function, *args: object, **kwargs: object) -> object:
-        return function(*args, **{name: value for name, value in kwargs.items() if name not in _CHECKPOINT_OPTIONS})
+        return run_once(function, args, kwargs)
 
     return checkpoint
+
+
+def run_once(function: Function, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
+    """Runs a checkpointed function as it runs without a checkpoint. `kwargs` may have options of `checkpoint`."""
+    return function(*args, **{name: value for name, value in kwargs.items() if name not in _CHECKPOINT_OPTIONS})
 
 
 PATCHES = (
