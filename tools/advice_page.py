@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
-from advice.judging import judge
-from advice.programs import CASES, programs
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+from advice.judging import judge  # noqa: E402
+from advice.programs import CASES, programs  # noqa: E402
 
 
 def main() -> int:

@@ -32,7 +32,8 @@ CAUSE_ROLES = {
 
 # What a help says if it changes the training on purpose.
 _SAYS_SO = re.compile(
-    r"(no longer|does not|do not|not|never) train|gets? no gradient|(changes?|other|adds? to) (the |its |.*'s )?gradients?"
+    r"(no longer|does not|do not|not|never) train|gets? no gradient"
+    r"|(changes?|other|adds? to) (the |its |.*'s )?gradients?"
     r"|stays? as (it was|they were)|changes the training|uses the new values"
 )
 
@@ -49,7 +50,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Judgement:
-    """How a program fared: the finding's cause, its first help, and the other helps that have edits."""
+    """Holds the verdicts on a program's report: its cause, its first help, and the other helps that have edits."""
 
     name: str
     kind: str
