@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+_ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(_ROOT / "tests"))
+os.environ["PYTHONPATH"] = str(_ROOT)  # the processes that run the programs use this checkout too
 
-from advice.judging import judge  # noqa: E402
-from advice.programs import CASES, programs  # noqa: E402
+from advice.judging import judge
+from advice.programs import CASES, programs
 
 
 def main() -> int:

@@ -105,7 +105,9 @@ class Judge:
             )
 
     def _report(self, script: Path, reference: bool) -> Report:
-        return report_on((self.lens.compared if reference else self.lens.traced)(script)[1])
+        ran, trace = (self.lens.compared if reference else self.lens.traced)(script)
+        assert trace.script.outcome != "killed", ran.stderr
+        return report_on(trace)
 
     def _follow(self, program: Program, script: Path, fix: Fix, folder: Path) -> Outcome:
         """Applies a help to a copy, then, as long as the program fails, the first help of its next report."""

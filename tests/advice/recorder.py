@@ -24,7 +24,7 @@ SECONDS = 60
 
 
 class Record:
-    """Holds what one run used: the gradients at each step, and at each backward where no optimizer of torch takes part."""
+    """Holds what one run used: the gradients at each step, and at each backward where it has no optimizer of torch."""
 
     def __init__(self) -> None:
         self.optimizers: dict[int, int] = {}  # id: the number of its creation
