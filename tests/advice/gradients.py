@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from operator import itemgetter
 from typing import Any
 
 import torch
@@ -20,6 +21,12 @@ def difference(found: Record, right: Record) -> str | None:
     else:
         text = _passes_differ(found["passes"], right["passes"])
     return text or _results_differ(found["returned"], right["returned"])
+
+
+def as_many(found: Record, right: Record) -> bool:
+    """Returns whether two runs made as many backward passes, and as many steps of each optimizer."""
+    steps = [[optimizer for optimizer, _ in sorted(run["steps"], key=itemgetter(0))] for run in (found, right)]
+    return steps[0] == steps[1] and len(found["passes"]) == len(right["passes"])
 
 
 def used(record: Record) -> bool:

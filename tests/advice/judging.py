@@ -13,7 +13,7 @@ from typing import Literal
 
 from support.warm import Warm
 
-from advice.gradients import difference, prints_differ, used
+from advice.gradients import as_many, difference, prints_differ, used
 from advice.programs import Place, Program
 from advice.recording import Recorder, Run
 from tensorlens.diagnostics import report_on
@@ -141,6 +141,8 @@ class Judge:
         rounds, title = len(titles), " | ".join(titles)
         differences = []
         for right in self.right_runs(program):
+            if program.is_example and not as_many(run.record, right.record):
+                continue
             text = difference(run.record, right.record)
             if text is None:
                 remark = "prints other numbers" if prints_differ(run.printed, right.printed) else ""

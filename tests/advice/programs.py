@@ -52,6 +52,7 @@ class Program:
     acceptable: frozenset[Place] = frozenset()
     results: tuple[str, ...] = ()
     versions: tuple[Files, ...] = field(default=(), repr=False)
+    is_example: bool = False  # its version is an example that need not do what it does
 
     def written(self, folder: Path, version: int | None = None) -> Path:
         """Writes the program, or one of its repaired versions, into a new folder. Returns its script."""
@@ -136,7 +137,9 @@ def page_examples() -> list[Program]:
 def _example(page: Entry) -> Program:
     fails, fixed = fence(page.code, "Fails"), fence(page.code, "Fixed")
     file = f"{page.code}.py"
-    return Program(page.code, cast(Kind, page.kind), {file: fails}, page.code, versions=({file: fixed},))
+    return Program(
+        page.code, cast(Kind, page.kind), {file: fails}, page.code, versions=({file: fixed},), is_example=True
+    )
 
 
 def catalogue_scripts() -> list[Program]:

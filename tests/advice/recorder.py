@@ -118,9 +118,10 @@ def _leaves(tensors: Any) -> list[torch.Tensor]:
         node = waiting.pop()
         if hasattr(node, "variable"):
             leaves.append(node.variable)
-        following = [before for before, _ in node.next_functions if before is not None and before not in seen]
-        seen.update(following)
-        waiting += following
+        for before, _ in node.next_functions:
+            if before is not None and before not in seen:
+                seen.add(before)
+                waiting.append(before)
     return leaves
 
 
