@@ -148,5 +148,11 @@ def catalogue_scripts() -> list[Program]:
     for script in sorted(CATALOGUE.glob("*.py")):
         page = entry(script.stem.partition("--")[0])
         if page is not None and page.tier in (1, 2):
-            found.append(Program(script.stem, cast(Kind, page.kind), _texts([script]), page.code))
+            files = {script.name: _without_checks(script.read_text(encoding="utf-8"))}
+            found.append(Program(script.stem, cast(Kind, page.kind), files, page.code))
     return found
+
+
+def _without_checks(text: str) -> str:
+    """Replaces the lines that check that a script is wrong: they fail when it is repaired."""
+    return re.sub(r"^( *)assert .*$", r"\1pass", text, flags=re.M)
