@@ -64,24 +64,26 @@ def main() -> int:
     chosen = parser.parse_args()
     if chosen.only or chosen.group:
         groups = [chosen.group] if chosen.group else [*GROUPS]
-        wanted = [program for group in groups for program in GROUPS[group][1]()]
-        for found in judged([p for p in wanted if p.name.startswith(tuple((chosen.only or "").split(",")))]):
+        beginnings = tuple((chosen.only or "").split(","))
+        wanted = {group: [p for p in GROUPS[group][1]() if p.name.startswith(beginnings)] for group in groups}
+        for found in (found for results in judged(wanted).values() for found in results):
             print("\n".join(_described(found)))
         return 0
-    results = {group: judged(read()) for group, (_, read) in GROUPS.items()}
-    return _recorded(results)
+    return _recorded(judged({group: read() for group, (_, read) in GROUPS.items()}))
 
 
-def judged(wanted: list[Program]) -> list[Judgement]:
-    """Judges programs, in two processes."""
+def judged(wanted: dict[str, list[Program]]) -> dict[str, list[Judgement]]:
+    """Judges groups of programs, with two judges that work side by side."""
 
-    def part(some: list[Program]) -> list[Judgement]:
+    def part(some: list[tuple[str, Program]]) -> list[tuple[str, Judgement]]:
         with judge() as judging:
-            return [judging.judge(program) for program in some]
+            return [(group, judging.judge(program)) for group, program in some]
 
+    every = [(group, program) for group, programs in wanted.items() for program in programs]
     with ThreadPoolExecutor(PROCESSES) as pool:
-        parts = pool.map(part, [wanted[n::PROCESSES] for n in range(PROCESSES)])
-        return sorted((found for some in parts for found in some), key=lambda found: found.program.name)
+        found = [pair for some in pool.map(part, [every[n::PROCESSES] for n in range(PROCESSES)]) for pair in some]
+    ordered = sorted(found, key=lambda pair: pair[1].program.name)
+    return {group: [judgement for of, judgement in ordered if of == group] for group in wanted}
 
 
 def _described(found: Judgement) -> Iterator[str]:

@@ -89,7 +89,7 @@ class Judge:
 
     lens: Warm
     recorder: Recorder
-    _right: dict[str, list[Run]] = field(default_factory=dict)
+    _right: dict[tuple[str, str], list[Run]] = field(default_factory=dict)
 
     def judge(self, program: Program) -> Judgement:
         """Judges the report about a program."""
@@ -162,13 +162,14 @@ class Judge:
         These are runs of its repaired versions. Without one, a program that only fails because a saved tensor was
         overwritten is run with copies of saved tensors: these are the right gradients.
         """
-        if program.name not in self._right:
+        key = program.name, "".join(program.files.values())
+        if key not in self._right:
             with tempfile.TemporaryDirectory() as folder:
                 scripts = [program.written(Path(folder) / str(n), n) for n in range(len(program.versions))]
                 runs = [self.recorder.run(script, program.results) for script in scripts]
-                assert all(run.status == 0 for run in runs), [run.error for run in runs]
-                self._right[program.name] = runs or self._with_copies(program, Path(folder) / "copies")
-        return self._right[program.name]
+                assert all(run.status == 0 for run in runs), (program.name, [run.error for run in runs])
+                self._right[key] = runs or self._with_copies(program, Path(folder) / "copies")
+        return self._right[key]
 
     def _with_copies(self, program: Program, folder: Path) -> list[Run]:
         if program.kind != "error":

@@ -98,7 +98,10 @@ def _places(marked: Any, script: str) -> Iterator[Place]:
     elif isinstance(marked, int):
         yield script, marked
     elif isinstance(marked, str):
-        yield from ((file, int(line)) for file, line in re.findall(r"([\w.-]+\.py)\D{0,6}(\d+)", marked))
+        found = re.findall(r"([\w.-]+\.py)\D{0,8}(\d+)", marked)
+        yield from (
+            (file, int(line)) for file, line in found or [(script, n) for n in re.findall(r"line (\d+)", marked)]
+        )
 
 
 def _versions(folder: Path, name: str) -> Iterator[Files]:

@@ -194,3 +194,36 @@ def test_the_judge_reads_what_the_command_prints(judge: Judge, tmp_path: Path) -
     )
     run = judge.recorder.run(applied(script, edits, tmp_path / "edited"))
     assert [difference(run.record, right.record) for right in judge.right_runs(PROGRAMS["04"])] == [None]
+
+
+def test_programs_of_another_author_are_read(judge: Judge, tmp_path: Path) -> None:
+    main = (
+        "import torch\nfrom parts import squash\nx = torch.ones(3, requires_grad=True)\n"
+        "y = squash(x)\ny.sum().backward()\n"
+    )
+    wrong = "def squash(x):\n    y = x.sigmoid()\n    y += 1\n    return y\n"
+    (tmp_path / "01_gate.py").write_text(main)
+    (tmp_path / "parts.py").write_text(wrong)
+    (tmp_path / "01_gate.fixed").mkdir()
+    (tmp_path / "01_gate.fixed" / "parts.py").write_text(wrong.replace("y += 1", "y = y + 1"))
+    (tmp_path / "02_sum.py").write_text("import torch\n(torch.ones(3, requires_grad=True) * 2).sum().backward()\n")
+    entries = [
+        {
+            "case": "01_gate",
+            "topic": "gates",
+            "kind": "error",
+            "message": "modified by an inplace operation",
+            "cause": [{"file": "parts.py", "line": 3, "why": "overwrites what sigmoid saved"}],
+            "also_acceptable": ["parts.py:2", {"file": "01_gate.py", "line": [4, 5]}],
+            "needs": "",
+            "repair": "make a new tensor",
+        },
+        {"case": "02_sum.py", "topic": "", "kind": "correct", "cause": []},
+    ]
+    (tmp_path / "truth.json").write_text(json.dumps(entries))
+    gate, plain = marked_programs(tmp_path)
+    assert gate.causes == {("parts.py", 3)}
+    assert gate.acceptable == {("parts.py", 2), ("01_gate.py", 4), ("01_gate.py", 5)}
+    found = judge.judge(gate)
+    assert (found.cause, found.first.verdict, found.harmful) == (True, "cured", 0)
+    assert score(judge.judge(plain)) == {"quiet": True}
