@@ -27,7 +27,7 @@ OTHERS += [("silent", program) for program in silent_programs()]
 OTHERS += [("pages", program) for program in page_examples()]
 OTHERS += [("catalogue", program) for program in catalogue_scripts()]
 KNOWN_HARMFUL = {"forward_hook_centres_output"}  # programs with a harmful help: to be emptied, never to grow
-SAMPLE = [*rotating(5, MARKED), *rotating(4, OTHERS)]
+SAMPLE = [*rotating(4, MARKED), *rotating(3, OTHERS)]
 
 
 def _id(value: tuple[str, Program]) -> str:
@@ -47,7 +47,7 @@ def test_the_advice_is_no_worse_than_recorded(wanted: tuple[str, Program], judge
 
 def test_no_recorded_help_is_harmful() -> None:
     scores = recorded()
-    assert {name for group in scores.values() for name, found in group.items() if found.get("harmful")} == KNOWN_HARMFUL
+    assert {name for group in scores.values() for name, found in group.items() if found.get("harmful")} <= KNOWN_HARMFUL
 
 
 def test_correct_programs_stay_quiet() -> None:
