@@ -19,6 +19,7 @@ import traceback
 from typing import Any
 
 import torch
+from torch._C import _functorch as functorch
 from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
 
 SECONDS = 60
@@ -50,6 +51,8 @@ class Record:
 def _copy(tensor: torch.Tensor | None) -> torch.Tensor | None:
     if tensor is None:
         return None
+    while functorch.is_functorch_wrapped_tensor(tensor):  # inside `torch.func.grad` or `vmap`
+        tensor = functorch.get_unwrapped(tensor)
     whole = tensor.detach()
     return (whole.to_dense() if whole.layout != torch.strided else whole).cpu().clone()
 
