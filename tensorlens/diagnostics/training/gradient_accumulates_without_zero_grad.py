@@ -124,7 +124,10 @@ def _report(training: Training, group: list[Sum], needed: Moment) -> Diagnostic:
         "the new gradients were added to used ones",
         [
             _label(facts, group, name),
-            *(facts.label("needed_here", site, "uses the sum of old and new gradients") for site in sites[:MAX_UPDATES]),
+            *(
+                facts.label("needed_here", site, "uses the sum of old and new gradients")
+                for site in sites[:MAX_UPDATES]
+            ),
         ],
         fixes=(_clearing(training, group, needed),),
         evidence={"parameters": [facts.name(sum_.leaf) for sum_ in group]},
@@ -158,7 +161,8 @@ def _clearing(training: Training, group: list[Sum], needed: Moment) -> Fix:
     several = len(set(lines)) < len(lines) or (len(fills) > 1 and not foreign)
     if not in_closure and (several or (edit is None and not foreign)):
         updates = {sum_.needed.event.site: sum_.needed for sum_ in group if sum_.needed is not None}
-        text = f"{reset} directly after {'this line: its' if len(updates) == 1 else 'each of these lines: its'} gradients are used then"
+        here = "this line: its" if len(updates) == 1 else "each of these lines: its"
+        text = f"{reset} directly after {here} gradients are used then"
         edits = [_after_update(facts, update) for update in updates.values()]
         known = [edit for edit in edits if edit is not None] if None not in edits else []
         return fix(text, *known, place=facts.span(needed.event.site))

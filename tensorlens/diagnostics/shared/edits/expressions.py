@@ -131,6 +131,17 @@ def with_keyword(facts: TraceIndex, site: int, name: str, value: str) -> Edit | 
     return Edit(Span(span.file, last.end_line, column, last.end_line, column), f", {name}={value}")
 
 
+def with_parentheses(facts: TraceIndex, site: int | None) -> Edit | None:
+    """Calls the method that a whole statement only names: `loss.backward` becomes `loss.backward()`."""
+    span = facts.span(site)
+    node = None if span is None else facts.names.syntax.node(span)
+    if span is None or site is None or not isinstance(node, ast.Attribute):
+        return None
+    if not facts.names.syntax.is_whole_statement(facts.trace.sites[site]):
+        return None
+    return Edit(Span(span.file, span.end_line, span.end_column, span.end_line, span.end_column), "()")
+
+
 def argument_with_call(facts: TraceIndex, file: str, line: int, name: str, method: str) -> Edit | None:
     """Appends a method call to the argument `name` of the only call on a line that is given it."""
     tree = tree_of(facts.trace.sources.get(file, ""))

@@ -32,7 +32,7 @@ def receiver(facts: TraceIndex, site: int | None, method: str) -> str | None:
 def changed_name(facts: TraceIndex, site: int | None) -> str | None:
     """Returns `w` if the line at a site changes the tensor `w` by hand: `w -= ...`, `w.data -= ...`, `w.sub_(...)`."""
     span = facts.span(site)
-    statement = None if span is None else _simple_statement(facts, span)
+    statement = None if span is None else simple_statement(facts, span)
     target: ast.expr | None = None
     if isinstance(statement, ast.AugAssign):
         target = statement.target
@@ -56,14 +56,14 @@ def added_after(facts: TraceIndex, site: int | None, code: str) -> Edit | None:
     edit = inserted_after(facts, span.file, span.line, code)
     if edit is not None:
         return edit
-    simple = _simple_statement(facts, span)
+    simple = simple_statement(facts, span)
     if simple is None:
         return None
     end = _end(span_of(simple, facts.trace.sources[span.file], span.file))
     return Edit(Span(span.file, *end, *end), f"; {code}")
 
 
-def _simple_statement(facts: TraceIndex, span: Span) -> ast.stmt | None:
+def simple_statement(facts: TraceIndex, span: Span) -> ast.stmt | None:
     """Returns the statement without a block that a piece of source is in."""
     text = facts.trace.sources.get(span.file, "")
     for node in ast.walk(tree_of(text) or ast.Module([], [])):
@@ -93,7 +93,9 @@ def is_visible(facts: TraceIndex, name: str, known: int, place: int) -> bool:
     root = name.partition(".")[0].partition("[")[0]
     if root == "self":
         is_class = outer.rpartition(".")[0] == inner.rpartition(".")[0] != ""
-        return is_class and "." in name and not outer.endswith(">") and _has_self(facts, one) and _has_self(facts, other)
+        return (
+            is_class and "." in name and not outer.endswith(">") and _has_self(facts, one) and _has_self(facts, other)
+        )
     if root in _own_names(facts, other):
         return False
     is_inside = inner.startswith(f"{outer}.<locals>.")
