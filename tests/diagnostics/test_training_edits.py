@@ -127,7 +127,7 @@ EDITS = {
     ),
     "a parameter replaced after training began": (
         REPLACED,
-        NET + TRAIN + "def cut(layer):\n    layer.weight = nn.Parameter(layer.weight.detach() * 0.5)\ncut(net)\n" + TRAIN,
+        NET + TRAIN + "def f(layer):\n    layer.weight = nn.Parameter(layer.weight.detach() * 0.5)\nf(net)\n" + TRAIN,
         "    layer.weight = nn.Parameter(layer.weight.detach() * 0.5)\n",
         "    with torch.no_grad():\n        layer.weight.copy_(layer.weight.detach() * 0.5)\n",
     ),

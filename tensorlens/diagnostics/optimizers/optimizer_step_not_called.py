@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.lineage import ancestry, graph_leaves
 from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.naming.syntax import plain_name
@@ -59,22 +59,33 @@ def _is_looked_at(training: Training, parameters: set[int]) -> bool:
     return any(access.tensor in gradients for inner in above for access in inner.inputs)
 
 
-def _is_for_another(training: Training, passes: list[Backward]) -> bool:
-    """Returns whether the script used each pass in another way: an optimizer stepped others of its leaves, or a line
-    read the gradient of one.
+def _is_for_another(training: Training, parameters: set[int], passes: list[Backward]) -> bool:
+    """Returns whether the script used each pass for other leaves, and the way to these leads through the parameters.
 
-    Then the optimizer may be there for a later phase, and its parameters are only on the way of the gradients.
+    An optimizer stepped the other leaves, or a line read their gradients. Then the optimizer may be there for another
+    phase, as that of a critic is while the generator trains.
     """
     facts, steps = training.facts, training.steps
     reads = {call.index: call.inputs[0].tensor for call in facts.calls if call.op == GRAD_READ and call.inputs}
     ends = [b.index for b in passes[1:]] + [facts.events[-1].index + 1]
     for backward, end in zip(passes, ends, strict=True):
-        filled = {change.tensor for change in backward.gradients}
-        stepped = any(backward.index < s.index < end and filled.intersection(s.parameters) for s in steps)
-        read = filled & training.gradient_read
-        if not stepped and not any(backward.index < at < end and number in read for at, number in reads.items()):
+        stepped = {number for s in steps if backward.index < s.index < end for number in s.parameters}
+        read = {number for at, number in reads.items() if backward.index < at < end} & training.gradient_read
+        used = {change.tensor for change in backward.gradients} & (stepped | read)
+        if not used or not _lead_through(facts, backward, parameters, used):
             return False
     return True
+
+
+def _lead_through(facts: TraceIndex, backward: Backward, parameters: set[int], used: set[int]) -> bool:
+    """Returns whether one of the parameters is combined with a value that was computed from a used leaf."""
+    for _, call in ancestry(facts, backward.roots[0].tensor, backward.index):
+        inputs = {access.tensor for access in call.inputs}
+        if inputs & parameters:
+            others = inputs - parameters
+            if others & used or any(used & graph_leaves(facts, number, call.index) for number in others):
+                return True
+    return False
 
 
 def _report(training: Training, made: Call, passes: list[Backward]) -> Diagnostic:
@@ -85,7 +96,7 @@ def _report(training: Training, made: Call, passes: list[Backward]) -> Diagnosti
     filled = "its parameter" if len(parameters) == 1 else f"{len(fed)} of its {len(parameters)} parameters"
     clears = [training.last_moment(number, last.index, "clear") for number in sorted(fed)]
     cleared = next((moment for moment in clears if moment is not None), None)
-    may_be_meant = _is_looked_at(training, parameters) or _is_for_another(training, passes)
+    may_be_meant = _is_looked_at(training, parameters) or _is_for_another(training, parameters, passes)
     unused = f"if they are to be trained, call `{optimizer}.step()` after this line"
     return finding(
         CODE,
