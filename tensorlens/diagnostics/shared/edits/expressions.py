@@ -14,6 +14,7 @@ from tensorlens.records.model import Call, Span
 from tensorlens.records.report import Edit
 from tensorlens.records.source import text_of, tree_of
 
+MAX_POSITIONAL = 4  # arguments that a call may be given by position
 _LOOSE = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Lambda, ast.NamedExpr, ast.Await, ast.Starred)
 
 
@@ -102,6 +103,43 @@ def without_keyword(facts: TraceIndex, call: ast.Call, name: str, file: str) -> 
     begin = before[-1] if before else None
     column = keyword.column if begin is None else begin.end_column
     return Edit(Span(file, keyword.line, column, keyword.end_line, keyword.end_column), "")
+
+
+def with_keyword(facts: TraceIndex, site: int, name: str, value: str) -> Edit | None:
+    """Gives the call at a site a keyword argument: its value is replaced if the call has it, else it is added last.
+
+    None if the call may be given it in another way: by position after four others, or by `*args` or `**kwargs`.
+    """
+    span = facts.trace.sites[site].span
+    node = facts.names.syntax.node(span)
+    if not isinstance(node, ast.Call) or span.file not in facts.trace.sources:
+        return None
+    for keyword in node.keywords:
+        if keyword.arg == name:
+            return Edit(_span(facts, keyword.value, span.file), value)
+    arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+    unclear = any(isinstance(one, ast.Starred) for one in node.args) or any(k.arg is None for k in node.keywords)
+    if not arguments or unclear or len(node.args) > MAX_POSITIONAL:
+        return None
+    last = _span(facts, max(arguments, key=lambda one: (one.end_lineno or 0, one.end_col_offset or 0)), span.file)
+    rest = Span(span.file, last.end_line, last.end_column, span.end_line, span.end_column)
+    inside = text_of(facts.trace.sources[span.file], rest).removesuffix(")")
+    brackets = inside.partition("\n")[0].rpartition(")")  # around the last argument: `f((a + b))`
+    if inside.strip(" \n\t,)") or ")" in inside.partition("\n")[2]:
+        return None
+    column = last.end_column + len(brackets[0]) + len(brackets[1])
+    return Edit(Span(span.file, last.end_line, column, last.end_line, column), f", {name}={value}")
+
+
+def with_parentheses(facts: TraceIndex, site: int | None) -> Edit | None:
+    """Calls the method that a whole statement only names: `loss.backward` becomes `loss.backward()`."""
+    span = facts.span(site)
+    node = None if span is None else facts.names.syntax.node(span)
+    if span is None or site is None or not isinstance(node, ast.Attribute):
+        return None
+    if not facts.names.syntax.is_whole_statement(facts.trace.sites[site]):
+        return None
+    return Edit(Span(span.file, span.end_line, span.end_column, span.end_line, span.end_column), "()")
 
 
 def argument_with_call(facts: TraceIndex, file: str, line: int, name: str, method: str) -> Edit | None:
