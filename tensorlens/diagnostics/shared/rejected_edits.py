@@ -9,7 +9,6 @@ import ast
 from collections.abc import Callable
 
 from tensorlens.analysis.naming.line_parts import span_of
-from tensorlens.diagnostics.shared.edits.expressions import with_keyword
 from tensorlens.diagnostics.shared.edits.no_grad import as_result, under_no_grad
 from tensorlens.diagnostics.shared.rejected_call import RejectedCall
 from tensorlens.records.model import Span
@@ -19,15 +18,6 @@ from tensorlens.records.source import tree_of
 Edits = tuple[Edit, ...]
 Made = Callable[[RejectedCall, Span | None], Edits | None]
 """Makes the edits of a help for a rejected call and the place of the help; None if it cannot be made safely."""
-
-
-def not_reentrant(rejected: RejectedCall, place: Span | None) -> Edits | None:
-    """Passes `use_reentrant=False` to the call of the checkpoint."""
-    call = _call_at(rejected, place)
-    if call is None or place is None or _name(call.func) not in ("checkpoint", "checkpoint_sequential"):
-        return None
-    edit = with_keyword(rejected.facts, call, place.file, "use_reentrant", "False")
-    return None if edit is None else (edit,)
 
 
 def no_grad_mode(rejected: RejectedCall, place: Span | None) -> Edits | None:
@@ -46,17 +36,11 @@ def no_grad_mode(rejected: RejectedCall, place: Span | None) -> Edits | None:
     return (Edit(Span(place.file, span.end_line, begin, span.end_line, span.end_column), "no_grad"),)
 
 
-def _call_at(rejected: RejectedCall, place: Span | None) -> ast.Call | None:
-    node = None if place is None else rejected.facts.names.syntax.node(place)
-    return node if isinstance(node, ast.Call) else None
-
-
 def _name(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 EDITS: dict[str, Made] = {
-    "not_reentrant": not_reentrant,
     "no_grad_mode": no_grad_mode,
     "under_no_grad": lambda rejected, place: under_no_grad(rejected),
     "as_result": lambda rejected, place: as_result(rejected),
