@@ -70,9 +70,10 @@ CONDITIONS: dict[str, Callable[[RejectedCall], bool]] = {
 def find_rejected(facts: TraceIndex, known: Entry) -> Iterator[Diagnostic]:
     """Makes the findings of a code whose page has the text of the finding.
 
-    The label of the first role is the primary one. A help that carries an edit goes before those that do not. Title, why, help and detail are templates. Their fields are {op},
-    {code} (the rejected call as the script writes it) and, for each role, its tensor: {leaf}, {nonleaf}, {view},
-    {base}, {value}, {graph}; for a callback also those of `hooks.words`.
+    The label of the first role is the primary one. A help that carries an edit goes before those that do not. Title,
+    why, help and detail are templates. Their fields are {op}, {code} (the rejected call as the script writes it) and,
+    for each role, its tensor: {leaf}, {nonleaf}, {view}, {base}, {value}, {graph}; for a callback also those of
+    `hooks.words`.
     """
     text = known.finding
     if text is None:

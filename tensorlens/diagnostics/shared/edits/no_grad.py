@@ -38,7 +38,8 @@ def under_no_grad(rejected: RejectedCall) -> tuple[Edit, ...] | None:
     edits: list[Edit] = [*name[1]]
     writes = _writes(rejected, span.file, statement)
     whole = _from_the_view(rejected, span.file, statement, writes)
-    for first, last in [whole] if whole else _runs(rejected, span.file, writes):
+    rest = writes if whole is None else [each for each in writes if not whole[0] <= each.lineno <= whole[1]]
+    for first, last in [*([whole] if whole else []), *_runs(rejected, span.file, rest)]:
         more = wrapped(facts, span.file, first, last, f"with {name[0]}.no_grad():")
         if more is None:
             return None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.code_text import OPERATORS
+from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.expressions import ONLY_IN_PLACE, needs_brackets
@@ -15,7 +15,19 @@ from tensorlens.records.model import Span
 from tensorlens.records.report import Edit
 from tensorlens.records.source import text_of, tree_of
 
-_VIEWS = ("view", "view_as", "reshape", "flatten", "t", "transpose", "permute", "squeeze", "unsqueeze", "narrow", "select")
+_VIEWS = (
+    "view",
+    "view_as",
+    "reshape",
+    "flatten",
+    "t",
+    "transpose",
+    "permute",
+    "squeeze",
+    "unsqueeze",
+    "narrow",
+    "select",
+)
 
 
 def target_of(statement: ast.AST | None) -> ast.expr | None:
@@ -103,19 +115,19 @@ def new_value(facts: TraceIndex, file: str, statement: ast.stmt) -> str | None:
         if inner.func.attr in ONLY_IN_PLACE:
             return None
         whole, before = span_of(inner, source, file), span_of(inner.func, source, file)
-        arguments = text_of(
-            source, Span(file, before.end_line, before.end_column, whole.end_line, whole.end_column)
-        )
+        arguments = text_of(source, Span(file, before.end_line, before.end_column, whole.end_line, whole.end_column))
         text, inner = f".{inner.func.attr[:-1]}{arguments}{text}", inner.func.value
     return f"{ast.unparse(inner)}{text}" if inner is not None and text else None
 
 
 def stores(node: ast.AST, name: str) -> bool:
-    """Returns whether a part of the syntax tree gives a variable a new value: an assignment to it, or a loop over it."""
+    """Returns whether a part of the syntax tree assigns to a variable, or loops with it."""
     return any(
         isinstance(part, ast.Name) and part.id == name and not isinstance(part.ctx, ast.Load) for part in ast.walk(node)
     )
 
 
 def reads(node: ast.AST, name: str) -> bool:
-    return any(isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Load) for part in ast.walk(node))
+    return any(
+        isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Load) for part in ast.walk(node)
+    )

@@ -66,7 +66,7 @@ def _view_site(rejected: RejectedCall, number: int) -> LabelledSite:
 
 def first_view(rejected: RejectedCall) -> LabelledSite | None:
     """Finds the view that was taken from the base itself, if others were then taken from it."""
-    chain = _chain_of_views(rejected)
+    chain = chain_of_views(rejected)
     return _view_site(rejected, chain[-1]) if chain else view(rejected)
 
 
@@ -75,10 +75,10 @@ def views(rejected: RejectedCall) -> list[int]:
 
     Those made without recording come first.
     """
-    return sorted(_chain_of_views(rejected), key=lambda n: (m := rejected.facts.creator(n)) is None or m.mode == "grad")
+    return sorted(chain_of_views(rejected), key=lambda n: (m := rejected.facts.creator(n)) is None or m.mode == "grad")
 
 
-def _chain_of_views(rejected: RejectedCall) -> list[int]:
+def chain_of_views(rejected: RejectedCall) -> list[int]:
     chain: list[int] = []
     number = rejected.first(rejected.is_view)
     while number is not None and number not in chain:
@@ -184,7 +184,7 @@ def _rank(facts: TraceIndex, pair: tuple[int, Call], line: int | None) -> int:
     return 1 if where is not None and where.line != line else 2
 
 
-def failing_call(rejected: RejectedCall) -> LabelledSite | None:
+def failing_call(rejected: RejectedCall) -> LabelledSite:
     if rejected.raised is not None:
         return LabelledSite(None, rejected.raised, "the error is raised here")
     return LabelledSite(None, rejected.site, "PyTorch refuses this" if rejected.failure else "PyTorch warns here")
