@@ -8,8 +8,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from advice.judging import judge  # noqa: E402
-from advice.programs import CASES, programs  # noqa: E402
+from advice.judging import judge
+from advice.programs import CASES, programs
 
 
 def main() -> int:

@@ -115,7 +115,8 @@ CASES = {
     "channels": (CHANNELS, [
         ("for factor, row in zip((1, 2, 3, 4), x[0]):\n    row.mul_(factor).add_(1)",
          "x = x * torch.tensor([1, 2, 3, 4]).view(4, 1) + 1")]),
-    "counted": (COUNTED, [("for n, part in enumerate(x.chunk(4, dim=1)):\n        part.sigmoid_()", "x = x.sigmoid()")]),
+    "counted": (COUNTED, [
+        ("for n, part in enumerate(x.chunk(4, dim=1)):\n        part.sigmoid_()", "x = x.sigmoid()")]),
     "gates": (GATES, [("one.sigmoid_()", "one = one.sigmoid()"), ("two *= one + 1", "two = two * (one + 1)"),
                       ("three.tanh_().mul_(2)", "three = three.tanh().mul(2)")]),
     "halves": (HALVES, [("spread.clamp_(-1, 1)", "x = torch.cat((mean, spread.clamp(-1, 1)), dim=1)")]),

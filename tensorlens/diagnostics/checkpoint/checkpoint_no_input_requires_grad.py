@@ -48,7 +48,7 @@ def _report(facts: TraceIndex, runs: list[_Run]) -> Diagnostic:
     at = first.entered.index
     labels = [facts.label("called_here", run.entered.site, _CALLED) for run in runs[:_MAX_CALLS]]
     if first.lost is not None and not facts.same_line(first.lost.site, first.entered.site):
-        labels.append(facts.label("graph_cut_here", first.lost.site, "runs inside it, and is not recorded"))
+        labels.append(facts.label("value_made_here", first.lost.site, "runs inside it, and is not recorded"))
     labels += _made(facts, at, first.inputs)
     name = named(facts, first.inputs[0], at) if len(first.inputs) == 1 else "any of its inputs"
     edits = [_not_reentrant(facts, run.entered.site) for run in runs]
