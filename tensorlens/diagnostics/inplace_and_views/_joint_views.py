@@ -106,6 +106,25 @@ def joined_again(views: JointViews) -> Edits | None:
     return (*torch[1], Edit(_whole(views, loop), f"{views.base} = {_call(torch[0], joint, parts)}"))
 
 
+def named_again(views: JointViews) -> Edits | None:
+    """Makes new tensors in a loop over names, with one statement: `a, b = [part + 1 for part in (a, b)]`."""
+    loops = [
+        each for each in views.body() if isinstance(each, ast.For) and each.body == [views.write] and not each.orelse
+    ]
+    value = new_value(views.facts, views.file, views.write)
+    if len(loops) != 1 or value is None:
+        return None
+    loop, target = loops[0], target_of(views.write)
+    names = loop.iter.elts if isinstance(loop.iter, ast.Tuple | ast.List) else []
+    if not names or not all(isinstance(each, ast.Name) for each in names):
+        return None
+    if not isinstance(loop.target, ast.Name) or not isinstance(target, ast.Name) or loop.target.id != target.id:
+        return None
+    left = ", ".join(ast.unparse(each) for each in names) + ("," if len(names) == 1 else "")
+    text = f"{left} = [{value} for {target.id} in {views.text(loop.iter)}]"
+    return (Edit(_whole(views, loop), text),)
+
+
 def as_new_tensors(views: JointViews) -> Edits | None:
     """Makes new tensors of the parts that a function unpacks, or keeps in a list, wherever it writes to one of them."""
     statement = _making(views)

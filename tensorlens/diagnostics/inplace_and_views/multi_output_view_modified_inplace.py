@@ -11,6 +11,7 @@ from tensorlens.diagnostics.inplace_and_views._joint_views import (
     JointViews,
     as_new_tensors,
     joined_again,
+    named_again,
     through_base,
 )
 from tensorlens.diagnostics.shared.edits.statements import moved_after, statement_at
@@ -85,7 +86,8 @@ def _fixes(rejected: RejectedCall, view: int | None, made: Call | None) -> Itera
     views = _views(rejected, made, name)
     text = f"make a new tensor instead of writing, also for the other views; {whole} then stays as it was"
     if views is not None and not views.is_read_below():
-        yield fix(text, *(as_new_tensors(views) or joined_again(views) or through_base(views) or ()), place=here)
+        made_new = as_new_tensors(views) or named_again(views) or joined_again(views) or through_base(views)
+        yield fix(text, *(made_new or ()), place=here)
         return
     again = _rebuilt(views) if views is not None else None
     if again is not None:

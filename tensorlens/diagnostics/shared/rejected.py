@@ -103,7 +103,7 @@ def report_rejected(rejected: RejectedCall, known: Entry, text: FindingText) -> 
 
 
 def _fix(rejected: RejectedCall, words: str, place: Span | None, edit: str) -> Fix:
-    edits = EDITS[edit](rejected, place) if edit else None
+    edits = EDITS[edit](rejected, place) if edit and place is not None else None
     return fix(words, *(edits or ()), place=place)
 
 

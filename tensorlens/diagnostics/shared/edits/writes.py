@@ -15,6 +15,7 @@ from tensorlens.records.model import Span
 from tensorlens.records.report import Edit
 from tensorlens.records.source import text_of, tree_of
 
+_MODULES = ("torch", "Tensor", "F", "nn", "functional", "init")
 _VIEWS = (
     "view",
     "view_as",
@@ -48,8 +49,17 @@ def _receiver(value: ast.expr | None) -> ast.expr | None:
     """Returns `x` of a chain of methods that all write: `x.mul_(2).add_(1)`."""
     inner, found = value, False
     while isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and is_in_place(inner.func.attr):
+        if _is_module(inner.func.value):
+            return inner.args[0] if inner is value and inner.args else None
         inner, found = inner.func.value, True
     return inner if found else None
+
+
+def _is_module(node: ast.expr) -> bool:
+    """Returns whether a function is called on a module or a class, as in `torch.relu_(x)`, and not on a tensor."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name) and node.id in _MODULES
 
 
 def is_in_place(method: str) -> bool:
@@ -114,6 +124,11 @@ def new_value(facts: TraceIndex, file: str, statement: ast.stmt) -> str | None:
     while isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and is_in_place(inner.func.attr):
         if inner.func.attr in ONLY_IN_PLACE:
             return None
+        if _is_module(inner.func.value):
+            function = text_of(source, span_of(inner.func, source, file)).removesuffix("_")
+            whole, before = span_of(inner, source, file), span_of(inner.func, source, file)
+            behind = Span(file, before.end_line, before.end_column, whole.end_line, whole.end_column)
+            return f"{function}{text_of(source, behind)}" if not text else None
         whole, before = span_of(inner, source, file), span_of(inner.func, source, file)
         arguments = text_of(source, Span(file, before.end_line, before.end_column, whole.end_line, whole.end_column))
         text, inner = f".{inner.func.attr[:-1]}{arguments}{text}", inner.func.value
