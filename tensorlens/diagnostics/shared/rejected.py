@@ -145,6 +145,8 @@ def labels_of(rejected: RejectedCall, roles: tuple[str, ...]) -> tuple[list[Labe
             labels += _cut(rejected)
             continue
         place = ROLES[role](rejected)
+        if place is None and role == "modified_here":
+            labels.append(facts.label("rejected_here", rejected.site, tensors.failing_call(rejected).text))
         if place is None:
             continue
         labels.append(facts.label(role.partition(":")[0], place.site, place.text))
