@@ -9,6 +9,7 @@ from tensorlens.analysis.naming.code_text import change_text
 from tensorlens.analysis.saved_tensors import stale_tensor
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.expressions import with_call
+from tensorlens.diagnostics.shared.edits.masks import masked_where_used
 from tensorlens.diagnostics.shared.kept import Kept, described, kept_name, kept_text
 from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text, source_text, with_method
@@ -189,8 +190,8 @@ def _fixes_of_data(facts: TraceIndex, overwrite: Overwrite, name: str, place: Sp
         owner, other = ast.unparse(node.func.value).removesuffix(".data"), ast.unparse(node.args[0])
         if sign and isinstance(node.args[0], ast.Name | ast.Attribute) and not node.keywords:
             new = f"{owner} {sign} {other}"
-            yield fix(
-                f"compute with a new tensor, `{new}`, and do not write: `{owner}` then stays as it was", place=place
-            )
+            edits = masked_where_used(facts, place) if place is not None else None
+            text = f"compute with a new tensor, `{new}`, and do not write: `{owner}` then stays as it was"
+            yield fix(text, *(edits or ()), place=place)
     yield fix("write only after backward", place=place)
     yield fix(f"or write to {name} under `torch.no_grad()`, without `.data`: PyTorch then raises an error", place=place)

@@ -15,6 +15,15 @@ from tensorlens.records.report import Edit
 from tensorlens.records.source import text_of, tree_of
 
 MAX_POSITIONAL = 4  # arguments that a call may be given by position
+ONLY_IN_PLACE = frozenset(
+    (
+        *("copy_", "fill_", "fill_diagonal_", "set_", "zero_", "apply_", "map_", "map2_", "random_", "resize_"),
+        *("resize_as_", "normal_", "log_normal_", "uniform_", "cauchy_", "exponential_", "geometric_"),
+        *("requires_grad_", "detach_", "share_memory_", "rename_"),
+    )
+)
+"""Methods without a variant that makes a new tensor with the same meaning."""
+
 _LOOSE = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Lambda, ast.NamedExpr, ast.Await, ast.Starred)
 
 
@@ -29,11 +38,11 @@ def expanded_assignment(facts: TraceIndex, site: int) -> Edit | None:
     if target in facts.names.syntax.loop_names():
         return None  # what the loop goes over would keep the old tensor
     value = _text(facts, node.value, span.file)
-    value = f"({value})" if _needs_brackets(node.op, node.value) else value
+    value = f"({value})" if needs_brackets(node.op, node.value) else value
     return Edit(span, f"{target} = {target} {sign} {value}")
 
 
-def _needs_brackets(op: ast.operator, value: ast.expr) -> bool:
+def needs_brackets(op: ast.operator, value: ast.expr) -> bool:
     if isinstance(value, ast.BinOp) and isinstance(op, ast.Add | ast.Sub):
         return not isinstance(value.op, ast.Mult | ast.Div | ast.MatMult | ast.Pow)
     if isinstance(value, ast.BinOp) and isinstance(op, ast.Mult | ast.Div | ast.MatMult):
@@ -68,7 +77,7 @@ def out_of_place(facts: TraceIndex, number: int, op: str) -> Edit | None:
     text, inner = "", statement.value
     while isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
         method = inner.func.attr
-        if not method.endswith("_") or method.endswith("__"):
+        if not method.endswith("_") or method.endswith("__") or method in ONLY_IN_PLACE:
             return None
         whole, before = _span(facts, inner, span.file), _span(facts, inner.func, span.file)
         arguments = text_of(
@@ -114,21 +123,10 @@ def with_keyword(facts: TraceIndex, site: int, name: str, value: str) -> Edit | 
     node = facts.names.syntax.node(span)
     if not isinstance(node, ast.Call) or span.file not in facts.trace.sources:
         return None
-    for keyword in node.keywords:
-        if keyword.arg == name:
-            return Edit(_span(facts, keyword.value, span.file), value)
-    arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
-    unclear = any(isinstance(one, ast.Starred) for one in node.args) or any(k.arg is None for k in node.keywords)
-    if not arguments or unclear or len(node.args) > MAX_POSITIONAL:
+    known = any(keyword.arg == name for keyword in node.keywords)
+    if not known and (len(node.args) > MAX_POSITIONAL or any(isinstance(one, ast.Starred) for one in node.args)):
         return None
-    last = _span(facts, max(arguments, key=lambda one: (one.end_lineno or 0, one.end_col_offset or 0)), span.file)
-    rest = Span(span.file, last.end_line, last.end_column, span.end_line, span.end_column)
-    inside = text_of(facts.trace.sources[span.file], rest).removesuffix(")")
-    brackets = inside.partition("\n")[0].rpartition(")")  # around the last argument: `f((a + b))`
-    if inside.strip(" \n\t,)") or ")" in inside.partition("\n")[2]:
-        return None
-    column = last.end_column + len(brackets[0]) + len(brackets[1])
-    return Edit(Span(span.file, last.end_line, column, last.end_line, column), f", {name}={value}")
+    return call_with_keyword(facts, node, span.file, name, value)
 
 
 def with_parentheses(facts: TraceIndex, site: int | None) -> Edit | None:
@@ -140,6 +138,31 @@ def with_parentheses(facts: TraceIndex, site: int | None) -> Edit | None:
     if not facts.names.syntax.is_whole_statement(facts.trace.sites[site]):
         return None
     return Edit(Span(span.file, span.end_line, span.end_column, span.end_line, span.end_column), "()")
+
+
+def call_with_keyword(facts: TraceIndex, call: ast.Call, file: str, name: str, value: str) -> Edit | None:
+    """Sets a keyword argument of a call: `checkpoint(f, x)` becomes `checkpoint(f, x, use_reentrant=False)`."""
+    known = next((keyword for keyword in call.keywords if keyword.arg == name), None)
+    if known is not None:
+        return Edit(_span(facts, known.value, file), value)
+    last = [*call.args, *(keyword.value for keyword in call.keywords)]
+    if not last or any(keyword.arg is None for keyword in call.keywords):  # `**options` may set it too
+        return None
+    end = max((_span(facts, each, file) for each in last), key=lambda span: (span.end_line, span.end_column))
+    if isinstance(last[-1], ast.GeneratorExp | ast.Starred) and len(last) == 1:
+        return None
+    closed = _after_brackets(facts, end, call)
+    return None if closed is None else Edit(closed, f", {name}={value}")
+
+
+def _after_brackets(facts: TraceIndex, end: Span, call: ast.Call) -> Span | None:
+    """Returns the empty span behind the last argument of a call, which may be in brackets of its own."""
+    whole = _span(facts, call, end.file)
+    behind = Span(end.file, end.end_line, end.end_column, whole.end_line, whole.end_column - 1)
+    code = text_of(facts.trace.sources[end.file], behind).rstrip().removesuffix(",").rstrip()
+    if code.strip(")"):
+        return None  # a comment, or another line
+    return Span(end.file, end.end_line, end.end_column + len(code), end.end_line, end.end_column + len(code))
 
 
 def argument_with_call(facts: TraceIndex, file: str, line: int, name: str, method: str) -> Edit | None:
