@@ -145,7 +145,7 @@ def _find_alias(facts: TraceIndex, save: Save, change: InplaceChange) -> Alias |
         call = facts.creator(number)
         if call is None or call.site == change.event.site:
             continue
-        source = next((access.tensor for access in call.inputs if _same_storage(facts, access.tensor, number)), None)
+        source = next((access.tensor for access in call.inputs if shares_memory(facts, access.tensor, number)), None)
         if source is None:
             continue
         made = facts.creator(source)
@@ -154,6 +154,7 @@ def _find_alias(facts: TraceIndex, save: Save, change: InplaceChange) -> Alias |
     return None
 
 
-def _same_storage(facts: TraceIndex, one: int, other: int) -> bool:
+def shares_memory(facts: TraceIndex, one: int, other: int) -> bool:
+    """Returns whether two tensors use the same storage."""
     storage = facts.tensor(one).storage
     return storage is not None and storage == facts.tensor(other).storage

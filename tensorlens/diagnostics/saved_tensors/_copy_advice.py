@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
+from tensorlens.analysis.aliases import is_only_user
 from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.saved_tensors import Save, SavedTensorChange, is_saved_on_line
 from tensorlens.analysis.shared_frame import is_argument, is_local, is_returned
-from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.trace_index import TraceIndex, is_result_slot
 from tensorlens.diagnostics.shared.edits.expressions import (
     expanded_assignment,
     out_of_place,
     with_call,
     without_inplace,
 )
-from tensorlens.diagnostics.shared.kept import described, is_made_inside, is_plain
-from tensorlens.diagnostics.shared.wording import fix, named, op_text, source_text
+from tensorlens.diagnostics.shared.edits.kept_copies import copies_for
+from tensorlens.diagnostics.shared.edits.statements import inserted_before
+from tensorlens.diagnostics.shared.kept import described, is_made_inside, is_plain, operation
+from tensorlens.diagnostics.shared.wording import fix, named, op_text, source_text, with_method
 from tensorlens.records.model import Call
 from tensorlens.records.report import Edit, Fix
 from tensorlens.records.source import tree_of
@@ -28,37 +32,80 @@ _ONLY_IN_PLACE = (
 
 
 def fixes_of_a_write(facts: TraceIndex, change: SavedTensorChange, call: Call, written: int) -> Iterator[Fix]:
-    """Suggests fixes for a change in place by a call, not by an optimizer step or backward."""
+    """Suggests fixes for a change in place by a call, not by an optimizer step or backward.
+
+    What operations keep can always be a copy: no value changes then. A write to something else comes first only where
+    nothing else reads the written tensor.
+    """
+    kept = _kept_copies(facts, change, call)
+    other = _other_write(facts, change, call, written)
+    is_repeated = call.op.endswith("__setitem__")  # a copy of the whole for each item would be slow
+    if other is None or (kept is not None and (is_repeated or not other.is_harmless)):
+        yield kept or fix(
+            f"keep a copy for backward: {_cloned_name(facts, change.save)}",
+            place=None if change.save.call is None else facts.span(change.save.call.site),
+        )
+        if other is not None:
+            yield replace(other.fix, title=f"or {other.fix.title}")
+    else:
+        yield other.fix
+    if call.op.endswith("__setitem__"):
+        yield fix("or build it without writing: `torch.stack`, `torch.where`", place=facts.span(call.site))
+
+
+def _kept_copies(facts: TraceIndex, change: SavedTensorChange, call: Call) -> Fix | None:
+    """Lets the operations keep copies, where an edit can do so for all that failed the check."""
+    saves, save = [change.save, *change.others], change.save
+    counters = [None if each.tensor is None else facts.tensor(each.tensor).counter for each in saves]
+    edits = copies_for(facts, [each for each, c in zip(saves, counters, strict=True) if c == counters[0]], call.site)
+    if not edits:
+        return None
+    lines = sorted({edit.span.line for edit in edits})
+    place = None if save.call is None else facts.span(save.call.site)
+    what = "its result" if is_result_slot(save.saved.slot) else described(facts, save.tensor, _at(save))
+    where = f" (lines {', '.join(map(str, lines))})" if len(lines) > 1 else ""
+    text = f"let {operation(facts, save.call)} keep a copy of {what}{where}: no value changes"
+    return fix(text, *edits, place=place)
+
+
+def _cloned_name(facts: TraceIndex, save: Save) -> str:
+    return with_method(named(facts, save.tensor, _at(save)), "clone()")
+
+
+@dataclass(frozen=True, slots=True)
+class _OtherWrite:
+    """A help that changes where the write goes, and whether nothing else reads the written tensor."""
+
+    fix: Fix
+    is_harmless: bool
+
+
+def _other_write(facts: TraceIndex, change: SavedTensorChange, call: Call, written: int) -> _OtherWrite | None:
+    """Suggests to write into another tensor than the one that backward needs."""
     maker = _maker_of_copy(facts, change.save, written)
     method = call.op.rpartition(".")[2]
     is_item = method == "__setitem__"
     is_in_place = is_item or (_is_direct(facts, call) and method.endswith("_"))
     is_view = facts.tensor(written).base is not None
+    name = named(facts, written, call.index).strip("`")
     if maker is not None:
-        yield _copied_by_maker(facts, maker, written, call)
-    elif is_item or (is_in_place and (method in _ONLY_IN_PLACE or is_view)):
-        saves = is_saved_on_line(facts, change.save, call.site)
-        yield _saved_copy(facts, change.save) if saves else _change_a_copy(facts, change.save, call, written)
-        if is_item:
-            yield fix(
-                "or build it without writing: `torch.stack`, `torch.where`",
-                place=facts.span(call.site),
-            )
-    else:
-        yield _make_a_new_tensor(facts, change.save, call, written)
+        alias = _alias_read_later(facts, call, written)
+        return _OtherWrite(_copied_by_maker(facts, maker, written, call, alias), alias is None)
+    if is_item or (is_in_place and (method in _ONLY_IN_PLACE or is_view)):
+        return _change_a_copy(facts, change.save, call, written)
+    made = None if change.save.tensor is None else facts.creator(change.save.tensor)
+    inside = not _is_direct(facts, call) and made is not None and is_made_inside(facts, made, call)
+    harmless = inside or is_only_user(facts, call, written, name)
+    return _OtherWrite(_make_a_new_tensor(facts, change.save, call, written), harmless)
 
 
-def _copied_by_maker(facts: TraceIndex, maker: Call, written: int, call: Call) -> Fix:
+def _copied_by_maker(facts: TraceIndex, maker: Call, written: int, call: Call, alias: int | None) -> Fix:
     span = facts.trace.sites[maker.site].span
     edit = with_call(facts, span, "clone")
     name = named(facts, written, call.index)
     how = f"make {name} with `.clone()`" if is_plain(name) else "add `.clone()` here"
-    return fix(f"change a copy: {how}", *_edits(edit), place=span)
-
-
-def _saved_copy(facts: TraceIndex, save: Save) -> Fix:
-    place = None if save.call is None else facts.span(save.call.site)
-    return fix(f"save a copy: write {described(facts, save.tensor, _at(save))} with `.clone()` here", place=place)
+    stays = "" if alias is None else f"; {named(facts, alias)} then stays as it was"
+    return fix(f"change a copy: {how}{stays}", *_edits(edit), place=span)
 
 
 def _at(save: Save) -> int | None:
@@ -190,19 +237,25 @@ def _writes_in_place(layer: ast.expr, op: str) -> bool:
     return any(k.arg == "inplace" and isinstance(k.value, ast.Constant) and k.value.value for k in layer.keywords)
 
 
-def _change_a_copy(facts: TraceIndex, save: Save, call: Call, written: int) -> Fix:
+def _change_a_copy(facts: TraceIndex, save: Save, call: Call, written: int) -> _OtherWrite | None:
+    """Suggests to give the written tensor's name a copy before the write, or before the view through which it goes."""
+    if is_saved_on_line(facts, save, call.site):
+        return None  # the copy would be saved, and written in the next iteration
     base, creator = facts.tensor(written).base, facts.creator(written)
     at = call.index if base is None or creator is None else creator.index
-    name = facts.name(written if base is None else base, at)
+    owner = written if base is None else base
+    name = facts.name(owner, at)
     site = call.site if base is None or creator is None else creator.site
     place = facts.span(site)
-    if not name.replace(".", "_").isidentifier() or not is_local(facts, site, name):
-        return fix(f"change a `.clone()` of {described(facts, save.tensor, _at(save))}", place=place)
+    if not name.replace(".", "_").isidentifier() or not is_local(facts, site, name) or place is None:
+        return None
     where = "this line" if base is None else "the view of it is taken"
     text = f"change a copy: `{name} = {name}.clone()` before {where}"
     if is_argument(facts, site, name) and "." not in name:
         text += "; the caller's tensor then stays as it was"
-    return fix(text, place=place)
+    harmless = is_only_user(facts, creator if base is not None and creator is not None else call, owner, name)
+    edit = inserted_before(facts, place.file, place.line, f"{name} = {name}.clone()")
+    return _OtherWrite(fix(text, *(_edits(edit) if harmless else ()), place=place), harmless)
 
 
 def _is_direct(facts: TraceIndex, call: Call) -> bool:
