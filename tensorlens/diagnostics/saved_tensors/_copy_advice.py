@@ -11,6 +11,7 @@ from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.saved_tensors import Save, SavedTensorChange, is_saved_on_line
 from tensorlens.analysis.shared_frame import is_argument, is_local, is_returned
 from tensorlens.analysis.trace_index import TraceIndex, is_result_slot
+from tensorlens.diagnostics.saved_tensors._inplace_layers import inplace_layer
 from tensorlens.diagnostics.shared.edits.expressions import (
     expanded_assignment,
     out_of_place,
@@ -23,7 +24,6 @@ from tensorlens.diagnostics.shared.kept import described, is_made_inside, is_pla
 from tensorlens.diagnostics.shared.wording import fix, named, op_text, source_text, with_method
 from tensorlens.records.model import Call
 from tensorlens.records.report import Edit, Fix
-from tensorlens.records.source import tree_of
 
 _ONLY_IN_PLACE = (
     *("copy_", "fill_", "fill_diagonal_", "set_", "zero_", "apply_", "map_", "random_"),
@@ -169,7 +169,7 @@ def _in_library(facts: TraceIndex, save: Save, call: Call) -> Fix:
     """Suggests a fix for a write by a module or a library function that the line calls."""
     made = None if save.tensor is None else facts.creator(save.tensor)
     inside = made is not None and is_made_inside(facts, made, call)
-    layer = _inplace_layer(facts, call, inside)
+    layer = inplace_layer(facts, call, inside)
     name = described(facts, save.tensor, _at(save))
     if layer is not None:
         node, file, position = layer
@@ -188,53 +188,6 @@ def _in_library(facts: TraceIndex, save: Save, call: Call) -> Fix:
         text = f"have `{line}` make a new tensor where it now calls {op_text(call.op)} (look for `inplace=True`)"
         return fix(text, place=facts.span(call.site))
     return fix(f"pass a copy to `{line}`, made with `clone()`: it writes into {name}", place=facts.span(call.site))
-
-
-def _inplace_layer(facts: TraceIndex, call: Call, inside: bool) -> tuple[ast.Call, str, int] | None:
-    """Finds the layer with `inplace=True` that wrote, in the assignment that made the module.
-
-    It is the layer that the module begins with, with its depth in there (0: the module itself), or, if the write was to
-    a result of the module's own, the only later layer of a `Sequential` that fits, with its position. The module is
-    assigned once: an attribute in the class whose method the line is in, or a name. The layer's name is that of the op:
-    `ReLU` for `relu_`.
-    """
-    site = facts.trace.sites[call.site]
-    node, span = facts.names.syntax.node(site.span), site.span
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute | ast.Name):
-        return None
-    owner = ast.unparse(node.func)
-    tree = tree_of(facts.trace.sources.get(span.file, "")) or ast.Module([], [])
-    kinds = [
-        kind
-        for kind in ast.walk(tree)
-        if isinstance(kind, ast.ClassDef) and kind.lineno <= span.line <= (kind.end_lineno or kind.lineno)
-    ]
-    assigned = [
-        each.value
-        for scope in (kinds if owner.startswith("self.") else [tree])
-        for each in ast.walk(scope)
-        if isinstance(each, ast.Assign) and any(ast.unparse(target) == owner for target in each.targets)
-    ]
-    if len(assigned) != 1 or not isinstance(assigned[0], ast.Call):
-        return None
-    first, depth = assigned[0], 0
-    op = call.op.rpartition(".")[2].strip("_").replace("_", "")
-    if inside:
-        layers = first.args if ast.unparse(first.func).endswith("Sequential") else []
-        fitting = [(n, each) for n, each in enumerate(layers) if n and _writes_in_place(each, op)]
-        plain = len(fitting) == 1 and isinstance(fitting[0][1], ast.Call)
-        flat = not any(isinstance(each, ast.Starred) for each in layers)
-        return (fitting[0][1], span.file, fitting[0][0]) if plain and flat else None  # type: ignore[return-value]
-    while ast.unparse(first.func).endswith("Sequential") and first.args and isinstance(first.args[0], ast.Call):
-        first, depth = first.args[0], depth + 1
-    return (first, span.file, depth) if _writes_in_place(first, op) else None
-
-
-def _writes_in_place(layer: ast.expr, op: str) -> bool:
-    """Returns whether code such as `nn.ReLU(inplace=True)` makes the layer that calls `op` in place."""
-    if not isinstance(layer, ast.Call) or ast.unparse(layer.func).rpartition(".")[2].lower() != op:
-        return False
-    return any(k.arg == "inplace" and isinstance(k.value, ast.Constant) and k.value.value for k in layer.keywords)
 
 
 def _change_a_copy(facts: TraceIndex, save: Save, call: Call, written: int) -> _OtherWrite | None:
