@@ -58,9 +58,10 @@ class FrameTensors:
 
     def __init__(self, facts: TraceIndex, failure: Failure, site: int, changed_at: int) -> None:
         self._facts, self._failure, self._since = facts, failure, changed_at
-        scope = facts.trace.sites[site].function
-        places = [facts.trace.sites[each] for each in failure.stack]
-        self.is_known = sum(place.function == scope for place in places) == 1
+        here = facts.trace.sites[site]
+        scope, file = here.function, here.span.file
+        running = [facts.trace.sites[each] for each in failure.stack]
+        self.is_known = sum((each.function, each.span.file) == (scope, file) for each in running) == 1
         self._bound: dict[str, list[tuple[str, int]]] = {}
         for binding in facts.trace.end.bindings:
             if binding.scope == scope:
@@ -74,8 +75,8 @@ class FrameTensors:
         return any(self._is_stale(number) for number in self.tensors(name))
 
     def has_stale_attribute(self, name: str) -> bool:
-        """Returns whether an object reaches a stale result by an attribute or item."""
-        return any(path != name and self._is_stale(number) for path, number in self._bound.get(name, ()))
+        """Returns whether an object reaches a stale result by an attribute."""
+        return any("." in path and self._is_stale(number) for path, number in self._bound.get(name, ()))
 
     def is_overwritten(self, name: str) -> bool:
         """Returns whether the values of a variable that is no parameter changed since the change that failed."""

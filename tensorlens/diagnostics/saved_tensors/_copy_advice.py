@@ -29,6 +29,7 @@ _ONLY_IN_PLACE = (
     *("copy_", "fill_", "fill_diagonal_", "set_", "zero_", "apply_", "map_", "random_"),
     *("normal_", "log_normal_", "uniform_", "cauchy_", "exponential_", "geometric_"),
 )  # methods without a variant that makes a new tensor
+_STAYS = "; what else refers to it then stays as it was"
 
 
 def fixes_of_a_write(facts: TraceIndex, change: SavedTensorChange, call: Call, written: int) -> Iterator[Fix]:
@@ -46,9 +47,9 @@ def fixes_of_a_write(facts: TraceIndex, change: SavedTensorChange, call: Call, w
             place=None if change.save.call is None else facts.span(change.save.call.site),
         )
         if other is not None:
-            yield replace(other.fix, title=f"or {other.fix.title}")
+            yield replace(other.fix, title=f"or {other.title}")
     else:
-        yield other.fix
+        yield replace(other.fix, title=other.title)
     if call.op.endswith("__setitem__"):
         yield fix("or build it without writing: `torch.stack`, `torch.where`", place=facts.span(call.site))
 
@@ -78,6 +79,11 @@ class _OtherWrite:
 
     fix: Fix
     is_harmless: bool
+
+    @property
+    def title(self) -> str:
+        stays = "" if self.is_harmless or "stays as it was" in self.fix.title else _STAYS
+        return f"{self.fix.title}{stays}"
 
 
 def _other_write(facts: TraceIndex, change: SavedTensorChange, call: Call, written: int) -> _OtherWrite | None:

@@ -39,7 +39,7 @@ def way_back_label(facts: TraceIndex, change: SavedTensorChange, failure: Failur
     state = state_of_an_earlier_pass(facts, failure, change.save)
     if state is None:
         frame = shared_frame(facts, event, failure)
-        return _undetached_label(facts, Overwritten(event, failure, frame, change.save)) if event.within else None
+        return _undetached_label(facts, Overwritten(event, failure, frame, change)) if event.within else None
     found, after = state
     name, here = name_in_function(facts, found, after.site), place_of(facts.trace.sites[after.site])[:2]
     sites = (found.use.site, *callers(facts.trace, found.use.site))

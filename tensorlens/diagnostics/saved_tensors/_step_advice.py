@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 
 from tensorlens.analysis.lineage import graph_leaves
 from tensorlens.analysis.naming.places import callers, place_of
-from tensorlens.analysis.saved_tensors import Save
+from tensorlens.analysis.saved_tensors import Save, SavedTensorChange
 from tensorlens.analysis.shared_frame import SharedFrame, function_of
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.diagnostics.saved_tensors._parameter_copies import with_copied_parameters
 from tensorlens.diagnostics.shared.edits.run_again import Rerun, RunAgain
 from tensorlens.diagnostics.shared.edits.statements import moved_after
 from tensorlens.diagnostics.shared.kept import line_from
@@ -31,7 +32,11 @@ class Overwritten:
     change: Call
     failure: Failure
     frame: SharedFrame | None
-    save: Save
+    all_saved: SavedTensorChange
+
+    @property
+    def save(self) -> Save:
+        return self.all_saved.save
 
     @property
     def root(self) -> int | None:
@@ -52,6 +57,10 @@ def fixes_of_a_step(facts: TraceIndex, case: Overwritten) -> Iterator[Fix]:
         yield _moved_below(facts, case, case.frame)
         yield replace(again, title=f"or {again.title}")
         return
+    copied = None if again.edits else with_copied_parameters(facts, case.all_saved, case.change, case.at)
+    if copied is not None:
+        yield copied
+        again = replace(again, title=f"or {again.title}")
     later = _only_later_layers(facts, case, rerun)
     if later is not None and later.edits:
         yield later
