@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.naming.places import callers, place_of
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.saved_tensors import shares_memory
-from tensorlens.analysis.shared_frame import function_of
+from tensorlens.analysis.shared_frame import function_of, is_local
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Call
 from tensorlens.records.source import tree_of
@@ -37,7 +37,7 @@ def is_only_user(facts: TraceIndex, write: Call, written: int, name: str) -> boo
     scope = function if function is not None else _tree(facts, facts.trace.sites[write.site].span.file)
     if any(isinstance(node, ast.Global | ast.Nonlocal) and name in node.names for node in ast.walk(scope)):
         return False
-    if _escapes(scope, name, is_attribute=False):
+    if _escapes(scope, name, is_attribute=False) or not is_local(facts, write.site, name):
         return False
     if function is None or not any(arg.arg == name for arg in ast.walk(function.args) if isinstance(arg, ast.arg)):
         return True

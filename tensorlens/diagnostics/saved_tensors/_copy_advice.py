@@ -11,7 +11,7 @@ from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.saved_tensors import Save, SavedTensorChange, is_saved_on_line
 from tensorlens.analysis.shared_frame import is_argument, is_local, is_returned
 from tensorlens.analysis.trace_index import TraceIndex, is_result_slot
-from tensorlens.diagnostics.saved_tensors._inplace_layers import inplace_layer
+from tensorlens.diagnostics.saved_tensors._inplace_layers import inplace_layer, is_called_for_its_write
 from tensorlens.diagnostics.shared.edits.expressions import (
     expanded_assignment,
     out_of_place,
@@ -41,7 +41,8 @@ def fixes_of_a_write(facts: TraceIndex, change: SavedTensorChange, call: Call, w
     kept = _kept_copies(facts, change, call)
     other = _other_write(facts, change, call, written)
     is_repeated = call.op.endswith("__setitem__")  # a copy of the whole for each item would be slow
-    if other is None or (kept is not None and (is_repeated or not other.is_harmless)):
+    is_better = other is not None and other.is_harmless and other.fix.edits and not is_repeated
+    if other is None or (kept is not None and not is_better):
         yield kept or fix(
             f"keep a copy for backward: {_cloned_name(facts, change.save)}",
             place=None if change.save.call is None else facts.span(change.save.call.site),
@@ -66,6 +67,8 @@ def _kept_copies(facts: TraceIndex, change: SavedTensorChange, call: Call) -> Fi
     what = "its result" if is_result_slot(save.saved.slot) else described(facts, save.tensor, _at(save))
     where = f" (lines {', '.join(map(str, lines))})" if len(lines) > 1 else ""
     text = f"let {operation(facts, save.call)} keep a copy of {what}{where}: no value changes"
+    if call.mode != "grad" and facts.requires_grad(change.first.write.tensor if change.first else 0, call.index - 1):
+        text += "; the gradient still leaves out this write"
     return fix(text, *edits, place=place)
 
 
@@ -95,17 +98,26 @@ def _other_write(facts: TraceIndex, change: SavedTensorChange, call: Call, writt
     is_view = facts.tensor(written).base is not None
     name = named(facts, written, call.index).strip("`")
     if maker is not None:
-        alias = _alias_read_later(facts, call, written)
-        return _OtherWrite(_copied_by_maker(facts, maker, written, call, alias), alias is None)
+        return _OtherWrite(_copied_by_maker(facts, maker, written, call), True)
+    if call.mode != "grad" and facts.requires_grad(written, call.index - 1):
+        return None  # a new tensor that is made here would have no history
     if is_item or (is_in_place and (method in _ONLY_IN_PLACE or is_view)):
         return _change_a_copy(facts, change.save, call, written)
     made = None if change.save.tensor is None else facts.creator(change.save.tensor)
     inside = not _is_direct(facts, call) and made is not None and is_made_inside(facts, made, call)
-    harmless = inside or is_only_user(facts, call, written, name)
+    harmless = inside or (is_only_user(facts, call, written, name) and not _is_thrown_away(facts, call))
     return _OtherWrite(_make_a_new_tensor(facts, change.save, call, written), harmless)
 
 
-def _copied_by_maker(facts: TraceIndex, maker: Call, written: int, call: Call, alias: int | None) -> Fix:
+def _is_thrown_away(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a line uses a layer only for its write: without the write, the line would do nothing."""
+    site = facts.trace.sites[call.site]
+    return not _is_direct(facts, call) and facts.names.syntax.is_whole_statement(site)
+
+
+def _copied_by_maker(facts: TraceIndex, maker: Call, written: int, call: Call) -> Fix:
+    """Suggests to write into a copy. A write through `detach()` would be missing in the gradient."""
+    alias = _alias_read_later(facts, call, written)
     span = facts.trace.sites[maker.site].span
     edit = with_call(facts, span, "clone")
     name = named(facts, written, call.index)
@@ -181,7 +193,8 @@ def _in_library(facts: TraceIndex, save: Save, call: Call) -> Fix:
         node, file, position = layer
         text, span = ast.unparse(node), span_of(node, facts.trace.sources[file], file)
         plain = ast.unparse(ast.Call(node.func, [], []))
-        edits = (Edit(span, plain),) if len(node.args) + len(node.keywords) == 1 else ()
+        is_used = inside or not is_called_for_its_write(facts, call)
+        edits = (Edit(span, plain),) if len(node.args) + len(node.keywords) == 1 and is_used else ()
         owner = source_text(facts, call.site).partition("(")[0]
         if inside:
             return fix(

@@ -49,6 +49,17 @@ def inplace_layer(facts: TraceIndex, call: Call, inside: bool) -> tuple[ast.Call
     return (first, span.file, depth) if _writes_in_place(first, op) else None
 
 
+def is_called_for_its_write(facts: TraceIndex, call: Call) -> bool:
+    """Returns whether a line calls the module of a call and throws the result away: it needs the write."""
+    span = facts.trace.sites[call.site].span
+    node = facts.names.syntax.node(span)
+    owner = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+    return any(
+        isinstance(each, ast.Expr) and isinstance(each.value, ast.Call) and ast.unparse(each.value.func) == owner
+        for each in ast.walk(tree_of(facts.trace.sources.get(span.file, "")) or ast.Module([], []))
+    )
+
+
 def _writes_in_place(layer: ast.expr, op: str) -> bool:
     """Returns whether code such as `nn.ReLU(inplace=True)` makes the layer that calls `op` in place."""
     if not isinstance(layer, ast.Call) or ast.unparse(layer.func).rpartition(".")[2].lower() != op:
