@@ -15,10 +15,10 @@ from tensorlens.analysis.naming.places import callers, place_of
 from tensorlens.analysis.saved_tensors import Save, SavedTensorChange
 from tensorlens.analysis.shared_frame import SharedFrame, function_of
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.saved_tensors._parameter_copies import with_copied_parameters
 from tensorlens.diagnostics.shared.edits.run_again import Rerun, RunAgain
 from tensorlens.diagnostics.shared.edits.statements import moved_after
 from tensorlens.diagnostics.shared.kept import line_from
+from tensorlens.diagnostics.shared.parameter_copies import with_copied_parameters
 from tensorlens.diagnostics.shared.wording import fix, named, source_text
 from tensorlens.records.model import Call, Failure
 from tensorlens.records.report import Edit, Fix
@@ -39,6 +39,10 @@ class Overwritten:
         return self.all_saved.save
 
     @property
+    def saves(self) -> list[Save]:
+        return [self.all_saved.save, *self.all_saved.others]
+
+    @property
     def root(self) -> int | None:
         return self.failure.inputs[0].tensor if self.failure.inputs else None
 
@@ -57,7 +61,7 @@ def fixes_of_a_step(facts: TraceIndex, case: Overwritten) -> Iterator[Fix]:
         yield _moved_below(facts, case, case.frame)
         yield replace(again, title=f"or {again.title}")
         return
-    copied = None if again.edits else with_copied_parameters(facts, case.all_saved, case.change, case.at)
+    copied = None if again.edits else with_copied_parameters(facts, case.saves, case.change.site, case.at)
     if copied is not None:
         yield copied
         again = replace(again, title=f"or {again.title}")

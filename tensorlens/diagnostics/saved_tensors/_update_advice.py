@@ -8,7 +8,6 @@ from tensorlens.analysis.lineage import graph_leaves
 from tensorlens.analysis.saved_tensors import Save, SavedTensorChange
 from tensorlens.analysis.shared_frame import SharedFrame, is_read_between, loop_around, movable_lines
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.saved_tensors._parameter_copies import with_copied_parameters
 from tensorlens.diagnostics.saved_tensors._step_advice import (
     Overwritten,
     begin_of,
@@ -18,6 +17,7 @@ from tensorlens.diagnostics.saved_tensors._step_advice import (
 from tensorlens.diagnostics.shared.edits.run_again import Rerun
 from tensorlens.diagnostics.shared.edits.statements import moved_after
 from tensorlens.diagnostics.shared.kept import line_from
+from tensorlens.diagnostics.shared.parameter_copies import with_copied_parameters
 from tensorlens.diagnostics.shared.wording import fix, named, source_text
 from tensorlens.records.report import Fix
 
@@ -32,7 +32,7 @@ def fixes_of_an_update(
     lines = None if frame is None or read or has_backward(facts, call, frame) else movable_lines(facts, frame)
     rerun = None if frame is None else Rerun(facts, case.failure, frame, first)
     again = None if rerun is None or read else computed_again(facts, case, rerun)
-    copied = with_copied_parameters(facts, change, case.change, case.at)
+    copied = with_copied_parameters(facts, case.saves, case.change.site, case.at)
     if frame is not None and lines is not None:
         yield _moved(facts, frame, lines, name)
     elif again is not None and again.edits:

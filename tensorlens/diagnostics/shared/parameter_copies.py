@@ -11,32 +11,31 @@ from collections.abc import Iterator
 from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.places import callers, place_of
 from tensorlens.analysis.naming.syntax import plain_name
-from tensorlens.analysis.saved_tensors import Save, SavedTensorChange
+from tensorlens.analysis.saved_tensors import Save
 from tensorlens.analysis.shared_frame import function_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.kept_copies import copies_for
 from tensorlens.diagnostics.shared.edits.statements import module_name
 from tensorlens.diagnostics.shared.kept import described, layer_class, operation
 from tensorlens.diagnostics.shared.wording import fix
-from tensorlens.records.model import Call
 from tensorlens.records.report import Edit, Fix
 from tensorlens.records.source import text_of, tree_of
 
 _MAX_LAYERS = 3
 
 
-def with_copied_parameters(facts: TraceIndex, change: SavedTensorChange, write: Call, at: int) -> Fix | None:
-    """Rewrites the calls that keep overwritten parameters; None if one of them is not clear.
+def with_copied_parameters(facts: TraceIndex, saves: list[Save], changed_at: int, below: int) -> Fix | None:
+    """Rewrites the calls that keep overwritten tensors; None if one of them is not clear.
 
-    `at` is the site of the line to change: the call of the whole model is looked for in its function.
+    `changed_at` is the site of the write. The call of the whole model is looked for above the site `below`.
     """
-    save, saves = change.save, [change.save, *change.others]
-    edits = copies_for(facts, saves, write.site)
+    save = saves[0]
+    edits = copies_for(facts, saves, changed_at)
     if edits:
         place = None if save.call is None else facts.span(save.call.site)
         text = f"let {operation(facts, save.call)} keep a copy of {described(facts, save.tensor)}: no value changes"
         return fix(text, *edits, place=place)
-    calls = list(_model_calls(facts, saves, at)) or list(_layer_calls(facts, saves))
+    calls = list(_model_calls(facts, saves, below)) or list(_layer_calls(facts, saves))
     made = [_functional(facts, file, node, model) for file, node, model in calls]
     if not made or None in made:
         return None
