@@ -46,6 +46,18 @@ def is_only_user(facts: TraceIndex, write: Call, written: int, name: str) -> boo
     return _replaces_argument(facts, function, name)
 
 
+def replaces_variable(facts: TraceIndex, site: int, name: str) -> bool:
+    """Returns whether a variable of the function at a site can get another list: nothing else refers to the old one."""
+    function = function_of(facts, site)
+    scope = function if function is not None else _tree(facts, facts.trace.sites[site].span.file)
+    if _escapes(scope, name, is_attribute=False) or not is_local(facts, site, name):
+        return False
+    if function is None:
+        return True
+    is_argument = any(arg.arg == name for arg in ast.walk(function.args) if isinstance(arg, ast.arg))
+    return _replaces_argument(facts, function, name) if is_argument else True
+
+
 def _is_alias(facts: TraceIndex, number: int) -> bool:
     """Returns whether a tensor was made from another one in the same memory."""
     made = facts.creator(number)

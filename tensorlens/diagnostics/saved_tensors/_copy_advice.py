@@ -19,6 +19,7 @@ from tensorlens.diagnostics.shared.edits.expressions import (
     without_inplace,
 )
 from tensorlens.diagnostics.shared.edits.kept_copies import copies_for
+from tensorlens.diagnostics.shared.edits.lists import rebuilt_list, result_of_hook
 from tensorlens.diagnostics.shared.edits.statements import inserted_before
 from tensorlens.diagnostics.shared.kept import described, is_made_inside, is_plain, operation
 from tensorlens.diagnostics.shared.wording import fix, named, op_text, source_text, with_method
@@ -59,7 +60,8 @@ def _kept_copies(facts: TraceIndex, change: SavedTensorChange, call: Call) -> Fi
     """Lets the operations keep copies, where an edit can do so for all that failed the check."""
     saves, save = [change.save, *change.others], change.save
     counters = [None if each.tensor is None else facts.tensor(each.tensor).counter for each in saves]
-    edits = copies_for(facts, [each for each, c in zip(saves, counters, strict=True) if c == counters[0]], call.site)
+    same = [each for each, counter in zip(saves, counters, strict=True) if counter == counters[0]]
+    edits = copies_for(facts, saves, call.site) or copies_for(facts, same, call.site)
     if not edits:
         return None
     lines = sorted({edit.span.line for edit in edits})
@@ -106,7 +108,8 @@ def _other_write(facts: TraceIndex, change: SavedTensorChange, call: Call, writt
     made = None if change.save.tensor is None else facts.creator(change.save.tensor)
     inside = not _is_direct(facts, call) and made is not None and is_made_inside(facts, made, call)
     harmless = inside or (is_only_user(facts, call, written, name) and not _is_thrown_away(facts, call))
-    return _OtherWrite(_make_a_new_tensor(facts, change.save, call, written), harmless)
+    new = _make_a_new_tensor(facts, change.save, call, written)
+    return _OtherWrite(new, harmless or (len(new.edits) > 0 and "hook's result" in new.title))
 
 
 def _is_thrown_away(facts: TraceIndex, call: Call) -> bool:
@@ -161,11 +164,19 @@ def _with_new_tensor(facts: TraceIndex, call: Call, written: int, text: str, edi
     """Adds what a new tensor leaves as it was: the caller's tensor, or an alias that is read later."""
     plain = named(facts, written, call.index).strip("`")
     alias = _alias_read_later(facts, call, written)
+    rebuilt = rebuilt_list(facts, call.site, plain) if edit is None else None
+    if rebuilt is not None:
+        text = f"make new tensors, and a new list `{rebuilt[0]}` of them"
+        return fix(text, rebuilt[1], place=facts.span(call.site))
     if plain in facts.names.syntax.loop_names() and edit is None:
         text = f"make new tensors, and a new list of them: assigning to the loop variable `{plain}` does not change it"
     elif is_argument(facts, call.site, plain) and "." not in plain and "[" not in plain:
-        given_back = "" if is_returned(facts, call.site, plain) else " return it, because"
-        text += f";{given_back} the caller's tensor then stays as it was"
+        if not is_returned(facts, call.site, plain):
+            returned = result_of_hook(facts, call.site, plain)
+            edits = () if returned is None or edit is None else (edit, returned)
+            why = "the hook's result then takes its place" if edits else "because the caller's tensor stays as it was"
+            return fix(f"{text}; return it, {why}", *edits, place=facts.span(call.site))
+        text += "; the caller's tensor then stays as it was"
     elif alias is not None:
         text += f"; {named(facts, alias)} then stays as it was"
     return fix(text, *_edits(edit), place=facts.span(call.site))

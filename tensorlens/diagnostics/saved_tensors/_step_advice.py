@@ -61,7 +61,8 @@ def fixes_of_a_step(facts: TraceIndex, case: Overwritten) -> Iterator[Fix]:
         yield _moved_below(facts, case, case.frame)
         yield replace(again, title=f"or {again.title}")
         return
-    copied = None if again.edits else with_copied_parameters(facts, case.saves, case.change.site, case.at)
+    is_exact = again.title.startswith("move") or (again.edits and rerun is not None and not rerun.is_random)
+    copied = None if is_exact else with_copied_parameters(facts, case.saves, case.change.site, case.at)
     if copied is not None:
         yield copied
         again = replace(again, title=f"or {again.title}")
@@ -90,6 +91,21 @@ def begin_of(facts: TraceIndex, case: Overwritten) -> int:
             break
         first = event.index
     return first
+
+
+def end_of(facts: TraceIndex, case: Overwritten) -> int:
+    """Returns the last event of the run of the line that changed the parameters."""
+    last, lines = case.change.index, _lines_of(facts, case.at)
+    scope = place_of(facts.trace.sites[case.at])[:2]
+    for event in facts.events[facts.trace.position(last) :]:
+        if event.index >= case.failure.index or not isinstance(event, Call):
+            break
+        sites = [event.site, *callers(facts.trace, event.site)]
+        spans = [facts.trace.sites[each].span for each in sites if place_of(facts.trace.sites[each])[:2] == scope]
+        if case.at not in sites and not any(lines[0] <= span.line <= lines[1] for span in spans):
+            break
+        last = event.index
+    return last
 
 
 def _lines_of(facts: TraceIndex, site: int) -> tuple[int, int]:

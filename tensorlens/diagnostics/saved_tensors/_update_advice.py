@@ -12,6 +12,7 @@ from tensorlens.diagnostics.saved_tensors._step_advice import (
     Overwritten,
     begin_of,
     computed_again,
+    end_of,
     has_backward,
 )
 from tensorlens.diagnostics.shared.edits.run_again import Rerun
@@ -28,11 +29,15 @@ def fixes_of_an_update(
     """Suggests to move the update below the backward, or to let the forward pass use copies or the new values."""
     name, call, frame = named(facts, parameter, case.change.index), case.change, case.frame
     first = begin_of(facts, case)
-    read = any(is_read_between(facts, counter, first, case.failure.index) for counter in _written(facts, case, first))
+    last = end_of(facts, case)
+    read = any(is_read_between(facts, number, last, case.failure.index) for number in _written(facts, first, last))
     lines = None if frame is None or read or has_backward(facts, call, frame) else movable_lines(facts, frame)
     rerun = None if frame is None else Rerun(facts, case.failure, frame, first)
     again = None if rerun is None or read else computed_again(facts, case, rerun)
     copied = with_copied_parameters(facts, case.saves, case.change.site, case.at)
+    is_inside = not facts.names.syntax.is_direct(facts.trace.sites[call.site], call.op)  # a layer wrote in its forward
+    if again is not None and copied is not None and (is_inside or not again.title.startswith("move")):
+        again = None
     if frame is not None and lines is not None:
         yield _moved(facts, frame, lines, name)
     elif again is not None and again.edits:
@@ -55,9 +60,9 @@ def fixes_of_an_update(
         yield fix(f"or call `{model}` under `torch.no_grad()`: no optimizer trains its parameters")
 
 
-def _written(facts: TraceIndex, case: Overwritten, first: int) -> set[int]:
-    """Returns the version counters that the line to change wrote, as far as the backward that failed."""
-    calls = (c for c in facts.calls if first <= c.index < case.failure.index)
+def _written(facts: TraceIndex, first: int, last: int) -> set[int]:
+    """Returns the version counters that were written between two events."""
+    calls = (c for c in facts.calls if first <= c.index <= last)
     return {facts.tensor(write.tensor).counter for call in calls for write in call.writes}
 
 

@@ -59,7 +59,8 @@ def _kept_expressions(facts: TraceIndex, save: Save, call: Call) -> Iterator[ast
     node = facts.names.syntax.node(site.span)
     if save.tensor is None or not isinstance(node, ast.expr) or _is_in_text(facts, node, site.span.file):
         return
-    if is_result_slot(save.saved.slot):
+    is_input = save.tensor in {access.tensor for access in call.inputs}
+    if is_result_slot(save.saved.slot) or (not save.saved.slot and not is_input):
         if _is_value(facts, call, save.tensor):
             yield node
         return
@@ -80,6 +81,9 @@ def _operands(facts: TraceIndex, node: ast.expr, number: int, call: Call) -> Ite
             return
     elif isinstance(node, ast.Call):
         operands = [*node.args, *(keyword.value for keyword in node.keywords)]
+        operands = [each for each in operands if not isinstance(each, ast.Constant)]
+        if ast.unparse(node.func).rpartition(".")[2] == "checkpoint":
+            operands = operands[1:]  # the function
     else:
         return
     name = facts.names.script_name(number, call.index)

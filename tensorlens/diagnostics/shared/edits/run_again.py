@@ -7,10 +7,12 @@ nothing between needs its result; else a copy of it is added. There is no edit i
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tensorlens.analysis.lineage import graph_leaves
+from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.shared_block import FrameTensors, SharedBlock, functions_of, shared_block
 from tensorlens.analysis.shared_frame import SharedFrame
 from tensorlens.analysis.trace_index import TraceIndex
@@ -19,6 +21,8 @@ from tensorlens.diagnostics.shared.edits.statements import block_lines, first_li
 from tensorlens.records.model import Failure
 from tensorlens.records.report import Edit
 from tensorlens.records.source import tree_of
+
+_RANDOM = re.compile("rand|dropout|normal|bernoulli|multinomial|poisson|uniform|exponential|sample")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,27 @@ class Rerun:
         found = self._added(block, texts, set())
         statements = tuple(block.statements[at] for at in sorted(later))
         return None if found is None else RunAgain(found.edits, statements, False, tuple(sorted(cut)))
+
+    @property
+    def is_random(self) -> bool:
+        """Returns whether the statements draw random numbers: run again, they draw others."""
+        if self._block is None or not self._part:
+            return False
+        lines = {
+            line
+            for at in self._part.needed
+            for line in range(self._block.statements[at].lineno, (self._block.statements[at].end_lineno or 0) + 1)
+        }
+        names = {name for names in self._part.needed.values() for name in names}
+        calls = frozenset(index for name in names for index in self._tensors.calls(name))
+        functions = functions_of(self._facts, calls, self._site) or set()
+        for call in self._facts.calls:
+            if _RANDOM.search(call.op):
+                site = self._facts.trace.sites[call.site]
+                is_here = site.span.file == self._block.file and site.span.line in lines
+                if is_here or place_of(site)[:2] in functions:
+                    return True
+        return False
 
     # --- the statements ----------------------------------------------------------------------------------------
 
