@@ -109,7 +109,8 @@ def _other_write(facts: TraceIndex, change: SavedTensorChange, call: Call, writt
     inside = not _is_direct(facts, call) and made is not None and is_made_inside(facts, made, call)
     harmless = inside or (is_only_user(facts, call, written, name) and not _is_thrown_away(facts, call))
     new = _make_a_new_tensor(facts, change.save, call, written)
-    return _OtherWrite(new, harmless or (len(new.edits) > 0 and "hook's result" in new.title))
+    is_whole = len(new.edits) > 0 and ("hook's result" in new.title or "a new list" in new.title)
+    return _OtherWrite(new, harmless or is_whole)
 
 
 def _is_thrown_away(facts: TraceIndex, call: Call) -> bool:

@@ -35,7 +35,9 @@ def with_copied_parameters(facts: TraceIndex, saves: list[Save], changed_at: int
         place = None if save.call is None else facts.span(save.call.site)
         text = f"let {operation(facts, save.call)} keep a copy of {described(facts, save.tensor)}: no value changes"
         return fix(text, *edits, place=place)
-    calls = list(_model_calls(facts, saves, below)) or list(_layer_calls(facts, saves))
+    calls = (
+        list(_model_calls(facts, saves, below)) or list(_only_calls(facts, saves)) or list(_layer_calls(facts, saves))
+    )
     made = [_functional(facts, file, node, model) for file, node, model in calls]
     if not made or None in made:
         return None
@@ -67,6 +69,21 @@ def _model_calls(facts: TraceIndex, saves: list[Save], at: int) -> Iterator[tupl
         found = [each for each in found if direct and each[0].lineno in lines]
     if len(found) == 1:
         yield span.file, *found[0]
+
+
+def _only_calls(facts: TraceIndex, saves: list[Save]) -> Iterator[tuple[str, ast.Call, str]]:
+    """Yields the call of the module that owns the parameters, if it is a global name that one expression calls."""
+    kept = {save.tensor for save in saves}
+    bound = (b.name for b in facts.trace.end.bindings if b.tensor in kept and b.scope == "<module>")
+    models = {name.partition(".")[0] for name in bound}
+    found = [
+        (file, node, node.func.id)
+        for file, text in facts.trace.sources.items()
+        for node in ast.walk(tree_of(text) or ast.Module([], []))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in models
+    ]
+    if len(found) == 1:
+        yield found[0]
 
 
 def _covers(node: ast.For | ast.While, line: int) -> bool:

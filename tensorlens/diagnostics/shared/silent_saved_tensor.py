@@ -165,7 +165,7 @@ def _with_edit_first(
 ) -> Iterator[Fix]:
     """Yields the fixes: a copy of the array or the tensor that was written, if nothing reads it later; else copies of
     what the operations keep."""
-    saves = [_save_of(facts, stale) for stale in group]
+    saves = [save_of(facts, stale) for stale in group]
     written = _copy_of_the_written(facts, overwrite, saves[0])
     sites = overwrite.sites or (backward.site,)
     first = written or with_copied_parameters(facts, saves, sites[0], backward.site)
@@ -179,7 +179,8 @@ def _with_edit_first(
         yield replace(each, title=f"or {each.title}") if needs_or else each
 
 
-def _save_of(facts: TraceIndex, stale: StaleSavedTensor) -> Save:
+def save_of(facts: TraceIndex, stale: StaleSavedTensor) -> Save:
+    """Returns what a call saved, in the form that a failed version check has."""
     call = saving_call(facts, stale)
     number = stale_tensor(stale, call)
     tensor = None if number is None else facts.tensor(number)

@@ -14,7 +14,9 @@ from tensorlens.records.model import Span
 from tensorlens.records.report import Edit
 from tensorlens.records.source import text_of, tree_of
 
-_METHODS = frozenset("add_ sub_ mul_ div_ clamp_ copysign_ lerp_ addcmul_ addcdiv_ relu_ sigmoid_ tanh_".split())
+_METHODS = frozenset(
+    "add_ sub_ mul_ div_ clamp_ copysign_ lerp_ addcmul_ addcdiv_ relu_ sigmoid_ tanh_ detach_".split()
+)
 
 
 def rebuilt_list(facts: TraceIndex, site: int, name: str) -> tuple[str, Edit] | None:
@@ -75,7 +77,7 @@ def result_of_hook(facts: TraceIndex, site: int, name: str) -> Edit | None:
     }
     kinds = {each.kind for each in callbacks.registrations if each.function in defined}
     last = function.body[-1]
-    if kinds != {"module forward hook"} or not function.args.args or function.args.args[-1].arg != name:
+    if kinds != {"forward hook"} or not function.args.args or function.args.args[-1].arg != name:
         return None
     return inserted_after(facts, span.file, last.lineno, f"return {name}")
 
