@@ -9,6 +9,7 @@ import ast
 
 from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.shared_frame import is_local
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Call, Span
 from tensorlens.records.report import Edit
@@ -91,6 +92,8 @@ def out_of_place(facts: TraceIndex, number: int, op: str) -> Edit | None:
     place = _span(facts, statement, span.file)
     if target is None or isinstance(inner, ast.Subscript) or place.line != place.end_line:
         return None
+    if not is_local(facts, number, target):
+        return None  # the assignment would make a variable of the function
     return Edit(place, f"{target} = {target}{text}")
 
 
