@@ -261,7 +261,7 @@ def calls_reached_by(facts: TraceIndex, backward: Backward) -> ReachedCalls:
         state = facts.state(number, user - 1)
         if state is not None and (state.is_leaf or not state.requires_grad):
             continue
-        calls = [] if len(makers) >= MAX_CALLS else _graph_calls(facts, number, user)
+        calls = [] if len(makers) >= MAX_CALLS else graph_calls(facts, number, user)
         complete &= bool(calls)
         for call in calls:
             if call.index not in makers:
@@ -286,12 +286,12 @@ def graph_leaves(facts: TraceIndex, root: int, before: int) -> set[int]:
         if state.is_leaf:
             leaves.add(_owner(facts, number))
             continue
-        for call in _graph_calls(facts, number, user):
+        for call in graph_calls(facts, number, user):
             queue.extend((access.tensor, call.index) for access in call.inputs)
     return leaves
 
 
-def _graph_calls(facts: TraceIndex, number: int, user: int) -> list[Call]:
+def graph_calls(facts: TraceIndex, number: int, user: int) -> list[Call]:
     """Finds the calls that recorded the history that a tensor has when event `user` uses it, the latest first."""
     calls = []
     base = facts.tensor(number).base

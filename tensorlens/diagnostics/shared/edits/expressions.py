@@ -104,6 +104,27 @@ def without_keyword(facts: TraceIndex, call: ast.Call, name: str, file: str) -> 
     return Edit(Span(file, keyword.line, column, keyword.end_line, keyword.end_column), "")
 
 
+def with_keyword(facts: TraceIndex, site: int, name: str, value: str) -> Edit | None:
+    """Gives the call at a site one more argument, or another value of the one that it has."""
+    span = facts.trace.sites[site].span
+    node = facts.names.syntax.node(span)
+    if not isinstance(node, ast.Call):
+        return None
+    for keyword in node.keywords:
+        if keyword.arg is None:
+            return None  # `**options` may give it too
+        if keyword.arg == name:
+            return Edit(_span(facts, keyword.value, span.file), value)
+    given = [*node.args, *(keyword.value for keyword in node.keywords)]
+    if not given:
+        end = Span(span.file, span.end_line, span.end_column - 1, span.end_line, span.end_column - 1)
+        return Edit(end, f"{name}={value}")
+    last = _span(facts, max(given, key=lambda each: (each.lineno, each.col_offset)), span.file)
+    end = Span(span.file, last.end_line, last.end_column, last.end_line, last.end_column)
+    is_bare = isinstance(given[0], ast.GeneratorExp) and len(given) == 1
+    return None if is_bare else Edit(end, f", {name}={value}")
+
+
 def argument_with_call(facts: TraceIndex, file: str, line: int, name: str, method: str) -> Edit | None:
     """Appends a method call to the argument `name` of the only call on a line that is given it."""
     tree = tree_of(facts.trace.sources.get(file, ""))
