@@ -13,9 +13,11 @@ from tensorlens.diagnostics.saved_tensors._reused_result import fixes_of_one_res
 from tensorlens.diagnostics.shared.carried_fixes import assigned_detach, cut_carried, unused_detach
 from tensorlens.diagnostics.shared.edits.expressions import argument_with_call, with_keyword
 from tensorlens.diagnostics.shared.kept import described, is_plain, line_from
-from tensorlens.diagnostics.shared.wording import fix, source_text
+from tensorlens.diagnostics.shared.wording import fix, named, source_text
 from tensorlens.records.model import Backward, Call, Failure
-from tensorlens.records.report import Fix
+from tensorlens.records.report import Edit, Fix, Label
+
+_LINKS = 2  # labels for what is carried
 
 
 def passes_at(facts: TraceIndex, one: Backward) -> tuple[int, int]:
@@ -100,8 +102,10 @@ def _fixes_of_a_shared_part(facts: TraceIndex, failure: Failure, built: Call, fr
             place=place,
         )
         return
-    if moved and shared is not None:
-        yield from _detached(facts, freeing, shared)
+    cut = None if not moved or shared is None else _detached(facts, freeing, shared)
+    if cut is not None:
+        backward = f"`{source_text(facts, freeing.site)}`"
+        yield fix(f"if {backward} is not to train what made `{cut[0]}`, detach it for that pass", cut[1])
     yield fix(f"or {keep}" if moved else keep, *(kept,) if kept else (), place=place)
     failed = failed_backward(facts, failure)
     same = failed is not None and {r.tensor for r in failed.roots} == {r.tensor for r in freeing.roots}
@@ -139,11 +143,14 @@ def _last_shared(facts: TraceIndex, failure: Failure, built: Call, freeing: Back
     return last.outputs[0].tensor if last.outputs else None
 
 
-def _detached(facts: TraceIndex, freeing: Backward, shared: int) -> Iterator[Fix]:
-    """Suggests to detach a shared result for the first pass, in the line of its function that passes it on."""
+def _detached(facts: TraceIndex, freeing: Backward, shared: int) -> tuple[str, Edit] | None:
+    """Detaches a shared result for the first pass, in the line of its function that passes it on.
+
+    Returns its name and the edit.
+    """
     name, here, made = facts.name(shared, freeing.index), facts.trace.sites[freeing.site], facts.creator(shared)
     if made is None or not is_plain(name):
-        return
+        return None
     reached = calls_reached_by(facts, freeing).calls
     users = [call for call in facts.calls if made.index < call.index < freeing.index and call.index in reached]
     sites = dict.fromkeys(site for call in users for site in (call.site, *callers(facts.trace, call.site)))
@@ -155,9 +162,43 @@ def _detached(facts: TraceIndex, freeing: Backward, shared: int) -> Iterator[Fix
     found = [
         edit for line in sorted(lines) if (edit := argument_with_call(facts, here.span.file, line, name, "detach"))
     ]
-    if len(found) == 1:
-        backward = f"`{source_text(facts, freeing.site)}`"
-        yield fix(f"if {backward} is not to train what made `{name}`, detach it for that pass", found[0])
+    return (name, found[0]) if len(found) == 1 else None
+
+
+def links(facts: TraceIndex, failure: Failure, built: Call | None, freeing: Backward | None) -> Iterator[Label]:
+    """Labels the lines between the released graph and the pass that needs it again: what carries it on, a `detach()`
+    without effect, the call that is given a shared result."""
+    failed = failed_backward(facts, failure)
+    if built is None or freeing is None or failed is None:
+        return
+    every = every_carried(facts, failed, freeing)
+    unused = unused_detach(facts, failure, every)
+    if unused is not None:
+        yield from _at(facts, unused.site, "value_made_here", "nothing uses this detached result")
+    for each in every[:_LINKS]:
+        if not facts.same_line(each.made.site, built.site):
+            what = named(facts, each.tensor, each.use.index)
+            text = f"{what} has this graph in the next pass" if is_plain(what) else "the next pass uses this result"
+            yield from _at(facts, each.made.site, "value_made_here", text)
+    shared = _shared_and_kept(facts, failure, built, freeing) if freeing.site != failure.site else None
+    if shared is not None and (cut := _detached(facts, freeing, shared)):
+        yield Label("called_here", cut[1].span, f"is given `{cut[0]}` with its graph")
+
+
+def _at(facts: TraceIndex, site: int, role: str, text: str) -> Iterator[Label]:
+    label = facts.label(role, site, text)
+    if label is not None:
+        yield label
+
+
+def _shared_and_kept(facts: TraceIndex, failure: Failure, built: Call, freeing: Backward) -> int | None:
+    """Finds the last result that both passes go through, if a step between them trains none of what made it."""
+    steps = [c for c in facts.calls if c.within and c.writes and freeing.index < c.index < failure.index]
+    moved = {write.tensor for step in steps for write in step.writes}
+    shared = _last_shared(facts, failure, built, freeing)
+    if not moved or shared is None or moved & graph_leaves(facts, shared, failure.index):
+        return None
+    return shared
 
 
 def _roots_known_before(facts: TraceIndex, failure: Failure, freeing: Backward) -> bool:

@@ -166,9 +166,8 @@ def _moved_into_loop(facts: TraceIndex, failure: Failure, freeing: Backward) -> 
 
 def _moved(facts: TraceIndex, file: str, statements: list[ast.stmt], loop: ast.For | ast.While) -> tuple[Edit, ...]:
     text = facts.trace.sources.get(file, "")
-    given = {
-        part.id for each in statements for part in ast.walk(each) if _is_stored(part) and isinstance(part, ast.Name)
-    }
+    parts = [part for each in statements for part in ast.walk(each)]
+    given = {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
     between = [
         part
         for each in block_around(facts, file, loop)

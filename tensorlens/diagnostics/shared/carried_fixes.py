@@ -41,7 +41,7 @@ def cut_carried(facts: TraceIndex, failure: Failure, after: Backward, found: lis
     if frame is None:
         return None
     span = facts.trace.sites[frame.site].span
-    lists = sorted({root for name in frame.names if (root := _container(name)) and is_growing(facts, root)})
+    lists = sorted({root for name in frame.names if (root := _container(name)) and is_growing(facts, root, span)})
     if lists:
         return cleared(facts, frame.site, lists, found)
     lines = list(dict.fromkeys(line for name in frame.names if (line := _detached(facts, name, found))))

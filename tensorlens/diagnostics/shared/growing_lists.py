@@ -24,14 +24,22 @@ _GROWING = ("append", "extend", "insert", "appendleft")
 _SHRINKING = ("clear", "pop", "popleft", "remove")
 
 
-def is_growing(facts: TraceIndex, name: str) -> bool:
-    """Returns whether the program adds to a list `losses` or `agent.losses`, and never clears or replaces it.
+def is_growing(facts: TraceIndex, name: str, span: Span) -> bool:
+    """Returns whether the program adds to a list `losses` or `agent.losses` and never clears or replaces it.
 
-    An attribute counts if no code resets an attribute of that name.
+    An attribute counts if no code resets an attribute of that name. A list that begins empty in the loop around `span`,
+    or in a run of its function, does not grow from one pass to the next.
     """
     last = _last(name)
-    uses = [_use(node, last) for text in facts.trace.sources.values() for node in _nodes(text)]
-    return "grows" in uses and "shrinks" not in uses and uses.count("starts") <= 1
+    nodes = [(file, node) for file, text in facts.trace.sources.items() for node in _nodes(text)]
+    uses = [(_use(node, last), file, node) for file, node in nodes]
+    kinds = [kind for kind, _, _ in uses]
+    if "grows" not in kinds or "shrinks" in kinds or kinds.count("starts") > 1:
+        return False
+    loop = loop_around_line(facts, span.file, span.line)
+    again = loop or function_around(facts, span.file, span.line)
+    inside = set[int]() if again is None else {id(node) for node in ast.walk(again)}
+    return not any(kind == "starts" and id(node) in inside for kind, _, node in uses)
 
 
 def _use(node: ast.AST, last: str) -> str:
@@ -64,7 +72,7 @@ def cleared(facts: TraceIndex, site: int, names: list[str], found: list[Carried]
     """
     span = facts.trace.sites[site].span
     every = [*names, *_growing_with(facts, span, names, found)]
-    shown = " and ".join(f"`{name}`" for name in every)
+    shown = ", ".join(f"`{name}`" for name in every[:-1]) + (" and " if every[1:] else "") + f"`{every[-1]}`"
     place = None if _is_read_elsewhere(facts, span, every) else _behind(facts, span, every)
     code = "\n".join(f"{name}.clear()" for name in every)
     edit = None if place is None else inserted_after(facts, span.file, place, code)
@@ -86,7 +94,7 @@ def _growing_with(facts: TraceIndex, span: Span, names: list[str], found: list[C
             if place_of(site)[0] != span.file or _scope(facts, site.span) is not _scope(facts, span):
                 continue
             for name in _feeding(facts, site.span):
-                if name not in names and is_growing(facts, name):
+                if name not in names and is_growing(facts, name, span):
                     yield name
             return
 
