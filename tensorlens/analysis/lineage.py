@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from tensorlens.analysis.plain_flow import plain_flow
 from tensorlens.analysis.plain_values import may_require_grad, takes_values
 from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.records.model import Backward, Call
@@ -136,15 +137,17 @@ def _dropped_history(facts: TraceIndex, number: int, call: Call) -> bool:
 def _cut_outside_torch(facts: TraceIndex, entry: Call, same_shape: bool) -> Cut | None:
     """Finds the cut of values that went through plain Python or NumPy and came back at `entry`.
 
-    The trace does not show which values came back. The best candidate is the last tensor whose values left torch while
-    it still required grad, if it has the same kind of dtype and is no root of a backward. After that come tensors that
-    had lost their history before their values left torch, the last first. `same_shape` leaves out tensors of other
-    shapes.
+    The trace does not show which values came back, but the source shows which can: the last of those that still
+    required grad when they left torch, if they have the same kind of dtype and are no root of a backward; else the last
+    that had lost their history before. `same_shape` leaves out tensors of other shapes.
     """
     made = facts.tensor(entry.outputs[0].tensor) if entry.outputs else None
-    leaving = [
-        call for call in facts.calls if call.op in OPS_LEAVING_TORCH and call.inputs and call.index < entry.index
-    ][::-1]
+    flow, back = plain_flow(facts.trace), facts.span(entry.site)
+    sites = {c.site for c in facts.calls if c.op in OPS_LEAVING_TORCH and c.inputs and c.index < entry.index}
+    leading = {n for n in sites if back is not None and (span := facts.span(n)) is not None and flow.leads(span, back)}
+    leaving = [c for c in facts.calls if c.op in OPS_LEAVING_TORCH and c.index < entry.index and c.site in leading][
+        ::-1
+    ]
     if same_shape:
         leaving = [c for c in leaving if made is not None and facts.tensor(c.inputs[0].tensor).shape == made.shape]
     for call in leaving:
