@@ -23,8 +23,10 @@ from tensorlens.diagnostics.shared.cut_facts import (
     wanted_by_optimizer,
     written,
 )
-from tensorlens.diagnostics.shared.cut_fixes import recording, smooth, staying_in_torch, unfreezing
-from tensorlens.diagnostics.shared.wording import fix, named, op_text, with_method
+from tensorlens.diagnostics.shared.cut_fixes import joined, recording, requiring, smooth, staying_in_torch, unfreezing
+from tensorlens.diagnostics.shared.edits.cuts import without_method
+from tensorlens.diagnostics.shared.edits.expressions import with_keyword
+from tensorlens.diagnostics.shared.wording import fix, named, op_text
 from tensorlens.records.model import GradMode
 from tensorlens.records.report import Fix, Label
 
@@ -167,59 +169,42 @@ def cut_detail(facts: TraceIndex, cut: Cut | None) -> tuple[str, ...]:
         names = [named(facts, number) for number in frozen_with(facts, cut)]
         more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
         return (f"frozen: {', '.join(names[:_LISTED])}{more}",) if 1 < len(names) == len({*names}) else ()
-    if cut is None or cut.left_torch is None:
-        return ()
-    return ("where plain values go is not recorded: this place is the likeliest",)
+    return ()
 
 
 # --- fixes ----------------------------------------------------------------------------------------------------------
 
 
-def _trained(facts: TraceIndex, cut: Cut) -> str:
-    """Names a leaf that requires grad at a cut where no input does, if that leaf is not itself such an input."""
-    for call in facts.calls:
-        for state in call.states if call.index < cut.call.index else ():
-            if facts.is_leaf_requiring_grad(state.tensor, cut.call.index):
-                return named(facts, state.tensor)
-    return ""
-
-
-def cut_fixes(facts: TraceIndex, cut: Cut | None) -> Iterator[Fix]:
-    """Suggests fixes for this cut, the safest first."""
+def cut_fixes(facts: TraceIndex, cut: Cut | None, root: int | None = None) -> Iterator[Fix]:
+    """Suggests fixes for this cut, the safest first. `root` is the result that lost its history."""
     if cut is None:
         return
     here, op = facts.span(cut.call.site), op_text(cut.call.op)
-    if cut.source is None and (trained := _trained(facts, cut)):
-        yield fix(
-            f"compute it from what is to be trained: {trained} requires grad, and no tensor here leads to it",
-            place=here,
-        )
-    elif cut.source is None:
-        leaf = facts.first_use(cut.leaf or 0)
-        flag = with_method(named(facts, cut.leaf), "requires_grad_()")
-        yield fix(
-            f"make what is to be trained require grad before use: {flag}",
-            place=None if leaf is None else facts.span(leaf.site),
-        )
+    if cut.source is None:
+        yield from requiring(facts, cut)
     elif is_frozen(facts, cut):
         yield from unfreezing(facts, cut)
     elif recording_off(cut) and not changed_flag(cut):
-        yield from recording(facts, cut)
+        yield from recording(facts, cut, root)
     elif cut.left_torch is not None or cut.call.op in OPS_LEAVING_TORCH:
         yield from staying_in_torch(facts, cut)
     elif cut.call.op == "nn.Parameter":
         text = "leave the value a plain tensor, and compute the layer with it: `torch.func.functional_call()`"
         yield fix(text, place=here)
     elif cut.call.op == "autograd.grad":
-        yield fix("pass `create_graph=True` to the call that computes the gradient", place=here)
+        edit = with_keyword(facts, cut.call.site, "create_graph", "True")
+        text = "pass `create_graph=True` to the call that computes the gradient"
+        yield fix(text, *(edit,) if edit else (), place=here)
     elif cut.call.op in ("torch.tensor", "torch.as_tensor"):
-        yield fix("use the tensor itself; to join several, `torch.stack` keeps their history", place=here)
+        yield joined(facts, cut)
     elif result_dtype(facts, cut) and not changed_flag(cut):
         yield smooth(facts, cut)
     elif takes_shape_only(cut):
         yield fix(f"compute the result from {named(facts, cut.source, cut.call.index)} itself", place=here)
     elif facts.names.syntax.is_direct(facts.trace.sites[cut.call.site], cut.call.op):
-        yield fix(f"leave out {op} if the gradient is to go back past this line", place=here)
+        left = None if here is None else without_method(facts, here, ("detach", "data"))
+        text = f"leave out {op} if the gradient is to go back past this line"
+        yield fix(text, *(left,) if left else (), place=here)
     else:
         source = named(facts, cut.source, cut.call.index)
         yield fix(f"use {source} itself, if the gradient is to go back to it", place=here)
