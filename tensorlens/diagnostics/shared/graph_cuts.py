@@ -46,10 +46,14 @@ def cut_labels(facts: TraceIndex, cut: Cut | None) -> Iterator[Label | None]:
         return
     checkpoint = cutting_checkpoint(facts, cut)
     place = cut.call.site if checkpoint is None else checkpoint.site
-    yield facts.label("graph_cut_here", place, _cut_text(facts, cut))
     switch = switch_of(facts, cut)
-    if switch is not None:
+    if switch is not None and not switch.decorator and not is_block(facts, switch):
         yield facts.label("grad_mode_off_here", switch.site, _switch_text(facts, switch))
+        yield facts.label("value_made_here", place, _cut_text(facts, cut))
+    else:
+        yield facts.label("graph_cut_here", place, _cut_text(facts, cut))
+        if switch is not None:
+            yield facts.label("grad_mode_off_here", switch.site, _switch_text(facts, switch))
     if is_frozen(facts, cut):
         yield facts.label("called_here", helper_call(facts, cut), "the call that froze them")
     if cut.leaf is not None:

@@ -223,14 +223,10 @@ def unwrapped(facts: TraceIndex, span: Span, needed: set[int]) -> tuple[Edit, ..
     None if the block has several context managers, or if strings go over several lines.
     """
     statement = statement_at(facts, span.file, span.line)
-    if (
-        not isinstance(statement, ast.With)
-        or len(statement.items) != 1
-        or statement.lineno != statement.items[0].context_expr.lineno
-    ):
+    if not isinstance(statement, ast.With) or len(statement.items) != 1 or statement.items[0].optional_vars is not None:
         return ()
     body = statement.body
-    if statement.items[0].optional_vars is not None or body[0].lineno == statement.lineno:
+    if statement.lineno != statement.items[0].context_expr.lineno or body[0].lineno == statement.lineno:
         return ()
     at = next((i for i, each in enumerate(body) if any(_covers(each, line) for line in needed)), None)
     if at is None:
@@ -240,11 +236,8 @@ def unwrapped(facts: TraceIndex, span: Span, needed: set[int]) -> tuple[Edit, ..
     text = facts.trace.sources[span.file]
     first, last = first_line(body[at]), body[-1].end_lineno or body[-1].lineno
     shift = body[0].col_offset - statement.col_offset
-    if any(
-        isinstance(part, ast.Constant | ast.JoinedStr) and part.lineno != part.end_lineno
-        for each in body
-        for part in ast.walk(each)
-    ):
+    parts = [part for each in body for part in ast.walk(each) if isinstance(part, ast.Constant | ast.JoinedStr)]
+    if any(part.lineno != part.end_lineno for part in parts):
         return ()
     edits = [Edit(Span(span.file, n, 0, n, shift), "") for n in range(first, last + 1) if line_at(text, n).strip()]
     if any(line_at(text, each.span.line)[:shift].strip() for each in edits):
