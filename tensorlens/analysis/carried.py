@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.lineage import MAX_CALLS, ancestry, calls_reached_by, graph_calls
@@ -129,20 +129,3 @@ def _is_next(facts: TraceIndex, found: Carried, number: int) -> bool:
 
 def _position(call: Call, number: int) -> int:
     return next((i for i, access in enumerate(call.outputs) if access.tensor == number), -1)
-
-
-def is_used_in_pass(facts: TraceIndex, found: Carried, since: Backward) -> bool:
-    """Returns whether the pass `since` went through a later use of the carried tensor."""
-    reached = calls_reached_by(facts, since).calls
-    return any(
-        found.made.index < call.index < since.index
-        and call.index in reached
-        and any(access.tensor == found.tensor for access in call.inputs)
-        for call in facts.calls
-    )
-
-
-def old_inputs(call: Call, facts: TraceIndex, since: int) -> Sequence[int]:
-    """Returns the computed inputs of a call that were made before event `since`."""
-    made = ((access.tensor, facts.creator(access.tensor)) for access in call.inputs)
-    return [number for number, by in made if by is not None and by.index < since]

@@ -44,13 +44,13 @@ def fixes_of_one_result(facts: TraceIndex, failure: Failure, built: Call, freein
         yield again
         return
     yield again
-    unless = "or, if these passes are not to train what it is computed from, `detach()` it"
+    unless = "or `detach()` it: these passes then no longer train what it is computed from"
     if cut is not None:
         yield fix(unless, cut[1])
     elif facts.times_run(built.site, built.index)[1] == 1:
-        yield fix(f"{unless} once here", place=facts.span(built.site))
+        yield fix(unless, place=facts.span(built.site))
     else:
-        yield fix(f"{unless} where it is computed for them")
+        yield fix(unless)
 
 
 def _again(facts: TraceIndex, failure: Failure, built: Call, freeing: Backward) -> Fix:
@@ -137,9 +137,10 @@ def _begins_empty(facts: TraceIndex, file: str, last: str) -> bool:
 
 def _moved_into_loop(facts: TraceIndex, failure: Failure, freeing: Backward) -> tuple[Edit, ...]:
     """Moves the statements that computed the result before a loop to the beginning of the loop's body."""
-    failed, site = failed_backward(facts, failure), failure.stack[-1] if failure.stack else None
-    span = facts.span(site)
-    loop = None if span is None else loop_around_line(facts, span.file, span.line)
+    failed = failed_backward(facts, failure)
+    loops = ((site, facts.trace.sites[site].span) for site in reversed(failure.stack))
+    around = ((site, span, loop) for site, span in loops if (loop := loop_around_line(facts, span.file, span.line)))
+    site, span, loop = next(around, (None, None, None))
     if failed is None or site is None or span is None or loop is None or freeing.site != failure.site:
         return ()
     function, block = place_of(facts.trace.sites[site])[:2], block_around(facts, span.file, loop)

@@ -43,7 +43,7 @@ def cut_carried(facts: TraceIndex, failure: Failure, after: Backward, found: lis
     span = facts.trace.sites[frame.site].span
     lists = sorted({root for name in frame.names if (root := _container(name)) and is_growing(facts, root, span)})
     if lists:
-        return cleared(facts, frame.site, lists, found)
+        return cleared(facts, frame.site, lists, found, failure.stack)
     lines = list(dict.fromkeys(line for name in frame.names if (line := _detached(facts, name, found))))
     roots = list(dict.fromkeys(_container(name) or name for name in frame.names))
     if len(lines) != len(roots):

@@ -24,8 +24,10 @@ from tensorlens.diagnostics.shared.cut_facts import (
     written,
 )
 from tensorlens.diagnostics.shared.cut_fixes import joined, recording, requiring, smooth, staying_in_torch, unfreezing
+from tensorlens.diagnostics.shared.cuts_behind import cuts_behind, with_cuts_behind
 from tensorlens.diagnostics.shared.edits.cuts import without_method
 from tensorlens.diagnostics.shared.edits.expressions import with_keyword
+from tensorlens.diagnostics.shared.optimizers import several
 from tensorlens.diagnostics.shared.wording import fix, named, op_text
 from tensorlens.records.model import GradMode
 from tensorlens.records.report import Fix, Label
@@ -56,6 +58,8 @@ def cut_labels(facts: TraceIndex, cut: Cut | None) -> Iterator[Label | None]:
             yield facts.label("grad_mode_off_here", switch.site, _switch_text(facts, switch))
     if is_frozen(facts, cut):
         yield facts.label("called_here", helper_call(facts, cut), "the call that froze them")
+    for behind, numbers in cuts_behind(facts, cut)[:1]:
+        yield facts.label("graph_cut_here", behind.call.site, f"cuts off {several(facts, numbers[:1])} too")
     if cut.leaf is not None:
         name = named(facts, cut.leaf)
         if cut.source is None:
@@ -183,6 +187,11 @@ def cut_fixes(facts: TraceIndex, cut: Cut | None, root: int | None = None) -> It
     """Suggests fixes for this cut, the safest first. `root` is the result that lost its history."""
     if cut is None:
         return
+    fixes, behind = list(_fixes_of(facts, cut, root)), cuts_behind(facts, cut)
+    yield from [with_cuts_behind(facts, fixes[0], behind), *fixes[1:]] if fixes and behind else fixes
+
+
+def _fixes_of(facts: TraceIndex, cut: Cut, root: int | None) -> Iterator[Fix]:
     here, op = facts.span(cut.call.site), op_text(cut.call.op)
     if cut.source is None:
         yield from requiring(facts, cut)

@@ -12,12 +12,13 @@ from tensorlens.diagnostics.shared.edits.statements import (
     block_around,
     function_around,
     inserted_after,
+    inserted_before,
     loop_around_line,
     statement_at,
 )
 from tensorlens.diagnostics.shared.wording import fix
 from tensorlens.records.model import Span
-from tensorlens.records.report import Fix
+from tensorlens.records.report import Edit, Fix
 from tensorlens.records.source import tree_of
 
 _GROWING = ("append", "extend", "insert", "appendleft")
@@ -65,10 +66,11 @@ def _use(node: ast.AST, last: str) -> str:
     return ""
 
 
-def cleared(facts: TraceIndex, site: int, names: list[str], found: list[Carried]) -> Fix:
+def cleared(facts: TraceIndex, site: int, names: list[str], found: list[Carried], stack: tuple[int, ...] = ()) -> Fix:
     """Clears lists below the line at `site`, and the lists of plain values that grow with them.
 
-    They are cleared behind the last line of the block that reads one of them.
+    They are cleared behind the last line of the block that reads one of them. If a `return` or another function reads
+    them, it is at the beginning of the loop around the pass, whose line is in the `stack` of the failure.
     """
     span = facts.trace.sites[site].span
     every = [*names, *_growing_with(facts, span, names, found)]
@@ -76,10 +78,32 @@ def cleared(facts: TraceIndex, site: int, names: list[str], found: list[Carried]
     place = None if _is_read_elsewhere(facts, span, every) else _behind(facts, span, every)
     code = "\n".join(f"{name}.clear()" for name in every)
     edit = None if place is None else inserted_after(facts, span.file, place, code)
+    edit = edit or _at_the_beginning(facts, every, stack)
+    when = f"clear {shown} after this pass" if place is not None else f"clear {shown} before each round"
     number = len({each.tensor for each in found})
     what = f"{number} {'entry of' if number == 1 else 'entries of'} `{names[0]}` {'is' if number == 1 else 'are'}"
-    text = f"{what} from an earlier pass: clear {shown} after this pass"
+    text = f"{what} from an earlier pass: {when}"
     return fix(text, *(edit,) if edit else (), place=span)
+
+
+def _at_the_beginning(facts: TraceIndex, names: list[str], stack: tuple[int, ...]) -> Edit | None:
+    """Clears lists at the beginning of the loop around the pass. The pass must be part of each of its rounds."""
+    for site in reversed(stack):
+        place, scope = facts.trace.sites[site].span, place_of(facts.trace.sites[site])[1]
+        loop, own = loop_around_line(facts, place.file, place.line), statement_at(facts, place.file, place.line)
+        body = loop.body if loop is not None else getattr(_scope(facts, place), "body", [])
+        if own is None or not any(own is each for each in body):
+            return None  # not each round or call has a pass
+        if loop is None:
+            continue
+        bindings = [b.name.partition("[")[0] for b in facts.trace.end.bindings if b.scope == scope]
+        known = next((b for b in bindings if "." in b and _last(b) == _last(names[0])), None)
+        owner = known.rpartition(".")[0] if known else ""
+        if not owner or any("." not in name for name in names):
+            return None
+        code = "\n".join(f"{owner}.{_last(name)}.clear()" for name in names)
+        return inserted_before(facts, place.file, loop.body[0].lineno, code)
+    return None
 
 
 def _growing_with(facts: TraceIndex, span: Span, names: list[str], found: list[Carried]) -> Iterator[str]:
