@@ -143,8 +143,10 @@ def _fixes(facts: TraceIndex, failure: Failure, root: int | None, number: int | 
 
 def _required(facts: TraceIndex, failure: Failure, root: int, number: int) -> Edit | None:
     """Lets a tensor require grad above the statement of the failing function that first computes with it."""
-    here = place_of(facts.trace.sites[failure.site])[:2] if failure.site is not None else ()
-    names = [b.name for b in facts.trace.end.bindings if b.tensor == number and here and b.scope == here[1]]
+    if failure.site is None:
+        return None
+    here = place_of(facts.trace.sites[failure.site])[:2]
+    names = [b.name for b in facts.trace.end.bindings if b.tensor == number and b.scope == here[1]]
     if not names or not may_require_grad(facts.tensor(number)):
         return None
     users = [

@@ -93,6 +93,7 @@ def _fixes_of_a_shared_part(facts: TraceIndex, failure: Failure, built: Call, fr
     behind = set() if shared is None else graph_leaves(facts, shared, failure.index)
     if moved & behind:
         step = steps[0]
+        yield from _without(facts, failure, shared, behind, moved)
         yield fix(
             f"run the forward pass of the later loss below `{source_text(facts, step.site)}`, with the new values",
             place=facts.span(step.site),
@@ -111,6 +112,21 @@ def _fixes_of_a_shared_part(facts: TraceIndex, failure: Failure, built: Call, fr
     same = failed is not None and {r.tensor for r in failed.roots} == {r.tensor for r in freeing.roots}
     if not moved and not same and not _is_cleared_between(facts, freeing, failure):
         yield fix("or add what both differentiate, and call backward once", place=facts.span(failure.site))
+
+
+def _without(
+    facts: TraceIndex, failure: Failure, shared: int | None, behind: set[int], moved: set[int]
+) -> Iterator[Fix]:
+    """Suggests to detach a shared result for the later pass, if the steps between have trained all that made it, and
+    the later pass trains more."""
+    failed = failed_backward(facts, failure)
+    if failed is None or shared is None or not behind <= moved:
+        return
+    cut, reached = _detached(facts, failed, shared), set[int]()
+    for root in failed.roots:
+        reached |= graph_leaves(facts, root.tensor, failed.index)
+    if cut is not None and reached - behind:
+        yield fix(f"detach `{cut[0]}` for this pass: it then no longer trains what made `{cut[0]}`", cut[1])
 
 
 def _is_differentiated(facts: TraceIndex, failure: Failure, freeing: Backward) -> bool:

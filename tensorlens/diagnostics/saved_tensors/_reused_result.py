@@ -169,12 +169,12 @@ def _moved(facts: TraceIndex, file: str, statements: list[ast.stmt], loop: ast.F
     text = facts.trace.sources.get(file, "")
     parts = [part for each in statements for part in ast.walk(each)]
     given = {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
-    between = [
-        part
-        for each in block_around(facts, file, loop)
-        if statements and statements[0].lineno < each.lineno < loop.lineno and each not in statements
-        for part in ast.walk(each)
-    ]
+    first = statements[0].lineno if statements else loop.lineno
+    rest = [s for s in block_around(facts, file, loop) if first < s.lineno < loop.lineno and s not in statements]
+    defined = [each for each in rest if isinstance(each, ast.FunctionDef)]
+    between = [part for each in rest if each not in defined for part in ast.walk(each)]
+    if any(isinstance(part, ast.Call) and isinstance(part.func, ast.Name) for part in between):
+        between += [part for each in defined for part in ast.walk(each)]  # it may run before the loop
     if any(isinstance(part, ast.Name) and part.id in given for part in between):
         return ()
     if not statements or any(each.lineno != each.end_lineno for each in statements):

@@ -147,11 +147,21 @@ def recording(facts: TraceIndex, cut: Cut, root: int | None) -> Iterator[Fix]:
     elif is_block(facts, switch):
         yield _outside_block(facts, cut, switch, root)
     else:
-        edits = only_around(facts, place, _lines_below(facts, switch, root))
+        edits = only_around(facts, place, _lines_below(facts, switch, root), _lines_in(facts, switch))
         text = "use `with torch.no_grad():` around what needs no gradient: gradients are on again after it"
         if len(edits) == 1 and not edits[0].text:
             text = "leave this switch out: the lines below it need gradients"
+        elif len(edits) == 1:
+            text = "switch gradients on again in the other case"
         yield fix(text, *edits, place=place)
+
+
+def _lines_in(facts: TraceIndex, switch: GradMode) -> set[int]:
+    """Returns the lines of a switch's function that computed something while gradients were off."""
+    function = place_of(facts.trace.sites[switch.site])[:2]
+    calls = (call for call in facts.calls if call.index > switch.index and call.mode != "grad")
+    sites = {site for call in calls for site in (call.site, *callers(facts.trace, call.site))}
+    return {facts.trace.sites[n].span.line for n in sites if place_of(facts.trace.sites[n])[:2] == function}
 
 
 def _lines_below(facts: TraceIndex, switch: GradMode, root: int | None) -> set[int]:
@@ -210,10 +220,10 @@ def staying_in_torch(facts: TraceIndex, cut: Cut) -> Iterator[Fix]:
             text = f"keep {source} as a tensor here, and leave out {op_text(entered.op)} on line {line}"
         yield fix(text, *edits, place=here)
     elif again and entered is not None:
-        back = facts.trace.sites[entered.site].span
-        edit = in_torch(facts, back)
+        place = facts.trace.sites[entered.site].span
+        edit = in_torch(facts, place)
         text = f"compute this in torch from {source}; NumPy and plain values can stay where no gradient is needed"
-        yield fix(text, *(edit,) if edit else (), place=back)
+        yield fix(text, *(edit,) if edit else (), place=place)
     else:
         text = f"use {source} itself where the gradient is needed, and {op_text(cut.call.op)} only to print or log"
         yield fix(text, place=here)

@@ -47,9 +47,10 @@ def with_cuts_behind(facts: TraceIndex, first: Fix, behind: list[tuple[Cut, list
         edits += [] if edit in edits else [edit]
     lines = sorted({facts.trace.sites[cut.call.site].span.line for cut, _ in behind})
     ops = " and ".join(dict.fromkeys(op_text(cut.call.op) for cut, _ in behind))
-    names = several(facts, [number for _, numbers in behind for number in numbers])
+    cut_off = [number for _, numbers in behind for number in numbers]
+    names = several(facts, cut_off)
     where = f"line {' and '.join(map(str, lines))}"
     if edits:
         return fix(f"{first.title}, and {ops} on {where}, which cuts off {names}", *edits, place=first.place)
-    also = f"{names} still gets no gradient, cut off by {ops} on {where}"
+    also = f"{names} still get{'' if len(set(cut_off)) > 1 else 's'} no gradient, cut off by {ops} on {where}"
     return Fix(f"{first.title}; {also}", first.edits, first.place)

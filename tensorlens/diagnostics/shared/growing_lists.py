@@ -79,7 +79,7 @@ def cleared(facts: TraceIndex, site: int, names: list[str], found: list[Carried]
     code = "\n".join(f"{name}.clear()" for name in every)
     edit = None if place is None else inserted_after(facts, span.file, place, code)
     edit = edit or _at_the_beginning(facts, every, stack)
-    when = f"clear {shown} after this pass" if place is not None else f"clear {shown} before each round"
+    when = f"clear {shown} after this pass" if place is not None or edit is None else f"clear {shown} before each round"
     number = len({each.tensor for each in found})
     what = f"{number} {'entry of' if number == 1 else 'entries of'} `{names[0]}` {'is' if number == 1 else 'are'}"
     text = f"{what} from an earlier pass: {when}"

@@ -187,11 +187,11 @@ def without_decorator(facts: TraceIndex, span: Span) -> Edit | None:
     return Edit(Span(span.file, span.line, 0, span.line + 1, 0), "")
 
 
-def only_around(facts: TraceIndex, span: Span, needed: set[int]) -> tuple[Edit, ...]:
+def only_around(facts: TraceIndex, span: Span, needed: set[int], ran: set[int]) -> tuple[Edit, ...]:
     """Turns gradients off for a while: `torch.set_grad_enabled(False)` becomes `with torch.no_grad():`.
 
-    The block gets the statements that follow, up to the first one on a line of `needed`; without any, the switch is
-    left out.
+    The block gets the statements that follow, up to the first one on a line of `needed`. The switch is left out if none
+    of these is on a line of `ran`, where torch computed something.
     """
     statement = statement_at(facts, span.file, span.line)
     node = facts.names.syntax.node(span)
@@ -204,7 +204,9 @@ def only_around(facts: TraceIndex, span: Span, needed: set[int]) -> tuple[Edit, 
         if any(first_line(each) <= line <= (each.end_lineno or each.lineno) for line in needed):
             break
         inside.append(each)
-    if not inside:
+    if isinstance(around := _if_around(facts, span.file, statement), ast.If):
+        return _switched(facts, span, around, node)
+    if not any(_covers(each, line) for each in inside for line in ran):
         removed = without_statement(facts, span.file, span.line) if following else None
         return () if removed is None else (removed,)
     torch = ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) else ""
@@ -215,6 +217,24 @@ def only_around(facts: TraceIndex, span: Span, needed: set[int]) -> tuple[Edit, 
     indent = head.text.partition("with")[0]
     rest = (Edit(head.span, "    "), *edits[1:])
     return Edit(begin, f"{indent}with {torch}.no_grad():\n"), *rest
+
+
+def _if_around(facts: TraceIndex, file: str, statement: ast.stmt) -> ast.If | None:
+    """Returns the `if` without `else` of which a statement is the only one."""
+    tree = tree_of(facts.trace.sources.get(file, ""))
+    found = (node for node in ast.walk(tree or ast.Module([], [])) if isinstance(node, ast.If))
+    return next((node for node in found if node.body == [statement] and not node.orelse), None)
+
+
+def _switched(facts: TraceIndex, span: Span, around: ast.If, call: ast.Call) -> tuple[Edit, ...]:
+    """Turns gradients on too: `if phase == "val": torch.set_grad_enabled(False)` becomes
+    `torch.set_grad_enabled(not phase == "val")`."""
+    whole = _span(facts, around, span.file)
+    if whole.line != around.test.end_lineno or line_at(facts.trace.sources[span.file], whole.line).lstrip()[:2] != "if":
+        return ()
+    test = text_of(facts.trace.sources[span.file], _span(facts, around.test, span.file))
+    text = f"not ({test})" if isinstance(around.test, ast.BoolOp | ast.IfExp | ast.NamedExpr) else f"not {test}"
+    return (Edit(whole, f"{ast.unparse(call.func)}({text})"),)
 
 
 def unwrapped(facts: TraceIndex, span: Span, needed: set[int]) -> tuple[Edit, ...]:
