@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tensorlens.analysis.lineage import Cut, ancestry, is_update_by_hand
+from tensorlens.analysis.lineage import Cut, ancestry, leaving_before
 from tensorlens.analysis.naming.places import callers, place_of
 from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.plain_values import may_require_grad
 from tensorlens.analysis.trace_index import OPS_ENTERING_TORCH, OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.diagnostics.shared.cut_facts import (
     custom_apply,
@@ -17,6 +18,7 @@ from tensorlens.diagnostics.shared.cut_facts import (
     has_values_beside,
     helper_call,
     is_block,
+    is_update_by_hand,
     library_name,
     result_dtype,
     switch_of,
@@ -85,6 +87,10 @@ def requiring(facts: TraceIndex, cut: Cut) -> Iterator[Fix]:
             f"compute it from what is to be trained: {trained} requires grad, and no tensor here leads to it",
             place=facts.span(cut.call.site),
         )
+        return
+    candidates = [access.tensor for access in cut.call.inputs if may_require_grad(facts.tensor(access.tensor))]
+    if len(set(candidates)) != 1:
+        yield fix("make what is to be trained require grad before use", place=facts.span(cut.call.site))
         return
     flag = with_method(named(facts, cut.leaf), "requires_grad_()")
     place = None if leaf is None else facts.span(leaf.site)
@@ -214,10 +220,18 @@ def staying_in_torch(facts: TraceIndex, cut: Cut) -> Iterator[Fix]:
         instead = _joined(facts, cut)
         kept = without_conversion(facts, here)
         used = argument_itself(facts, facts.trace.sites[entered.site].span, bool(instead))
-        edits = (kept, used) if kept and used and not _overlap(kept.span, used.span) else ()
-        text = f"keep {source} as a tensor here, and on line {line} use `{instead}` in place of `{back}`"
+        others = _also_left(facts, cut, entered)
+        also = [without_conversion(facts, facts.trace.sites[site].span) for site in others]
+        found = [edit for edit in (kept, *also, used) if edit is not None]
+        apart = all(not _overlap(one.span, used.span) for one in found if used is not None and one is not used)
+        edits = tuple(found) if used is not None and apart and len(found) == len(others) + 2 else ()
+        kind = "tensors" if others else "a tensor"
+        if others:
+            lines = sorted({facts.trace.sites[site].span.line for site in others} - {here.line})
+            source += f", and what line {' and '.join(map(str, lines))} converts," if lines else " and the others"
+        text = f"keep {source} as {kind} here, and on line {line} use `{instead}` in place of `{back}`"
         if not instead:
-            text = f"keep {source} as a tensor here, and leave out {op_text(entered.op)} on line {line}"
+            text = f"keep {source} as {kind} here, and leave out {op_text(entered.op)} on line {line}"
         yield fix(text, *edits, place=here)
     elif again and entered is not None:
         place = facts.trace.sites[entered.site].span
@@ -227,6 +241,12 @@ def staying_in_torch(facts: TraceIndex, cut: Cut) -> Iterator[Fix]:
     else:
         text = f"use {source} itself where the gradient is needed, and {op_text(cut.call.op)} only to print or log"
         yield fix(text, place=here)
+
+
+def _also_left(facts: TraceIndex, cut: Cut, entered: Call) -> list[int]:
+    """Lists the other sites at which values that can be those of `entered` left torch, with a history."""
+    calls = (call for call in leaving_before(facts, entered) if facts.requires_grad(call.inputs[0].tensor, call.index))
+    return [site for site in dict.fromkeys(call.site for call in calls) if site != cut.call.site]
 
 
 def _overlap(one: Span, other: Span) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.lineage import Cut, leaf_origin
+from tensorlens.analysis.plain_values import takes_shape_only
 from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.diagnostics.shared.cut_facts import (
     changed_flag,
@@ -19,12 +20,11 @@ from tensorlens.diagnostics.shared.cut_facts import (
     recording_off,
     result_dtype,
     switch_of,
-    takes_shape_only,
     wanted_by_optimizer,
     written,
 )
 from tensorlens.diagnostics.shared.cut_fixes import joined, recording, requiring, smooth, staying_in_torch, unfreezing
-from tensorlens.diagnostics.shared.cuts_behind import cuts_behind, with_cuts_behind
+from tensorlens.diagnostics.shared.cuts_behind import cut_beside, cuts_behind, either, with_cuts_behind
 from tensorlens.diagnostics.shared.edits.cuts import without_method
 from tensorlens.diagnostics.shared.edits.expressions import with_keyword
 from tensorlens.diagnostics.shared.optimizers import several
@@ -42,7 +42,7 @@ _PLAIN = {
 # --- labels ---------------------------------------------------------------------------------------------------------
 
 
-def cut_labels(facts: TraceIndex, cut: Cut | None) -> Iterator[Label | None]:
+def cut_labels(facts: TraceIndex, cut: Cut | None, root: int | None = None) -> Iterator[Label | None]:
     """Labels the cut, then the switch that caused it, then the leaf that gets no gradient because of it."""
     if cut is None:
         return
@@ -58,7 +58,7 @@ def cut_labels(facts: TraceIndex, cut: Cut | None) -> Iterator[Label | None]:
             yield facts.label("grad_mode_off_here", switch.site, _switch_text(facts, switch))
     if is_frozen(facts, cut):
         yield facts.label("called_here", helper_call(facts, cut), "the call that froze them")
-    for behind, numbers in cuts_behind(facts, cut)[:1]:
+    for behind, numbers in cuts_behind(facts, cut, root)[:1]:
         yield facts.label("graph_cut_here", behind.call.site, f"cuts off {several(facts, numbers[:1])} too")
     if cut.leaf is not None:
         name = named(facts, cut.leaf)
@@ -98,7 +98,7 @@ def _cut_text(facts: TraceIndex, cut: Cut) -> str:
         return "gives only True or False" if dtype == "bool" else f"{beside} whole numbers ({dtype})"
     if cut.call.op == "autograd.grad":
         return "a gradient without a graph of its own"
-    return f"takes only the shape of {source}" if takes_shape_only(cut) else cutting_text(cut.call.op, source)
+    return f"takes only the shape of {source}" if takes_shape_only(cut.call) else cutting_text(cut.call.op, source)
 
 
 def cutting_text(op: str, source: str) -> str:
@@ -139,7 +139,7 @@ def cut_cause(facts: TraceIndex, cut: Cut) -> str:
         return f"{call} gives {'only True or False' if dtype == 'bool' else 'whole numbers'}"
     if cut.call.op == "autograd.grad":
         return f"{op_text(cut.call.op)} ran without `create_graph=True`"
-    if takes_shape_only(cut):
+    if takes_shape_only(cut.call):
         return f"{call} takes only a shape"
     if cut.call.op == "nn.Parameter":
         return f"{call} is a new leaf"
@@ -164,7 +164,7 @@ def cut_reason(facts: TraceIndex, cut: Cut) -> str:
         return "a gradient has a graph of its own only if it was asked for with `create_graph=True`"
     if result_dtype(facts, cut):
         return "only floating point and complex numbers have gradients"
-    if takes_shape_only(cut):
+    if takes_shape_only(cut.call):
         return "the result does not depend on the values, so no gradient leads back to them"
     if cut.call.op == "nn.Parameter":
         return "a parameter is a leaf: gradients end there, and what it was made from gets none"
@@ -187,7 +187,14 @@ def cut_fixes(facts: TraceIndex, cut: Cut | None, root: int | None = None) -> It
     """Suggests fixes for this cut, the safest first. `root` is the result that lost its history."""
     if cut is None:
         return
-    fixes, behind = list(_fixes_of(facts, cut, root)), cuts_behind(facts, cut)
+    fixes, behind, beside = (
+        list(_fixes_of(facts, cut, root)),
+        cuts_behind(facts, cut, root),
+        cut_beside(facts, cut, root),
+    )
+    if beside is not None and fixes:
+        yield from [either(facts, fixes[0], beside), *fixes[1:]]
+        return
     yield from [with_cuts_behind(facts, fixes[0], behind), *fixes[1:]] if fixes and behind else fixes
 
 
@@ -212,7 +219,7 @@ def _fixes_of(facts: TraceIndex, cut: Cut, root: int | None) -> Iterator[Fix]:
         yield joined(facts, cut)
     elif result_dtype(facts, cut) and not changed_flag(cut):
         yield smooth(facts, cut)
-    elif takes_shape_only(cut):
+    elif takes_shape_only(cut.call):
         yield fix(f"compute the result from {named(facts, cut.source, cut.call.index)} itself", place=here)
     elif facts.names.syntax.is_direct(facts.trace.sites[cut.call.site], cut.call.op):
         left = None if here is None else without_method(facts, here, ("detach", "data"))
