@@ -149,8 +149,12 @@ def call_with_keyword(facts: TraceIndex, call: ast.Call, file: str, name: str, v
     if known is not None:
         return Edit(_span(facts, known.value, file), value)
     last = [*call.args, *(keyword.value for keyword in call.keywords)]
-    if not last or any(keyword.arg is None for keyword in call.keywords):  # `**options` may set it too
+    if any(keyword.arg is None for keyword in call.keywords):  # `**options` may set it too
         return None
+    if not last:
+        whole = _span(facts, call, file)
+        inside = Span(file, whole.end_line, whole.end_column - 1, whole.end_line, whole.end_column - 1)
+        return Edit(inside, f"{name}={value}")
     end = max((_span(facts, each, file) for each in last), key=lambda span: (span.end_line, span.end_column))
     if isinstance(last[-1], ast.GeneratorExp | ast.Starred) and len(last) == 1:
         return None

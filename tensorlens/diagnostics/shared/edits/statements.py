@@ -48,6 +48,20 @@ def function_around(facts: TraceIndex, file: str, line: int) -> ast.FunctionDef 
     return found
 
 
+def loop_around_line(facts: TraceIndex, file: str, line: int) -> ast.For | ast.While | None:
+    """Returns the innermost loop whose body covers a line, in the function around that line."""
+    function = function_around(facts, file, line)
+    begin = 0 if function is None else function.lineno
+    loops = [
+        statement
+        for statement in _statements(facts, file)
+        if isinstance(statement, ast.For | ast.While)
+        and begin < statement.lineno
+        and statement.body[0].lineno <= line <= (statement.body[-1].end_lineno or 0)
+    ]
+    return max(loops, key=lambda loop: loop.lineno, default=None)
+
+
 def inserted_before(facts: TraceIndex, file: str, line: int, code: str) -> Edit | None:
     """Adds the lines of `code` before the statement at a line."""
     statement = _alone(facts, file, line)
