@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tensorlens.analysis.contexts import failed_backward
 from tensorlens.analysis.lineage import ReachedCalls, calls_reached_by
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.saved_tensors._freed_advice import fixes_of, passes_at
+from tensorlens.diagnostics.saved_tensors._freed_advice import fixes_of, links, passes_at
 from tensorlens.diagnostics.shared.kept import line_from, operation
 from tensorlens.diagnostics.shared.wording import as_written, finding, fix, severity_of
 from tensorlens.records.failure_context import SavedTensor
@@ -35,6 +35,7 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
         facts.label("needed_here", failure.site, _needed_text(facts, failure, culprit)),
         None if built is None else facts.label("graph_built_here", built.site, _built_text(facts, built), built.index),
         None if freeing is None else facts.label("freed_here", freeing.site, _freed_text(facts, failure, freeing)),
+        *links(facts, failure, built, freeing),
     ]
     freed = sum(bool(saved.message) for saved in _freed(failure).values())
     return finding(
