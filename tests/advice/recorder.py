@@ -51,10 +51,11 @@ class Record:
 def _copy(tensor: torch.Tensor | None) -> torch.Tensor | None:
     if tensor is None:
         return None
-    while functorch.is_functorch_wrapped_tensor(tensor):  # inside `torch.func.grad` or `vmap`
-        tensor = functorch.get_unwrapped(tensor)
     whole = tensor.detach()
-    return (whole.to_dense() if whole.layout != torch.strided else whole).cpu().clone()
+    copied = (whole.to_dense() if whole.layout != torch.strided else whole).cpu().clone()
+    while functorch.is_functorch_wrapped_tensor(copied):  # inside `torch.func.grad` or `vmap`
+        copied = functorch.get_unwrapped(copied)
+    return copied
 
 
 def watch_optimizers(record: Record) -> None:
