@@ -83,6 +83,12 @@ TRAIN = "for i in range(3):\n    opt.zero_grad()\n    net(torch.ones(1, 2)).squa
 
 # What is tested: (the code, the program, a piece of it that the edits replace, what they put in its place).
 EDITS = {
+    "the best weights": (
+        "state-dict-aliases-parameters",
+        NET + "best = net.state_dict()\n" + TRAIN + "net.load_state_dict(best)\n",
+        "net.state_dict()\n",
+        "{name: value.clone() for name, value in net.state_dict().items()}\n",
+    ),
     "the generator's pass comes before": (ADDS, GAN, "    loss.backward()", "    od.zero_grad()\n    loss.backward()"),
     "a closure": (
         ADDS,
