@@ -310,6 +310,26 @@ HARM = {
 }
 
 HARMLESS = {
+    "a class with a flag of its own": """
+        import torch
+
+        class Features(torch.nn.Module):
+            def __init__(self, requires_grad):
+                super().__init__()
+                self.layer = torch.nn.Linear(2, 2)
+                self.requires_grad = requires_grad
+
+            def forward(self, x):
+                with torch.set_grad_enabled(self.requires_grad):
+                    return self.layer(x)
+
+        trunk, head = Features(False), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            head(trunk(torch.ones(1, 2))).sum().backward()
+            optimizer.step()
+        """,
     "a state dict of which a part was replaced": """
         import torch
         net, other = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)

@@ -83,6 +83,12 @@ TRAIN = "for i in range(3):\n    opt.zero_grad()\n    net(torch.ones(1, 2)).squa
 
 # What is tested: (the code, the program, a piece of it that the edits replace, what they put in its place).
 EDITS = {
+    "a flag that only tensors have": (
+        "requires-grad-set-on-module",
+        FREEZE.replace("trunk.requires_grad_(False)", "trunk.requires_grad = False").replace("train()\ntrunk", "trunk"),
+        "trunk.requires_grad = False\n",
+        "trunk.requires_grad_(False)\n",
+    ),
     "the best weights": (
         "state-dict-aliases-parameters",
         NET + "best = net.state_dict()\n" + TRAIN + "net.load_state_dict(best)\n",
