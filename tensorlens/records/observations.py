@@ -101,6 +101,15 @@ class Unregistered:
 
 
 @dataclass(frozen=True, slots=True)
+class FlagOnModule:
+    """`module.requires_grad = False`: this makes a plain attribute of the module and freezes nothing."""
+
+    index: int
+    site: SiteId | None
+    tensors: tuple[TensorId, ...]  # the module's parameters that require grad
+
+
+@dataclass(frozen=True, slots=True)
 class Nested:
     """Tensors inside a list, tuple or dict argument of a custom Function: autograd does not see them as inputs."""
 
@@ -167,6 +176,7 @@ class Observations:
     formulas: tuple[WrongBackward, ...] = ()
     sighted: tuple[BoundNames, ...] = ()
     reached: tuple[Reached, ...] = ()
+    flags: tuple[FlagOnModule, ...] = ()
 
 
 RECORDS: dict[str, type] = {name: get_args(hint)[0] for name, hint in get_type_hints(Observations).items()}

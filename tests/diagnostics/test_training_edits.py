@@ -76,6 +76,15 @@ train()
 trunk.requires_grad_(False)
 train()
 """
+WRITE = """\
+import torch
+t = torch.ones(3)
+w = torch.ones(3, requires_grad=True)
+h = w * 2
+print(h.sum() > 0)
+...
+(h * 3).sum().backward()
+"""
 TOTAL = "running-total-keeps-graph-alive"
 ADDS = "gradient-accumulates-without-zero-grad"
 REPLACED = "optimizer-holds-replaced-parameter"
@@ -83,6 +92,45 @@ TRAIN = "for i in range(3):\n    opt.zero_grad()\n    net(torch.ones(1, 2)).squa
 
 # What is tested: (the code, the program, a piece of it that the edits replace, what they put in its place).
 EDITS = {
+    "a write without a record": (
+        "no-grad-write-not-in-gradient",
+        WRITE.replace("...", "with torch.no_grad():\n    h.mul_(10)"),
+        "with torch.no_grad():\n    h.mul_(10)\n",
+        "h = h.mul(10)\n",
+    ),
+    "a write through .data": (
+        "no-grad-write-not-in-gradient",
+        WRITE.replace("...", "h.data *= t + 1"),
+        "h.data *= t + 1\n",
+        "h = h * (t + 1)\n",
+    ),
+    "layers of a comprehension, before any optimizer": (
+        "optimizer-empty-parameter-list",
+        MODULE.replace("        self.first = nn.Linear(2, 2)\n", "")
+        .replace("        x = self.first(x)\n", "")
+        .replace("...", "[nn.Linear(2, 2) for _ in range(2)]"),
+        "[nn.Linear(2, 2) for _ in range(2)]",
+        "nn.ModuleList([nn.Linear(2, 2) for _ in range(2)])",
+    ),
+    "parameters that were counted": (
+        "optimizer-empty-parameter-list",
+        ("import torch\nnet = torch.nn.Linear(2, 1)\nfound = net.parameters()\nprint(len(list(found)))\n"
+        "opt = torch.optim.SGD(found, lr=0.1)\n"),
+        "found = net.parameters()",
+        "found = list(net.parameters())",
+    ),
+    "a flag that only tensors have": (
+        "requires-grad-set-on-module",
+        FREEZE.replace("trunk.requires_grad_(False)", "trunk.requires_grad = False").replace("train()\ntrunk", "trunk"),
+        "trunk.requires_grad = False\n",
+        "trunk.requires_grad_(False)\n",
+    ),
+    "the best weights": (
+        "state-dict-aliases-parameters",
+        NET + "best = net.state_dict()\n" + TRAIN + "net.load_state_dict(best)\n",
+        "net.state_dict()\n",
+        "{name: value.clone() for name, value in net.state_dict().items()}\n",
+    ),
     "the generator's pass comes before": (ADDS, GAN, "    loss.backward()", "    od.zero_grad()\n    loss.backward()"),
     "a closure": (
         ADDS,
@@ -215,7 +263,7 @@ EDITS = {
 
 def first_warning(text: str, run: Run) -> Diagnostic:  # noqa: F811
     _, trace = run(text)
-    return next(each for each in diagnose(trace) if each.severity == "warning")
+    return next(each for each in diagnose(trace) if each.severity != "note")
 
 
 @pytest.mark.parametrize("name", EDITS)
@@ -309,4 +357,10 @@ KEPT = {  # programs that leave no safe edit: the help stays a sentence
 def test_an_edit_that_may_change_more_is_not_made(text: str, run: Run) -> None:  # noqa: F811
     found = first_warning(text, run)
     assert found.code == REPLACED
+    assert not any(each.edits for each in found.fixes)
+
+
+def test_a_tensor_that_another_name_has_is_not_rebound(run: Run) -> None:  # noqa: F811
+    found = first_warning(WRITE.replace("...", "k = h\nwith torch.no_grad():\n    k.mul_(10)"), run)
+    assert found.code == "no-grad-write-not-in-gradient"
     assert not any(each.edits for each in found.fixes)

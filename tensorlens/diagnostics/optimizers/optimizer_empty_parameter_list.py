@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tensorlens.analysis.naming.line_parts import span_of
+from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.registration import registered
@@ -111,7 +112,7 @@ def _registered(facts: TraceIndex, failure: Failure) -> tuple[Edit, ...]:
     edits: dict[Edit, None] = {}
     for access in failure.inputs:
         use = facts.first_use(access.tensor)
-        function = "" if use is None else facts.trace.sites[use.site].function
+        function = "" if use is None else place_of(facts.trace.sites[use.site])[1]
         name = None if use is None else _attribute(facts, use)
         module = function.rpartition(".")[0].rpartition(".")[2]
         is_parameter = facts.tensor(access.tensor).type == "Parameter"

@@ -7,11 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.lineage import ancestry, backward_reaches
+from tensorlens.analysis.naming.line_parts import span_of
+from tensorlens.analysis.shared_frame import is_argument
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import DATA_SET
+from tensorlens.diagnostics.shared.edits.scopes import changed_name, has_other_name, new_value, only_block_of
+from tensorlens.diagnostics.shared.edits.statements import statement_at
 from tensorlens.diagnostics.shared.wording import as_written, finding, fix, in_iteration, named, source_text
 from tensorlens.records.model import Backward, Call, State
-from tensorlens.records.report import Diagnostic, Label
+from tensorlens.records.report import Diagnostic, Edit, Label
 
 CODE = "no-grad-write-not-in-gradient"
 ENOUGH = 4  # changes on one line that are examined
@@ -168,7 +172,7 @@ def _report(facts: TraceIndex, change: _Change, backward: Backward) -> Diagnosti
     place = facts.span(change.site)
     new = f"make a new tensor{' where gradients are recorded' if off else ''}, and use it from here on: `{bare} = ...`"
     skipping = f"if the gradient is to skip the change, write that: `{bare} + (changed - {bare}).detach()`"
-    fixes = [fix(new, place=place), fix(skipping, place=place)]
+    fixes = [fix(new, *_recorded(facts, change), place=place), fix(skipping, place=place)]
     return finding(
         CODE,
         "note" if intended else "warning",
@@ -184,6 +188,29 @@ def _report(facts: TraceIndex, change: _Change, backward: Backward) -> Diagnosti
         evidence={"tensor": name, "op": None if change.call is None else change.call.op},
         detail=_detail(facts, change, state),
     )
+
+
+def _recorded(facts: TraceIndex, change: _Change) -> tuple[Edit, ...]:
+    """Writes the change as an operation that makes a new tensor and is recorded: `h.data *= 2` becomes `h = h * 2`.
+
+    Only if it is a statement of its own, or the only one of a `with` block, and the name means this tensor alone.
+    """
+    span = facts.span(change.site)
+    statement = None if span is None or change.call is None else statement_at(facts, span.file, span.line)
+    name = None if statement is None else changed_name(facts, change.site)
+    if span is None or statement is None or name is None or not name.isidentifier():
+        return ()
+    known = {*facts.names.all_names(change.activation), facts.name(change.activation, change.before)}
+    text, new = facts.trace.sources[span.file], new_value(statement, name)
+    if new is None or known != {name} or name in facts.names.syntax.loop_names():
+        return ()
+    if is_argument(facts, change.site, name) or has_other_name(facts, span.file, name):
+        return ()  # what has the tensor under another name would keep the old values
+    off = change.call is not None and change.call.mode != "grad"
+    whole = only_block_of(facts, span.file, statement) if off else statement
+    if whole is None or statement.lineno != statement.end_lineno:
+        return ()
+    return (Edit(span_of(whole, text, span.file), f"{name} = {new}"),)
 
 
 def _code(facts: TraceIndex, change: _Change) -> str:

@@ -19,6 +19,19 @@ from tensorlens.records.model import Site, Span
 from tensorlens.records.report import Edit
 from tensorlens.records.source import tree_of
 
+_ONLY_IN_PLACE = (
+    "zero",
+    "fill",
+    "copy",
+    "set",
+    "normal",
+    "uniform",
+    "random",
+    "bernoulli",
+    "exponential",
+    "requires_grad",
+)
+
 
 def receiver(facts: TraceIndex, site: int | None, method: str) -> str | None:
     """Returns `self.optimizer` if the expression at a site is `self.optimizer.step(...)` and `method` is "step"."""
@@ -166,3 +179,33 @@ def names_in(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
         for part in ast.walk(node)
         if isinstance(part, ast.Name | ast.Attribute) and isinstance(part.ctx, context) and (text := plain_name(part))
     }
+
+
+def new_value(statement: ast.stmt, name: str) -> str | None:
+    """Returns the expression for a new tensor with the values that a statement writes into `name`: `h * 2` for
+    `h.data *= 2`, `h.mul(2)` for `h.data.mul_(2)`."""
+    if isinstance(statement, ast.AugAssign):
+        return ast.unparse(ast.BinOp(ast.Name(name, ast.Load()), statement.op, statement.value))
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return None
+    method = call.func.attr.removesuffix("_")
+    if method in _ONLY_IN_PLACE or not call.func.attr.endswith("_") or call.func.attr.endswith("__"):
+        return None
+    return ast.unparse(
+        ast.Call(ast.Attribute(ast.Name(name, ast.Load()), method, ast.Load()), call.args, call.keywords)
+    )
+
+
+def has_other_name(facts: TraceIndex, file: str, name: str) -> bool:
+    """Returns whether a line of the file assigns the value of a name as it is: `kept = h`, `self.state = h`."""
+    nodes = ast.walk(tree_of(facts.trace.sources.get(file, "")) or ast.Module([], []))
+    values = (node.value for node in nodes if isinstance(node, ast.Assign))
+    return any(isinstance(value, ast.Name) and value.id == name for value in values)
+
+
+def only_block_of(facts: TraceIndex, file: str, statement: ast.stmt) -> ast.stmt | None:
+    """Returns the `with` statement with one context whose only statement this is."""
+    around = next((each for each in _upwards(facts, file, statement) if each is not statement), None)
+    is_alone = isinstance(around, ast.With) and len(around.body) == 1 and len(around.items) == 1
+    return around if is_alone else None
