@@ -131,7 +131,6 @@ def value(rejected: RejectedCall, position: int = -1) -> LabelledSite | None:
 
     An error of Python code has no tensors: there it is a plain value that the expression reads.
     """
-    facts = rejected.facts
     gradient = gradient_in_inference(rejected) if rejected.op.endswith("backward") else None
     if gradient is not None:
         text = f"the gradient of {rejected.name(gradient[0])} is made here, in inference mode"
