@@ -73,6 +73,7 @@ net(torch.ones(4, 3)).pow(2).sum().backward()
 print(net.weight.grad, net.weight)
 """
 STARTED = """import torch
+torch.manual_seed(0)
 from torch import nn
 class Head(nn.Module):
     def __init__(self):
@@ -110,7 +111,66 @@ loss.backward()
 print(first.weight.grad, second.weight.grad)
 """
 
+MASKED = """import torch
+torch.manual_seed(0)
+class Sparse(torch.nn.Linear):
+    def __init__(self):
+        super().__init__(3, 2)
+        self.register_buffer("mask", torch.ones(2, 3))
+    def forward(self, x):
+        if self.training:
+            self.mask = torch.tensor([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]).roll(len(seen), 1)
+            seen.append(x)
+            self.weight.data.mul_(self.mask)
+        return torch.nn.functional.linear(x, self.weight, self.bias)
+seen = []
+one, two = Sparse(), torch.nn.Linear(2, 3)
+torch.nn.init.ones_(one.weight)
+torch.nn.init.ones_(two.weight)
+one(two(one(torch.ones(4, 3, requires_grad=True)))).pow(2).mean().backward()
+print(one.weight.grad, two.weight.grad)
+"""
+KEPT_AS_ATTRIBUTE = f"""{_WEIGHT}class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.x = x
+        return x * x
+    @staticmethod
+    def backward(ctx, g):
+        return 2 * ctx.x * g
+def double(t):
+    t.mul_(2)
+x = w * 1
+y = Square.apply(x)
+double(x)
+loss = (y + x).sum()
+{_END}"""
+SHARED_GRADIENT = f"""{_WEIGHT}v = w.detach().clone().requires_grad_()
+def clip(gradient):
+    gradient.clamp_(-0.5, 0.5)
+v.register_hook(clip)
+loss = (w + v)
+loss.backward(torch.full_like(w, 3.0))
+print(w.grad, v.grad)
+"""
+UNSELECTED = f"""{_WEIGHT}def norm(x):
+    root = x.sqrt()
+    return torch.where(x > 0, root, 0.0)
+loss = norm(w * 2).sum()
+{_END}"""
+FOR_A_PLOT = f"""import numpy as np
+{_WEIGHT}loss = (w * 2).sum()
+print(np.asarray(w).tolist(), loss.numpy())
+{_END}"""
+
 CASES = {
+    "masked": (MASKED, [
+        ("            self.weight.data.mul_(self.mask)\n", ""),
+        ("(x, self.weight, self.bias)", "(x, self.weight * self.mask, self.bias)")]),
+    "kept as attribute": (KEPT_AS_ATTRIBUTE, [("ctx.x = x", "ctx.x = x.detach().clone()")]),
+    "shared gradient": (SHARED_GRADIENT, [("gradient.clamp_(-0.5, 0.5)", "return torch.clamp(gradient, -0.5, 0.5)")]),
+    "unselected": (UNSELECTED, [("x.sqrt()", "torch.where(x > 0, x, 1).sqrt()")]),
+    "for a plot": (FOR_A_PLOT, [("np.asarray(w).tolist(), loss.numpy()", "w.tolist(), loss.item()")]),
     "rows": (ROWS, [("for row in x:\n    row /= row.norm()", "x = x / x.norm(dim=1, keepdim=True)")]),
     "channels": (CHANNELS, [
         ("for factor, row in zip((1, 2, 3, 4), x[0]):\n    row.mul_(factor).add_(1)",
@@ -141,9 +201,9 @@ def test_applied_it_gives_the_gradients_that_were_meant(name: str, warm: Warm, t
         assert before in repaired
         repaired = repaired.replace(before, after)
     script = tmp_path / "script.py"
-    for _ in range(2):  # an error may hide one that is independent of it
+    for _ in range(3):  # an error may hide one that is independent of it
         script.write_text(program, encoding="utf-8")
-        ran, trace = warm.traced(script)
+        ran, trace = warm.compared(script)
         found = [each for each in diagnose(trace) if each.severity in ("error", "warning")]
         if not found:
             break

@@ -58,10 +58,15 @@ def _module_input(facts: TraceIndex, at: int) -> int | None:
     """
     backward = next((b for b in facts.backwards if b.started <= at <= b.index), None)
     for hook in _hooks(facts, backward):
-        calls = [call for number, call in ancestry(facts, hook, at) if facts.requires_grad(number, call.index)]
+        calls = [call for number, call in ancestry(facts, hook, at) if _is_computed(facts, number, call.index)]
         given = {a.tensor for call in calls for a in call.inputs if not facts.requires_grad(a.tensor, call.index)}
         return given.pop() if len(given) == 1 else None
     return None
+
+
+def _is_computed(facts: TraceIndex, number: int, at: int) -> bool:
+    state = facts.state(number, at)
+    return state is not None and state.requires_grad and not state.is_leaf
 
 
 def _hooks(facts: TraceIndex, backward: Backward | None) -> Iterator[int]:

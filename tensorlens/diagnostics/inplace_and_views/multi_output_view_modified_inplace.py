@@ -107,8 +107,9 @@ def _whole(rejected: RejectedCall, made: Call | None) -> str:
     while number is not None:
         if is_plain(rejected.name(number)):
             return rejected.name(number).strip("`")
-        taken = rejected.facts.creator(number) if rejected.is_view(number) else None
-        number = taken.inputs[0].tensor if taken is not None and taken.inputs else None
+        taken, storage = rejected.facts.creator(number), rejected.facts.tensor(number).storage
+        sources = taken.inputs if taken is not None and rejected.is_view(number) else ()
+        number = next((a.tensor for a in sources if rejected.facts.tensor(a.tensor).storage == storage), None)
     return ""
 
 

@@ -162,7 +162,8 @@ def _takes_arrays(rejected: RejectedCall, span: Span | None) -> bool:
     inside: ast.AST | None = function_around(rejected.facts, span.file, span.line)
     inside = inside or tree_of(rejected.facts.trace.sources.get(span.file, ""))
     calls = (node for node in ast.walk(inside) if isinstance(node, ast.Call)) if inside is not None else iter(())
-    return any(_name(call.func) in _ENTERING and call.lineno >= span.line for call in calls)
+    entering = (call for call in calls if _name(call.func) in _ENTERING and call.lineno >= span.line)
+    return any(not ast.unparse(call.func).startswith(("np.", "numpy.")) for call in entering)
 
 
 def _renamed(rejected: RejectedCall, place: Span, old: str, new: str) -> Edits | None:

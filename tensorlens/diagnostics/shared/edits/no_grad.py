@@ -156,9 +156,11 @@ def _makes_parameter(statement: ast.stmt) -> bool:
 
 def _sets(statement: ast.stmt, name: str) -> bool:
     """Returns whether a statement gives a variable another object; a change in place does not."""
-    return not isinstance(statement, ast.AugAssign) and any(
+    changed = [part.target for part in ast.walk(statement) if isinstance(part, ast.AugAssign)]
+    return any(
         isinstance(part, ast.Name) and part.id == name and not isinstance(part.ctx, ast.Load)
         for part in ast.walk(statement)
+        if not any(part is each for each in changed)
     )
 
 

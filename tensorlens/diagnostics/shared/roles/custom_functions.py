@@ -114,8 +114,10 @@ def _calls_above(rejected: RejectedCall) -> Iterator[Call]:
     facts = rejected.facts
     event = facts.event(rejected.index)
     roots = rejected.inputs or getattr(event, "roots", ())
-    for access in roots:
-        yield from (call for _, call in ancestry(facts, access.tensor, rejected.index))
+    found = [pair for access in roots for pair in ancestry(facts, access.tensor, rejected.index)]
+    yield from (call for _, call in found)
+    made = {number for number, _ in found}  # an operator only returns the tensor that its node's Function made
+    yield from (c for c in facts.calls if c.index < rejected.index and any(a.tensor in made for a in c.outputs))
 
 
 def marked_dirty(rejected: RejectedCall) -> LabelledSite | None:

@@ -5,6 +5,8 @@ Each function finds the line of its role for one rejected call or warning, or re
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Callable
 
 from tensorlens.analysis.contexts import failed_backward_at, recomputing_checkpoint
@@ -129,15 +131,30 @@ def value(rejected: RejectedCall, position: int = -1) -> LabelledSite | None:
 
     An error of Python code has no tensors: there it is a plain value that the expression reads.
     """
-    facts = rejected.facts
     gradient = gradient_in_inference(rejected) if rejected.op.endswith("backward") else None
     if gradient is not None:
         text = f"the gradient of {rejected.name(gradient[0])} is made here, in inference mode"
         return LabelledSite(gradient[0], gradient[1].site, text)
     if not rejected.inputs:
-        return plain_value(rejected)
+        number = _read_by_expression(rejected)
+        return plain_value(rejected) if number is None else _made(rejected, number)
     inference = made_in_inference(rejected)
     number = rejected.inputs[position].tensor if inference is None else inference
+    return _made(rejected, number)
+
+
+def _read_by_expression(rejected: RejectedCall) -> int | None:
+    """Finds the tensor whose attribute a rejected expression reads, by the name that it had in that function."""
+    facts, span = rejected.facts, rejected.facts.span(rejected.site)
+    node = None if span is None else facts.names.syntax.node(span)
+    value = node.value if isinstance(node, ast.Attribute) else None
+    name = None if value is None else ast.unparse(value)
+    scope = "" if rejected.site is None else facts.trace.sites[rejected.site].function
+    return next((b.tensor for b in facts.trace.end.bindings if (b.name, b.scope) == (name, scope)), None)
+
+
+def _made(rejected: RejectedCall, number: int) -> LabelledSite | None:
+    facts = rejected.facts
     producers = facts.producers(number, rejected.index)
     use = producers[0] if producers else facts.first_use(number)
     tensor = facts.tensor(number)
@@ -181,10 +198,18 @@ def graph(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def not_differentiable(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the recorded operation without a derivative that the call's tensors were computed by."""
-    place = graph(rejected)
-    state = None if place is None or place.tensor is None else rejected.facts.state(place.tensor, rejected.index)
-    return place if state is not None and (state.grad_fn or "").endswith("NotImplemented") else None
+    """Finds the recorded operation without a derivative that the call's tensors were computed by: its node says so, or
+    PyTorch's message names it."""
+    facts, message = rejected.facts, rejected.message
+    for access in rejected.inputs:
+        for number, call in ancestry(facts, access.tensor, rejected.index):
+            state = facts.state(number, call.index)
+            name = call.op.rpartition(".")[2].strip("_")
+            is_named = re.search(rf"\b_*{re.escape(name)}\d*_*\b", message) is not None
+            if call.nodes[1] > call.nodes[0] and state is not None and state.grad_fn:
+                if state.grad_fn.endswith("NotImplemented") or (name and is_named):
+                    return LabelledSite(number, call.site, f"{rejected.name(number)} is computed here")
+    return None
 
 
 def _rank(facts: TraceIndex, pair: tuple[int, Call], line: int | None) -> int:
