@@ -59,6 +59,8 @@ def cut_labels(facts: TraceIndex, cut: Cut | None, root: int | None = None) -> I
     if is_frozen(facts, cut):
         yield facts.label("called_here", helper_call(facts, cut), "the call that froze them")
     for behind, numbers in cuts_behind(facts, cut, root)[:1]:
+        if not facts.names.syntax.is_direct(facts.trace.sites[behind.call.site], behind.call.op):
+            continue
         yield facts.label("graph_cut_here", behind.call.site, f"cuts off {several(facts, numbers[:1])} too")
     if cut.leaf is not None:
         name = named(facts, cut.leaf)
