@@ -24,6 +24,7 @@ EXEMPT = (  # written as users write
     "tests/catalogue/scripts/",
     "tests/advice/cases/",
     "tests/advice/first_try/",
+    "tests/advice/repaired/",
     "tests/test_words.py",
 )
 WRITTEN_BY_RUNS = ("docs/hardest.md", "docs/catalogue.md")  # quote programs

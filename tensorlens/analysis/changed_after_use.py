@@ -26,10 +26,12 @@ class ChangedAfterUse:
 
 
 def changed_after_use(facts: TraceIndex, failure: Failure, changed: StateChange) -> ChangedAfterUse | None:
-    """Finds the tensor nearest to the roots of the failed backward that a call changed after its use.
+    """Finds the tensor in the graph of the failed backward that a line changed after its use, nearest to the roots.
 
-    `changed` tests the states before and after a call for the change in question.
+    `changed` tests the states before and after a call for the change in question. None if several lines changed
+    tensors: at which of them backward stopped is not known.
     """
+    found: dict[int, ChangedAfterUse] = {}
     for root in failure.inputs:
         for _, use in ancestry(facts, root.tensor, failure.index):
             if not _is_recorded(facts, use):
@@ -37,8 +39,8 @@ def changed_after_use(facts: TraceIndex, failure: Failure, changed: StateChange)
             for access in use.inputs:
                 change = next(_changes(facts, access.tensor, (use.index, failure.index), changed), None)
                 if change is not None:
-                    return ChangedAfterUse(access.tensor, use, change)
-    return None
+                    found.setdefault(access.tensor, ChangedAfterUse(access.tensor, use, change))
+    return next(iter(found.values())) if len({each.change.site for each in found.values()}) == 1 else None
 
 
 def _is_recorded(facts: TraceIndex, call: Call) -> bool:

@@ -8,12 +8,30 @@ from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True)
-class ReferenceRun:
-    """One of the two runs that `--reference` compares."""
+class Intervention:
+    """Changes what one call does: the call whose expression is at this place of this file."""
 
-    seed: int  # of every random generator, the same in both runs
+    kind: Literal["keep_copies", "retain_graph", "record_gradients", "skip_write"]
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRun:
+    """Describes a run whose gradients are compared with those of other runs of the same program.
+
+    All of them start from the same random state. The first has the program's output; that of the others is dropped.
+    """
+
+    seed: int  # of every random generator
     remove_hash_seed: bool  # PYTHONHASHSEED is not in the user's environment, so the script must not see it
-    copy_saved_tensors: bool  # the second run: autograd saves copies
+    copy_saved_tensors: bool = False  # autograd saves copies
+    keep_graphs: bool = False  # every backward pass keeps its graph
+    interventions: tuple[Intervention, ...] = ()
+    sources: tuple[tuple[str, str], ...] = ()  # (file of the program, file whose text it has in this run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +44,7 @@ class ChildConfig:
     check_claims: bool = False  # check the `#:` lines
     live: bool = False  # the parent shows its progress line on the child's standard error
     overflow_pipe: tuple[int, int] | None = None  # takes the journal when the disk is full
-    reference: ReferenceRun | None = None
+    compared: ComparedRun | None = None
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -34,8 +52,14 @@ class ChildConfig:
     @classmethod
     def from_json(cls, text: str) -> ChildConfig:
         fields: dict[str, Any] = json.loads(text)
-        pipe, reference = fields.get("overflow_pipe"), fields.get("reference")
+        pipe, compared = fields.get("overflow_pipe"), fields.get("compared")
         fields["argv"] = tuple(fields.get("argv", ()))
         fields["overflow_pipe"] = None if pipe is None else (pipe[0], pipe[1])
-        fields["reference"] = None if reference is None else ReferenceRun(**reference)
+        fields["compared"] = None if compared is None else _compared_run(compared)
         return cls(**fields)
+
+
+def _compared_run(fields: dict[str, Any]) -> ComparedRun:
+    interventions = tuple(Intervention(**each) for each in fields.pop("interventions", ()))
+    sources = tuple((file, text) for file, text in fields.pop("sources", ()))
+    return ComparedRun(**fields, interventions=interventions, sources=sources)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import count, repeat
 from typing import Any
 
-from tensorlens.journal import rows
+from tensorlens.journal import rows, sample_rows
 from tensorlens.journal.batches import rows_of
 from tensorlens.journal.retention import WINDOW, Retention
 from tensorlens.journal.row_buffer import Tag, typed
@@ -28,7 +28,7 @@ class Reader:
 
     def __init__(self, script: model.Script, window: int = WINDOW) -> None:
         self.script = script
-        self._versions = model.Versions("", "", "")
+        self.versions = model.Versions("", "", "")  # empty until the process that runs the program writes
         self._sources: dict[str, str] = {}
         self._sites: list[model.Site] = []
         self._nbytes: dict[int, int] = {}  # of storages
@@ -53,6 +53,7 @@ class Reader:
         self._runs: deque[callbacks.Run] = deque(maxlen=window)
         self.facts: dict[str, list[Any]] = {table: [] for table in observations.RECORDS}
         self.passes: list[reference.Pass] = []
+        self.steps: list[reference.StepSample] = []
         self.unchecked: dict[str, str] = {}  # check of `--reference` that failed itself -> why
         self.reference: reference.Reference | None = None  # the comparison with the second run, for the trace
         self.finished = False
@@ -105,7 +106,7 @@ class Reader:
         builder = TraceBuilder(self._retention, self._templates, self._tensors, self._nbytes, records)
         events = builder.events()
         return model.Trace(
-            versions=self._versions,
+            versions=self.versions,
             script=self.script,
             sources=self._sources,
             sites=tuple(self._sites),
@@ -145,7 +146,7 @@ class Reader:
         return replace(gap, count=self._gaps[rows.GapRow(gap.reason, gap.site)])
 
     def _read_versions(self, row: rows.VersionsRow) -> None:
-        self._versions = model.Versions(*row)
+        self.versions = model.Versions(*row)
 
     def _read_site(self, row: rows.SiteRow) -> None:
         line, end_line, column, end_column = row.position
@@ -300,11 +301,14 @@ class Reader:
         run = callbacks.Run(self._count, row.registration, row.returned, values, row.given, row.node, ending)
         self._runs.append(run)
 
-    def _read_pass(self, row: rows.PassRow) -> None:
+    def _read_pass(self, row: sample_rows.PassRow) -> None:
         if reference.PASSES not in self.unchecked:
             self.passes.append(reference.passed(self._count - 1, *row))
 
-    def _read_uncompared(self, row: rows.UncomparedRow) -> None:
+    def _read_step_sample(self, row: sample_rows.StepSampleRow) -> None:
+        self.steps.append(reference.sampled_step(self._count - 1, *row))
+
+    def _read_uncompared(self, row: sample_rows.UncomparedRow) -> None:
         self.unchecked.setdefault(row.check, row.reason)
 
 

@@ -10,7 +10,7 @@ from dataclasses import astuple
 from enum import IntEnum
 from typing import Any, Concatenate, ParamSpec
 
-from tensorlens.journal import rows
+from tensorlens.journal import rows, sample_rows
 from tensorlens.records.observations import TABLES
 
 P = ParamSpec("P")
@@ -38,6 +38,7 @@ class Tag(IntEnum):
     BACKWARD = 31
     PASS = 32
     UNCOMPARED = 33
+    STEP_SAMPLE = 34
     # Other events
     GRAD_MODE = 40
     REGION = 41
@@ -73,8 +74,9 @@ ROW_TYPES: dict[int, Any] = {
     Tag.WITHIN: rows.WithinRow,
     Tag.BACKWARD_START: rows.BackwardStartRow,
     Tag.BACKWARD: rows.BackwardRow,
-    Tag.PASS: rows.PassRow,
-    Tag.UNCOMPARED: rows.UncomparedRow,
+    Tag.PASS: sample_rows.PassRow,
+    Tag.UNCOMPARED: sample_rows.UncomparedRow,
+    Tag.STEP_SAMPLE: sample_rows.StepSampleRow,
     Tag.GRAD_MODE: rows.GradModeRow,
     Tag.REGION: rows.RegionRow,
     Tag.CHANGE: rows.ChangeRow,

@@ -22,7 +22,6 @@ FULL = "the disk that holds the journal of the run was full, and not all that ca
 AccessRun = tuple[int, ...]  # tensor id, version, tensor id, version, ...
 WriteRun = tuple[int, ...]  # tensor id, version before, version after, ...
 GradientChange = tuple[int, Any, Any, WriteRun | None, int | None]  # leaf, values before, after, write, id of `.grad`
-Sample = tuple[tuple[int, ...], str, bytes]  # shape, dtype, values as doubles
 # The fields of `model.State` without `grad`; the node may be `SAME`.
 State = tuple[int, int | None, bool, bool, str | None, int | None, bool, int | None]
 
@@ -174,21 +173,6 @@ class BackwardRow(NamedTuple):
     retain_graph: bool
     create_graph: bool
     failed: bool
-
-
-class PassRow(NamedTuple):
-    """Samples of a backward pass, for `--reference`."""
-
-    roots: tuple[Sample | None, ...]
-    gradients: tuple[tuple[int, int, Sample | None, Sample | None], ...]  # place, tensor, its values, its gradient
-    failed: bool
-
-
-class UncomparedRow(NamedTuple):
-    """A check of `--reference` that failed itself."""
-
-    check: str  # `reference.PASSES` or `reference.FORMULAS`
-    reason: str
 
 
 class GradModeRow(NamedTuple):

@@ -79,6 +79,24 @@ class Pass:
     failed: bool
 
 
+@dataclass(frozen=True, slots=True)
+class StepSample:
+    """The gradients that one step of an optimizer uses.
+
+    A value of `gradients` is (tensor, its gradient, the number of backward passes that added to it since it was empty
+    or zero), in the order of the optimizer's parameters.
+    """
+
+    index: int  # of the last event before it
+    optimizer: int  # the optimizers are numbered in the order in which they are made
+    gradients: tuple[tuple[int, Sample | None, int], ...]
+
+
+def sampled_step(index: int, optimizer: int, gradients: Any) -> StepSample:
+    """Makes the `StepSample` of a row of the journal."""
+    return StepSample(index, optimizer, tuple((tensor, _sample(raw), passes) for tensor, raw, passes in gradients))
+
+
 def passed(index: int, roots: Any, gradients: Any, failed: bool) -> Pass:
     """Makes the `Pass` of a row of the journal."""
     by_place = {place: (tensor, _sample(leaf), _sample(found)) for place, tensor, leaf, found in gradients}

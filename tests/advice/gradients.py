@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from operator import itemgetter
 from typing import Any
 
 import torch
@@ -19,7 +20,21 @@ def difference(found: Record, right: Record) -> str | None:
         text = _steps_differ(_by_optimizer(found), _by_optimizer(right))
     else:
         text = _passes_differ(found["passes"], right["passes"])
-    return text or _results_differ(found["returned"], right["returned"])
+    return text or _results_differ(found["returned"], right["returned"]) or _left_differs(found["left"], right["left"])
+
+
+def _left_differs(found: list[torch.Tensor], right: list[torch.Tensor]) -> str | None:
+    """Compares the values that parameters and buffers have at the end: a write may have been dropped."""
+    for tensor in right:
+        if not any(_equal(tensor, other) for other in found):
+            return "a parameter or buffer has another value at the end"
+    return None
+
+
+def as_many(found: Record, right: Record) -> bool:
+    """Returns whether two runs made as many backward passes, and as many steps of each optimizer."""
+    steps = [[optimizer for optimizer, _ in sorted(run["steps"], key=itemgetter(0))] for run in (found, right)]
+    return steps[0] == steps[1] and len(found["passes"]) == len(right["passes"])
 
 
 def used(record: Record) -> bool:
@@ -95,7 +110,7 @@ def _passes_differ(found: list[Pass], right: list[Pass]) -> str | None:
 def _equal(right: torch.Tensor | None, found: torch.Tensor | None) -> bool:
     if right is None or found is None:
         return right is found
-    return right.shape == found.shape and _distance(found, right, float(right.norm())) == 0
+    return right.shape == found.shape and _distance(found, right, 0.0) == 0
 
 
 def _results_differ(found: dict[str, list[Any]], right: dict[str, list[Any]]) -> str | None:

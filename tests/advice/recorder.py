@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import random
 import runpy
 import signal
 import sys
@@ -32,10 +33,18 @@ class Record:
         self.steps: list[tuple[int, list[torch.Tensor | None]]] = []
         self.passes: list[list[tuple[torch.Tensor, torch.Tensor | None]]] = []
         self.returned: dict[str, list[list[torch.Tensor]]] = {}
+        self.modules: list[torch.nn.Module] = []
         self.depth = 0
 
     def as_dict(self) -> dict[str, Any]:
-        return {"steps": self.steps, "passes": self.passes, "returned": self.returned}
+        tensors = [
+            tensor
+            for module in self.modules
+            for tensor in (*module._parameters.values(), *module._buffers.values())
+            if tensor is not None and not torch.nn.parameter.is_lazy(tensor)
+        ]
+        left = [_copy(tensor) for tensor in {id(tensor): tensor for tensor in tensors}.values()]
+        return {"steps": self.steps, "passes": self.passes, "returned": self.returned, "left": left}
 
 
 def _copy(tensor: torch.Tensor | None) -> torch.Tensor | None:
@@ -117,10 +126,27 @@ def _leaves(tensors: Any) -> list[torch.Tensor]:
         node = waiting.pop()
         if hasattr(node, "variable"):
             leaves.append(node.variable)
-        following = [before for before, _ in node.next_functions if before is not None and before not in seen]
-        seen.update(following)
-        waiting += following
+        for before, _ in node.next_functions:
+            if before is not None and before not in seen:
+                seen.add(before)
+                waiting.append(before)
     return leaves
+
+
+def watch_modules(record: Record) -> None:
+    """Keeps every module that is made or copied: the values that it has at the end show writes that were dropped."""
+    Module = torch.nn.Module
+    begin, restore = Module.__init__, Module.__setstate__
+
+    def made(self: torch.nn.Module, *args: Any, **kwargs: Any) -> None:
+        begin(self, *args, **kwargs)
+        record.modules.append(self)
+
+    def copied(self: torch.nn.Module, state: Any) -> None:
+        restore(self, state)  # type: ignore[no-untyped-call]
+        record.modules.append(self)
+
+    Module.__init__, Module.__setstate__ = made, copied  # type: ignore[method-assign]
 
 
 def watch_results(record: Record, names: list[str]) -> None:
@@ -144,9 +170,12 @@ def run(request: dict[str, Any]) -> None:
     script = os.path.abspath(request["script"])
     os.chdir(os.path.dirname(script))
     sys.argv, sys.path[0] = [script], os.path.dirname(script)
+    torch.manual_seed(0)  # two versions of a program that does not seed draw the same numbers
+    random.seed(0)
     record = Record()
     watch_optimizers(record)
     watch_passes(record)
+    watch_modules(record)
     if request.get("results"):
         watch_results(record, request["results"])
     keep = torch.autograd.graph.saved_tensors_hooks(lambda saved: saved.detach().clone(), lambda saved: saved)
@@ -203,3 +232,4 @@ def _become(request: dict[str, Any], out: int, err: int) -> None:
 
 if __name__ == "__main__":
     serve()
+    os._exit(0)  # torch takes seconds to leave a busy machine

@@ -45,7 +45,7 @@ class Recorder:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(10)
+        self._process.wait(60)  # on a busy machine, it may still be importing torch
         self._process.stdout.close()
 
     def run(self, script: Path, results: tuple[str, ...] = (), copies: bool = False) -> Run:
@@ -58,6 +58,6 @@ class Recorder:
             self._process.stdin.write(json.dumps(request) + "\n")
             self._process.stdin.flush()
             answer = json.loads(self._process.stdout.readline())
-            empty: dict[str, Any] = {"steps": [], "passes": [], "returned": {}}
+            empty: dict[str, Any] = {"steps": [], "passes": [], "returned": {}, "left": []}
             record = torch.load(out) if out.exists() else empty
         return Run(answer["status"], answer["printed"], answer["error"], record)

@@ -303,6 +303,27 @@ HARM = {
 }
 
 HARMLESS = {
+    "a critic whose optimizer waits for another phase": """
+        import torch
+        critic, generator = torch.nn.Linear(2, 1), torch.nn.Linear(3, 2)
+        for_critic = torch.optim.SGD(critic.parameters(), lr=0.1)
+        for_generator = torch.optim.SGD(generator.parameters(), lr=0.1)
+        for _ in range(4):
+            for_generator.zero_grad()
+            critic(generator(torch.ones(1, 3))).sum().backward()
+            for_generator.step()
+        """,
+    "gradients of the input alone": """
+        import torch
+        net = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        maps = []
+        for _ in range(4):
+            optimizer.zero_grad()
+            x = torch.ones(1, 2, requires_grad=True)
+            net(x).sum().backward()
+            maps.append(x.grad.abs())
+        """,
     "a network run for what a hook takes, assigned to an underscore": """
         import torch
         from torch import nn
@@ -785,7 +806,7 @@ def test_only_parameters_that_had_a_gradient_count_as_cleared(run: Run) -> None:
     assert found.title.startswith("the gradients of `net.weight` and `net.bias` were cleared")
     assert found.explanation == "`optimizer.step()` found no gradient: what backward had computed was gone"
     assert [(fix.title, fix.place and fix.place.line) for fix in found.fixes] == [
-        ("clear the gradients before line 5, or after line 7", 6)
+        ("clear the gradients after line 7, which uses them", 6)
     ]
 
 

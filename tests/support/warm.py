@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 
 from tensorlens.journal.batches import unpack
-from tensorlens.journal.child_config import ReferenceRun
+from tensorlens.journal.child_config import ComparedRun
 from tensorlens.journal.reader import Reader
 from tensorlens.records.model import Script, Trace
 from tensorlens.records.reference import attach
@@ -52,7 +52,7 @@ class Warm:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(10)
+        self._process.wait(60)  # on a busy machine, it may still be importing torch
         self._process.stdout.close()
 
     def plain(self, script: Path) -> Ran:
@@ -72,7 +72,7 @@ class Warm:
 
     def twice(self, script: Path) -> tuple[tuple[Ran, Reader], tuple[Ran, Reader]]:
         """Makes the two runs of `--reference`."""
-        first, second = (ReferenceRun(7, remove_hash_seed=False, copy_saved_tensors=copies) for copies in (False, True))
+        first, second = (ComparedRun(7, False, copies) for copies in (False, True))
         return self.read(script, first), self.read(script, second)
 
     def journal(self, script: Path) -> bytes:
@@ -81,7 +81,7 @@ class Warm:
             self._ask(script, journal.name)
             return journal.read()
 
-    def read(self, script: Path, reference: ReferenceRun | None) -> tuple[Ran, Reader]:
+    def read(self, script: Path, reference: ComparedRun | None) -> tuple[Ran, Reader]:
         """Runs the script under the tracer; with `reference`, as that run of `--reference`."""
         with tempfile.NamedTemporaryFile(prefix="journal-") as journal:
             ran = self._ask(script, journal.name, reference)
@@ -89,7 +89,7 @@ class Warm:
             reader.read(unpack(journal))
         return ran, reader
 
-    def _ask(self, script: Path, journal: str | None, reference: ReferenceRun | None = None) -> Ran:
+    def _ask(self, script: Path, journal: str | None, reference: ComparedRun | None = None) -> Ran:
         request = {
             "script": str(script),
             "argv": [],
@@ -97,7 +97,7 @@ class Warm:
             "lens": journal is not None,
             "claims": journal is not None,
             "journal": journal,
-            "reference": None if reference is None else asdict(reference),
+            "compared": None if reference is None else asdict(reference),
         }
         assert self._process.stdin is not None
         assert self._process.stdout is not None

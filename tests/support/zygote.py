@@ -70,7 +70,7 @@ def _become(request: dict[str, Any], out: int, err: int, journal: int | None) ->
     sys.stdin = os.fdopen(0, closefd=False)
     code = "plain(request)" if journal is None else "main()"
     config = {"kind": "file", "name": request["script"], "argv": request["argv"], "check_claims": request["claims"]}
-    config["reference"] = request["reference"]
+    config["compared"] = request["compared"]
     sys.argv = ["-c", str(journal), json.dumps(config)]
     from tensorlens.tracer.entry.script import main
 
@@ -147,3 +147,4 @@ if __name__ == "__main__":
         serve()
     except KeyboardInterrupt:
         traceback.print_exc()
+    os._exit(0)  # torch takes seconds to leave a busy machine

@@ -18,7 +18,7 @@ from support.folders import DATA
 from support.warm import Warm
 
 import tensorlens
-from tensorlens.journal.child_config import ReferenceRun
+from tensorlens.journal.child_config import ComparedRun
 from tensorlens.records.invariants import validate
 from tensorlens.records.model import Gap
 from tensorlens.records.reference import Reference, attach
@@ -165,7 +165,7 @@ def test_a_program_is_as_it_is_where_a_comparison_cannot_begin(copies: bool, war
     script = tmp_path / "program.py"
     script.write_text("print(1)")
     seed: Any = "no number"
-    ran, reader = warm.read(script, ReferenceRun(seed, remove_hash_seed=False, copy_saved_tensors=copies))
+    ran, reader = warm.read(script, ComparedRun(seed, remove_hash_seed=False, copy_saved_tensors=copies))
     assert ran == warm.plain(script)
     attach(reader, reader)
     assert str(reader.reference.reason if reader.reference else "").startswith(

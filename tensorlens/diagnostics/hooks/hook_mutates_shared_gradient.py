@@ -35,7 +35,10 @@ def _write(facts: TraceIndex, run: Run, backward: Backward) -> Call | None:
     """Finds the call in a tensor hook that changed the given gradient in place."""
     if facts.trace.callbacks.registrations[run.registration].kind != "tensor hook":
         return None
-    inside = (call for call in facts.calls if backward.started <= call.index < run.index)
+    runs = facts.trace.callbacks.runs
+    before = runs[: next(position for position, each in enumerate(runs) if each is run)]
+    begun = max([backward.started, *(each.index for each in before)])  # hooks run one after the other
+    inside = (call for call in facts.calls if begun <= call.index < run.index)
     return next((call for call in inside if any(write.tensor in run.given for write in call.writes)), None)
 
 

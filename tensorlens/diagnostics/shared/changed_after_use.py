@@ -9,19 +9,20 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.kept import operation
 from tensorlens.diagnostics.shared.wording import as_written, finding, fix, named, op_text, severity_of
 from tensorlens.records.model import Failure
-from tensorlens.records.report import Diagnostic, Label
+from tensorlens.records.report import Diagnostic, Edit, Label
 
 Words = tuple[str, str, str]  # title, why, text of the change
 Advice = tuple[str, str]  # a help, and the role of the line that it changes
+Edits = Callable[[TraceIndex, ChangedAfterUse], tuple[Edit, ...]]
 
 
 def overtaken_before_backward(
-    code: str, changed: StateChange, roles: tuple[str, ...], words: Words, *fixes: Advice
+    code: str, changed: StateChange, roles: tuple[str, ...], words: Words, *fixes: Advice, edits: Edits | None = None
 ) -> Callable[[TraceIndex], Iterator[Diagnostic]]:
     """Makes the `find` of a code.
 
     `changed` tests the states before and after a call for the change in question. The words and fixes are templates
-    with the fields {name}, {op} and {code}: the change as the script writes it.
+    with the fields {name}, {op} and {code}: the change as the script writes it. `edits` makes those of the first fix.
     """
 
     def find(facts: TraceIndex) -> Iterator[Diagnostic]:
@@ -37,13 +38,17 @@ def overtaken_before_backward(
             title, why, what = (text.format(**fields) for text in words)
             labels = [*_labels(facts, failure, replaced, roles, what)]
             places = {label.role: label.span for label in labels if label is not None}
+            made = () if edits is None else edits(facts, replaced)
             yield finding(
                 code,
                 severity_of(failure),
                 title,
                 why,
                 labels,
-                fixes=tuple(fix(text.format(**fields), place=places.get(role)) for text, role in fixes),
+                fixes=tuple(
+                    fix(text.format(**fields), *(() if position else made), place=places.get(role))
+                    for position, (text, role) in enumerate(fixes)
+                ),
                 evidence={"tensor": fields["name"], "message": failure.message},
             )
 

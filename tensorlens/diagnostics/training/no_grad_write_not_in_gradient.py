@@ -164,7 +164,7 @@ def _report(facts: TraceIndex, change: _Change, backward: Backward) -> Diagnosti
     bare = name.strip("`") if name.startswith("`") else "x"
     off = change.call is not None and change.call.mode != "grad"
     when = "" if change.call is None else in_iteration(facts, change.call)
-    intended = _is_straight_through(facts, change)
+    intended = _is_straight_through(facts, change) or _is_value_set_first(facts, change)
     place = facts.span(change.site)
     new = f"make a new tensor{' where gradients are recorded' if off else ''}, and use it from here on: `{bare} = ...`"
     skipping = f"if the gradient is to skip the change, write that: `{bare} + (changed - {bare}).detach()`"
@@ -219,6 +219,18 @@ def _is_straight_through(facts: TraceIndex, change: _Change) -> bool:
     flat = (inner for inner in above if inner.op.rpartition(".")[2] in _FLAT)
     owner = facts.storage_of(change.activation, change.before)
     return any(facts.storage_of(access.tensor, inner.index) == owner for inner in flat for access in inner.inputs)
+
+
+def _is_value_set_first(facts: TraceIndex, change: _Change) -> bool:
+    """Returns whether the script set the value through `.data` before anything used it.
+
+    This is one way to write a value that has the gradient of another on purpose.
+    """
+    made = facts.creator(change.written)
+    if change.call is None or made is None or (made.op != "Tensor.data.__get__" and change.call.op != DATA_SET):
+        return False
+    earlier = (call for call in facts.calls if call.index < change.index and call.nodes[1] > call.nodes[0])
+    return not any(access.tensor == change.activation for call in earlier for access in call.inputs)
 
 
 def _alias(facts: TraceIndex, number: int, name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,9 +9,11 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from tensorlens.records.model import Trace
-from tensorlens.records.report import Diagnostic, Edit, Fix
-from tensorlens.records.source import lines_of, shown_path
+from tensorlens.records.report import Diagnostic, Fix
+from tensorlens.records.source import shown_path
 from tensorlens.render.highlight import clipped, source_line
+from tensorlens.render.report.edited_lines import MOST, ChangedLine, edited_lines
+from tensorlens.render.report.headline import count
 from tensorlens.render.report.snippet import gutter_of, snippet
 from tensorlens.render.report.underlines import clip
 from tensorlens.render.safe_text import safe, safe_lines
@@ -99,35 +100,21 @@ def _remark(word: str, text: str, style: str, gutter: int, size: int) -> Iterato
 
 def _edits(fix: Fix, trace: Trace, gutter: int, size: int) -> Iterator[Text]:
     """Shows the lines that a fix changes, before and after."""
-    by_file: dict[str, list[Edit]] = defaultdict(list)
-    for edit in fix.edits:
-        by_file[edit.span.file].append(edit)
-    for file, edits in by_file.items():
-        before = list(lines_of(trace.sources.get(file, "")))
-        first = min(max(edit.span.line, 1) for edit in edits)
-        last = min(max(max(edit.span.end_line, edit.span.line) for edit in edits), len(before))
-        if file not in trace.sources or first > last:
-            continue
-        if len(by_file) > 1:
+    changed = edited_lines(fix, trace)
+    left = MOST
+    for file, lines in changed.items():
+        if lines and len(changed) > 1:
             arrow = (" " * gutter + "::: ", "gutter")
             yield from folded(Text.assemble(arrow, safe(shown_path(file, trace.script.folder))), size)
-        for sign, lines in (("-", before[first - 1 : last]), ("+", _applied(before, edits, first, last))):
-            for number, text in enumerate(lines, first):
-                yield _change(number, sign, text, gutter, size)
+        for line in lines[:left]:
+            yield _change(line, gutter, size)
+        left = max(left - len(lines), 0)
+    more = sum(map(len, changed.values())) - MOST
+    if more > 0:
+        yield Text(f"{'':{gutter}} … {count(more, 'more changed line')}", "quiet")
 
 
-def _change(number: int, sign: str, text: str, gutter: int, size: int) -> Text:
-    shown = clip(text, size - max(gutter, len(str(number))) - 3)
-    return Text(f"{number:>{gutter}} {sign} {shown}", "removed" if sign == "-" else "added", no_wrap=True)
-
-
-def _applied(before: list[str], edits: list[Edit], first: int, last: int) -> list[str]:
-    """Returns lines `first` to `last` after the edits. The last edit is made first, so that the columns of the others
-    stay valid."""
-    text = list(before)
-    for edit in sorted(edits, key=lambda edit: (edit.span.line, edit.span.column), reverse=True):
-        start, end = max(edit.span.line, 1) - 1, min(max(edit.span.end_line, edit.span.line), len(before)) - 1
-        if start < len(text):
-            joined = text[start][: edit.span.column] + edit.text + text[end][edit.span.end_column :]
-            text[start : end + 1] = joined.split("\n")
-    return text[first - 1 : last + len(text) - len(before)]
+def _change(line: ChangedLine, gutter: int, size: int) -> Text:
+    shown = clip(line.text, size - max(gutter, len(str(line.number))) - 3)
+    style = "removed" if line.sign == "-" else "added"
+    return Text(f"{line.number:>{gutter}} {line.sign} {shown}", style, no_wrap=True)

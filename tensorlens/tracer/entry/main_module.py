@@ -33,6 +33,7 @@ class Program:
         self.kind: str = config.kind
         self.name = config.name
         self.wants_claims = config.check_claims
+        self._replaced = {} if config.compared is None else dict(config.compared.sources)
         self.checker: ClaimChecker | None = None
         self.module = types.ModuleType("__main__")
         self.module.__dict__.update(__builtins__=builtins, __annotations__={})
@@ -54,11 +55,15 @@ class Program:
         return [os.getcwd() if self.kind == "module" else ""]
 
     def load(self, recorder: Recorder) -> types.CodeType:
-        """Returns the code to run.
+        """Returns the code to run. Files that this run replaces are read from their copies.
 
         Raises:
             SyntaxError, ImportError: the program's own.
         """
+        if self._replaced:
+            from tensorlens.tracer.entry.replaced_sources import replace_sources
+
+            replace_sources(self._replaced, recorder)
         details: Any = runpy
         if self.kind == "container":
             return self._load_module(*details._get_main_module_details())
@@ -72,7 +77,7 @@ class Program:
         if self.kind == "stdin":
             source = sys.stdin.buffer.read()
         else:
-            with open(self.filename, "rb") as file:
+            with open(self._replaced.get(self.filename, self.filename), "rb") as file:
                 source = file.read()
             compiled = source.startswith(importlib.util.MAGIC_NUMBER)
             self.module.__dict__.update(__file__=self.filename, __cached__=None)

@@ -18,7 +18,7 @@ from types import FrameType, TracebackType
 
 import torch
 
-from tensorlens.journal.child_config import ChildConfig, ReferenceRun
+from tensorlens.journal.child_config import ChildConfig, ComparedRun
 from tensorlens.journal.rows import ClaimRow, OutcomeRow, VersionsRow
 from tensorlens.records.version import __version__
 from tensorlens.tracer.entry.exit_state import write_end
@@ -67,8 +67,8 @@ def main(
         code = program.load(recorder)
         stack.enter_context(warnings_and_tracebacks_cleaned(recorder))
         stack.enter_context(installed(recorder))
-        if config.reference is not None:
-            _prepare_comparison(recorder, config.reference, stack)
+        if config.compared is not None:
+            _prepare_comparison(recorder, config.compared, stack)
         with ErrorGuard(recorder, "what is beside the program"):
             for name, where in () if first is None else unload_shadowed_modules(first):
                 recorder.gap(SHADOWED.format(f"`{name}`", where))
@@ -84,20 +84,24 @@ def main(
         raise error
 
 
-def _prepare_comparison(recorder: Recorder, run: ReferenceRun, stack: ExitStack) -> None:
-    """Prepares one of the two runs of `--reference`. Both start from the same random state."""
+def _prepare_comparison(recorder: Recorder, run: ComparedRun, stack: ExitStack) -> None:
+    """Prepares a run whose gradients are compared. All such runs start from the same random state."""
     from tensorlens.tracer.reference.gradient_samples import Comparison, GradientSamples
 
     with ErrorGuard(Comparison(recorder.rows), "its beginning"):
         recorder.samples = GradientSamples(recorder)
         _seed(run)
+        if run.keep_graphs:
+            from tensorlens.tracer.reference.kept_graphs import graphs_kept
+
+            stack.enter_context(graphs_kept(recorder))
         if run.copy_saved_tensors:
             from tensorlens.tracer.reference.saved_copies import saved_tensors_copied
 
             stack.enter_context(saved_tensors_copied(recorder))
 
 
-def _seed(run: ReferenceRun) -> None:
+def _seed(run: ComparedRun) -> None:
     if run.remove_hash_seed:
         os.environ.pop("PYTHONHASHSEED", None)
     random.seed(run.seed)

@@ -115,6 +115,8 @@ class OptimizerState:
                         of_gradient = entry_of(gradient)[1], version_of(gradient)
                         parameters.append(SteppedParameter(parameter, number, counter, gradient, *of_gradient))
             self._write_step(optimizer, parameters, frame)
+            if self._recorder.samples is not None:
+                self._recorder.samples.step(optimizer)
         return parameters
 
     def _write_step(

@@ -1,11 +1,13 @@
-"""Samples what `--reference` compares: values of the roots, leaves and gradients of each backward pass.
+"""Samples what compared runs compare: values of the roots, leaves and gradients of each backward pass, and the
+gradients that each optimizer step uses.
 
-Small tensors are sampled whole, larger ones at evenly spread places, with two sums over all values. A run without
-`--reference` samples nothing. Sampling draws no random number, moves no version and keeps no tensor.
+Small tensors are sampled whole, larger ones at evenly spread places, with two sums over all values. Any other
+run samples nothing. Sampling draws no random number, moves no version and keeps no tensor.
 """
 
 from __future__ import annotations
 
+import weakref
 from array import array
 from collections.abc import Callable
 from types import FrameType
@@ -13,7 +15,7 @@ from types import FrameType
 import torch
 
 from tensorlens.journal.row_buffer import RowBuffer
-from tensorlens.journal.rows import PassRow, UncomparedRow
+from tensorlens.journal.sample_rows import PassRow, StepSampleRow, UncomparedRow
 from tensorlens.records import reference
 from tensorlens.tracer.isolation.guard import ErrorGuard, safe_text
 from tensorlens.tracer.isolation.muted_dispatch import has_torch_dispatch
@@ -56,13 +58,16 @@ class Comparison:
 
 
 class GradientSamples:
-    """Writes a PASS row after each backward pass."""
+    """Writes a row after each backward pass, and one at each optimizer step."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._guard = ErrorGuard(Comparison(recorder.rows), "the values of a backward pass")
         self._left = BUDGET
         self._passes = 0
+        self._steps = 0
+        self._added: dict[int, int] = {}  # tensor id -> passes that added to its gradient
+        self._optimizers: weakref.WeakKeyDictionary[torch.optim.Optimizer, int] = weakref.WeakKeyDictionary()
         self._numbers: dict[int, int] = {}  # tensor id -> place among all that had a gradient, the same in both runs
 
     def start(self, roots: list[torch.Tensor]) -> Ended:
@@ -73,15 +78,48 @@ class GradientSamples:
         with self._guard, self._recorder.quiet(), torch.no_grad():
             begins = tuple(self._sample(root, WHOLE) for root in roots)
             leaves = {number: self._sample(leaf, FEW) for number, leaf in self._leaves()}
-            return self._end(begins, leaves)
+            return self._end(begins, leaves, self._filled())
         return _unsampled
 
-    def _end(self, begins: tuple[Sample | None, ...], leaves: dict[int, Sample | None]) -> Ended:
+    def _end(
+        self, begins: tuple[Sample | None, ...], leaves: dict[int, Sample | None], filled: dict[int, tuple[int, int]]
+    ) -> Ended:
         def end(result: object, requested: list[torch.Tensor], failed: bool) -> None:
             with self._guard, self._recorder.quiet(), torch.no_grad():
+                for number, state in self._filled().items():
+                    if state != filled.get(number):
+                        self._added[number] = self._added.get(number, 0) + 1 if number in filled else 1
                 self._recorder.rows.write(PassRow, begins, self._gradients(leaves, result, requested), failed)
 
         return end
+
+    def _filled(self) -> dict[int, tuple[int, int]]:
+        """Returns (object, version) of each leaf's gradient that has a value other than zero."""
+        gradients = ((number, leaf.grad) for number, leaf in self._leaves() if leaf.is_leaf)
+        return {
+            number: (id(gradient), gradient._version)
+            for number, gradient in gradients
+            if gradient is not None and not has_torch_dispatch(gradient) and bool(gradient.any())
+        }
+
+    def made(self, optimizer: torch.optim.Optimizer) -> None:
+        """Numbers an optimizer."""
+        self._optimizers.setdefault(optimizer, len(self._optimizers))
+
+    def step(self, optimizer: torch.optim.Optimizer) -> None:
+        """Writes the gradients that a step uses."""
+        self._steps += 1
+        if self._steps > PASSES:
+            return
+        self.made(optimizer)
+        with self._guard, self._recorder.quiet(), torch.no_grad():
+            samples: list[tuple[int, Sample | None, int]] = []
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    number, gradient = self._recorder.tensor_ids.id_of(parameter), parameter.grad
+                    sample = None if gradient is None else self._sample(gradient, WHOLE)
+                    samples.append((number, sample, 0 if gradient is None else self._added.get(number, 0)))
+            self._recorder.rows.write(StepSampleRow, self._optimizers[optimizer], tuple(samples))
 
     def _leaves(self) -> list[tuple[int, torch.Tensor]]:
         alive = [(number, ref()) for number, ref in list(self._recorder.leaves.items())]

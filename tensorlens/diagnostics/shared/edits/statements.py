@@ -81,6 +81,17 @@ def inserted_after(facts: TraceIndex, file: str, line: int, code: str) -> Edit |
     return Edit(_end_of(facts, file, statement), "".join(f"\n{indent}{each}" for each in code.split("\n")))
 
 
+def block_lines(facts: TraceIndex, file: str, statement: ast.stmt) -> str | None:
+    """Returns the lines of a statement without the indentation of its block; None if it shares a line."""
+    if _alone(facts, file, first_line(statement)) is not statement:
+        return None
+    first, last = first_line(statement), statement.end_lineno or statement.lineno
+    indent, lines = _indent(facts, file, first), [_line(facts, file, n) for n in range(first, last + 1)]
+    if _has_long_string(facts, file, first, last) or any(n.strip() and not n.startswith(indent) for n in lines):
+        return None
+    return "\n".join(line.removeprefix(indent) for line in lines)
+
+
 def without_statement(facts: TraceIndex, file: str, line: int) -> Edit | None:
     """Leaves a statement out, with its line. None if its block would be empty."""
     statement = _alone(facts, file, line)

@@ -1,0 +1,93 @@
+"""Runs a program several times from the same random state and the same standard input, to compare its gradients."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tensorlens.journal.child_config import ComparedRun, Intervention
+from tensorlens.runner.child_run import ChildRun, Exited, RunOptions, exited_script, run_child
+from tensorlens.runner.stdin_replay import repeatable_stdin
+from tensorlens.runner.targets import Target
+
+if TYPE_CHECKING:  # imported after the first child has been started
+    from tensorlens.journal.reader import Reader
+    from tensorlens.records.model import Trace
+
+_PATIENCE, _LEAST = 20.0, 60.0  # a further run is stopped after so many times the first run's time, and seconds
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """A run that has ended, and what it printed: nothing for the first, whose output the user has seen."""
+
+    reader: Reader
+    exited: Exited
+    printed: bytes = b""
+
+    def trace(self) -> Trace:
+        """Returns the trace of the run."""
+        from tensorlens.runner.follow import trace_of
+
+        return trace_of(self.reader, exited_script(self.reader, self.exited))
+
+
+class ComparedRuns:
+    """Makes the runs of one program. The first is the user's: it has the terminal. The output of the others is kept."""
+
+    def __init__(self, target: Target, options: RunOptions, rewind: Callable[[], int | None]) -> None:
+        seed = int.from_bytes(os.urandom(4), "little")
+        sets_hash_seed = "PYTHONHASHSEED" not in os.environ
+        self._target, self._rewind = target, rewind
+        self._run = ComparedRun(seed, sets_hash_seed)
+        environment = {**os.environ, "PYTHONHASHSEED": str(seed)} if sets_hash_seed else None
+        self._child = ChildRun(options, self._run, environment)
+
+    def first(self, on_start: Callable[[], None] = lambda: None) -> FinishedRun:
+        """Runs the program as the user knows it."""
+        begins = time.monotonic()
+        reader, exited, _ = run_child(self._target, self._child, on_start)
+        limit = max(_LEAST, _PATIENCE * (time.monotonic() - begins))
+        options = replace(self._child.options, show_progress=False)
+        self._child = replace(self._child, options=replace(options, timeout=options.timeout or limit))
+        return FinishedRun(reader, exited)
+
+    def again(
+        self,
+        *,
+        copy_saved_tensors: bool = False,
+        keep_graphs: bool = False,
+        interventions: tuple[Intervention, ...] = (),
+        sources: Mapping[str, str] | None = None,
+    ) -> FinishedRun:
+        """Runs the program once more, with changes. `sources` has the texts of its files that are replaced."""
+        with tempfile.TemporaryDirectory(prefix="tensorlens-") as folder, tempfile.TemporaryFile() as printed:
+            replaced = []
+            for number, (file, text) in enumerate((sources or {}).items()):
+                copy = Path(folder, f"{number}.py")
+                copy.write_text(text, encoding="utf-8", errors="surrogatepass", newline="\n")
+                replaced.append((file, str(copy)))
+            run = replace(
+                self._run,
+                copy_saved_tensors=copy_saved_tensors,
+                keep_graphs=keep_graphs,
+                interventions=interventions,
+                sources=tuple(replaced),
+            )
+            child = replace(self._child, compared=run, stdin=self._rewind(), printed=printed.fileno())
+            reader, exited, _ = run_child(self._target, child)
+            printed.seek(0)
+            return FinishedRun(reader, exited, printed.read())
+
+
+@contextmanager
+def compared_runs(target: Target, options: RunOptions) -> Iterator[ComparedRuns]:
+    """Yields the runs of a program. They share its standard input, if that can be read again."""
+    with repeatable_stdin(target.kind == "stdin") as rewind:
+        yield ComparedRuns(target, options, rewind)
