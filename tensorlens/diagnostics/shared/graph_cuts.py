@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.lineage import Cut, leaf_origin
 from tensorlens.analysis.plain_values import takes_shape_only
-from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
+from tensorlens.analysis.trace_index import OPS_ENTERING_TORCH, OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.diagnostics.shared.cut_facts import (
     changed_flag,
     cutting_checkpoint,
@@ -56,6 +56,8 @@ def cut_labels(facts: TraceIndex, cut: Cut | None, root: int | None = None) -> I
         yield facts.label("graph_cut_here", place, _cut_text(facts, cut))
         if switch is not None:
             yield facts.label("grad_mode_off_here", switch.site, _switch_text(facts, switch))
+    if cut.entered is not None and cut.entered.op in OPS_ENTERING_TORCH:
+        yield facts.label("value_made_here", cut.entered.site, "makes a new tensor, without a history")
     if is_frozen(facts, cut):
         yield facts.label("called_here", helper_call(facts, cut), "the call that froze them")
     for behind, numbers in cuts_behind(facts, cut, root)[:1]:
