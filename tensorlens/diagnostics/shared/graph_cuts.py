@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tensorlens.analysis.lineage import Cut, leaf_origin
 from tensorlens.analysis.plain_values import takes_shape_only
@@ -197,7 +198,8 @@ def cut_fixes(facts: TraceIndex, cut: Cut | None, root: int | None = None) -> It
         cut_beside(facts, cut, root),
     )
     if beside is not None and fixes:
-        yield from [either(facts, fixes[0], beside), *fixes[1:]]
+        one = replace(fixes[0], edits=()) if result_dtype(facts, cut) else either(facts, fixes[0], beside)
+        yield from [one, *fixes[1:]]
         return
     yield from [with_cuts_behind(facts, fixes[0], behind), *fixes[1:]] if fixes and behind else fixes
 
