@@ -42,17 +42,20 @@ def carried(facts: TraceIndex, failed: Backward, since: Backward, toward: Call) 
 
 
 def every_carried(facts: TraceIndex, failed: Backward, since: Backward) -> list[Carried]:
-    """Lists the tensors through which the graph of `failed` leads back into what the pass `since` went through."""
+    """Lists the tensors through which the graph of `failed` leads back into what the pass `since` went through.
+
+    A tensor is listed once for each line that uses it: they may know it by different names.
+    """
     reached, freed = calls_reached_by(facts, failed).calls, calls_reached_by(facts, since).calls
-    found: dict[int, Carried] = {}
+    found: dict[tuple[int, int], Carried] = {}
     for call in facts.calls:
         if call.index <= since.index or call.index not in reached:
             continue
-        for number in (access.tensor for access in call.inputs if access.tensor not in found):
+        for number in (access.tensor for access in call.inputs if (access.tensor, call.site) not in found):
             made = next(iter(facts.producers(number, call.index)), None)
             if made is not None and made.index < since.index and _is_computed(facts, number, call.index):
                 if not freed.isdisjoint(_graph_above(facts, number, call.index)):
-                    found[number] = Carried(number, made, call)
+                    found[number, call.site] = Carried(number, made, call)
     return list(found.values())
 
 

@@ -131,10 +131,9 @@ CASES = [
     (GAN, "if `loss.backward()` is not to train what made `fake`, detach it for that pass", None),
     (HEADS, "run the forward pass of the later loss below `opt.step()`, with the new values",
      [("other.backward()\n", "(right(trunk(torch.ones(5, 3)).tanh()) ** 2).mean().backward()\n")]),
-    (ROLLED, "`h` leads back to the graph of the pass before: put `h = h.detach()` below this line",
+    (ROLLED, "`h` leads back to the graph of the pass before: detach it below this line",
      [("loss.backward()\n", "loss.backward()\n    h = h.detach()\n")]),
-    (NEVER_CLEARED, ("2 of the 4 results in `losses` are from an earlier pass: clear it below this line, and any list "
-                     "that grows with it"),
+    (NEVER_CLEARED, "2 entries of `losses` are from an earlier pass: clear `losses` after this pass",
      [(".backward()\n", ".backward()\n    losses.clear()\n")]),
     (WINDOWS, ("put `h = h.detach()` below this line: `h` leads back to an earlier pass, which then gets no gradient "
                "from later ones"), None),

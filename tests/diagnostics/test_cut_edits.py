@@ -731,6 +731,36 @@ CURED = {
                 agent.update(loss)
         main()
         """,
+    "a state and a window of states": """
+        import torch, torch.nn as nn
+        torch.manual_seed(0)
+        cell, out = nn.GRUCell(4, 6), nn.Linear(6, 1)
+        opt = torch.optim.SGD([*cell.parameters(), *out.parameters()], lr=0.1)
+        h = torch.zeros(2, 6)
+        hist = []
+        for it in range(4):
+            h = cell(torch.randn(2, 4), h)
+            hist.append(h)
+            hist = hist[-2:]
+            loss = (out(torch.stack(hist).mean(0)) - 1).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            #+ h = h.detach(); hist = [t.detach() for t in hist]
+        """,
+    "a constant of the same shape beside a cut": """
+        import torch, torch.nn as nn
+        torch.manual_seed(0)
+        net = nn.Linear(4, 3)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for it in range(2):
+            out = net(torch.randn(5, 4))
+            #- loss = (torch.zeros_like(out) - out.detach() - 1).pow(2).mean()
+            #+ loss = (torch.zeros_like(out) - out - 1).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
 }
 NO_EDIT = {
     "two cuts before the same parameters": """

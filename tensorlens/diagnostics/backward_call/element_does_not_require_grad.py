@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.lineage import Cut, find_cut
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.diagnostics.shared.cut_facts import result_dtype
 from tensorlens.diagnostics.shared.cuts_behind import cut_beside
 from tensorlens.diagnostics.shared.graph_cuts import cut_cause, cut_detail, cut_fixes, cut_labels, cut_reason
 from tensorlens.diagnostics.shared.wording import finding, named, severity_of, source_text, with_method
@@ -25,7 +26,7 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
     root = next((a.tensor for a in failure.inputs if not facts.requires_grad(a.tensor, failure.index)), None)
     cut = None if root is None else find_cut(facts, root, failure.index)
     name = named(facts, root, failure.index)
-    beside = None if cut is None else cut_beside(facts, cut, root)
+    beside = None if cut is None or result_dtype(facts, cut) else cut_beside(facts, cut, root)
     labels = [
         *cut_labels(facts, cut, root),
         None if beside is None else facts.label("graph_cut_here", beside.call.site, "cuts another way"),

@@ -207,7 +207,7 @@ def _detached(facts: TraceIndex, failure: Failure, freeing: Backward) -> tuple[s
         found = every_carried(facts, failed, freeing) if failed is not None else []
         names = {name for each in found for name, old in names_in_frame(facts, each, site) if old}
         names = {name for name in names if name.isidentifier()}
-        if len(names) != 1 or len(found) != 1:
+        if len(names) != 1 or len({each.tensor for each in found}) != 1:
             return None
         name = names.pop()
         edit = _at_assignment(facts, span.file, name, loop) or _at_argument(facts, span.file, name, loop)

@@ -23,6 +23,9 @@ def cuts_behind(facts: TraceIndex, cut: Cut, root: int | None = None) -> list[tu
         return []
     at = cut.call.index
     reached = graph_leaves(facts, cut.source, at)
+    for call in facts.calls:
+        if (call.site, call.op) == (cut.call.site, cut.call.op):  # other runs of the same line
+            reached |= {leaf for access in call.inputs for leaf in graph_leaves(facts, access.tensor, call.index)}
     trained = {gradient.tensor for backward in facts.backwards for gradient in backward.gradients}
     made = (call for call in facts.calls if call.op.startswith("optim."))
     missing = {access.tensor for call in made for access in call.inputs} - reached - trained

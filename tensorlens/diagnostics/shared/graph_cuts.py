@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tensorlens.analysis.lineage import Cut, leaf_origin
 from tensorlens.analysis.plain_values import takes_shape_only
-from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
+from tensorlens.analysis.trace_index import OPS_ENTERING_TORCH, OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.diagnostics.shared.cut_facts import (
     changed_flag,
     cutting_checkpoint,
@@ -56,9 +57,13 @@ def cut_labels(facts: TraceIndex, cut: Cut | None, root: int | None = None) -> I
         yield facts.label("graph_cut_here", place, _cut_text(facts, cut))
         if switch is not None:
             yield facts.label("grad_mode_off_here", switch.site, _switch_text(facts, switch))
+    if cut.entered is not None and cut.entered.op in OPS_ENTERING_TORCH:
+        yield facts.label("value_made_here", cut.entered.site, "makes a new tensor, without a history")
     if is_frozen(facts, cut):
         yield facts.label("called_here", helper_call(facts, cut), "the call that froze them")
     for behind, numbers in cuts_behind(facts, cut, root)[:1]:
+        if not facts.names.syntax.is_direct(facts.trace.sites[behind.call.site], behind.call.op):
+            continue
         yield facts.label("graph_cut_here", behind.call.site, f"cuts off {several(facts, numbers[:1])} too")
     if cut.leaf is not None:
         name = named(facts, cut.leaf)
@@ -193,7 +198,8 @@ def cut_fixes(facts: TraceIndex, cut: Cut | None, root: int | None = None) -> It
         cut_beside(facts, cut, root),
     )
     if beside is not None and fixes:
-        yield from [either(facts, fixes[0], beside), *fixes[1:]]
+        one = replace(fixes[0], edits=()) if result_dtype(facts, cut) else either(facts, fixes[0], beside)
+        yield from [one, *fixes[1:]]
         return
     yield from [with_cuts_behind(facts, fixes[0], behind), *fixes[1:]] if fixes and behind else fixes
 
