@@ -19,7 +19,7 @@ from tensorlens.diagnostics.shared.edits.expressions import (
     without_inplace,
 )
 from tensorlens.diagnostics.shared.edits.kept_copies import copies_for
-from tensorlens.diagnostics.shared.edits.lists import rebuilt_list, result_of_hook
+from tensorlens.diagnostics.shared.edits.rebuilt_lists import rebuilt_list, result_of_hook
 from tensorlens.diagnostics.shared.edits.statements import inserted_before
 from tensorlens.diagnostics.shared.kept import described, is_made_inside, is_plain, operation
 from tensorlens.diagnostics.shared.wording import fix, named, op_text, source_text, with_method
@@ -48,7 +48,7 @@ def fixes_of_a_write(facts: TraceIndex, change: SavedTensorChange, call: Call, w
             f"keep a copy for backward: {_cloned_name(facts, change.save)}",
             place=None if change.save.call is None else facts.span(change.save.call.site),
         )
-        if other is not None:
+        if other is not None and not (kept is not None and _is_one_of_several(facts, change, other)):
             yield replace(other.fix, title=f"or {other.title}")
     else:
         yield replace(other.fix, title=other.title)
@@ -72,6 +72,12 @@ def _kept_copies(facts: TraceIndex, change: SavedTensorChange, call: Call) -> Fi
     if call.mode != "grad" and facts.requires_grad(change.first.write.tensor if change.first else 0, call.index - 1):
         text += "; the gradient still leaves out this write"
     return fix(text, *edits, place=place)
+
+
+def _is_one_of_several(facts: TraceIndex, change: SavedTensorChange, other: _OtherWrite) -> bool:
+    """Returns whether a help would copy one memory, while backward needs another one that was overwritten too."""
+    saves = [each for each in (change.save, *change.others) if each.tensor is not None]
+    return bool(other.fix.edits) and len({facts.tensor(each.tensor or 0).counter for each in saves}) > 1
 
 
 def _cloned_name(facts: TraceIndex, save: Save) -> str:
