@@ -84,7 +84,7 @@ HOOK = """
 FAST_WEIGHTS = """
     def adapted(weights, x):
         for _ in range(2):
-            loss = (x @ weights[0].exp()).square().sum()
+            loss = (x @ (weights[0] * weights[0])).square().sum()
             grads = torch.autograd.grad(loss, weights, create_graph=True)
             for weight, grad in zip(weights, grads):
                 weight.sub_(0.1 * grad)
