@@ -113,10 +113,24 @@ def _other_write(facts: TraceIndex, change: SavedTensorChange, call: Call, writt
         return _change_a_copy(facts, change.save, call, written)
     made = None if change.save.tensor is None else facts.creator(change.save.tensor)
     inside = not _is_direct(facts, call) and made is not None and is_made_inside(facts, made, call)
-    harmless = inside or (is_only_user(facts, call, written, name) and not _is_thrown_away(facts, call))
+    alone = is_only_user(facts, call, written, name) and not _is_thrown_away(facts, call)
+    harmless = inside or (alone and (_keeps_its_name(facts, call, name) or not _is_read_later(facts, call, written)))
     new = _make_a_new_tensor(facts, change.save, call, written)
     is_whole = len(new.edits) > 0 and ("hook's result" in new.title or "a new list" in new.title)
     return _OtherWrite(new, harmless or is_whole)
+
+
+def _keeps_its_name(facts: TraceIndex, call: Call, name: str) -> bool:
+    """Returns whether the name of the written tensor refers to the result after the line, also without the write."""
+    site = facts.trace.sites[call.site]
+    if facts.names.syntax.augmented(site) is not None:
+        return True
+    return site.targets == (name,) or (_is_direct(facts, call) and facts.names.syntax.is_whole_statement(site))
+
+
+def _is_read_later(facts: TraceIndex, call: Call, written: int) -> bool:
+    later = (each for each in facts.calls if each.index > call.index and each.site != call.site)
+    return any(access.tensor == written for each in later for access in each.inputs)
 
 
 def _is_thrown_away(facts: TraceIndex, call: Call) -> bool:
