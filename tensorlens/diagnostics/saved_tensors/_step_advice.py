@@ -69,8 +69,8 @@ def fixes_of_a_step(facts: TraceIndex, case: Overwritten) -> Iterator[Fix]:
     ordered = [later, copied, again] if later is not None and later.edits else [copied, again, later]
     found = [each for each in ordered if each is not None][:_MOST]
     yield from (replace(each, title=_with_or(each.title)) if at else each for at, each in enumerate(found))
-    if len(found) == _MOST:
-        return
+    if len(found) == _MOST or (len(found) > 1 and len(found[0].edits) > 1):
+        return  # the finding would be too long
     if case.frame is not None:
         yield _moved_with_inputs(facts, case, case.frame)
 
