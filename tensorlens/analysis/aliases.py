@@ -15,6 +15,7 @@ from tensorlens.records.model import Call
 from tensorlens.records.source import tree_of
 
 _STORING = frozenset("append appendleft add extend insert put push setdefault update register_buffer".split())
+_FRESH = (ast.Call, ast.List, ast.ListComp, ast.BinOp)  # nothing else refers to their value
 _DISPLAYS = (ast.Tuple, ast.List, ast.Set, ast.Dict)
 
 
@@ -212,7 +213,7 @@ def _is_replaced(statement: ast.stmt, call: ast.Call, scope: ast.AST, position: 
     targets = [plain_name(target) for target in statement.targets] if isinstance(statement, ast.Assign) else []
     for argument in given:
         text = plain_name(argument)
-        if isinstance(argument, ast.Call) or (text in targets and getattr(statement, "value", None) is call):
+        if isinstance(argument, _FRESH) or (text in targets and getattr(statement, "value", None) is call):
             continue
         if not isinstance(argument, ast.Name) or _is_read_later(scope, argument, statement):
             return False

@@ -25,11 +25,11 @@ class ChangedAfterUse:
     change: Call
 
 
-def changed_after_use(facts: TraceIndex, failure: Failure, changed: StateChange) -> ChangedAfterUse | None:
-    """Finds the tensor in the graph of the failed backward that a line changed after its use, nearest to the roots.
+def changed_after_use(facts: TraceIndex, failure: Failure, changed: StateChange) -> list[ChangedAfterUse]:
+    """Finds the tensors in the graph of the failed backward that a call changed after their use, one for each line.
 
-    `changed` tests the states before and after a call for the change in question. None if several lines changed
-    tensors: at which of them backward stopped is not known.
+    The tensor nearest to the roots is first. `changed` tests the states before and after a call for the change in
+    question.
     """
     found: dict[int, ChangedAfterUse] = {}
     for root in failure.inputs:
@@ -40,7 +40,7 @@ def changed_after_use(facts: TraceIndex, failure: Failure, changed: StateChange)
                 change = next(_changes(facts, access.tensor, (use.index, failure.index), changed), None)
                 if change is not None:
                     found.setdefault(access.tensor, ChangedAfterUse(access.tensor, use, change))
-    return next(iter(found.values())) if len({each.change.site for each in found.values()}) == 1 else None
+    return list({each.change.site: each for each in reversed(found.values())}.values())[::-1]
 
 
 def _is_recorded(facts: TraceIndex, call: Call) -> bool:

@@ -158,6 +158,14 @@ def _find_alias(facts: TraceIndex, save: Save, change: InplaceChange) -> Alias |
     return None
 
 
+def is_step(facts: TraceIndex, event: Call | Backward) -> bool:
+    """Returns whether an optimizer's own `step()` made a change: not the closure that it calls."""
+    if not isinstance(event, Call) or not event.within:
+        return False
+    site = facts.trace.sites[event.site]
+    return not facts.names.syntax.is_direct(site, event.op) or site.function.endswith(event.within)
+
+
 def shares_memory(facts: TraceIndex, one: int, other: int) -> bool:
     """Returns whether two tensors use the same storage."""
     storage = facts.tensor(one).storage

@@ -19,7 +19,7 @@ from tensorlens.diagnostics.shared.edits.expressions import (
     without_inplace,
 )
 from tensorlens.diagnostics.shared.edits.kept_copies import copies_for
-from tensorlens.diagnostics.shared.edits.lists import rebuilt_list, result_of_hook
+from tensorlens.diagnostics.shared.edits.rebuilt_lists import rebuilt_list, result_of_hook
 from tensorlens.diagnostics.shared.edits.statements import inserted_before
 from tensorlens.diagnostics.shared.kept import described, is_made_inside, is_plain, operation
 from tensorlens.diagnostics.shared.wording import fix, named, op_text, source_text, with_method
@@ -48,7 +48,7 @@ def fixes_of_a_write(facts: TraceIndex, change: SavedTensorChange, call: Call, w
             f"keep a copy for backward: {_cloned_name(facts, change.save)}",
             place=None if change.save.call is None else facts.span(change.save.call.site),
         )
-        if other is not None:
+        if other is not None and not (kept is not None and _is_one_of_several(facts, change, other)):
             yield replace(other.fix, title=f"or {other.title}")
     else:
         yield replace(other.fix, title=other.title)
@@ -72,6 +72,12 @@ def _kept_copies(facts: TraceIndex, change: SavedTensorChange, call: Call) -> Fi
     if call.mode != "grad" and facts.requires_grad(change.first.write.tensor if change.first else 0, call.index - 1):
         text += "; the gradient still leaves out this write"
     return fix(text, *edits, place=place)
+
+
+def _is_one_of_several(facts: TraceIndex, change: SavedTensorChange, other: _OtherWrite) -> bool:
+    """Returns whether a help would copy one memory, while backward needs another one that was overwritten too."""
+    saves = [each for each in (change.save, *change.others) if each.tensor is not None]
+    return bool(other.fix.edits) and len({facts.tensor(each.tensor or 0).counter for each in saves}) > 1
 
 
 def _cloned_name(facts: TraceIndex, save: Save) -> str:
@@ -107,10 +113,24 @@ def _other_write(facts: TraceIndex, change: SavedTensorChange, call: Call, writt
         return _change_a_copy(facts, change.save, call, written)
     made = None if change.save.tensor is None else facts.creator(change.save.tensor)
     inside = not _is_direct(facts, call) and made is not None and is_made_inside(facts, made, call)
-    harmless = inside or (is_only_user(facts, call, written, name) and not _is_thrown_away(facts, call))
+    alone = is_only_user(facts, call, written, name) and not _is_thrown_away(facts, call)
+    harmless = inside or (alone and (_keeps_its_name(facts, call, name) or not _is_read_later(facts, call, written)))
     new = _make_a_new_tensor(facts, change.save, call, written)
     is_whole = len(new.edits) > 0 and ("hook's result" in new.title or "a new list" in new.title)
     return _OtherWrite(new, harmless or is_whole)
+
+
+def _keeps_its_name(facts: TraceIndex, call: Call, name: str) -> bool:
+    """Returns whether the name of the written tensor refers to the result after the line, also without the write."""
+    site = facts.trace.sites[call.site]
+    if facts.names.syntax.augmented(site) is not None:
+        return True
+    return site.targets == (name,) or (_is_direct(facts, call) and facts.names.syntax.is_whole_statement(site))
+
+
+def _is_read_later(facts: TraceIndex, call: Call, written: int) -> bool:
+    later = (each for each in facts.calls if each.index > call.index and each.site != call.site)
+    return any(access.tensor == written for each in later for access in each.inputs)
 
 
 def _is_thrown_away(facts: TraceIndex, call: Call) -> bool:

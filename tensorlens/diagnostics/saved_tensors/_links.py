@@ -7,7 +7,7 @@ import ast
 from tensorlens.analysis.carried import name_in_function
 from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.places import callers, place_of
-from tensorlens.analysis.saved_tensors import SavedTensorChange
+from tensorlens.analysis.saved_tensors import SavedTensorChange, is_step
 from tensorlens.analysis.shared_frame import shared_frame
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.saved_tensors._inplace_layers import inplace_layer
@@ -34,12 +34,12 @@ def layer_label(facts: TraceIndex, change: SavedTensorChange) -> Label | None:
 def way_back_label(facts: TraceIndex, change: SavedTensorChange, failure: Failure) -> Label | None:
     """Labels the line through which the failed pass reaches a graph that it was not to reach."""
     event = None if change.first is None else change.first.event
-    if not isinstance(event, Call) or (not event.within and parameter_of(facts, change, event) is None):
+    if not isinstance(event, Call) or (not is_step(facts, event) and parameter_of(facts, change, event) is None):
         return None
     state = state_of_an_earlier_pass(facts, failure, change.save)
     if state is None:
         frame = shared_frame(facts, event, failure)
-        return _undetached_label(facts, Overwritten(event, failure, frame, change)) if event.within else None
+        return _undetached_label(facts, Overwritten(event, failure, frame, change)) if is_step(facts, event) else None
     found, after = state
     name, here = name_in_function(facts, found, after.site), place_of(facts.trace.sites[after.site])[:2]
     sites = (found.use.site, *callers(facts.trace, found.use.site))

@@ -10,7 +10,7 @@ import ast
 from tensorlens.analysis.carried import Carried, carried, name_in_function
 from tensorlens.analysis.contexts import failed_backward
 from tensorlens.analysis.naming.syntax import plain_name
-from tensorlens.analysis.saved_tensors import Save, SavedTensorChange
+from tensorlens.analysis.saved_tensors import Save, SavedTensorChange, is_step
 from tensorlens.analysis.shared_frame import function_of, shared_frame
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.saved_tensors._copy_advice import fixes_of_a_write
@@ -35,14 +35,14 @@ def fixes_of(facts: TraceIndex, change: SavedTensorChange, failure: Failure) -> 
             fix("use a copy of the gradient, made with `clone()`: backward adds to the tensor itself", place=place),
         )
     parameter = parameter_of(facts, change, event)
-    if not event.within and parameter is None:
+    if not is_step(facts, event) and parameter is None:
         return tuple(fixes_of_a_write(facts, change, event, change.first.write.tensor))
     old = state_of_an_earlier_pass(facts, failure, save)
     if old is not None:
         return (cut_carried(facts, *old),)
     frame = shared_frame(facts, event, failure)
     case = Overwritten(event, failure, frame, change)
-    if event.within:
+    if is_step(facts, event):
         return tuple(fixes_of_a_step(facts, case))
     return tuple(fixes_of_an_update(facts, change, case, parameter or 0))
 

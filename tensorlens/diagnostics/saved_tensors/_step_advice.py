@@ -24,6 +24,8 @@ from tensorlens.records.model import Call, Failure
 from tensorlens.records.report import Edit, Fix
 from tensorlens.records.source import tree_of
 
+_MOST = 3  # helps
+
 
 @dataclass(frozen=True, slots=True)
 class Overwritten:
@@ -61,21 +63,20 @@ def fixes_of_a_step(facts: TraceIndex, case: Overwritten) -> Iterator[Fix]:
         yield _moved_below(facts, case, case.frame)
         yield replace(again, title=f"or {again.title}")
         return
+    later = _only_later_layers(facts, case, rerun)
     is_exact = again.title.startswith("move") or (again.edits and rerun is not None and not rerun.is_random)
     copied = None if is_exact else with_copied_parameters(facts, case.saves, case.change.site, case.at)
-    if copied is not None:
-        yield copied
-        again = replace(again, title=f"or {again.title}")
-    later = _only_later_layers(facts, case, rerun)
-    if later is not None and later.edits:
-        yield later
-        yield replace(again, title=f"or {again.title}")
-    else:
-        yield again
-        if later is not None:
-            yield later
+    ordered = [later, copied, again] if later is not None and later.edits else [copied, again, later]
+    found = [each for each in ordered if each is not None][:_MOST]
+    yield from (replace(each, title=_with_or(each.title)) if at else each for at, each in enumerate(found))
+    if len(found) == _MOST or (len(found) > 1 and len(found[0].edits) > 1):
+        return  # the finding would be too long
     if case.frame is not None:
         yield _moved_with_inputs(facts, case, case.frame)
+
+
+def _with_or(title: str) -> str:
+    return title if title.startswith("if ") else f"or {title}"
 
 
 def begin_of(facts: TraceIndex, case: Overwritten) -> int:

@@ -7,7 +7,7 @@ from tensorlens.analysis.changed_after_use import ChangedAfterUse, lost_history
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.changed_after_use import overtaken_before_backward
 from tensorlens.diagnostics.shared.edits.expressions import out_of_place
-from tensorlens.diagnostics.shared.edits.lists import rebuilt_list
+from tensorlens.diagnostics.shared.edits.rebuilt_lists import rebuilt_list
 from tensorlens.diagnostics.shared.wording import named
 from tensorlens.records.report import Edit
 

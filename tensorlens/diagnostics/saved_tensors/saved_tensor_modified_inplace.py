@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tensorlens.analysis.run_numbers import run_number
-from tensorlens.analysis.saved_tensors import Alias, InplaceChange, Save, SavedTensorChange, saved_tensor_change
+from tensorlens.analysis.saved_tensors import (
+    Alias,
+    InplaceChange,
+    Save,
+    SavedTensorChange,
+    is_step,
+    saved_tensor_change,
+)
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.saved_tensors._links import layer_label, way_back_label
 from tensorlens.diagnostics.saved_tensors._overwrite_advice import fixes_of
@@ -95,7 +102,7 @@ def _labels(facts: TraceIndex, change: SavedTensorChange, failure: Failure) -> I
 
 def _change_text(facts: TraceIndex, change: InplaceChange) -> str:
     event = change.event
-    if isinstance(event, Call) and event.within:
+    if isinstance(event, Call) and is_step(facts, event):
         return f"overwritten here, by `{event.within}()`"
     return f"overwritten here{short_iteration(facts, event)}" if isinstance(event, Call) else "added to here"
 

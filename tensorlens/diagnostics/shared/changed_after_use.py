@@ -11,6 +11,8 @@ from tensorlens.diagnostics.shared.wording import as_written, finding, fix, name
 from tensorlens.records.model import Failure
 from tensorlens.records.report import Diagnostic, Edit, Label
 
+_MOST = 3  # lines that changed a tensor
+
 Words = tuple[str, str, str]  # title, why, text of the change
 Advice = tuple[str, str]  # a help, and the role of the line that it changes
 Edits = Callable[[TraceIndex, ChangedAfterUse], tuple[Edit, ...]]
@@ -27,16 +29,17 @@ def overtaken_before_backward(
 
     def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         for failure in facts.failures(code):
-            replaced = changed_after_use(facts, failure, changed) if _in_backward(failure) else None
-            if replaced is None:
+            several = changed_after_use(facts, failure, changed) if _in_backward(failure) else []
+            if not several:
                 continue
+            replaced = several[0]
             fields = {
                 "name": named(facts, replaced.tensor, replaced.use.index),
                 "op": op_text(replaced.change.op),
                 "code": as_written(facts, replaced.change),
             }
             title, why, what = (text.format(**fields) for text in words)
-            labels = [*_labels(facts, failure, replaced, roles, what)]
+            labels = [*_labels(facts, failure, replaced, roles, what), *_others(facts, several[1:_MOST], words[2])]
             places = {label.role: label.span for label in labels if label is not None}
             made = () if edits is None else edits(facts, replaced)
             yield finding(
@@ -53,6 +56,13 @@ def overtaken_before_backward(
             )
 
     return find
+
+
+def _others(facts: TraceIndex, several: list[ChangedAfterUse], text: str) -> Iterator[Label | None]:
+    """Labels the other lines that changed a tensor which backward needs: it may have stopped at any of them."""
+    for each in several:
+        name = named(facts, each.tensor, each.use.index)
+        yield facts.label("modified_here", each.change.site, text.format(name=name))
 
 
 def _in_backward(failure: Failure) -> bool:

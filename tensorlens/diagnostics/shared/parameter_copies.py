@@ -35,14 +35,21 @@ def with_copied_parameters(facts: TraceIndex, saves: list[Save], changed_at: int
         place = None if save.call is None else facts.span(save.call.site)
         text = f"let {operation(facts, save.call)} keep a copy of {described(facts, save.tensor)}: no value changes"
         return fix(text, *edits, place=place)
-    calls = (
-        list(_model_calls(facts, saves, below)) or list(_only_calls(facts, saves)) or list(_layer_calls(facts, saves))
-    )
+    models = list(_model_calls(facts, saves, below)) or list(_only_calls(facts, saves))
+    if any(_runs_inside(facts, changed_at, file, node) for file, node, _ in models):
+        models = []  # the write would go to the copies
+    calls = models or list(_layer_calls(facts, saves))
     made = [_functional(facts, file, node, model) for file, node, model in calls]
     if not made or None in made:
         return None
     first = calls[0][2]
     return fix(f"let `{first}` compute with copies of its parameters: no value changes", *(e for e in made if e))
+
+
+def _runs_inside(facts: TraceIndex, site: int, file: str, node: ast.Call) -> bool:
+    """Returns whether a line ran inside a call, or is a line of it."""
+    spans = (facts.trace.sites[each].span for each in (site, *callers(facts.trace, site)))
+    return any(s.file == file and node.lineno <= s.line <= (node.end_lineno or node.lineno) for s in spans)
 
 
 def _model_calls(facts: TraceIndex, saves: list[Save], at: int) -> Iterator[tuple[str, ast.Call, str]]:
@@ -113,11 +120,22 @@ def _layer_calls(facts: TraceIndex, saves: list[Save]) -> Iterator[tuple[str, as
         model = plain_name(node.func) if isinstance(node, ast.Call) else None
         if site is None or save.call is None or not isinstance(node, ast.Call) or model is None:
             return
-        if facts.names.syntax.is_direct(site, save.call.op) or not layer_class(facts, save.call):
+        is_layer = bool(layer_class(facts, save.call)) or _is_made_by_torch(facts, site.span.file, model)
+        if facts.names.syntax.is_direct(site, save.call.op) or not is_layer:
             return
         found[site.id] = site.span.file, node, model
     if len(found) <= _MAX_LAYERS:
         yield from found.values()
+
+
+def _is_made_by_torch(facts: TraceIndex, file: str, model: str) -> bool:
+    """Returns whether every assignment to a name in a file makes one of PyTorch's layers: `nn.Linear(...)`."""
+    made = [
+        node.value
+        for node in ast.walk(tree_of(facts.trace.sources.get(file, "")) or ast.Module([], []))
+        if isinstance(node, ast.Assign) and any(plain_name(target) == model for target in node.targets)
+    ]
+    return bool(made) and all(isinstance(v, ast.Call) and ast.unparse(v.func).startswith("nn.") for v in made)
 
 
 def _functional(facts: TraceIndex, file: str, node: ast.Call, model: str) -> Edit | None:

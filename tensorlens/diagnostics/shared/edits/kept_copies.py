@@ -59,6 +59,8 @@ def _kept_expressions(facts: TraceIndex, save: Save, call: Call) -> Iterator[ast
     node = facts.names.syntax.node(site.span)
     if save.tensor is None or not isinstance(node, ast.expr) or _is_in_text(facts, node, site.span.file):
         return
+    if call.op.startswith("autograd.") or "_foreach" in call.op:
+        return  # its operands are lists of tensors
     is_input = save.tensor in {access.tensor for access in call.inputs}
     if is_result_slot(save.saved.slot) or (not save.saved.slot and not is_input):
         if _is_value(facts, call, save.tensor):

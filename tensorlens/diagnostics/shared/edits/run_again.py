@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tensorlens.analysis.lineage import graph_leaves
+from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.shared_block import FrameTensors, SharedBlock, functions_of, shared_block
 from tensorlens.analysis.shared_frame import SharedFrame
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.block_names import binds, keeps_to_itself, only_computes, only_parts, reads
 from tensorlens.diagnostics.shared.edits.statements import block_lines, first_line, inserted_after, without_statement
-from tensorlens.records.model import Failure
+from tensorlens.records.model import Failure, Span
 from tensorlens.records.report import Edit
 from tensorlens.records.source import tree_of
 
@@ -92,21 +93,25 @@ class Rerun:
         """Returns whether the statements draw random numbers: run again, they draw others."""
         if self._block is None or not self._part:
             return False
-        lines = {
-            line
-            for at in self._part.needed
-            for line in range(self._block.statements[at].lineno, (self._block.statements[at].end_lineno or 0) + 1)
-        }
+        spans = list(self._spans(self._block, self._part.needed))
         names = {name for names in self._part.needed.values() for name in names}
         calls = frozenset(index for name in names for index in self._tensors.calls(name))
         functions = functions_of(self._facts, calls, self._site) or set()
         for call in self._facts.calls:
             if _RANDOM.search(call.op):
                 site = self._facts.trace.sites[call.site]
-                is_here = site.span.file == self._block.file and site.span.line in lines
-                if is_here or place_of(site)[:2] in functions:
+                if place_of(site)[:2] in functions or any(_is_inside(site.span, span) for span in spans):
                     return True
         return False
+
+    def _spans(self, block: SharedBlock, needed: dict[int, set[str]]) -> Iterator[Span]:
+        """Yields the places of the expressions to compute again."""
+        for at, names in needed.items():
+            value = getattr(only_parts(block.statements[at], frozenset(names)), "value", None)
+            parts = value.elts if isinstance(value, ast.Tuple) else [value]
+            for part in parts:
+                if isinstance(part, ast.expr):
+                    yield span_of(part, self._facts.trace.sources[block.file], block.file)
 
     # --- the statements ----------------------------------------------------------------------------------------
 
@@ -233,6 +238,12 @@ class Rerun:
         needed = self._part.needed if self._part else {}
         again = tuple(block.statements[at] for at in sorted(needed))
         return RunAgain((*(edit for edit in removed if edit), added), again, moved == set(needed))
+
+
+def _is_inside(inner: Span, outer: Span) -> bool:
+    begins = (outer.line, outer.column) <= (inner.line, inner.column)
+    ends = (inner.end_line, inner.end_column) <= (outer.end_line, outer.end_column)
+    return inner.file == outer.file and begins and ends
 
 
 class _Detached(ast.NodeTransformer):
