@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test unchanged fuzz trust check pages catalogue course how picture hardest bench wheel clean
+.PHONY: demo test unchanged fuzz trust check pages catalogue advice course how picture hardest bench wheel clean
 
 demo: $(READY)
 	$(BIN)/tensorlens run detach
@@ -40,6 +40,9 @@ pages: $(READY)  # the index of the manual's pages: tensorlens/records/error_ind
 
 catalogue: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m tools.catalogue_page
+
+advice: $(READY)  # docs/advice.md: the first help of each report, followed and judged by gradients
+	PYTHONPATH=tests $(BIN)/python -m tools.advice_page
 
 course: $(READY)  # docs/course.md: the transcripts
 	PYTHONPATH=tests $(BIN)/python -m tools.course_page

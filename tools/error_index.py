@@ -13,6 +13,7 @@ from typing import Any
 
 from tensorlens.diagnostics.manual import first_sentence, sections
 from tensorlens.diagnostics.shared.rejected import CONDITIONS, SEARCHED_ROLES
+from tensorlens.diagnostics.shared.rejected_edits import EDITS
 from tensorlens.diagnostics.shared.role_names import ROLE_NAMES
 from tensorlens.paths import PACKAGE
 from tensorlens.records.error_messages import INDEX
@@ -25,7 +26,7 @@ _FORM = re.compile(r"<!--\n\+\+\+\n(.*?)^\+\+\+\n-->\n\n# (\S+)\n\n(?:```text\n(
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "kind": str, "tier": int, "raises": str, "patterns": list, "also": list, "generic": bool, "when": str,
     "order": int, "roles": list, "see": list, "title": str, "why": str, "help": list, "help_at": list,
-    "detail": str, "untested": str,
+    "detail": str, "edits": list, "untested": str,
 }  # fmt: skip
 
 
@@ -116,6 +117,12 @@ def _wrong_places(front: dict[str, Any]) -> Iterable[str]:
     for place in places:
         if place and place not in own:
             yield f"help_at names {place}, which is no role of the page"
+    edits = front.get("edits", [])
+    if edits and len(edits) != len(front.get("help", ())):
+        yield "edits names a function, or an empty text, for each help"
+    for edit in edits:
+        if edit and edit not in EDITS:
+            yield f"unknown edit {edit}"
     if "detail" in front and "title" not in front:
         yield "detail is for a page with a title"
 

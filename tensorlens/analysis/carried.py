@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.lineage import ancestry, calls_reached_by
+from tensorlens.analysis.lineage import MAX_CALLS, ancestry, calls_reached_by, graph_calls
 from tensorlens.analysis.naming.places import callers, place_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Backward, Call
@@ -40,6 +41,38 @@ def carried(facts: TraceIndex, failed: Backward, since: Backward, toward: Call) 
     return None
 
 
+def every_carried(facts: TraceIndex, failed: Backward, since: Backward) -> list[Carried]:
+    """Lists the tensors through which the graph of `failed` leads back into what the pass `since` went through.
+
+    A tensor is listed once for each line that uses it: they may know it by different names.
+    """
+    reached, freed = calls_reached_by(facts, failed).calls, calls_reached_by(facts, since).calls
+    found: dict[tuple[int, int], Carried] = {}
+    for call in facts.calls:
+        if call.index <= since.index or call.index not in reached:
+            continue
+        for number in (access.tensor for access in call.inputs if (access.tensor, call.site) not in found):
+            made = next(iter(facts.producers(number, call.index)), None)
+            if made is not None and made.index < since.index and _is_computed(facts, number, call.index):
+                if not freed.isdisjoint(_graph_above(facts, number, call.index)):
+                    found[number, call.site] = Carried(number, made, call)
+    return list(found.values())
+
+
+def _graph_above(facts: TraceIndex, number: int, before: int) -> set[int]:
+    """Returns the calls that recorded the graph of a tensor."""
+    queue, above = deque([(number, before)]), set[int]()
+    while queue and len(above) < MAX_CALLS:
+        tensor, user = queue.popleft()
+        if not _is_computed(facts, tensor, user):
+            continue
+        for call in graph_calls(facts, tensor, user):
+            if call.index not in above:
+                above.add(call.index)
+                queue.extend((access.tensor, call.index) for access in call.inputs)
+    return above
+
+
 def _is_computed(facts: TraceIndex, number: int, at: int) -> bool:
     state = facts.state(number, at - 1)
     return state is not None and state.requires_grad and not state.is_leaf
@@ -51,6 +84,29 @@ def name_in_function(facts: TraceIndex, found: Carried, site: int) -> str | None
     When the run ended, the name referred to the tensor, or to the next one that the same expression made. And the line
     that led to the use of the tensor reads that name, or the object that it is an attribute of.
     """
+    function, read = place_of(facts.trace.sites[site])[:2], names_read(facts, found, site)
+    for binding in facts.trace.end.bindings:
+        if binding.scope != function[1] or binding.name.partition(".")[0].partition("[")[0] not in read:
+            continue
+        if binding.tensor == found.tensor or _is_next(facts, found, binding.tensor):
+            return binding.name
+    return None
+
+
+def names_in_frame(facts: TraceIndex, found: Carried, site: int) -> Iterator[tuple[str, bool]]:
+    """Yields the names by which the function of a site, which was running when the program failed, knows a carried
+    tensor or the one that took its place; and whether it is the carried tensor itself."""
+    scope = place_of(facts.trace.sites[site])[1]
+    for binding in facts.trace.end.bindings:
+        if binding.scope == scope and binding.tensor == found.tensor:
+            yield binding.name, True
+        elif binding.scope == scope and _is_next(facts, found, binding.tensor):
+            if facts.tensor(binding.tensor).shape == facts.tensor(found.tensor).shape:
+                yield binding.name, False
+
+
+def names_read(facts: TraceIndex, found: Carried, site: int) -> set[str]:
+    """Returns the names that the function of a site reads on the lines that led to the use of a carried tensor."""
     function = place_of(facts.trace.sites[site])[:2]
     lines = {
         facts.trace.sites[each].span.line
@@ -58,17 +114,13 @@ def name_in_function(facts: TraceIndex, found: Carried, site: int) -> str | None
         if place_of(facts.trace.sites[each])[:2] == function
     }
     tree = tree_of(facts.trace.sources.get(function[0], ""))
-    read = {
+    nodes = [node for node in ast.walk(tree or ast.Module([], [])) if getattr(node, "lineno", 0) in lines]
+    changed = {id(node.target) for node in nodes if isinstance(node, ast.AugAssign)}
+    return {
         node.id
-        for node in ast.walk(tree or ast.Module([], []))
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.lineno in lines
+        for node in nodes
+        if isinstance(node, ast.Name) and (isinstance(node.ctx, ast.Load) or id(node) in changed)
     }
-    for binding in facts.trace.end.bindings:
-        if binding.scope != function[1] or binding.name.partition(".")[0].partition("[")[0] not in read:
-            continue
-        if binding.tensor == found.tensor or _is_next(facts, found, binding.tensor):
-            return binding.name
-    return None
 
 
 def _is_next(facts: TraceIndex, found: Carried, number: int) -> bool:
@@ -80,20 +132,3 @@ def _is_next(facts: TraceIndex, found: Carried, number: int) -> bool:
 
 def _position(call: Call, number: int) -> int:
     return next((i for i, access in enumerate(call.outputs) if access.tensor == number), -1)
-
-
-def is_used_in_pass(facts: TraceIndex, found: Carried, since: Backward) -> bool:
-    """Returns whether the pass `since` went through a later use of the carried tensor."""
-    reached = calls_reached_by(facts, since).calls
-    return any(
-        found.made.index < call.index < since.index
-        and call.index in reached
-        and any(access.tensor == found.tensor for access in call.inputs)
-        for call in facts.calls
-    )
-
-
-def old_inputs(call: Call, facts: TraceIndex, since: int) -> Sequence[int]:
-    """Returns the computed inputs of a call that were made before event `since`."""
-    made = ((access.tensor, facts.creator(access.tensor)) for access in call.inputs)
-    return [number for number, by in made if by is not None and by.index < since]

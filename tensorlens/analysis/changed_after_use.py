@@ -25,11 +25,13 @@ class ChangedAfterUse:
     change: Call
 
 
-def changed_after_use(facts: TraceIndex, failure: Failure, changed: StateChange) -> ChangedAfterUse | None:
-    """Finds the tensor nearest to the roots of the failed backward that a call changed after its use.
+def changed_after_use(facts: TraceIndex, failure: Failure, changed: StateChange) -> list[ChangedAfterUse]:
+    """Finds the tensors in the graph of the failed backward that a call changed after their use, one for each line.
 
-    `changed` tests the states before and after a call for the change in question.
+    The tensor nearest to the roots is first. `changed` tests the states before and after a call for the change in
+    question.
     """
+    found: dict[int, ChangedAfterUse] = {}
     for root in failure.inputs:
         for _, use in ancestry(facts, root.tensor, failure.index):
             if not _is_recorded(facts, use):
@@ -37,8 +39,8 @@ def changed_after_use(facts: TraceIndex, failure: Failure, changed: StateChange)
             for access in use.inputs:
                 change = next(_changes(facts, access.tensor, (use.index, failure.index), changed), None)
                 if change is not None:
-                    return ChangedAfterUse(access.tensor, use, change)
-    return None
+                    found.setdefault(access.tensor, ChangedAfterUse(access.tensor, use, change))
+    return list({each.change.site: each for each in reversed(found.values())}.values())[::-1]
 
 
 def _is_recorded(facts: TraceIndex, call: Call) -> bool:

@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from tensorlens.analysis.plain_values import may_require_grad, takes_values
+from tensorlens.analysis.plain_flow import plain_flow
+from tensorlens.analysis.plain_values import may_require_grad, takes_shape_only, takes_values
 from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.records.model import Backward, Call
 
@@ -49,7 +50,7 @@ def find_cut(facts: TraceIndex, root: int, before: int) -> Cut | None:
     record.
     """
     search = _search(facts, root, before)
-    cut = search.cuts[0] if search.cuts else None
+    cut = min(search.cuts, key=lambda each: takes_shape_only(each.call), default=None)
     if cut is None:
         same_shape = search.frozen is not None
         outside = (_cut_outside_torch(facts, call, same_shape) for call in search.origins)
@@ -59,6 +60,11 @@ def find_cut(facts: TraceIndex, root: int, before: int) -> Cut | None:
     cut = _first_unrecorded(facts, cut, search.cuts)
     at = cut.call.index - 1 if cut is search.frozen else cut.call.index
     return replace(cut, leaf=leaf_above(facts, cut.source or 0, at))
+
+
+def cuts_above(facts: TraceIndex, root: int, before: int) -> list[Cut]:
+    """Lists the calls at which the ways from `root` lost their history, the nearest first, without frozen leaves."""
+    return _search(facts, root, before).cuts
 
 
 @dataclass(slots=True)
@@ -116,16 +122,6 @@ def reads_gradient(call: Call) -> bool:
     return call.op.endswith(".grad.__get__")
 
 
-def is_update_by_hand(facts: TraceIndex, cut: Cut) -> bool:
-    """Returns whether an unrecorded call updates a leaf by hand: it computes from the leaf and its gradient."""
-    made = cut.call.outputs[0].tensor if cut.call.outputs else None
-    state = None if cut.source is None else facts.state(cut.source, cut.call.index)
-    if made is None or state is None or not state.is_leaf:
-        return False
-    above = (call for _, call in ancestry(facts, made, cut.call.index + 1) if reads_gradient(call))
-    return any(call.inputs and call.inputs[0].tensor == cut.source for call in above)
-
-
 def _dropped_history(facts: TraceIndex, number: int, call: Call) -> bool:
     """Returns whether a call removed the history of an existing tensor, or made a leaf stop requiring grad."""
     if facts.tensor(number).created_by == call.index:
@@ -136,15 +132,12 @@ def _dropped_history(facts: TraceIndex, number: int, call: Call) -> bool:
 def _cut_outside_torch(facts: TraceIndex, entry: Call, same_shape: bool) -> Cut | None:
     """Finds the cut of values that went through plain Python or NumPy and came back at `entry`.
 
-    The trace does not show which values came back. The best candidate is the last tensor whose values left torch while
-    it still required grad, if it has the same kind of dtype and is no root of a backward. After that come tensors that
-    had lost their history before their values left torch, the last first. `same_shape` leaves out tensors of other
-    shapes.
+    The trace does not show which values came back, but the source shows which can: the last of those that still
+    required grad when they left torch, if they have the same kind of dtype and are no root of a backward; else the last
+    that had lost their history before. `same_shape` leaves out tensors of other shapes.
     """
     made = facts.tensor(entry.outputs[0].tensor) if entry.outputs else None
-    leaving = [
-        call for call in facts.calls if call.op in OPS_LEAVING_TORCH and call.inputs and call.index < entry.index
-    ][::-1]
+    leaving = leaving_before(facts, entry)
     if same_shape:
         leaving = [c for c in leaving if made is not None and facts.tensor(c.inputs[0].tensor).shape == made.shape]
     for call in leaving:
@@ -158,6 +151,15 @@ def _cut_outside_torch(facts: TraceIndex, entry: Call, same_shape: bool) -> Cut 
                 return Cut(call, number, None, left_torch=call, entered=entry)
     lost = next(filter(None, (_lost_before(facts, call) for call in leaving)), None)
     return None if lost is None else replace(lost, entered=entry)
+
+
+def leaving_before(facts: TraceIndex, entry: Call) -> list[Call]:
+    """Lists the calls that took values out of torch which, by the source, can be those of `entry`, the last first."""
+    flow, back = plain_flow(facts.trace), facts.span(entry.site)
+    calls = [call for call in facts.calls if call.op in OPS_LEAVING_TORCH and call.inputs and call.index < entry.index]
+    spans = {call.site: facts.span(call.site) for call in calls}
+    leading = {n for n, span in spans.items() if span is not None and back is not None and flow.leads(span, back)}
+    return [call for call in calls if call.site in leading][::-1]
 
 
 def _roots(facts: TraceIndex) -> set[int]:
@@ -261,7 +263,7 @@ def calls_reached_by(facts: TraceIndex, backward: Backward) -> ReachedCalls:
         state = facts.state(number, user - 1)
         if state is not None and (state.is_leaf or not state.requires_grad):
             continue
-        calls = [] if len(makers) >= MAX_CALLS else _graph_calls(facts, number, user)
+        calls = [] if len(makers) >= MAX_CALLS else graph_calls(facts, number, user)
         complete &= bool(calls)
         for call in calls:
             if call.index not in makers:
@@ -286,12 +288,12 @@ def graph_leaves(facts: TraceIndex, root: int, before: int) -> set[int]:
         if state.is_leaf:
             leaves.add(_owner(facts, number))
             continue
-        for call in _graph_calls(facts, number, user):
+        for call in graph_calls(facts, number, user):
             queue.extend((access.tensor, call.index) for access in call.inputs)
     return leaves
 
 
-def _graph_calls(facts: TraceIndex, number: int, user: int) -> list[Call]:
+def graph_calls(facts: TraceIndex, number: int, user: int) -> list[Call]:
     """Finds the calls that recorded the history that a tensor has when event `user` uses it, the latest first."""
     calls = []
     base = facts.tensor(number).base

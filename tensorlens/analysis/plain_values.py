@@ -20,6 +20,10 @@ _MAKE_THEIR_VALUES = (
     "linspace",
     "logspace",
 )  # their arguments are sizes and limits
+_SHAPE_ONLY = (
+    "zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like",
+    "new_zeros", "new_ones", "new_empty", "new_full", "new_tensor",
+)  # fmt: skip
 _OPTIONS = ("dtype", "device", "requires_grad", "generator")
 
 
@@ -38,3 +42,8 @@ def takes_values(facts: TraceIndex, call: Call) -> bool:
 def may_require_grad(tensor: Tensor) -> bool:
     """Returns whether a tensor's dtype has gradients: floating point, also `bfloat16`, and complex numbers."""
     return tensor.dtype.startswith(("float", "bfloat", "complex"))
+
+
+def takes_shape_only(call: Call) -> bool:
+    """Returns whether a call uses the shape of its input and none of its values, as `zeros_like()` does."""
+    return call.op.rpartition(".")[2] in _SHAPE_ONLY

@@ -111,10 +111,11 @@ def _save_for_backward(facts: TraceIndex, apply: Call, saved: SavedTensor) -> Ca
 def _save_by_versions(facts: TraceIndex, saved: SavedTensor, before: int) -> Save:
     """Finds the save of a tensor that the graph does not show, such as one of a checkpoint, by its shape and versions.
 
-    A call saved it if it used a tensor of this shape at the saved version, and a later write gave that tensor the
-    version that backward found.
+    A call can have saved it if it used a tensor of this shape at the saved version, and a later write gave that tensor
+    the version that backward found. The answer is certain only if that is one memory, and one line used it.
     """
-    for call in reversed(facts.calls):
+    found: list[tuple[Call, int]] = []
+    for call in facts.calls:
         if call.index >= before or call.mode != "grad" or call.nodes[0] == call.nodes[1] or call.writes:
             continue
         for access in call.inputs:
@@ -123,8 +124,11 @@ def _save_by_versions(facts: TraceIndex, saved: SavedTensor, before: int) -> Sav
                 continue
             later = (write for event, write in facts.writes(tensor.counter) if event.index > call.index)
             if any(write.after == saved.found for write in later):
-                return Save(saved, call, access.tensor)
-    return Save(saved, None, None)
+                found.append((call, access.tensor))
+    if not found or len({facts.tensor(number).counter for _, number in found}) > 1:
+        return Save(saved, None, None)
+    call, number = found[-1]
+    return Save(saved, call if len({each.site for each, _ in found}) == 1 else None, number)
 
 
 def _changes_after(facts: TraceIndex, save: Save, before: int) -> Iterator[InplaceChange]:
@@ -145,7 +149,7 @@ def _find_alias(facts: TraceIndex, save: Save, change: InplaceChange) -> Alias |
         call = facts.creator(number)
         if call is None or call.site == change.event.site:
             continue
-        source = next((access.tensor for access in call.inputs if _same_storage(facts, access.tensor, number)), None)
+        source = next((access.tensor for access in call.inputs if shares_memory(facts, access.tensor, number)), None)
         if source is None:
             continue
         made = facts.creator(source)
@@ -154,6 +158,15 @@ def _find_alias(facts: TraceIndex, save: Save, change: InplaceChange) -> Alias |
     return None
 
 
-def _same_storage(facts: TraceIndex, one: int, other: int) -> bool:
+def is_step(facts: TraceIndex, event: Call | Backward) -> bool:
+    """Returns whether an optimizer's own `step()` made a change: not the closure that it calls."""
+    if not isinstance(event, Call) or not event.within:
+        return False
+    site = facts.trace.sites[event.site]
+    return not facts.names.syntax.is_direct(site, event.op) or site.function.endswith(event.within)
+
+
+def shares_memory(facts: TraceIndex, one: int, other: int) -> bool:
+    """Returns whether two tensors use the same storage."""
     storage = facts.tensor(one).storage
     return storage is not None and storage == facts.tensor(other).storage

@@ -141,7 +141,7 @@ def is_local(facts: TraceIndex, site: int, name: str) -> bool:
 def is_returned(facts: TraceIndex, site: int, name: str) -> bool:
     """Returns whether the line at a site is a `return`, or the function there returns an expression that reads a
     name."""
-    inner, span = _function(facts, site), facts.span(site)
+    inner, span = function_of(facts, site), facts.span(site)
     returns = [node for node in ast.walk(inner) if isinstance(node, ast.Return)] if inner is not None else []
     if span is not None and any(node.lineno <= span.line <= (node.end_lineno or node.lineno) for node in returns):
         return True
@@ -150,7 +150,7 @@ def is_returned(facts: TraceIndex, site: int, name: str) -> bool:
 
 def _holds(facts: TraceIndex, site: int, name: str, kind: type[ast.arg] | type[ast.Name]) -> bool:
     root = name.partition(".")[0].partition("[")[0]
-    inner = _function(facts, site)
+    inner = function_of(facts, site)
     for node in () if inner is None else ast.walk(inner):
         if isinstance(node, ast.arg) and kind is ast.arg and node.arg == root:
             return True
@@ -159,7 +159,7 @@ def _holds(facts: TraceIndex, site: int, name: str, kind: type[ast.arg] | type[a
     return False
 
 
-def _function(facts: TraceIndex, site: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+def function_of(facts: TraceIndex, site: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
     """Finds the innermost function around a site."""
     span = facts.span(site)
     tree = None if span is None else tree_of(facts.trace.sources.get(span.file, ""))

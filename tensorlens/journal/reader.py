@@ -28,7 +28,7 @@ class Reader:
 
     def __init__(self, script: model.Script, window: int = WINDOW) -> None:
         self.script = script
-        self._versions = model.Versions("", "", "")
+        self.versions = model.Versions("", "", "")  # empty until the process that runs the program writes
         self._sources: dict[str, str] = {}
         self._sites: list[model.Site] = []
         self._nbytes: dict[int, int] = {}  # of storages
@@ -108,7 +108,7 @@ class Reader:
         events = builder.events()
         self.stepped = tuple(map(builder.record, self.steps))
         return model.Trace(
-            versions=self._versions,
+            versions=self.versions,
             script=self.script,
             sources=self._sources,
             sites=tuple(self._sites),
@@ -148,7 +148,7 @@ class Reader:
         return replace(gap, count=self._gaps[rows.GapRow(gap.reason, gap.site)])
 
     def _read_versions(self, row: rows.VersionsRow) -> None:
-        self._versions = model.Versions(*row)
+        self.versions = model.Versions(*row)
 
     def _read_site(self, row: rows.SiteRow) -> None:
         line, end_line, column, end_column = row.position

@@ -57,6 +57,7 @@ class FindingText:
     when: str = ""
     help_at: tuple[str, ...] = ()  # for each help, the role of the line that it changes; "": none
     detail: str = ""  # node names and versions, for a reader who knows autograd
+    edits: tuple[str, ...] = ()  # for each help, the name of the function that makes its edits; "": none
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,7 @@ def _finding_text(item: dict[str, Any]) -> FindingText:
         item.get("when", ""),
         tuple(item.get("help_at", ())),
         item.get("detail", ""),
+        tuple(item.get("edits", ())),
     )
 
 

@@ -102,6 +102,15 @@ class Unregistered:
 
 
 @dataclass(frozen=True, slots=True)
+class FlagOnModule:
+    """`module.requires_grad = False`: this makes a plain attribute of the module and freezes nothing."""
+
+    index: int
+    site: SiteId | None
+    tensors: tuple[TensorId, ...]  # the module's parameters that require grad
+
+
+@dataclass(frozen=True, slots=True)
 class Nested:
     """Tensors inside a list, tuple or dict argument of a custom Function: autograd does not see them as inputs."""
 
@@ -185,6 +194,7 @@ class Observations:
     formulas: tuple[WrongBackward, ...] = ()
     sighted: tuple[BoundNames, ...] = ()
     reached: tuple[Reached, ...] = ()
+    flags: tuple[FlagOnModule, ...] = ()
     intervened: tuple[Intervened, ...] = ()
     written: tuple[WrittenLine, ...] = ()
 

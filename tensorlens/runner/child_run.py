@@ -151,7 +151,8 @@ def exited_script(reader: Reader, exited: Exited) -> Script:
     script = reader.script
     if exited.timed_out:
         return replace(script, outcome="timeout", exit_code=exited.returncode)
-    if script.outcome == "interrupted" or (not reader.finished and exited.returncode == -signal.SIGINT):
+    stopped = exited.returncode == -signal.SIGINT or (exited.interrupted and not reader.versions.torch)
+    if script.outcome == "interrupted" or (not reader.finished and stopped):
         return replace(script, outcome="interrupted", exit_code=128 + signal.SIGINT)
     if not reader.finished or (exited.returncode < 0 and script.outcome in ("ok", "killed")):
         outcome: Any = "killed" if exited.returncode < 0 else "exit"

@@ -118,27 +118,25 @@ for step in range(3):
 
 CASES = [
     (SCALED, "make a new tensor", None),
-    (MASKED, "change a copy: `attention = attention.clone()` before this line",
-     [("attention[0]", "attention = attention.clone()\nattention[0]")]),
-    (SLICED, "change a copy: `y = y.clone()` before the view of it is taken", [("head =", "y = y.clone()\nhead =")]),
-    (CLEARED, "change a copy: `w = w.clone()` before this line", [("w.zero_()", "w = w.clone()\nw.zero_()")]),
-    (ALIASED, "change a copy: make `c` with `.clone()`", None),
-    (RECURRENT, "save a copy: write `h[t - 1]` with `.clone()` here", [("h[t - 1]", "h[t - 1].clone()")]),
-    (THROUGH_A_FUNCTION, "save a copy: write `h` with `.clone()` here", [("tanh(h * w)", "tanh(h.clone() * w)")]),
+    (MASKED, "let softmax keep a copy of its result: no value changes", None),
+    (MASKED, "or change a copy: `attention = attention.clone()` before this line", None),
+    (SLICED, "let sqrt keep a copy of its result: no value changes", None),
+    (CLEARED, "change a copy: `w = w.clone()` before this line", None),
+    (ALIASED, "change a copy: make `c` with `.clone()`; `out` then stays as it was", None),
+    (RECURRENT, "let `h[t - 1] * w` keep a copy of `h[t - 1]`: no value changes", None),
+    (THROUGH_A_FUNCTION, "let `h * w` keep a copy of `h`: no value changes", None),
     (CLAMPED, "move `image.clamp_(0, 1)` below line 5: until then the forward pass needs `image` as it was",
      [("with torch.no_grad(): image.clamp_(0, 1)\n", ""),
       ("loss.backward()\n", "loss.backward()\nwith torch.no_grad(): image.clamp_(0, 1)\n")]),
     (GAN, "if `loss.backward()` is not to train what made `fake`, detach it for that pass", None),
     (HEADS, "run the forward pass of the later loss below `opt.step()`, with the new values",
      [("other.backward()\n", "(right(trunk(torch.ones(5, 3)).tanh()) ** 2).mean().backward()\n")]),
-    (ROLLED, "`h` leads back to the graph of the pass before: put `h = h.detach()` below this line",
+    (ROLLED, "`h` leads back to the graph of the pass before: detach it below this line",
      [("loss.backward()\n", "loss.backward()\n    h = h.detach()\n")]),
-    (NEVER_CLEARED, ("2 of the 4 results in `losses` are from an earlier pass: clear it below this line, and any list "
-                     "that grows with it"),
+    (NEVER_CLEARED, "2 entries of `losses` are from an earlier pass: clear `losses` after this pass",
      [(".backward()\n", ".backward()\n    losses.clear()\n")]),
-    (WINDOWS, ("`h` leads back to the graph of an earlier pass: put `h = h.detach()` below this line "
-               "(`retain_graph=True` is then not needed)"),
-     [("loss.backward(retain_graph=True)\n", "loss.backward()\n    h = h.detach()\n")]),
+    (WINDOWS, ("put `h = h.detach()` below this line: `h` leads back to an earlier pass, which then gets no gradient "
+               "from later ones"), None),
     (BY_HAND, "update `w` in place (`-=`, `copy_()`): it stays the leaf that it was",
      [("w = w - 0.1 * w.grad", "w -= 0.1 * w.grad\n        w.grad = None")]),
 ]  # fmt: skip

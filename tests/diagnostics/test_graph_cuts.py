@@ -53,7 +53,7 @@ PROGRAMS = {
         net(torch.ones(1, 2)).sum().backward()
         """,
         "`net[1].weight` and `net[1].bias` are frozen",
-        [(7, "do not freeze `net[1].weight` and `net[1].bias`: `opt` is to train them"), (7, "require grad again")],
+        [(8, "let `net[1]` require grad again before it"), (7, "do not freeze `net[1].weight` and `net[1].bias` here")],
     ),
     "items-in-a-list": (
         """
@@ -70,7 +70,7 @@ PROGRAMS = {
         [
             (
                 7,
-                "keep the tensor `part` here, and on line 8 use `torch.stack(losses)` in place of",
+                "keep `part` as a tensor here, and on line 8 use `torch.stack(losses)` in place of",
             )
         ],
     ),

@@ -58,6 +58,8 @@ HELP_AT = 'help_at = ["rejected_here", "rejected_here"]'
             "help_at names leaf_mad_here, which is no role of the page",
         ),
         (HELP_AT, "help_at = 3", "help_at is a int"),
+        ('"as_result"]', '"as_resolt"]', "unknown edit as_resolt"),
+        (', "as_result"]', "]", "edits names a function, or an empty text, for each help"),
         ("(?<!a view", "(?<!a view*", "look-behind"),
         ("## Why", "## Reason", "the sections are"),
         ("# leaf-modified", "# leaf-changed", "not the name of the file"),

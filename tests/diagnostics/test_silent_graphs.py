@@ -51,6 +51,14 @@ def test_a_change_without_a_record_is_found_where_backward_passes(program: str, 
 
 
 HARMLESS_CHANGES = {
+    "a value with the gradient of another": """
+        import torch
+        w = torch.ones(3, requires_grad=True)
+        for _ in range(2):
+            h = w * 2
+            h.data.clamp_(-0.5, 0.5)
+            (h * 3).sum().backward()
+        """,
     "noise that is added": """
         import torch
         w = torch.ones(3, requires_grad=True)

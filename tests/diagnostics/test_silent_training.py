@@ -8,6 +8,13 @@ from support.silent import Run, expect, expect_nothing, run  # noqa: F401
 from tensorlens.diagnostics import diagnose
 
 HARM = {
+    ("state-dict-aliases-parameters", "weights that are put back after an evaluation"): """
+        import torch
+        net, average = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+        backup = net.state_dict()  # shared_here
+        net.load_state_dict(average.state_dict())  # modified_here
+        net.load_state_dict(backup)  # needed_here
+        """,
     ("gradient-accumulates-without-zero-grad", "a loop that zeroes another optimizer"): """
         import torch
         net, other = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
@@ -303,6 +310,67 @@ HARM = {
 }
 
 HARMLESS = {
+    "a class with a flag of its own": """
+        import torch
+
+        class Features(torch.nn.Module):
+            def __init__(self, requires_grad):
+                super().__init__()
+                self.layer = torch.nn.Linear(2, 2)
+                self.requires_grad = requires_grad
+
+            def forward(self, x):
+                with torch.set_grad_enabled(self.requires_grad):
+                    return self.layer(x)
+
+        trunk, head = Features(False), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            head(trunk(torch.ones(1, 2))).sum().backward()
+            optimizer.step()
+        """,
+    "a state dict of which a part was replaced": """
+        import torch
+        net, other = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        kept = net.state_dict()
+        net(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+        kept["bias"] = other.bias
+        net.load_state_dict(kept)
+        """,
+    "a state dict that is loaded at once": """
+        import torch
+        net = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            net(torch.ones(1, 2)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            net.load_state_dict(net.state_dict())
+        """,
+    "a critic whose optimizer waits for another phase": """
+        import torch
+        critic, generator = torch.nn.Linear(2, 1), torch.nn.Linear(3, 2)
+        for_critic = torch.optim.SGD(critic.parameters(), lr=0.1)
+        for_generator = torch.optim.SGD(generator.parameters(), lr=0.1)
+        for _ in range(4):
+            for_generator.zero_grad()
+            critic(generator(torch.ones(1, 3))).sum().backward()
+            for_generator.step()
+        """,
+    "gradients of the input alone": """
+        import torch
+        net = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        maps = []
+        for _ in range(4):
+            optimizer.zero_grad()
+            x = torch.ones(1, 2, requires_grad=True)
+            net(x).sum().backward()
+            maps.append(x.grad.abs())
+        """,
     "a network run for what a hook takes, assigned to an underscore": """
         import torch
         from torch import nn
@@ -785,7 +853,7 @@ def test_only_parameters_that_had_a_gradient_count_as_cleared(run: Run) -> None:
     assert found.title.startswith("the gradients of `net.weight` and `net.bias` were cleared")
     assert found.explanation == "`optimizer.step()` found no gradient: what backward had computed was gone"
     assert [(fix.title, fix.place and fix.place.line) for fix in found.fixes] == [
-        ("clear the gradients before line 5, or after line 7", 6)
+        ("clear the gradients after line 7, which uses them", 6)
     ]
 
 

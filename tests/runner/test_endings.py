@@ -13,6 +13,7 @@ import sys
 import textwrap
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,17 @@ class Terminal:
 
     def interrupt(self) -> None:
         os.write(self._master, b"\x03")
+
+    def wait_for_import(self) -> None:
+        """Waits until the process that runs the script loads torch."""
+        children = Path(f"/proc/{self._pid}/task/{self._pid}/children")
+        until = time.monotonic() + SECONDS
+        while time.monotonic() < until:
+            for child in children.read_text().split():
+                with suppress(OSError):
+                    if "libtorch" in Path(f"/proc/{child}/maps").read_text():
+                        return
+            time.sleep(0.01)
 
     def end(self) -> int:
         until = time.monotonic() + SECONDS
@@ -176,7 +188,7 @@ def test_the_third_ctrl_c_kills_a_script_that_ignores_it(tmp_path: Path) -> None
 
 def test_ctrl_c_before_the_script_has_begun(tmp_path: Path) -> None:
     terminal = Terminal(written(tmp_path, "time.sleep(60)\n"))
-    time.sleep(1.5)  # torch is being imported
+    terminal.wait_for_import()
     terminal.interrupt()
     assert terminal.end() == 130
     assert "tensorlens" not in terminal.text

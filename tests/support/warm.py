@@ -52,7 +52,7 @@ class Warm:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(10)
+        self._process.wait(60)  # on a busy machine, it may still be importing torch
         self._process.stdout.close()
 
     def plain(self, script: Path) -> Ran:

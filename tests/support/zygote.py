@@ -147,3 +147,4 @@ if __name__ == "__main__":
         serve()
     except KeyboardInterrupt:
         traceback.print_exc()
+    os._exit(0)  # torch takes seconds to leave a busy machine

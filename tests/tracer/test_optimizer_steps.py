@@ -185,3 +185,28 @@ def test_an_optimizer_may_keep_anything_in_its_state() -> None:
             optimizer.step()
     assert weight.tolist() == pytest.approx([0.8, 0.8])
     assert len(lens.trace().inspection.steps) == 2
+
+
+class OwnFlag(nn.Module):
+    requires_grad = True
+
+
+class HalfMade(nn.Module):
+    def __init__(self) -> None:
+        self.requires_grad = False
+        super().__init__()
+
+
+def test_a_flag_that_is_set_on_a_module_is_noted_with_its_parameters() -> None:
+    with tensorlens.trace() as recording:
+        net, own = model(), OwnFlag()
+        own.layer = nn.Linear(2, 2)
+        own.requires_grad = False
+        HalfMade().requires_grad = False
+        net.requires_grad = False  # type: ignore[assignment]
+        net.requires_grad = False  # type: ignore[assignment]
+    trace = recording.trace()
+    assert validate(trace) == []
+
+    (flag,) = trace.inspection.flags
+    assert sorted(trace.tensors[number].shape for number in flag.tensors) == [(2, 4), (4, 3)]

@@ -6,13 +6,16 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.missing_gradient import cut_between
+from tensorlens.analysis.naming.places import callers, place_of
+from tensorlens.analysis.plain_values import may_require_grad
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.custom_function_runs import backward_runs, inputs_given_none
+from tensorlens.diagnostics.shared.edits.statements import inserted_before
 from tensorlens.diagnostics.shared.graph_cuts import cut_fixes
 from tensorlens.diagnostics.shared.wording import finding, fix, named, severity_of, with_method
 from tensorlens.records.callbacks import Run
 from tensorlens.records.model import Backward, Call, Failure
-from tensorlens.records.report import Diagnostic, Fix, Label
+from tensorlens.records.report import Diagnostic, Edit, Fix, Label
 
 
 def find_requested(facts: TraceIndex, code: str, title: str, why: str) -> Iterator[Diagnostic]:
@@ -123,8 +126,10 @@ def _fixes(facts: TraceIndex, failure: Failure, root: int | None, number: int | 
     elif number is not None and not facts.requires_grad(number, failure.index):
         made = facts.first_use(number)
         flag = with_method(named(facts, number, failure.index), "requires_grad_()")
+        edit = None if root is None else _required(facts, failure, root, number)
         yield fix(
             f"let it require grad before the forward pass: {flag}",
+            *(edit,) if edit else (),
             place=None if made is None else facts.span(made.site),
         )
     else:
@@ -134,3 +139,22 @@ def _fixes(facts: TraceIndex, failure: Failure, root: int | None, number: int | 
         yield fix(
             "if the result need not depend on it, pass `allow_unused=True`: its gradient is then None", place=here
         )
+
+
+def _required(facts: TraceIndex, failure: Failure, root: int, number: int) -> Edit | None:
+    """Lets a tensor require grad above the statement of the failing function that first computes with it."""
+    if failure.site is None:
+        return None
+    here = place_of(facts.trace.sites[failure.site])[:2]
+    names = [b.name for b in facts.trace.end.bindings if b.tensor == number and b.scope == here[1]]
+    if not names or not may_require_grad(facts.tensor(number)):
+        return None
+    users = [
+        call
+        for _, call in ancestry(facts, root, failure.index)
+        if any(access.tensor == number for access in call.inputs)
+    ]
+    first = min(users, key=lambda call: call.index, default=None)
+    sites = () if first is None else (first.site, *callers(facts.trace, first.site))
+    line = next((facts.trace.sites[n].span.line for n in sites if place_of(facts.trace.sites[n])[:2] == here), None)
+    return None if line is None else inserted_before(facts, here[0], line, f"{names[0]}.requires_grad_()")

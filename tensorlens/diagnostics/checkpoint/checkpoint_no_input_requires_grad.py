@@ -1,46 +1,124 @@
-"""Finds the cause of `checkpoint-no-input-requires-grad`."""
+"""Finds the checkpoints of `checkpoint-no-input-requires-grad`, also those that PyTorch did not warn about again."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.diagnostics.shared.edits.expressions import call_with_keyword
 from tensorlens.diagnostics.shared.rejected import rejected_calls
 from tensorlens.diagnostics.shared.wording import finding, fix, named
-from tensorlens.records.report import Diagnostic, Label
+from tensorlens.records.model import Call, Region
+from tensorlens.records.report import Diagnostic, Edit, Label
 
 CODE = "checkpoint-no-input-requires-grad"
-MAX_INPUTS = 3
+_MAX_INPUTS, _MAX_CALLS = 2, 2  # labels
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A run of a checkpoint none of whose inputs requires grad."""
+
+    entered: Region
+    inputs: tuple[int, ...]
+    lost: Call | None  # the first call inside that would have been recorded
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
-    for rejected in rejected_calls(facts, CODE):
-        inputs = _given(facts, rejected.index)
-        made = _made(facts, rejected.index, inputs)
-        name = named(facts, inputs[0], rejected.index) if len(inputs) == 1 else "any of them"
-        here = facts.span(rejected.site)
-        yield finding(
-            CODE,
-            "warning",
-            "no input of this checkpoint requires grad, so nothing inside it is recorded",
-            "a checkpoint with `use_reentrant=True` records its result only if one of its inputs requires grad",
-            [facts.label("called_here", rejected.site, "the checkpoint is called here"), *made],
-            fixes=(
-                fix("pass `use_reentrant=False`: it records what happens inside, whatever the inputs are", place=here),
-                fix(f"or let {name} require grad before the call, with `requires_grad_()`", place=here),
+    """Reports all such checkpoints in one finding: Python shows PyTorch's warning only for the first."""
+    warned = [rejected.site for rejected in rejected_calls(facts, CODE)]
+    runs: dict[int | None, _Run] = {}
+    for run in _runs(facts):
+        if run.lost is not None or run.entered.site in warned:
+            runs.setdefault(run.entered.site, run)
+    losing = [run for run in runs.values() if run.lost is not None]
+    if runs:
+        yield _report(facts, losing or list(runs.values()))
+    elif warned:
+        yield _finding(facts, [facts.label("called_here", warned[0], _CALLED)], (), "any of its inputs", 0)
+
+
+_CALLED = "the checkpoint is called here"
+
+
+def _report(facts: TraceIndex, runs: list[_Run]) -> Diagnostic:
+    first = runs[0]
+    at = first.entered.index
+    labels = [facts.label("called_here", run.entered.site, _CALLED) for run in runs[:_MAX_CALLS]]
+    if first.lost is not None and not facts.same_line(first.lost.site, first.entered.site):
+        labels.append(facts.label("value_made_here", first.lost.site, "runs inside it, and is not recorded"))
+    labels += _made(facts, at, first.inputs)
+    name = named(facts, first.inputs[0], at) if len(first.inputs) == 1 else "any of its inputs"
+    edits = [_not_reentrant(facts, run.entered.site) for run in runs]
+    done = tuple(edit for edit in edits if edit is not None) if all(edits) else ()
+    return _finding(facts, labels, done, name, len(runs))
+
+
+def _finding(
+    facts: TraceIndex, labels: list[Label | None], edits: tuple[Edit, ...], name: str, count: int
+) -> Diagnostic:
+    place = labels[0].span if labels[0] is not None else None
+    where = "here" if count < 2 else f"in all {count} of these calls"
+    return finding(
+        CODE,
+        "warning",
+        "no input of this checkpoint requires grad, so nothing inside it is recorded",
+        "a checkpoint with `use_reentrant=True` records its result only if one of its inputs requires grad",
+        labels,
+        fixes=(
+            fix(
+                f"pass `use_reentrant=False` {where}: it records what happens inside, whatever the inputs are",
+                *edits,
+                place=place,
             ),
-            evidence={"inputs": len(inputs)},
-        )
+            fix(f"or let {name} require grad before the call, with `requires_grad_()`", place=place),
+        ),
+        evidence={"checkpoints": count},
+    )
 
 
-def _given(facts: TraceIndex, at: int) -> list[int]:
-    """Returns the tensors passed to the checkpoint that warned: its call is recorded after the warning."""
-    call = next((c for c in facts.calls if c.index > at and c.op == "CheckpointFunction.apply"), None)
-    return [] if call is None else list(dict.fromkeys(access.tensor for access in call.inputs))
+def _runs(facts: TraceIndex) -> Iterator[_Run]:
+    """Yields the runs of checkpoints with `use_reentrant=True` whose inputs do not require grad.
+
+    The call of such a checkpoint is recorded next after the end of its function.
+    """
+    opened: list[tuple[Region, list[Call]]] = []
+    for event in facts.events:
+        if isinstance(event, Call):
+            for _, calls in opened:
+                calls.append(event)
+        if not isinstance(event, Region) or event.name != "checkpoint":
+            continue
+        if event.entering:
+            opened.append((event, []))
+        elif opened:
+            entered, calls = opened.pop()
+            made = facts.call(event.index + 1)
+            if made is not None and made.op == "CheckpointFunction.apply" and made.site == entered.site:
+                numbers = tuple(dict.fromkeys(access.tensor for access in made.inputs))
+                if not any(facts.requires_grad(number, entered.index) for number in numbers):
+                    yield _Run(entered, numbers, next((call for call in calls if _would_record(facts, call)), None))
 
 
-def _made(facts: TraceIndex, at: int, inputs: list[int]) -> Iterator[Label | None]:
-    for number in inputs[:MAX_INPUTS]:
+def _would_record(facts: TraceIndex, call: Call) -> bool:
+    return call.mode == "no_grad" and any(facts.requires_grad(a.tensor, call.index - 1) for a in call.inputs)
+
+
+def _made(facts: TraceIndex, at: int, inputs: tuple[int, ...]) -> Iterator[Label | None]:
+    for number in inputs[:_MAX_INPUTS]:
         made = next(iter(facts.producers(number, at)), None) or facts.first_use(number)
         text = f"{named(facts, number, at)} does not require grad"
         yield facts.label("value_made_here", None if made is None else made.site, text)
+
+
+def _not_reentrant(facts: TraceIndex, site: int | None) -> Edit | None:
+    """Passes `use_reentrant=False` to the call of a checkpoint."""
+    span = facts.span(site)
+    node = None if span is None else facts.names.syntax.node(span)
+    if span is None or not isinstance(node, ast.Call):
+        return None
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    is_known = name in ("checkpoint", "checkpoint_sequential")
+    return call_with_keyword(facts, node, span.file, "use_reentrant", "False") if is_known else None

@@ -9,7 +9,7 @@ from tensorlens.analysis.lineage import find_cut
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.graph_cuts import cut_fixes, cut_labels, cut_reason
 from tensorlens.diagnostics.shared.wording import finding, fix, severity_of
-from tensorlens.records.model import Failure
+from tensorlens.records.model import Call, Failure, Region
 from tensorlens.records.report import Diagnostic
 
 CODE = "checkpoint-output-without-grad"
@@ -22,9 +22,9 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
     """Reports where the second run of the checkpointed function lost the history of its result."""
-    result = _result(facts, failure)
-    cut = None if result is None else find_cut(facts, result, failure.index)
     checkpoint = last_recomputed_checkpoint(facts, failure)
+    result = _result(facts, failure, checkpoint)
+    cut = None if result is None else find_cut(facts, result, failure.index)
     labels = [label for label in cut_labels(facts, cut) if label is not None and label.role != "leaf_made_here"]
     if checkpoint is not None:
         text = "one of its inputs requires grad"
@@ -46,9 +46,24 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
     )
 
 
-def _result(facts: TraceIndex, failure: Failure) -> int | None:
-    """Finds the tensor that the function computed last."""
+def _result(facts: TraceIndex, failure: Failure, checkpoint: Region | None) -> int | None:
+    """Finds what the second run of the function returned: it was made on the line that made the first run's result."""
+    first = None if checkpoint is None else _first_result(facts, checkpoint)
+    made = None if first is None else facts.creator(first)
     backward = failed_backward(facts, failure)
     start = failure.index if backward is None else backward.started
     inside = [call for call in facts.calls if start <= call.index < failure.index and call.outputs]
-    return inside[-1].outputs[0].tensor if inside else None
+    same = [call for call in inside if made is not None and (call.site, call.op) == (made.site, made.op)]
+    return same[-1].outputs[0].tensor if same else None
+
+
+def _first_result(facts: TraceIndex, checkpoint: Region) -> int | None:
+    """Finds the result of the checkpoint that was entered at an event."""
+    depth = 0
+    for event in facts.events[facts.trace.position(checkpoint.index) :]:
+        if isinstance(event, Region) and event.name == "checkpoint":
+            depth += 1 if event.entering else -1
+        elif depth == 0 and isinstance(event, Call):
+            is_result = event.op == "CheckpointFunction.apply" and event.outputs
+            return event.outputs[0].tensor if is_result else None
+    return None

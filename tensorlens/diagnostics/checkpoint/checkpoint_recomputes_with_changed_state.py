@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -36,7 +37,8 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 def _report(facts: TraceIndex, recomputed: Recomputed, checkpoint: Region, backward: Backward) -> Diagnostic:
     causes = [*_values(facts, checkpoint, backward), *_tensors(facts, checkpoint, recomputed, backward)]
-    if not causes and not recomputed.random_kept:
+    is_random = not causes and not recomputed.random_kept and _draws(facts, checkpoint)
+    if is_random:
         text = "the second run draws other random numbers"
         causes = [_Cause(checkpoint.site, text)]
     return finding(
@@ -52,9 +54,18 @@ def _report(facts: TraceIndex, recomputed: Recomputed, checkpoint: Region, backw
         ],
         detail=(f"the first value that differs was {recomputed.before}, and {recomputed.after} in the second run",),
         notes=(*(() if causes else ("what changed in between was not seen",)), *proof_notes(facts, backward)),
-        fixes=(_cure(facts, recomputed, causes, checkpoint),),
+        fixes=(_cure(facts, is_random, causes, checkpoint),),
         evidence={"before": recomputed.before, "after": recomputed.after, "position": recomputed.position},
     )
+
+
+def _draws(facts: TraceIndex, checkpoint: Region) -> bool:
+    """Returns whether the first run of the function drew random numbers."""
+    end = next((e.index for e in facts.events if _ends(e, checkpoint)), checkpoint.index)
+    return any(_RANDOM.search(call.op) for call in _between(facts, checkpoint.index, end))
+
+
+_RANDOM = re.compile(r"drop|rand|normal|uniform|bernoulli|multinomial|poisson|exponential|gumbel|sample|rrelu")
 
 
 def _values(facts: TraceIndex, checkpoint: Region, backward: Backward) -> Iterator[_Cause]:
@@ -88,9 +99,9 @@ def _between(facts: TraceIndex, after: int, before: int) -> list[Call]:
     return [call for call in facts.calls if after < call.index < before]
 
 
-def _cure(facts: TraceIndex, recomputed: Recomputed, causes: list[_Cause], checkpoint: Region) -> Fix:
+def _cure(facts: TraceIndex, is_random: bool, causes: list[_Cause], checkpoint: Region) -> Fix:
     place = facts.span(checkpoint.site)
-    if not recomputed.random_kept:
+    if is_random:
         text = "leave out `preserve_rng_state=False`, so that the second run draws the same random numbers"
         return fix(text, place=place)
     changed = next((cause.site for cause in causes if cause.site is not None), None)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
+from tensorlens.analysis.naming.line_parts import span_of
+from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.shared_frame import is_argument
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.edits.expressions import expanded_assignment
+from tensorlens.diagnostics.shared.edits.expressions import with_call
+from tensorlens.diagnostics.shared.edits.statements import statement_at
+from tensorlens.diagnostics.shared.edits.writes import as_new_tensor, target_of
 from tensorlens.diagnostics.shared.kept import short_iteration
 from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of, saving_call, tensor_name
@@ -56,6 +62,7 @@ def _report(facts: TraceIndex, stale: StaleSavedTensor, backward: Backward, savi
         notes=notes,
         fixes=(
             *_new_tensor(facts, change),
+            *_kept_copy(facts, stale),
             fix("or keep it with `ctx.save_for_backward()`: PyTorch then raises an error instead", place=kept_at),
         ),
         evidence={"slot": stale.slot, "saved_version": then, "found_version": now, "after": stale.after},
@@ -79,12 +86,27 @@ def _new_tensor(facts: TraceIndex, change: Call | Backward | None) -> Iterator[F
     """Suggests the form of the change that makes a new tensor."""
     if change is None:
         return
-    edit = expanded_assignment(facts, change.site)
-    place = facts.span(change.site)
+    span = facts.span(change.site)
+    statement = None if span is None else statement_at(facts, span.file, span.line)
+    target = target_of(statement)
+    if span is None or statement is None or not isinstance(target, ast.Name):
+        return
+    is_shared = is_argument(facts, change.site, target.id) or target.id in facts.names.syntax.loop_names()
+    edit = None if is_shared else as_new_tensor(facts, span.file, statement)
     if edit is not None:
         yield fix("make a new tensor here; the old one then stays as it was", edit)
-    else:
-        yield fix("change a copy here, made with `clone()`, or only after backward", place=place)
+
+
+def _kept_copy(facts: TraceIndex, stale: StaleSavedTensor) -> Iterator[Fix]:
+    """Suggests to keep a copy in `forward`: `ctx.x = x.clone()`. It changes no value of the forward pass."""
+    span = facts.span(stale.site)
+    statement = None if span is None else statement_at(facts, span.file, span.line)
+    if span is None or not isinstance(statement, ast.Assign) or plain_name(statement.value) is None:
+        return
+    if ast.unparse(statement.targets[0]).partition(".")[2] != stale.slot.partition(".")[2]:
+        return
+    edit = with_call(facts, span_of(statement.value, facts.trace.sources[span.file], span.file), "clone")
+    yield fix(f"keep a copy as `{stale.slot}`: no later change reaches it", *filter(None, [edit]), place=span)
 
 
 def _kept(facts: TraceIndex, stale: StaleSavedTensor, saving: Call) -> Label | None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
+from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.custom_function_runs import backward_runs
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text
 from tensorlens.records.callbacks import Run
-from tensorlens.records.model import Call, Tensor
-from tensorlens.records.report import Diagnostic
+from tensorlens.records.model import Call, Span, Tensor
+from tensorlens.records.report import Diagnostic, Edit
 
 CODE = "custom-function-integer-gradient-truncated"
 
@@ -37,6 +39,20 @@ def _is_integer(tensor: Tensor) -> bool:
     return tensor.dtype.startswith(("int", "uint", "bool"))
 
 
+def _without(facts: TraceIndex, made: Call) -> tuple[Edit, ...]:
+    """Leaves the conversion out: `(gradient / 2).int()` becomes `(gradient / 2)`."""
+    span = facts.trace.sites[made.site].span
+    node = facts.names.syntax.node(span)
+    method = made.op.rpartition(".")[2]
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != method:
+        return ()
+    if node.args or node.keywords:
+        return ()
+    whole, name = span, span_of(node.func, facts.trace.sources[span.file], span.file)
+    begin = name.end_column - len(method) - 1
+    return (Edit(Span(span.file, name.end_line, begin, whole.end_line, whole.end_column), ""),)
+
+
 def _report(facts: TraceIndex, run: Run, call: Call, made: Call) -> Diagnostic:
     function = call.op.removesuffix(".apply")
     dtype = facts.tensor(made.outputs[0].tensor).dtype
@@ -50,6 +66,12 @@ def _report(facts: TraceIndex, run: Run, call: Call, made: Call) -> Diagnostic:
             facts.label("returned_here", run.returned, f"the gradient is {dtype} here"),
             None if backward is None else facts.label("needed_here", backward.site, "passes it on"),
         ],
-        fixes=(fix(f"return the gradient as it is, without {op_text(made.op)}", place=facts.span(made.site)),),
+        fixes=(
+            fix(
+                f"return the gradient as it is, without {op_text(made.op)}",
+                *_without(facts, made),
+                place=facts.span(made.site),
+            ),
+        ),
         evidence={"function": function, "dtype": dtype, "op": made.op},
     )

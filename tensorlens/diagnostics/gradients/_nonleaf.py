@@ -11,9 +11,10 @@ from tensorlens.analysis.naming.code_text import OPERATORS
 from tensorlens.analysis.naming.places import callers
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.diagnostics.shared.edits.statements import inserted_after, statement_at
 from tensorlens.diagnostics.shared.wording import fix, named, with_method
 from tensorlens.records.model import Call, Span
-from tensorlens.records.report import Fix
+from tensorlens.records.report import Edit, Fix
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,9 @@ def nonleaf_fixes(facts: TraceIndex, number: int | None, at: int) -> Iterator[Fi
     if rebound is None:
         made = next(iter(facts.producers(number, at)), None)
         keep = with_method(named(facts, number, at), "retain_grad()")
-        yield fix(f"call {keep} after this line", place=None if made is None else _naming_line(facts, made, number, at))
+        place = None if made is None else _naming_line(facts, made, number, at)
+        edit = None if place is None else _retained(facts, place, number, at)
+        yield fix(f"call {keep} after this line", *(edit,) if edit else (), place=place)
         leaf = next(iter(leaves_above(facts, number, at)), None)
         born = None if leaf is None else leaf_origin(facts, leaf, at)
         if born is not None and leaf is not None and facts.names.script_name(leaf, born.index):
@@ -77,6 +80,17 @@ def _naming_line(facts: TraceIndex, made: Call, number: int, at: int) -> Span | 
     name = named(facts, number, at).strip("`")
     sites = (made.site, *callers(facts.trace, made.site))
     return facts.span(next((site for site in sites if name in facts.trace.sites[site].targets), made.site))
+
+
+def _retained(facts: TraceIndex, place: Span, number: int, at: int) -> Edit | None:
+    """Calls `retain_grad()` below the statement at a place, if that gives the tensor the name that event `at` uses."""
+    name = named(facts, number, at).strip("`")
+    statement = statement_at(facts, place.file, place.line)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    given = [part for target in targets for part in (target.elts if isinstance(target, ast.Tuple) else [target])]
+    if name not in (ast.unparse(each) for each in given):
+        return None
+    return inserted_after(facts, place.file, place.line, f"{name}.retain_grad()")
 
 
 def _is_in_function(facts: TraceIndex, call: Call, at: int) -> bool:

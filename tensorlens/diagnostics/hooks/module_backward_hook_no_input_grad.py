@@ -19,12 +19,13 @@ CODE = "module-backward-hook-no-input-grad"
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     for rejected in rejected_calls(facts, CODE):
         number = _module_input(facts, rejected.index)
-        name = named(facts, number, rejected.index)
+        name = "the input" if number is None else named(facts, number, rejected.index)
         made = None if number is None else facts.first_use(number)
         yield finding(
             CODE,
             "warning",
-            f"a full backward hook gets no gradient for the module's input: {name} does not require grad",
+            "a full backward hook gets no gradient for the module's input"
+            + (": it does not require grad" if number is None else f": {name} does not require grad"),
             "such a hook is called before the gradients of the module's parameters are computed",
             _labels(facts, rejected, number),
             fixes=(
@@ -51,16 +52,21 @@ def _labels(facts: TraceIndex, rejected: RejectedCall, number: int | None) -> It
 
 
 def _module_input(facts: TraceIndex, at: int) -> int | None:
-    """Finds the input of the module with the hook.
+    """Finds the input of the module with the hook: the only tensor without grad that its result was computed from.
 
-    It is the first input of a call before the hook that does not require grad; the nearest such call counts.
+    None if there are several: which of them is the input was not recorded.
     """
     backward = next((b for b in facts.backwards if b.started <= at <= b.index), None)
     for hook in _hooks(facts, backward):
-        for _, call in ancestry(facts, hook, at):
-            if call.inputs and not facts.requires_grad(call.inputs[0].tensor, call.index):
-                return call.inputs[0].tensor
+        calls = [call for number, call in ancestry(facts, hook, at) if _is_computed(facts, number, call.index)]
+        given = {a.tensor for call in calls for a in call.inputs if not facts.requires_grad(a.tensor, call.index)}
+        return given.pop() if len(given) == 1 else None
     return None
+
+
+def _is_computed(facts: TraceIndex, number: int, at: int) -> bool:
+    state = facts.state(number, at)
+    return state is not None and state.requires_grad and not state.is_leaf
 
 
 def _hooks(facts: TraceIndex, backward: Backward | None) -> Iterator[int]:

@@ -99,8 +99,10 @@ def _last_of_backward(facts: TraceIndex, failure: Failure) -> Call | None:
     built = failing_call(facts, failure)
     if backward is None or built is None or not built.op.endswith(".apply"):
         return None
+    method = f"{built.op.removesuffix('.apply').rpartition('.')[2]}.backward"
     inside = [call for call in facts.calls if backward.started <= call.index < failure.index]
-    return inside[-1] if inside else None
+    own = [call for call in inside if facts.trace.sites[call.site].function.endswith(method)]
+    return own[-1] if own else None
 
 
 def _first_line(failure: Failure) -> str:

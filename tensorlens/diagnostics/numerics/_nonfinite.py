@@ -6,14 +6,18 @@ import ast
 from collections.abc import Iterator
 
 from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.diagnostics.shared.edits.imports import imported
+from tensorlens.diagnostics.shared.edits.statements import function_around
+from tensorlens.diagnostics.shared.edits.writes import statements_of, stores
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
 from tensorlens.diagnostics.shared.wording import as_written, finding, fix, in_iteration, named, op_text
 from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import NonfiniteDerivative
-from tensorlens.records.report import Diagnostic, Fix
-from tensorlens.records.source import one_line
+from tensorlens.records.report import Diagnostic, Edit, Fix
+from tensorlens.records.source import one_line, text_of
 
 UNSELECTED = "nan-gradient-from-unselected-branch"
 _HARMLESS = {
@@ -48,10 +52,12 @@ def _is_unselected(node: NonfiniteDerivative) -> bool:
 
 def _report(facts: TraceIndex, code: str, node: NonfiniteDerivative, call: Call, backward: Backward) -> Diagnostic:
     value, made = _value(facts, call)
-    name = "its input" if value is None else named(facts, value, call.index)
+    name = "what it is given" if value is None else named(facts, value, call.index)
     leaf = named(facts, node.leaf, backward.index)
     select = _selection(facts, node)
     count = f"{node.infinite} of {node.total} elements" if node.total > 1 else "the value"
+    if len(_differentiated(facts, call)) > 1:  # the elements are those of all its inputs
+        count = "some elements" if node.total > 1 else "the value"
     return finding(
         code,
         "warning",
@@ -78,10 +84,7 @@ def _why(code: str, call: Call, where: str, select: Call | None) -> str:
 
 def _value(facts: TraceIndex, call: Call) -> tuple[int | None, Call | None]:
     """Finds the tensor that the operation read, and the call on another line that made the value of that tensor."""
-    state = next((s for s in call.states if s.requires_grad), None)
-    inputs = [a.tensor for a in call.inputs if facts.requires_grad(a.tensor, call.index)]
-    number = inputs[-1] if inputs and state is not None else None
-    line = place_of(facts.trace.sites[call.site])
+    number, line = _singular_input(facts, call), place_of(facts.trace.sites[call.site])
     if number is None:
         return None, None
     made = next(iter(facts.producers(number, call.index)), None) or facts.first_use(number)
@@ -93,6 +96,27 @@ def _value(facts: TraceIndex, call: Call) -> tuple[int | None, Call | None]:
             if made is not None and place_of(facts.trace.sites[made.site]) != line:
                 return access.tensor, made
     return number, None
+
+
+def _singular_input(facts: TraceIndex, call: Call) -> int | None:
+    """Finds the input at whose values the slope is not finite: the only one with a gradient, a divisor, or a base."""
+    inputs = _differentiated(facts, call)
+    if len(inputs) < 2:
+        return inputs[0] if inputs else None
+    name = call.op.rpartition(".")[2].strip("_")
+    position = _SINGULAR.get(name)
+    return call.inputs[position].tensor if position is not None and len(call.inputs) == 2 else None
+
+
+_SINGULAR = {"div": 1, "truediv": 1, "true_divide": 1, "divide": 1, "pow": 0}
+"""Which of two inputs makes a slope infinite: the divisor at zero, the base of a power at zero."""
+
+
+def _differentiated(facts: TraceIndex, call: Call) -> list[int]:
+    """Lists the inputs of a recorded call that require grad."""
+    if not any(state.requires_grad for state in call.states):
+        return []
+    return list(dict.fromkeys(a.tensor for a in call.inputs if facts.requires_grad(a.tensor, call.index)))
 
 
 def _selection(facts: TraceIndex, node: NonfiniteDerivative) -> Call | None:
@@ -110,7 +134,9 @@ def _fixes(facts: TraceIndex, code: str, calls: tuple[Call, Call | None], name: 
     if code == UNSELECTED:
         operand = _operand(facts, call, name)
         text = f"give {operation} harmless values where they are left out"
-        yield fix(f"{text}: {_replacement(facts, call, select, operand)} in place of `{operand}`", place=place)
+        if operand:
+            text += f": {_replacement(facts, call, select, operand)} in place of `{operand}`"
+        yield fix(text, *_selected_before(facts, call, select), place=place)
         return
     yield fix(_away(call, name), place=place)
     if call.op.endswith(("sqrt", "pow")):
@@ -127,30 +153,63 @@ def _away(call: Call, name: str) -> str:
 
 
 def _operand(facts: TraceIndex, call: Call, name: str) -> str:
-    """Returns what the operation is given, as the script writes it; else the name of the value, or "x"."""
+    """Returns what the operation is given, as the script writes it; else the name of the value, or ""."""
     nodes = facts.names.syntax.operands(facts.trace.sites[call.site], call.op)
     if len(nodes) == 1:
         return one_line(ast.unparse(nodes[0]), 30)
-    return name.strip("`") if name.startswith("`") else "x"
+    return name.strip("`") if name.startswith("`") else ""
 
 
 def _replacement(facts: TraceIndex, call: Call, select: Call | None, value: str) -> str:
     """Returns code that takes harmless values where a selection leaves the result of `call` out."""
-    harmless = _HARMLESS.get(call.op.rpartition(".")[2].strip("_"), "1.0")
+    harmless, chosen = _harmless(call), _choice(facts, call, select)
+    if chosen is None:
+        return f"`torch.where(..., {value}, {harmless})`"
+    condition, is_first = one_line(ast.unparse(chosen[0]), 30), chosen[1]
+    first, second = (value, harmless) if is_first else (harmless, value)
+    return f"`torch.where({condition}, {first}, {second})`"
+
+
+def _harmless(call: Call) -> str:
+    return _HARMLESS.get(call.op.rpartition(".")[2].strip("_"), "1.0")
+
+
+def _choice(facts: TraceIndex, call: Call, select: Call | None) -> tuple[ast.expr, bool] | None:
+    """Returns the condition of the `where` that selects, and whether it takes the result of `call` where it holds."""
     span = None if select is None else facts.span(select.site)
     node = None if span is None else facts.names.syntax.node(span)
     if select is None or not isinstance(node, ast.Call) or not select.op.endswith("where") or len(node.args) != 3:
-        return f"`torch.where(..., {value}, {harmless})`"
-    condition = one_line(ast.unparse(node.args[0]), 30)
+        return None
     inside = [_leads_to(facts, call, access.tensor, select) for access in select.inputs[1:3]]
     for position, argument in enumerate(node.args[1:]):
         if len(inside) == 1 and isinstance(argument, ast.Constant):
             inside.insert(position, False)
-    if inside == [True, False]:
-        return f"`torch.where({condition}, {value}, {harmless})`"
-    if inside == [False, True]:
-        return f"`torch.where({condition}, {harmless}, {value})`"
-    return f"`torch.where(..., {value}, {harmless})`"
+    return (node.args[0], inside[0]) if inside in ([True, False], [False, True]) else None
+
+
+def _selected_before(facts: TraceIndex, call: Call, select: Call | None) -> tuple[Edit, ...]:
+    """Makes the edit that selects before the operation too, if its line can compute the condition.
+
+    It can if both lines are in one function, and nothing in between assigns to a name of the condition.
+    """
+    chosen, span = _choice(facts, call, select), facts.span(call.site)
+    there = None if select is None else facts.span(select.site)
+    operands = facts.names.syntax.operands(facts.trace.sites[call.site], call.op)
+    if chosen is None or span is None or there is None or len(operands) != 1 or span.file != there.file:
+        return ()
+    around = function_around(facts, span.file, span.line)
+    names = {node.id for node in ast.walk(chosen[0]) if isinstance(node, ast.Name)}
+    body = statements_of(facts, span.file, span.line)
+    between = [each for each in body if span.line <= each.lineno <= there.line]
+    torch = imported(facts, span.file, "torch")
+    is_here = around is function_around(facts, there.file, there.line) and span.line <= there.line
+    if not is_here or torch is None or any(stores(each, name) for each in between for name in names):
+        return ()
+    source = facts.trace.sources[span.file]
+    value, condition = (text_of(source, span_of(node, source, span.file)) for node in (operands[0], chosen[0]))
+    first, second = (value, _harmless(call)) if chosen[1] else (_harmless(call), value)
+    text = f"{torch[0]}.where({condition}, {first}, {second})"
+    return (*torch[1], Edit(span_of(operands[0], source, span.file), text))
 
 
 def _leads_to(facts: TraceIndex, call: Call, number: int, select: Call) -> bool:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
+from tensorlens.analysis.naming.line_parts import span_of
+from tensorlens.analysis.naming.places import place_of
+from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.diagnostics.shared.edits.registration import registered
+from tensorlens.diagnostics.shared.edits.statements import function_around, statement_at
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text, severity_of
-from tensorlens.records.model import Failure
-from tensorlens.records.report import Diagnostic, Fix, Label
+from tensorlens.records.model import Call, Failure
+from tensorlens.records.report import Diagnostic, Edit, Fix, Label
+from tensorlens.records.source import text_of, tree_of
 
 CODE = "optimizer-empty-parameter-list"
 
@@ -70,10 +77,64 @@ def _fixes(facts: TraceIndex, failure: Failure, made: list[Label], hidden: int) 
     up."""
     here = facts.span(failure.site)
     if hidden < 0:
-        yield fix("call `parameters()` again here, or keep the parameters in a list: `list(...)`", place=here)
+        listed = _listed(facts, failure)
+        text = "call `parameters()` again here, or keep the parameters in a list: `list(...)`"
+        yield fix(text, *(() if listed is None else (listed,)), place=here)
     elif hidden:
         where = made[0].span if made else here
         text = "keep layers in a `torch.nn.ModuleList` or `ModuleDict`, tensors to train as `torch.nn.Parameter`"
-        yield fix(text, place=where)
+        yield fix(text, *_registered(facts, failure), place=where)
     else:
         yield fix("look at what is left of the parameters here: a filter may leave none", place=here)
+
+
+def _listed(facts: TraceIndex, failure: Failure) -> Edit | None:
+    """Makes a list of the parameters in the only line of the function that gives the iterator its name."""
+    generator = next((value for value in failure.values if value.type == "generator" and value.name), None)
+    here = facts.span(failure.site)
+    if generator is None or here is None:
+        return None
+    text, scope = facts.trace.sources.get(here.file, ""), function_around(facts, here.file, here.line)
+    found = [
+        node
+        for node in ast.walk(tree_of(text) or ast.Module([], []))
+        if isinstance(node, ast.Assign) and [plain_name(target) for target in node.targets] == [generator.name]
+        and function_around(facts, here.file, node.lineno) is scope
+    ]  # fmt: skip
+    if len(found) != 1:
+        return None
+    span = span_of(found[0].value, text, here.file)
+    return Edit(span, f"list({text_of(text, span)})")
+
+
+def _registered(facts: TraceIndex, failure: Failure) -> tuple[Edit, ...]:
+    """Registers the attributes that hold the parameters, in the class whose method made each."""
+    edits: dict[Edit, None] = {}
+    for access in failure.inputs:
+        use = facts.first_use(access.tensor)
+        function = "" if use is None else place_of(facts.trace.sites[use.site])[1]
+        name = None if use is None else _attribute(facts, use)
+        module = function.rpartition(".")[0].rpartition(".")[2]
+        is_parameter = facts.tensor(access.tensor).type == "Parameter"
+        edit = None if name is None else registered(facts, module, name, is_parameter)
+        if edit is None:
+            return ()
+        edits[edit] = None
+    return tuple(edits)
+
+
+def _attribute(facts: TraceIndex, made: Call) -> str | None:
+    """Returns the name that a line gives a parameter: "layers[0].weight" for `self.layers = [nn.Linear(2, 2)]`."""
+    span = facts.trace.sites[made.site].span
+    statement, node = statement_at(facts, span.file, span.line), facts.names.syntax.node(span)
+    target: str | None = None
+    if isinstance(statement, ast.Assign):
+        target = plain_name(statement.targets[0])
+    elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        target = (plain_name(statement.value.func) or "").removesuffix(".append")
+    if target is None or not target.startswith("self.") or not isinstance(node, ast.Call):
+        return None
+    attribute = target.removeprefix("self.")
+    if isinstance(statement, ast.Assign) and statement.value is node:
+        return attribute
+    return f"{attribute}[0]" if ast.unparse(node.func).endswith("Parameter") else f"{attribute}[0].weight"

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.replaced_parameters import ReplacedParameter, replaced_parameters
 from tensorlens.analysis.training.timeline import Training, training_of
+from tensorlens.diagnostics.optimizers._replaced_edits import gradients_passed_on, made_later, written_into
 from tensorlens.diagnostics.shared.optimizers import optimizer_label, optimizer_name, several, titled
 from tensorlens.diagnostics.shared.wording import finding, fix, source_text
+from tensorlens.records.model import Span
 from tensorlens.records.observations import Step
 from tensorlens.records.report import Diagnostic, Fix
 
@@ -22,10 +24,11 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     for replaced, step in replaced_parameters(training):
         groups.setdefault((replaced.site, step.site), (step, []))[1].append(replaced)
     for step, group in groups.values():
+        same = [other for there, other in groups.values() if there.parameters == step.parameters]
         if group[0].copied and _is_original_used(training, group):
             yield _report_copy(training, step, group)
         else:
-            yield _report(training, step, group)
+            yield _report(training, step, group, same)
 
 
 def _is_original_used(training: Training, group: list[ReplacedParameter]) -> bool:
@@ -37,7 +40,9 @@ def _is_original_used(training: Training, group: list[ReplacedParameter]) -> boo
     return last_copied > first.index or any(access.tensor == first.old for call in later for access in call.inputs)
 
 
-def _report(training: Training, step: Step, group: list[ReplacedParameter]) -> Diagnostic:
+def _report(
+    training: Training, step: Step, group: list[ReplacedParameter], same: list[list[ReplacedParameter]]
+) -> Diagnostic:
     facts, first = training.facts, group[0]
     new = sorted({replaced.new for replaced in group})
     (name, names), optimizer = titled(facts, new), optimizer_name(training, step)
@@ -54,27 +59,35 @@ def _report(training: Training, step: Step, group: list[ReplacedParameter]) -> D
             optimizer_label(training, step),
             facts.label("needed_here", step.site, f"finds no gradient in the old {'one' if one else 'ones'}"),
         ],
-        fixes=tuple(_fixes(training, step, group)),
+        fixes=tuple(sorted(_fixes(training, step, group, same), key=lambda each: not each.edits)),
         evidence={"parameters": sorted({facts.name(replaced.new) for replaced in group})},
         detail=names,
     )  # fmt: skip
 
 
-def _fixes(training: Training, step: Step, group: list[ReplacedParameter]) -> Iterator[Fix]:
+def _fixes(
+    training: Training, step: Step, group: list[ReplacedParameter], same: list[list[ReplacedParameter]]
+) -> Iterator[Fix]:
+    """Suggests the cures of all parameters of this optimizer that were replaced: `same` has those of each line."""
     facts, first = training.facts, group[0]
     optimizer, made = optimizer_name(training, step), training.optimizer_call(step)
-    target = _assigned_parameter(facts, group)
-    if target is not None:
-        yield fix(
-            f"write into the old parameter instead, under `torch.no_grad()`: `{target}.copy_(...)`",
-            place=facts.span(first.site),
-        )
+    sites = {replaced.site for each in same for replaced in each if replaced.site is not None}
     span = facts.span(first.site)
     when = "" if span is None else f"line {span.line} has run"
     yield fix(
         f"make `{optimizer}` when {when or 'the new parameters exist'}, from the parameters that are then there",
+        *made_later(training, step, sites),
         place=None if made is None else facts.span(made.site),
     )
+    target = _assigned_parameter(facts, group)
+    if target is not None:
+        targets = [(each[0].site, _assigned_parameter(facts, each)) for each in same]
+        writes = [None if name is None else written_into(facts, site, name) for site, name in targets]
+        yield fix(
+            f"write into the old parameter instead, under `torch.no_grad()`: `{target}.copy_(...)`",
+            *(edit for edit in writes if edit is not None and None not in writes),
+            place=facts.span(first.site),
+        )
 
 
 def _assigned_parameter(facts: TraceIndex, group: list[ReplacedParameter]) -> str | None:
@@ -110,12 +123,17 @@ def _report_copy(training: Training, step: Step, group: list[ReplacedParameter])
             else facts.label("accumulated_here", filled.event.site, "fills the gradients of the copy"),
             facts.label("needed_here", step.site, "the originals have no gradient"),
         ],
-        fixes=(
-            fix(f"compute with the originals, without a copy: {_FUNCTIONAL} runs a module with other values",
-                place=facts.span(first.site)),
-            fix("or below this line add the copy's gradients to those of the originals: this leaves out how the copy "
-                "depends on them", place=backward),
-        ),
+        fixes=tuple(_fixes_of_copy(training, group, backward)),
         evidence={"parameters": sorted({facts.name(replaced.new) for replaced in group})},
         detail=(f"the copy's parameters: {copies}" + (f"; {len(runs)} copies were made" if len(runs) > 1 else ""),),
     )  # fmt: skip
+
+
+def _fixes_of_copy(training: Training, group: list[ReplacedParameter], backward: Span | None) -> Iterator[Fix]:
+    place, passed_on = training.facts.span(group[0].site), gradients_passed_on(training, group)
+    added = "the copy's gradients to those of the originals: this leaves out how the copy depends on them"
+    if passed_on is not None:
+        yield fix(f"let each pass add {added}", passed_on)
+    yield fix(f"compute with the originals, without a copy: {_FUNCTIONAL} runs a module with other values", place=place)
+    if passed_on is None:
+        yield fix(f"or below this line add {added}", place=backward)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
-from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.lineage import ancestry, graph_leaves
+from tensorlens.analysis.naming.line_parts import span_of
+from tensorlens.analysis.naming.places import place_of
+from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
-from tensorlens.analysis.training.timeline import Training, training_of
+from tensorlens.analysis.training.timeline import GRAD_READ, Training, training_of
+from tensorlens.diagnostics.shared.edits.scopes import is_visible
+from tensorlens.diagnostics.shared.edits.statements import inserted_after
 from tensorlens.diagnostics.shared.optimizers import made_name
 from tensorlens.diagnostics.shared.wording import finding, fix
-from tensorlens.records.model import Backward, Call
-from tensorlens.records.report import Diagnostic
+from tensorlens.records.model import Backward, Call, Span
+from tensorlens.records.report import Diagnostic, Edit, Fix
+from tensorlens.records.source import tree_of
 
 CODE = "optimizer-step-not-called"
 LAST = 20  # numbers read from torch that are followed back
@@ -52,6 +59,35 @@ def _is_looked_at(training: Training, parameters: set[int]) -> bool:
     return any(access.tensor in gradients for inner in above for access in inner.inputs)
 
 
+def _is_for_another(training: Training, parameters: set[int], passes: list[Backward]) -> bool:
+    """Returns whether the script used each pass for other leaves, and the way to these leads through the parameters.
+
+    An optimizer stepped the other leaves, or a line read their gradients. Then the optimizer may be there for another
+    phase, as that of a critic is while the generator trains.
+    """
+    facts, steps = training.facts, training.steps
+    reads = {call.index: call.inputs[0].tensor for call in facts.calls if call.op == GRAD_READ and call.inputs}
+    ends = [b.index for b in passes[1:]] + [facts.events[-1].index + 1]
+    for backward, end in zip(passes, ends, strict=True):
+        stepped = {number for s in steps if backward.index < s.index < end for number in s.parameters}
+        read = {number for at, number in reads.items() if backward.index < at < end} & training.gradient_read
+        used = {change.tensor for change in backward.gradients} & (stepped | read)
+        if not used or not _lead_through(facts, backward, parameters, used):
+            return False
+    return True
+
+
+def _lead_through(facts: TraceIndex, backward: Backward, parameters: set[int], used: set[int]) -> bool:
+    """Returns whether one of the parameters is combined with a value that was computed from a used leaf."""
+    for _, call in ancestry(facts, backward.roots[0].tensor, backward.index):
+        inputs = {access.tensor for access in call.inputs}
+        if inputs & parameters:
+            others = inputs - parameters
+            if others & used or any(used & graph_leaves(facts, number, call.index) for number in others):
+                return True
+    return False
+
+
 def _report(training: Training, made: Call, passes: list[Backward]) -> Diagnostic:
     facts, last = training.facts, passes[-1]
     parameters = {access.tensor for access in made.inputs}
@@ -60,9 +96,11 @@ def _report(training: Training, made: Call, passes: list[Backward]) -> Diagnosti
     filled = "its parameter" if len(parameters) == 1 else f"{len(fed)} of its {len(parameters)} parameters"
     clears = [training.last_moment(number, last.index, "clear") for number in sorted(fed)]
     cleared = next((moment for moment in clears if moment is not None), None)
+    may_be_meant = _is_looked_at(training, parameters) or _is_for_another(training, parameters, passes)
+    unused = f"if they are to be trained, call `{optimizer}.step()` after this line"
     return finding(
         CODE,
-        "note" if _is_looked_at(training, parameters) else "warning",
+        "note" if may_be_meant else "warning",
         f"`{optimizer}.step()` never ran: {len(passes)} backward passes changed none of its parameters",
         "backward only computes gradients; a parameter changes when an optimizer makes a step",
         [
@@ -70,6 +108,49 @@ def _report(training: Training, made: Call, passes: list[Backward]) -> Diagnosti
             facts.label("needed_here", last.site, f"gives {filled} a gradient"),
             None if cleared is None else facts.label("cleared_here", cleared.event.site, "clears the gradients unused"),
         ],
-        fixes=(fix(f"call `{optimizer}.step()`, with parentheses, after this line", place=facts.span(last.site)),),
+        fixes=(
+            fix(unused, place=facts.span(last.site)) if may_be_meant else _calling(training, made, optimizer, last),
+        ),
         evidence={"passes": len(passes), "parameters": len(parameters)},
     )
+
+
+def _calling(training: Training, made: Call, optimizer: str, last: Backward) -> Fix:
+    """Suggests the missing call: where its name is without parentheses, else below the lines that make the gradients.
+
+    Below a backward pass a line may still change the gradients, as clipping does: the call goes below the last of them.
+    """
+    facts, text = training.facts, f"call `{optimizer}.step()`, with parentheses"
+    named = _named_without_call(facts, optimizer, made)
+    if named is not None:
+        return fix(
+            text, Edit(Span(named.file, named.end_line, named.end_column, named.end_line, named.end_column), "()")
+        )
+    site = _last_change(training, last)
+    place = facts.span(site)
+    edit = None
+    if place is not None and is_visible(facts, optimizer, made.site, site):
+        edit = inserted_after(facts, place.file, place.line, f"{optimizer}.step()")
+    return fix(f"{text}, after this line", *(() if edit is None else (edit,)), place=place)
+
+
+def _named_without_call(facts: TraceIndex, optimizer: str, made: Call) -> Span | None:
+    """Finds the statement `optimizer.step` in the file that made the optimizer, if it is the only one."""
+    file = facts.trace.sites[made.site].span.file
+    text = facts.trace.sources.get(file, "")
+    nodes = ast.walk(tree_of(text) or ast.Module([], []))
+    found = [n for n in nodes if isinstance(n, ast.Expr) and plain_name(n.value) == f"{optimizer}.step"]
+    return span_of(found[0], text, file) if len(found) == 1 else None
+
+
+def _last_change(training: Training, last: Backward) -> int:
+    """Returns the line of the pass, or of the last call below it in its function that changed a gradient by hand."""
+    facts, site = training.facts, last.site
+    scope = place_of(facts.trace.sites[site])[:2]
+    for change in last.gradients:
+        for moment in training.moments.get(change.tensor, ()):
+            other = moment.event.site
+            if moment.kind == "touch" and moment.index > last.index and other is not None:
+                below = facts.trace.sites[other].span.line > facts.trace.sites[site].span.line
+                site = other if below and place_of(facts.trace.sites[other])[:2] == scope else site
+    return site

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.cleared_gradients import ClearedGradients, cleared_gradients
 from tensorlens.analysis.training.timeline import Moment, Training, cleared_at, training_of
+from tensorlens.diagnostics.shared.edits.scopes import beside
+from tensorlens.diagnostics.shared.edits.statements import function_around, moved_after, statement_at
 from tensorlens.diagnostics.shared.optimizers import optimizer_name, several, titled
 from tensorlens.diagnostics.shared.wording import finding, fix
+from tensorlens.records.model import Span
 from tensorlens.records.observations import Step
-from tensorlens.records.report import Diagnostic, Fix
+from tensorlens.records.report import Diagnostic, Edit, Fix
 
 
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
@@ -87,15 +91,23 @@ def _report(training: Training, step: Step, lost: list[tuple[int, Moment, Moment
 
 def _reordering(facts: TraceIndex, optimizer: str, step: Step, moments: tuple[Moment, Moment]) -> Fix:
     """Says which line to move. A step above the backward pass has to go below it; else the clearing has to move."""
-    backward, stepped = facts.span(moments[0].event.site), facts.span(step.site)
-    if backward is None or stepped is None or backward.file != stepped.file:
-        return fix(f"clear the gradients before backward, or after `{optimizer}.step()`")
-    if backward.line > stepped.line and _same_function(facts, moments[0].event.site, step.site):
-        return fix(f"move `{optimizer}.step()` below line {backward.line}, which computes the gradient", place=stepped)
-    return fix(
-        f"clear the gradients before line {backward.line}, or after line {stepped.line}",
-        place=facts.span(moments[1].event.site),
-    )
+    filled, cleared = (moment.event.site for moment in moments)
+    backward, stepped, clearing = facts.span(filled), facts.span(step.site), facts.span(cleared)
+    if backward is None or stepped is None or clearing is None or backward.file != stepped.file:
+        return fix(f"clear the gradients before backward, or after `{optimizer}.step()`", place=clearing)
+    if backward.line > stepped.line and _same_function(facts, filled, step.site):
+        text = f"move `{optimizer}.step()` below line {backward.line}, which computes the gradient"
+        return fix(text, *_moved_below(facts, stepped, backward), place=stepped)
+    after = _moved_below(facts, clearing, stepped) if clearing.line < stepped.line else ()
+    if after:
+        return fix(f"clear the gradients after line {stepped.line}, which uses them", *after, place=clearing)
+    return fix(f"clear the gradients before line {backward.line}, or after line {stepped.line}", place=clearing)
+
+
+def _moved_below(facts: TraceIndex, span: Span, target: Span) -> tuple[Edit, ...]:
+    """Moves a statement below another line's statement in its block."""
+    pair = beside(facts, span, target)
+    return () if pair is None else moved_after(facts, span.file, pair[0].lineno, pair[1].lineno) or ()
 
 
 def _same_function(facts: TraceIndex, one: int | None, other: int | None) -> bool:
@@ -123,9 +135,24 @@ def _report_partly_cleared(training: Training, group: list[ClearedGradients]) ->
         fixes=(
             fix(
                 f"to add them up, clear once for each `{optimizer}.step()`, directly after it",
+                *_clearing_after(facts, facts.span(first.cleared.event.site), facts.span(step.site)),
                 place=facts.span(first.cleared.event.site),
             ),
         ),
         evidence={"parameters": [facts.name(cleared.leaf) for cleared in group], "passes": first.count},
         detail=(f"gradients of {name}; the same before each of {first.updates} steps",),
     )
+
+
+def _clearing_after(facts: TraceIndex, clearing: Span | None, stepped: Span | None) -> tuple[Edit, ...]:
+    """Moves a statement that is a call of `zero_grad()` below the step, into its block."""
+    if clearing is None or stepped is None or clearing.file != stepped.file:
+        return ()
+    statement = statement_at(facts, clearing.file, clearing.line)
+    functions = [function_around(facts, span.file, span.line) for span in (clearing, stepped)]
+    if statement is None or not isinstance(statement, ast.Expr) or functions[0] is not functions[1]:
+        return ()
+    code = ast.unparse(statement.value)
+    if ".zero_grad(" not in code or not isinstance(statement.value, ast.Call):
+        return ()
+    return moved_after(facts, clearing.file, clearing.line, stepped.line) or ()

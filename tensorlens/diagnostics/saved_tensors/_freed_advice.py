@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.carried import Carried, carried, is_used_in_pass, name_in_function, old_inputs
+from tensorlens.analysis.carried import carried, every_carried
 from tensorlens.analysis.contexts import failed_backward
-from tensorlens.analysis.lineage import calls_reached_by, graph_leaves
+from tensorlens.analysis.lineage import ancestry, calls_reached_by, graph_leaves
 from tensorlens.analysis.naming.places import callers, place_of
-from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.edits.expressions import argument_with_call
+from tensorlens.diagnostics.saved_tensors._reused_result import fixes_of_one_result
+from tensorlens.diagnostics.shared.carried_fixes import assigned_detach, cut_carried, unused_detach
+from tensorlens.diagnostics.shared.edits.expressions import argument_with_call, with_keyword
 from tensorlens.diagnostics.shared.kept import described, is_plain, line_from
-from tensorlens.diagnostics.shared.wording import fix, source_text
+from tensorlens.diagnostics.shared.wording import fix, named, source_text
 from tensorlens.records.model import Backward, Call, Failure
-from tensorlens.records.report import Fix
+from tensorlens.records.report import Edit, Fix, Label
+
+_LINKS = 2  # labels for what is carried
 
 
 def passes_at(facts: TraceIndex, one: Backward) -> tuple[int, int]:
@@ -29,51 +32,37 @@ def passes_at(facts: TraceIndex, one: Backward) -> tuple[int, int]:
 
 def fixes_of(facts: TraceIndex, failure: Failure, built: Call | None, freeing: Backward | None) -> tuple[Fix, ...]:
     """Suggests fixes for a pass that goes through what an earlier pass freed."""
-    if built is None or freeing is None:
-        return (fix("compute what is differentiated again before each backward", place=facts.span(failure.site)),)
     failed = failed_backward(facts, failure)
+    if built is None or freeing is None or failed is None:
+        return (fix("compute what is differentiated again before each backward", place=facts.span(failure.site)),)
     times, _ = facts.times_run(built.site, built.index)
     by_now, _ = facts.times_run(built.site, failure.index)
     if by_now > times:  # it was computed again, but this pass reaches the old one
-        found = None if failed is None else carried(facts, failed, freeing, built)
-        return (_cut(facts, found, freeing),)
+        return (_cut(facts, failure, freeing, built),)
     _, passes = passes_at(facts, freeing)
     if freeing.site == failure.site and passes > times and not _roots_known_before(facts, failure, freeing):
-        return tuple(_fixes_of_one_result(facts, built))
+        return tuple(fixes_of_one_result(facts, failure, built, freeing))
     return tuple(_fixes_of_a_shared_part(facts, failure, built, freeing))
 
 
 # --- a result of an earlier pass --------------------------------------------------------------------------------------
 
 
-def _cut(facts: TraceIndex, found: Carried | None, after: Backward) -> Fix:
+def _cut(facts: TraceIndex, failure: Failure, after: Backward, built: Call) -> Fix:
     """Advises on what leads from one iteration back to the graph of the one before, by name where it is known."""
-    place = facts.span(after.site)
+    failed, place = failed_backward(facts, failure), facts.span(after.site)
+    every = [] if failed is None else every_carried(facts, failed, after)
+    unused = unused_detach(facts, failure, every)
+    found = None if failed is None else carried(facts, failed, after, built)
+    if failed is not None and (assigned := unused and assigned_detach(facts, unused, failed)):
+        return assigned
+    if every and (known := cut_carried(facts, failure, after, every)):
+        return known
     if found is None:
         return fix(
             "something computed before this backward is used again after it: `detach()` it below this line; later "
             "passes then send no gradient through it",
             place=place,
-        )
-    name, made = name_in_function(facts, found, after.site), facts.trace.sites[found.made.site]
-    old, held = old_inputs(found.use, facts, after.index), _list_of(facts, found.use)
-    if held and len(old) < len(found.use.inputs):
-        return fix(
-            f"{len(old)} of the {len(found.use.inputs)} results in `{held}` {'is' if len(old) == 1 else 'are'} from an "
-            "earlier pass: clear it below this line, and any list that grows with it",
-            place=place,
-        )
-    if name is not None and "[" not in name:
-        return fix(
-            f"`{name}` leads back to the graph of the pass before: put `{name} = {name}.detach()` below this line",
-            place=place,
-        )
-    if found.made.op == "torch.lstm" and len(made.targets) == 2 and not is_used_in_pass(facts, found, after):
-        state = made.targets[1]
-        return fix(
-            f"`{state}` leads back to the graph of the pass before: put `{state} = tuple(t.detach() for t in {state})` "
-            "below this line",
-            place=made.span,
         )
     what = described(facts, found.tensor, found.use.index)
     return fix(
@@ -81,35 +70,6 @@ def _cut(facts: TraceIndex, found: Carried | None, after: Backward) -> Fix:
         "before: `detach()` or drop it below this line; later passes then send no gradient through it",
         place=place,
     )
-
-
-def _list_of(facts: TraceIndex, use: Call) -> str:
-    """Returns the name of the list whose tensors a call such as `torch.stack(losses)` takes; "" if it takes no such
-    list."""
-    site = facts.trace.sites[use.site]
-    if use.op.rpartition(".")[2] not in ("stack", "cat", "concat", "hstack", "vstack") or len(use.inputs) < 2:
-        return ""
-    operands = facts.names.syntax.operands(site, use.op)
-    name = plain_name(operands[0]) if operands else None
-    return name or ""
-
-
-def _fixes_of_one_result(facts: TraceIndex, built: Call) -> Iterator[Fix]:
-    """Suggests fixes for a result that was computed once and is part of every pass."""
-    text, place = source_text(facts, built.site), facts.span(built.site)
-    kept = _attribute_of(facts, built)
-    where = f"`{kept}` keeps it from pass to pass: " if kept else ""
-    yield fix(f"{where}compute `{text}` again before each backward", place=place)
-    unless = "or, if these passes are not to train what it is computed from, `detach()` it once"
-    ran_once = facts.times_run(built.site, built.index)[1] == 1
-    yield fix(f"{unless} here", place=place) if ran_once else fix(f"{unless}, where it is computed for them")
-
-
-def _attribute_of(facts: TraceIndex, built: Call) -> str:
-    """Returns the attribute or item that still holds the result of a call when the run ends; "" if none does."""
-    results = {access.tensor for access in built.outputs}
-    names = (binding.name for binding in facts.trace.end.bindings if binding.tensor in results)
-    return next((name for name in names if "." in name), "")
 
 
 # --- a part that two losses share -------------------------------------------------------------------------------------
@@ -120,14 +80,20 @@ def _fixes_of_a_shared_part(facts: TraceIndex, failure: Failure, built: Call, fr
 
     They depend on whether an optimizer step between the passes changed leaves that this part was computed from.
     """
-    keep = "keep the graph for the later pass: pass `retain_graph=True` here"
-    place = facts.span(freeing.site)
+    keep, place = "keep the graph for the later pass: pass `retain_graph=True` here", facts.span(freeing.site)
+    if _is_differentiated(facts, failure, freeing):
+        edit = with_keyword(facts, freeing.site, "create_graph", "True")
+        text = "the later pass also differentiates the gradients from here: pass `create_graph=True`"
+        yield fix(text, *(edit,) if edit else (), place=place)
+        return
+    kept = with_keyword(facts, freeing.site, "retain_graph", "True")
     steps = [c for c in facts.calls if c.within and c.writes and freeing.index < c.index < failure.index]
     moved = {write.tensor for step in steps for write in step.writes}
     shared = _last_shared(facts, failure, built, freeing)
     behind = set() if shared is None else graph_leaves(facts, shared, failure.index)
     if moved & behind:
         step = steps[0]
+        yield from _without(facts, failure, shared, behind, moved)
         yield fix(
             f"run the forward pass of the later loss below `{source_text(facts, step.site)}`, with the new values",
             place=facts.span(step.site),
@@ -137,13 +103,41 @@ def _fixes_of_a_shared_part(facts: TraceIndex, failure: Failure, built: Call, fr
             place=place,
         )
         return
-    if moved and shared is not None:
-        yield from _detached(facts, freeing, shared)
-    yield fix(f"or {keep}" if moved else keep, place=place)
+    cut = None if not moved or shared is None else _detached(facts, freeing, shared)
+    if cut is not None:
+        backward = f"`{source_text(facts, freeing.site)}`"
+        yield fix(f"if {backward} is not to train what made `{cut[0]}`, detach it for that pass", cut[1])
+    yield fix(f"or {keep}" if moved else keep, *(kept,) if kept else (), place=place)
     failed = failed_backward(facts, failure)
     same = failed is not None and {r.tensor for r in failed.roots} == {r.tensor for r in freeing.roots}
     if not moved and not same and not _is_cleared_between(facts, freeing, failure):
         yield fix("or add what both differentiate, and call backward once", place=facts.span(failure.site))
+
+
+def _without(
+    facts: TraceIndex, failure: Failure, shared: int | None, behind: set[int], moved: set[int]
+) -> Iterator[Fix]:
+    """Suggests to detach a shared result for the later pass, if the steps between have trained all that made it, and
+    the later pass trains more."""
+    failed = failed_backward(facts, failure)
+    if failed is None or shared is None or not behind <= moved:
+        return
+    cut, reached = _detached(facts, failed, shared), set[int]()
+    for root in failed.roots:
+        reached |= graph_leaves(facts, root.tensor, failed.index)
+    if cut is not None and reached - behind:
+        yield fix(f"detach `{cut[0]}` for this pass: it then no longer trains what made `{cut[0]}`", cut[1])
+
+
+def _is_differentiated(facts: TraceIndex, failure: Failure, freeing: Backward) -> bool:
+    """Returns whether the failed pass differentiates something that was computed from the gradients of an earlier
+    one."""
+    failed = failed_backward(facts, failure)
+    if failed is None or freeing.create_graph or freeing.op != "autograd.grad":
+        return False
+    made = {c.index for c in facts.calls if c.op == "autograd.grad" and c.site == freeing.site}
+    roots = [root.tensor for root in failed.roots]
+    return any(call.index in made for root in roots for _, call in ancestry(facts, root, failed.index))
 
 
 def _is_cleared_between(facts: TraceIndex, freeing: Backward, failure: Failure) -> bool:
@@ -165,11 +159,14 @@ def _last_shared(facts: TraceIndex, failure: Failure, built: Call, freeing: Back
     return last.outputs[0].tensor if last.outputs else None
 
 
-def _detached(facts: TraceIndex, freeing: Backward, shared: int) -> Iterator[Fix]:
-    """Suggests to detach a shared result for the first pass, in the line of its function that passes it on."""
+def _detached(facts: TraceIndex, freeing: Backward, shared: int) -> tuple[str, Edit] | None:
+    """Detaches a shared result for the first pass, in the line of its function that passes it on.
+
+    Returns its name and the edit.
+    """
     name, here, made = facts.name(shared, freeing.index), facts.trace.sites[freeing.site], facts.creator(shared)
     if made is None or not is_plain(name):
-        return
+        return None
     reached = calls_reached_by(facts, freeing).calls
     users = [call for call in facts.calls if made.index < call.index < freeing.index and call.index in reached]
     sites = dict.fromkeys(site for call in users for site in (call.site, *callers(facts.trace, call.site)))
@@ -181,9 +178,43 @@ def _detached(facts: TraceIndex, freeing: Backward, shared: int) -> Iterator[Fix
     found = [
         edit for line in sorted(lines) if (edit := argument_with_call(facts, here.span.file, line, name, "detach"))
     ]
-    if len(found) == 1:
-        backward = f"`{source_text(facts, freeing.site)}`"
-        yield fix(f"if {backward} is not to train what made `{name}`, detach it for that pass", found[0])
+    return (name, found[0]) if len(found) == 1 else None
+
+
+def links(facts: TraceIndex, failure: Failure, built: Call | None, freeing: Backward | None) -> Iterator[Label]:
+    """Labels the lines between the released graph and the pass that needs it again: what carries it on, a `detach()`
+    without effect, the call that is given a shared result."""
+    failed = failed_backward(facts, failure)
+    if built is None or freeing is None or failed is None:
+        return
+    every = every_carried(facts, failed, freeing)
+    unused = unused_detach(facts, failure, every)
+    if unused is not None:
+        yield from _at(facts, unused.site, "value_made_here", "nothing uses this detached result")
+    for each in every[:_LINKS]:
+        if not facts.same_line(each.made.site, built.site):
+            what = named(facts, each.tensor, each.use.index)
+            text = f"{what} has this graph in the next pass" if is_plain(what) else "the next pass uses this result"
+            yield from _at(facts, each.made.site, "value_made_here", text)
+    shared = _shared_and_kept(facts, failure, built, freeing) if freeing.site != failure.site else None
+    if shared is not None and (cut := _detached(facts, freeing, shared)):
+        yield Label("called_here", cut[1].span, f"is given `{cut[0]}` with its graph")
+
+
+def _at(facts: TraceIndex, site: int, role: str, text: str) -> Iterator[Label]:
+    label = facts.label(role, site, text)
+    if label is not None:
+        yield label
+
+
+def _shared_and_kept(facts: TraceIndex, failure: Failure, built: Call, freeing: Backward) -> int | None:
+    """Finds the last result that both passes go through, if a step between them trains none of what made it."""
+    steps = [c for c in facts.calls if c.within and c.writes and freeing.index < c.index < failure.index]
+    moved = {write.tensor for step in steps for write in step.writes}
+    shared = _last_shared(facts, failure, built, freeing)
+    if not moved or shared is None or moved & graph_leaves(facts, shared, failure.index):
+        return None
+    return shared
 
 
 def _roots_known_before(facts: TraceIndex, failure: Failure, freeing: Backward) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tensorlens.analysis.contexts import failed_backward
 from tensorlens.analysis.lineage import ReachedCalls, calls_reached_by
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.saved_tensors._freed_advice import fixes_of, passes_at
+from tensorlens.diagnostics.saved_tensors._freed_advice import fixes_of, links, passes_at
 from tensorlens.diagnostics.shared.kept import line_from, operation
 from tensorlens.diagnostics.shared.wording import as_written, finding, fix, severity_of
 from tensorlens.records.failure_context import SavedTensor
@@ -33,8 +33,11 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
     built, freeing = culprit.built, culprit.by
     labels = [
         facts.label("needed_here", failure.site, _needed_text(facts, failure, culprit)),
-        None if built is None else facts.label("graph_built_here", built.site, _built_text(facts, built), built.index),
+        None
+        if built is None
+        else facts.label("graph_built_here", built.site, _built_text(facts, culprit), built.index),
         None if freeing is None else facts.label("freed_here", freeing.site, _freed_text(facts, failure, freeing)),
+        *links(facts, failure, built, freeing),
     ]
     freed = sum(bool(saved.message) for saved in _freed(failure).values())
     return finding(
@@ -50,8 +53,9 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
     )
 
 
-def _built_text(facts: TraceIndex, built: Call) -> str:
-    return f"{operation(facts, built)} kept values here"
+def _built_text(facts: TraceIndex, culprit: _Culprit) -> str:
+    """Says what the call did: which node was met released is known only by its sequence number."""
+    return "both passes go through this" if culprit.shared else f"{operation(facts, culprit.built)} kept values here"
 
 
 def _needed_text(facts: TraceIndex, failure: Failure, culprit: _Culprit) -> str:
@@ -103,11 +107,15 @@ def _read_directly(facts: TraceIndex, failure: Failure) -> Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class _Culprit:
-    """The freed node that the failed pass reached, the call that recorded it, and the pass that freed it."""
+    """The freed node that the failed pass reached, the call that recorded it, and the pass that freed it.
+
+    `shared`: the node is not known; both passes go through that call.
+    """
 
     node: str | None = None
     built: Call | None = None
     by: Backward | None = None
+    shared: bool = False
 
 
 def _freed(failure: Failure) -> dict[int, SavedTensor]:
@@ -178,5 +186,5 @@ def _shared_part(facts: TraceIndex, failed: Backward, passes: list[ReachedCalls]
         if call.index in needed.calls and call.nodes[1] > call.nodes[0]:
             freeing = next((reached.backward for reached in passes if _frees(facts, reached, call)), None)
             if freeing is not None:
-                return _Culprit(None, call, freeing)
+                return _Culprit(None, call, freeing, shared=True)
     return _Culprit()

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from tensorlens.analysis.contexts import open_region
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.kept import Kept, kept_text, operation
+from tensorlens.diagnostics.shared.parameter_copies import with_copied_parameters
 from tensorlens.diagnostics.shared.proof import proof_notes
-from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of, saving_call
+from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of, save_of, saving_call
 from tensorlens.diagnostics.shared.wording import as_written, finding, fix, named
 from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import StaleSavedTensor
@@ -34,6 +35,9 @@ def _report(facts: TraceIndex, stale: StaleSavedTensor, backward: Backward, savi
     then, now = stale.versions
     mode = open_region(facts, saving.index, *MODES)
     change, notes = _change(facts, stale, saving), proof_notes(facts, backward)
+    same = [each for each in facts.trace.inspection.stale if backward_of(facts, each.index) is backward]
+    changed_at = backward.site if change is None else change.site
+    copied = with_copied_parameters(facts, [save_of(facts, each) for each in (stale, *same)], changed_at, backward.site)
     how = f"{as_written(facts, change)} overwrote {name}" if change is not None else f"{name} was overwritten"
     return finding(
         CODE,
@@ -50,8 +54,9 @@ def _report(facts: TraceIndex, stale: StaleSavedTensor, backward: Backward, savi
         ],
         notes=notes,
         fixes=(
+            *([copied] if copied is not None else []),
             fix(
-                "change a new tensor instead, or change this one only after backward",
+                f"{'or ' if copied is not None else ''}change a new tensor instead, or change this one after backward",
                 place=None if change is None else facts.span(change.site),
             ),
             fix(

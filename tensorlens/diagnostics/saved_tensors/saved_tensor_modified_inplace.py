@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tensorlens.analysis.run_numbers import run_number
-from tensorlens.analysis.saved_tensors import Alias, InplaceChange, Save, SavedTensorChange, saved_tensor_change
+from tensorlens.analysis.saved_tensors import (
+    Alias,
+    InplaceChange,
+    Save,
+    SavedTensorChange,
+    is_step,
+    saved_tensor_change,
+)
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.diagnostics.saved_tensors._links import layer_label, way_back_label
 from tensorlens.diagnostics.saved_tensors._overwrite_advice import fixes_of
 from tensorlens.diagnostics.shared.kept import (
     described,
@@ -48,7 +56,7 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
         severity_of(failure),
         _title(facts, change),
         _explanation(facts, change.save),
-        _labels(facts, change),
+        _labels(facts, change, failure),
         notes=() if change.changes else ("the call that overwrote it was not seen (see the gaps below)",),
         fixes=fixes_of(facts, change, failure),
         evidence=_evidence(change),
@@ -78,13 +86,15 @@ def _explanation(facts: TraceIndex, save: Save) -> str:
 # --- labels ----------------------------------------------------------------------------------------------------------
 
 
-def _labels(facts: TraceIndex, change: SavedTensorChange) -> Iterator[Label | None]:
+def _labels(facts: TraceIndex, change: SavedTensorChange, failure: Failure) -> Iterator[Label | None]:
     save = change.save
     if change.first is not None:
         event = change.first.event
         yield facts.label("modified_here", event.site, _change_text(facts, change.first), event.index)
+        yield layer_label(facts, change)
     if change.alias is not None:
         yield _alias_label(facts, change.alias)
+    yield way_back_label(facts, change, failure)
     if save.call is not None:
         yield facts.label("saved_here", save.call.site, kept_text(facts, kept_of(save)), save.call.index)
     yield facts.label("needed_here", change.needed_at, _needed_text(facts, change))
@@ -92,7 +102,7 @@ def _labels(facts: TraceIndex, change: SavedTensorChange) -> Iterator[Label | No
 
 def _change_text(facts: TraceIndex, change: InplaceChange) -> str:
     event = change.event
-    if isinstance(event, Call) and event.within:
+    if isinstance(event, Call) and is_step(facts, event):
         return f"overwritten here, by `{event.within}()`"
     return f"overwritten here{short_iteration(facts, event)}" if isinstance(event, Call) else "added to here"
 

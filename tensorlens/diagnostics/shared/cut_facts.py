@@ -6,17 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from tensorlens.analysis.contexts import open_region
-from tensorlens.analysis.lineage import Cut
+from tensorlens.analysis.lineage import Cut, ancestry, reads_gradient
 from tensorlens.analysis.plain_values import may_require_grad
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.optimizers import several
 from tensorlens.diagnostics.shared.wording import named, op_text, source_text
 from tensorlens.records.model import Call, GradMode, Region
-
-_SHAPE_ONLY = (
-    "zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like",
-    "new_zeros", "new_ones", "new_empty", "new_full", "new_tensor",
-)  # fmt: skip
 
 
 def written(facts: TraceIndex, call: Call) -> str:
@@ -116,10 +111,6 @@ def result_dtype(facts: TraceIndex, cut: Cut) -> str:
     return next((dtype for dtype in dtypes if dtype.startswith(("int", "uint", "bool"))), "")
 
 
-def takes_shape_only(cut: Cut) -> bool:
-    return cut.call.op.rpartition(".")[2] in _SHAPE_ONLY
-
-
 def expected_position(facts: TraceIndex, cut: Cut) -> str:
     """Returns code for the differentiable counterpart of `argmax` along a dimension; "" if the source does not show it.
 
@@ -165,3 +156,13 @@ def library_name(facts: TraceIndex, cut: Cut) -> str:
     if apply is not None:
         return op_text(apply.op)
     return f"`{through}()`" if through else op_text(cut.call.op)
+
+
+def is_update_by_hand(facts: TraceIndex, cut: Cut) -> bool:
+    """Returns whether an unrecorded call updates a leaf by hand: it computes from the leaf and its gradient."""
+    made = cut.call.outputs[0].tensor if cut.call.outputs else None
+    state = None if cut.source is None else facts.state(cut.source, cut.call.index)
+    if made is None or state is None or not state.is_leaf:
+        return False
+    above = (call for _, call in ancestry(facts, made, cut.call.index + 1) if reads_gradient(call))
+    return any(call.inputs and call.inputs[0].tensor == cut.source for call in above)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tensorlens.analysis.lineage import Cut, leaf_origin
-from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
+from tensorlens.analysis.plain_values import takes_shape_only
+from tensorlens.analysis.trace_index import OPS_ENTERING_TORCH, OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.diagnostics.shared.cut_facts import (
     changed_flag,
     cutting_checkpoint,
@@ -19,12 +21,15 @@ from tensorlens.diagnostics.shared.cut_facts import (
     recording_off,
     result_dtype,
     switch_of,
-    takes_shape_only,
     wanted_by_optimizer,
     written,
 )
-from tensorlens.diagnostics.shared.cut_fixes import recording, smooth, staying_in_torch, unfreezing
-from tensorlens.diagnostics.shared.wording import fix, named, op_text, with_method
+from tensorlens.diagnostics.shared.cut_fixes import joined, recording, requiring, smooth, staying_in_torch, unfreezing
+from tensorlens.diagnostics.shared.cuts_behind import cut_beside, cuts_behind, either, with_cuts_behind
+from tensorlens.diagnostics.shared.edits.cuts import without_method
+from tensorlens.diagnostics.shared.edits.expressions import with_keyword
+from tensorlens.diagnostics.shared.optimizers import several
+from tensorlens.diagnostics.shared.wording import fix, named, op_text
 from tensorlens.records.model import GradMode
 from tensorlens.records.report import Fix, Label
 
@@ -38,18 +43,28 @@ _PLAIN = {
 # --- labels ---------------------------------------------------------------------------------------------------------
 
 
-def cut_labels(facts: TraceIndex, cut: Cut | None) -> Iterator[Label | None]:
+def cut_labels(facts: TraceIndex, cut: Cut | None, root: int | None = None) -> Iterator[Label | None]:
     """Labels the cut, then the switch that caused it, then the leaf that gets no gradient because of it."""
     if cut is None:
         return
     checkpoint = cutting_checkpoint(facts, cut)
     place = cut.call.site if checkpoint is None else checkpoint.site
-    yield facts.label("graph_cut_here", place, _cut_text(facts, cut))
     switch = switch_of(facts, cut)
-    if switch is not None:
+    if switch is not None and not switch.decorator and not is_block(facts, switch):
         yield facts.label("grad_mode_off_here", switch.site, _switch_text(facts, switch))
+        yield facts.label("value_made_here", place, _cut_text(facts, cut))
+    else:
+        yield facts.label("graph_cut_here", place, _cut_text(facts, cut))
+        if switch is not None:
+            yield facts.label("grad_mode_off_here", switch.site, _switch_text(facts, switch))
+    if cut.entered is not None and cut.entered.op in OPS_ENTERING_TORCH:
+        yield facts.label("value_made_here", cut.entered.site, "makes a new tensor, without a history")
     if is_frozen(facts, cut):
         yield facts.label("called_here", helper_call(facts, cut), "the call that froze them")
+    for behind, numbers in cuts_behind(facts, cut, root)[:1]:
+        if not facts.names.syntax.is_direct(facts.trace.sites[behind.call.site], behind.call.op):
+            continue
+        yield facts.label("graph_cut_here", behind.call.site, f"cuts off {several(facts, numbers[:1])} too")
     if cut.leaf is not None:
         name = named(facts, cut.leaf)
         if cut.source is None:
@@ -88,7 +103,7 @@ def _cut_text(facts: TraceIndex, cut: Cut) -> str:
         return "gives only True or False" if dtype == "bool" else f"{beside} whole numbers ({dtype})"
     if cut.call.op == "autograd.grad":
         return "a gradient without a graph of its own"
-    return f"takes only the shape of {source}" if takes_shape_only(cut) else cutting_text(cut.call.op, source)
+    return f"takes only the shape of {source}" if takes_shape_only(cut.call) else cutting_text(cut.call.op, source)
 
 
 def cutting_text(op: str, source: str) -> str:
@@ -129,7 +144,7 @@ def cut_cause(facts: TraceIndex, cut: Cut) -> str:
         return f"{call} gives {'only True or False' if dtype == 'bool' else 'whole numbers'}"
     if cut.call.op == "autograd.grad":
         return f"{op_text(cut.call.op)} ran without `create_graph=True`"
-    if takes_shape_only(cut):
+    if takes_shape_only(cut.call):
         return f"{call} takes only a shape"
     if cut.call.op == "nn.Parameter":
         return f"{call} is a new leaf"
@@ -154,7 +169,7 @@ def cut_reason(facts: TraceIndex, cut: Cut) -> str:
         return "a gradient has a graph of its own only if it was asked for with `create_graph=True`"
     if result_dtype(facts, cut):
         return "only floating point and complex numbers have gradients"
-    if takes_shape_only(cut):
+    if takes_shape_only(cut.call):
         return "the result does not depend on the values, so no gradient leads back to them"
     if cut.call.op == "nn.Parameter":
         return "a parameter is a leaf: gradients end there, and what it was made from gets none"
@@ -167,59 +182,55 @@ def cut_detail(facts: TraceIndex, cut: Cut | None) -> tuple[str, ...]:
         names = [named(facts, number) for number in frozen_with(facts, cut)]
         more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
         return (f"frozen: {', '.join(names[:_LISTED])}{more}",) if 1 < len(names) == len({*names}) else ()
-    if cut is None or cut.left_torch is None:
-        return ()
-    return ("where plain values go is not recorded: this place is the likeliest",)
+    return ()
 
 
 # --- fixes ----------------------------------------------------------------------------------------------------------
 
 
-def _trained(facts: TraceIndex, cut: Cut) -> str:
-    """Names a leaf that requires grad at a cut where no input does, if that leaf is not itself such an input."""
-    for call in facts.calls:
-        for state in call.states if call.index < cut.call.index else ():
-            if facts.is_leaf_requiring_grad(state.tensor, cut.call.index):
-                return named(facts, state.tensor)
-    return ""
-
-
-def cut_fixes(facts: TraceIndex, cut: Cut | None) -> Iterator[Fix]:
-    """Suggests fixes for this cut, the safest first."""
+def cut_fixes(facts: TraceIndex, cut: Cut | None, root: int | None = None) -> Iterator[Fix]:
+    """Suggests fixes for this cut, the safest first. `root` is the result that lost its history."""
     if cut is None:
         return
+    fixes, behind, beside = (
+        list(_fixes_of(facts, cut, root)),
+        cuts_behind(facts, cut, root),
+        cut_beside(facts, cut, root),
+    )
+    if beside is not None and fixes:
+        one = replace(fixes[0], edits=()) if result_dtype(facts, cut) else either(facts, fixes[0], beside)
+        yield from [one, *fixes[1:]]
+        return
+    yield from [with_cuts_behind(facts, fixes[0], behind), *fixes[1:]] if fixes and behind else fixes
+
+
+def _fixes_of(facts: TraceIndex, cut: Cut, root: int | None) -> Iterator[Fix]:
     here, op = facts.span(cut.call.site), op_text(cut.call.op)
-    if cut.source is None and (trained := _trained(facts, cut)):
-        yield fix(
-            f"compute it from what is to be trained: {trained} requires grad, and no tensor here leads to it",
-            place=here,
-        )
-    elif cut.source is None:
-        leaf = facts.first_use(cut.leaf or 0)
-        flag = with_method(named(facts, cut.leaf), "requires_grad_()")
-        yield fix(
-            f"make what is to be trained require grad before use: {flag}",
-            place=None if leaf is None else facts.span(leaf.site),
-        )
+    if cut.source is None:
+        yield from requiring(facts, cut)
     elif is_frozen(facts, cut):
         yield from unfreezing(facts, cut)
     elif recording_off(cut) and not changed_flag(cut):
-        yield from recording(facts, cut)
+        yield from recording(facts, cut, root)
     elif cut.left_torch is not None or cut.call.op in OPS_LEAVING_TORCH:
         yield from staying_in_torch(facts, cut)
     elif cut.call.op == "nn.Parameter":
         text = "leave the value a plain tensor, and compute the layer with it: `torch.func.functional_call()`"
         yield fix(text, place=here)
     elif cut.call.op == "autograd.grad":
-        yield fix("pass `create_graph=True` to the call that computes the gradient", place=here)
+        edit = with_keyword(facts, cut.call.site, "create_graph", "True")
+        text = "pass `create_graph=True` to the call that computes the gradient"
+        yield fix(text, *(edit,) if edit else (), place=here)
     elif cut.call.op in ("torch.tensor", "torch.as_tensor"):
-        yield fix("use the tensor itself; to join several, `torch.stack` keeps their history", place=here)
+        yield joined(facts, cut)
     elif result_dtype(facts, cut) and not changed_flag(cut):
         yield smooth(facts, cut)
-    elif takes_shape_only(cut):
+    elif takes_shape_only(cut.call):
         yield fix(f"compute the result from {named(facts, cut.source, cut.call.index)} itself", place=here)
     elif facts.names.syntax.is_direct(facts.trace.sites[cut.call.site], cut.call.op):
-        yield fix(f"leave out {op} if the gradient is to go back past this line", place=here)
+        left = None if here is None else without_method(facts, here, ("detach", "data"))
+        text = f"leave out {op} if the gradient is to go back past this line"
+        yield fix(text, *(left,) if left else (), place=here)
     else:
         source = named(facts, cut.source, cut.call.index)
         yield fix(f"use {source} itself, if the gradient is to go back to it", place=here)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tensorlens.analysis.naming.assignments import assigned_to
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import Training
+from tensorlens.diagnostics.shared.edits.scopes import receiver
 from tensorlens.diagnostics.shared.wording import named
 from tensorlens.records.model import Call
 from tensorlens.records.observations import Step
@@ -41,9 +42,10 @@ def listed(texts: Sequence[str]) -> str:
 
 
 def optimizer_name(training: Training, step: Step) -> str:
-    """Returns the name that the script gave an optimizer, else the name of its class."""
-    made = training.optimizer_call(step)
-    return step.op.removesuffix(".step") if made is None else made_name(training.facts, made)
+    """Returns the name that the script gave an optimizer, else its name at the step, else the name of its class."""
+    made, kind = training.optimizer_call(step), step.op.removesuffix(".step")
+    name = kind if made is None else made_name(training.facts, made)
+    return (receiver(training.facts, step.site, "step") or name) if name == kind else name
 
 
 def made_name(facts: TraceIndex, made: Call) -> str:

@@ -16,6 +16,7 @@ from tensorlens.analysis.naming.places import callers
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.graph_cuts import cut_labels, cutting_text
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
+from tensorlens.diagnostics.shared.rejected_edits import EDITS
 from tensorlens.diagnostics.shared.roles import (
     contexts,
     custom_functions,
@@ -30,7 +31,7 @@ from tensorlens.diagnostics.shared.roles.tensors import needed
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text, severity_of
 from tensorlens.records.error_messages import Entry, FindingText, classify
 from tensorlens.records.model import Backward, Failure, Notice, Span
-from tensorlens.records.report import Diagnostic, Label
+from tensorlens.records.report import Diagnostic, Fix, Label
 from tensorlens.records.source import line_at
 
 
@@ -69,9 +70,10 @@ CONDITIONS: dict[str, Callable[[RejectedCall], bool]] = {
 def find_rejected(facts: TraceIndex, known: Entry) -> Iterator[Diagnostic]:
     """Makes the findings of a code whose page has the text of the finding.
 
-    The label of the first role is the primary one. Title, why, help and detail are templates. Their fields are {op},
-    {code} (the rejected call as the script writes it) and, for each role, its tensor: {leaf}, {nonleaf}, {view},
-    {base}, {value}, {graph}; for a callback also those of `hooks.words`.
+    The label of the first role is the primary one. A help that carries an edit goes before those that do not. Title,
+    why, help and detail are templates. Their fields are {op}, {code} (the rejected call as the script writes it) and,
+    for each role, its tensor: {leaf}, {nonleaf}, {view}, {base}, {value}, {graph}; for a callback also those of
+    `hooks.words`.
     """
     text = known.finding
     if text is None:
@@ -84,17 +86,25 @@ def report_rejected(rejected: RejectedCall, known: Entry, text: FindingText) -> 
     """Makes the diagnostic of one rejected call, with a label for each role of its code."""
     labels, fields = labels_of(rejected, known.roles)
     template = _Fields(fields | {"code": rejected.written()})
-    at = zip_longest(text.help, text.help_at, fillvalue="")
+    fixes = [
+        _fix(rejected, template.fill(words), _place(rejected, labels, role, words), edit)
+        for words, role, edit in zip_longest(text.help, text.help_at, text.edits, fillvalue="")
+    ]
     return finding(
         known.code,
         rejected.severity,
         template.fill(text.title),
         template.fill(text.why),
         labels,
-        fixes=tuple(fix(template.fill(words), place=_place(rejected, labels, role, words)) for words, role in at),
+        fixes=tuple(sorted(fixes, key=lambda each: not each.edits)),
         evidence={"op": rejected.op, "message": rejected.message},
         detail=(template.fill(text.detail),) if text.detail else (),
     )
+
+
+def _fix(rejected: RejectedCall, words: str, place: Span | None, edit: str) -> Fix:
+    edits = EDITS[edit](rejected, place) if edit and place is not None else None
+    return fix(words, *(edits or ()), place=place)
 
 
 def _place(rejected: RejectedCall, labels: list[Label | None], role: str, words: str) -> Span | None:
@@ -135,6 +145,8 @@ def labels_of(rejected: RejectedCall, roles: tuple[str, ...]) -> tuple[list[Labe
             labels += _cut(rejected)
             continue
         place = ROLES[role](rejected)
+        if place is None and role == "modified_here":
+            labels.append(facts.label("rejected_here", rejected.site, tensors.failing_call(rejected).text))
         if place is None:
             continue
         labels.append(facts.label(role.partition(":")[0], place.site, place.text))

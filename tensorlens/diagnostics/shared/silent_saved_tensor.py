@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tensorlens.analysis.naming.code_text import change_text
-from tensorlens.analysis.saved_tensors import stale_tensor
+from tensorlens.analysis.saved_tensors import Save, shares_memory, stale_tensor
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.expressions import with_call
+from tensorlens.diagnostics.shared.edits.masks import masked_where_used
 from tensorlens.diagnostics.shared.kept import Kept, described, kept_name, kept_text
+from tensorlens.diagnostics.shared.parameter_copies import with_copied_parameters
 from tensorlens.diagnostics.shared.proof import proof_notes
 from tensorlens.diagnostics.shared.wording import finding, fix, named, op_text, source_text, with_method
+from tensorlens.records.failure_context import SavedTensor
 from tensorlens.records.model import Backward, Call, Span
 from tensorlens.records.observations import Overwrite, StaleSavedTensor
 from tensorlens.records.report import Diagnostic, Fix, Label
@@ -95,7 +99,7 @@ def _report_overwritten(facts: TraceIndex, code: str, backward: Backward, group:
         f"{way_text(overwrite)}, so its check of kept values passes and the gradient is computed from the new values",
         [*_changed(facts, overwrite), *_opened(facts, overwrite), *_saved(facts, group), _needed(facts, backward)],
         notes=notes,
-        fixes=tuple(_fixes(facts, overwrite, name, saving)),
+        fixes=tuple(_with_edit_first(facts, overwrite, name, group, backward)),
         evidence={
             "node": stale.node, "slot": stale.slot, "way": overwrite.way, "before": stale.before,
             "after": stale.after, "saved": len(group),
@@ -159,6 +163,55 @@ def _needed(facts: TraceIndex, backward: Backward) -> Label | None:
     return facts.label("needed_here", backward.site, "computes with the new values")
 
 
+def _with_edit_first(
+    facts: TraceIndex, overwrite: Overwrite, name: str, group: list[StaleSavedTensor], backward: Backward
+) -> Iterator[Fix]:
+    """Yields the fixes: a copy of the array or the tensor that was written, if nothing reads it later; else copies of
+    what the operations keep."""
+    saves = [save_of(facts, stale) for stale in group]
+    written = _copy_of_the_written(facts, overwrite, saves[0])
+    sites = overwrite.sites or (backward.site,)
+    first = written or with_copied_parameters(facts, saves, sites[0], backward.site)
+    others = [each for each in _fixes(facts, overwrite, name, saves[0].call) if first is None or not each.edits]
+    if first is not None:
+        yield first
+        is_repeated = first is written or others[0].title.startswith("let autograd have its own copy")
+        others = others[1:] if is_repeated else others
+    for position, each in enumerate(others[: 3 if first is None else 2]):
+        needs_or = position == 0 and first is not None and not each.title.startswith("or ")
+        yield replace(each, title=f"or {each.title}") if needs_or else each
+
+
+def save_of(facts: TraceIndex, stale: StaleSavedTensor) -> Save:
+    """Returns what a call saved, in the form that a failed version check has."""
+    call = saving_call(facts, stale)
+    number = stale_tensor(stale, call)
+    tensor = None if number is None else facts.tensor(number)
+    shape, storage = ((), None) if tensor is None else (tensor.shape, tensor.storage)
+    saved = SavedTensor(stale.node, stale.sequence, stale.slot, number, storage, shape, *stale.versions, None)
+    return Save(saved, call, number)
+
+
+def _copy_of_the_written(facts: TraceIndex, overwrite: Overwrite, save: Save) -> Fix | None:
+    """Copies what gave access to the memory, if no call reads the memory after the write: it was written for itself."""
+    span, way = facts.span(overwrite.opened), overwrite.way.rpartition(".")[2]
+    method = {"numpy": "copy", "from_numpy": "clone", "as_tensor": "clone", "asarray": "clone", "from_dlpack": "clone"}
+    number = save.tensor if save.tensor is not None else overwrite.tensor
+    if span is None or way not in method or number is None or _is_read_after(facts, number, overwrite.index):
+        return None
+    edit = with_call(facts, span, method[way])
+    if edit is None:
+        return None
+    if way == "numpy":
+        return fix(f"write into a copy of the array; {named(facts, number)} then stays as it was", edit, place=span)
+    return fix("let autograd have a copy: later writes then do not reach it", edit, place=span)
+
+
+def _is_read_after(facts: TraceIndex, number: int, index: int) -> bool:
+    later = (call for call in facts.calls if call.index >= index)
+    return any(shares_memory(facts, access.tensor, number) for call in later for access in call.inputs)
+
+
 def _fixes(facts: TraceIndex, overwrite: Overwrite, name: str, saving: Call | None) -> Iterator[Fix]:
     place = facts.span(overwrite.sites[0]) if len(overwrite.sites) == 1 else None
     saved = None if saving is None else facts.span(saving.site)
@@ -175,8 +228,7 @@ def _fixes(facts: TraceIndex, overwrite: Overwrite, name: str, saving: Call | No
         yield fix("run the forward pass again after this step, or call backward before it", place=place)
     elif way in ("from_numpy", "as_tensor", "asarray", "from_dlpack") and overwrite.opened is not None:
         span = facts.span(overwrite.opened)
-        edit = None if span is None else with_call(facts, span, "clone")
-        yield fix("let autograd have a copy: later writes then do not reach it", *filter(None, [edit]), place=span)
+        yield fix("let autograd have a copy: later writes then do not reach it", place=span)
     else:
         copy = with_method(name, "clone()")
         yield fix(f"let autograd have its own copy, {copy}: later writes then do not reach it", place=saved)
@@ -191,8 +243,8 @@ def _fixes_of_data(facts: TraceIndex, overwrite: Overwrite, name: str, place: Sp
         owner, other = ast.unparse(node.func.value).removesuffix(".data"), ast.unparse(node.args[0])
         if sign and isinstance(node.args[0], ast.Name | ast.Attribute) and not node.keywords:
             new = f"{owner} {sign} {other}"
-            yield fix(
-                f"compute with a new tensor, `{new}`, and do not write: `{owner}` then stays as it was", place=place
-            )
+            edits = masked_where_used(facts, place) if place is not None else None
+            text = f"compute with a new tensor, `{new}`, and do not write: `{owner}` then stays as it was"
+            yield fix(text, *(edits or ()), place=place)
     yield fix("write only after backward", place=place)
     yield fix(f"or write to {name} under `torch.no_grad()`, without `.data`: PyTorch then raises an error", place=place)

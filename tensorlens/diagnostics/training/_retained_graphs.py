@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.naming.assignments import container_store, only_store_into
+from tensorlens.analysis.naming.line_parts import span_of
+from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.retained_graphs import MIN_STEPS, RetainedGraphs, retained_graphs
+from tensorlens.diagnostics.shared.edits.expressions import with_call
 from tensorlens.diagnostics.shared.wording import finding, fix, named, with_method
 from tensorlens.records.model import Call, Site
-from tensorlens.records.report import Diagnostic, Label
+from tensorlens.records.report import Diagnostic, Edit, Label
 
 MAX_CALLERS = 4
 
@@ -43,7 +47,7 @@ def _report(facts: TraceIndex, code: str, group: RetainedGraphs) -> Diagnostic:
         f"{group.alive} results of earlier steps are kept, each with its graph: {name}",
         _why(group),
         [kept, facts.label("graph_built_here", call.site, "makes the result and its graph")],
-        fixes=(fix(_cure(name), place=None if kept is None else kept.span),),
+        fixes=(fix(_cure(name), *_detached(facts, kept, call), place=None if kept is None else kept.span),),
         evidence={"rounds": group.alive, "tensor": name},
     )
 
@@ -60,12 +64,37 @@ def _report_held(facts: TraceIndex, code: str, group: RetainedGraphs, holder: _H
         [put, facts.label("graph_built_here", call.site, "makes the result and its graph")],
         fixes=(
             fix(
-                f"put the number alone into `{holder.name}`, `.item()`, or the values without graph, `.detach()`",
+                f"put the values without their graph into `{holder.name}`, `.detach()`, or a plain number, `.item()`",
+                *_detached(facts, put, call),
                 place=None if put is None else put.span,
             ),
         ),
         evidence={"rounds": group.alive, "tensor": name},
     )
+
+
+def _detached(facts: TraceIndex, put: Label | None, call: Call) -> tuple[Edit, ...]:
+    """Detaches the value that a line puts into a container: `losses.append(loss)` becomes
+    `losses.append(loss.detach())`. It stays a tensor, because other lines may use it as one."""
+    node = None if put is None else facts.names.syntax.node(put.span)
+    if put is None or node is None or not isinstance(node, ast.expr):
+        return ()
+    number, text = call.outputs[0].tensor, facts.trace.sources[put.span.file]
+    made, names = facts.span(call.site), {*facts.trace.sites[call.site].targets, facts.name(number, call.index)}
+    values = list(node.args) if isinstance(node, ast.Call) and put.span != made else [node]
+    found = [v for v in _values(values) if plain_name(v) in names or span_of(v, text, put.span.file) == made]
+    edit = with_call(facts, span_of(found[0], text, put.span.file), "detach") if len(found) == 1 else None
+    return () if edit is None else (edit,)
+
+
+def _values(nodes: list[ast.expr]) -> Iterator[ast.expr]:
+    for node in nodes:
+        if isinstance(node, ast.List | ast.Tuple):
+            yield from _values(node.elts)
+        elif isinstance(node, ast.Dict):
+            yield from _values(node.values)
+        else:
+            yield node
 
 
 def _why(group: RetainedGraphs) -> str:
@@ -122,5 +151,5 @@ def _callers(facts: TraceIndex, made: int) -> Iterator[Site]:
 
 def _cure(name: str) -> str:
     return (
-        f"keep the number alone, {with_method(name, 'item()')}, or what has no graph, {with_method(name, 'detach()')}"
+        f"keep the values without their graph, {with_method(name, 'detach()')}; a number, {with_method(name, 'item()')}"
     )

@@ -8,6 +8,7 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.parameters_without_gradient import parameters_without_gradient, path_ends
 from tensorlens.analysis.training.replaced_parameters import replaced_parameters
 from tensorlens.analysis.training.timeline import Training, training_of
+from tensorlens.diagnostics.shared.edits.expressions import with_parentheses
 from tensorlens.diagnostics.shared.optimizers import optimizer_label, optimizer_name
 from tensorlens.diagnostics.shared.wording import finding, fix, named, with_method
 from tensorlens.records.model import Backward, Call
@@ -110,6 +111,11 @@ def _report(training: Training, steps: list[Step]) -> Diagnostic:
 def _fixes(facts: TraceIndex, uncalled: list[Uncalled], step: Step) -> Iterator[Fix]:
     for access in uncalled:
         method = with_method(named(facts, access.tensor, access.index), "backward()")
-        yield fix(f"call it, with parentheses: {method}", place=facts.span(access.site))
+        edit = with_parentheses(facts, access.site)
+        yield fix(
+            f"call it, with parentheses: {method}",
+            *(() if edit is None else (edit,)),
+            place=facts.span(access.site),
+        )
     if not uncalled:
         yield fix("call `backward()` on the loss before this line", place=facts.span(step.site))

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.naming.line_parts import span_of
+from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import GRAD_SET, Moment, Training, cleared_at, training_of
+from tensorlens.diagnostics.shared.edits.expressions import without_keyword
+from tensorlens.diagnostics.shared.edits.scopes import added_after, simple_statement
+from tensorlens.diagnostics.shared.edits.statements import statement_at
 from tensorlens.diagnostics.shared.optimizers import optimizer_name, titled
 from tensorlens.diagnostics.shared.wording import finding, fix
 from tensorlens.records.model import Call
 from tensorlens.records.observations import Step
-from tensorlens.records.report import Diagnostic, Label
+from tensorlens.records.report import Diagnostic, Edit, Label
 
 CODE = "frozen-parameter-still-updated"
 
@@ -114,5 +120,46 @@ def _report(training: Training, step: Step, moved: list[Moved], frozen: bool) ->
     evidence: dict[str, object] = {"parameters": [facts.name(entry.number) for entry in moved]}
     place = facts.span(first.cause.site)
     return finding(
-        CODE, "warning", title, why, labels, fixes=(fix(cure, place=place),), evidence=evidence, detail=names
+        CODE,
+        "warning",
+        title,
+        why,
+        labels,
+        fixes=(fix(cure, *_edits(facts, first.cause, frozen), place=place),),
+        evidence=evidence,
+        detail=names,
     )
+
+
+def _edits(facts: TraceIndex, cause: Call, frozen: bool) -> tuple[Edit, ...]:
+    """Drops the old gradient where a parameter is frozen, or sets a gradient to None in place of zero."""
+    span = facts.span(cause.site)
+    statement = None if span is None else statement_at(facts, span.file, span.line)
+    if span is None or statement is None:
+        return ()
+    if frozen:
+        simple = simple_statement(facts, span) or statement
+        name, kind = _frozen_object(simple, facts.trace.sites[cause.site].through)
+        code = {"tensor": f"{name}.grad = None", "module": f"{name}.zero_grad()"}.get(kind)
+        edit = None if code is None else added_after(facts, cause.site, code)
+        return () if edit is None else (edit,)
+    node = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return ()
+    kept = node.func.attr == "zero_grad" and len(node.keywords) == 1 and not node.args
+    edit = without_keyword(facts, node, "set_to_none", span.file) if kept else None
+    receiver = plain_name(node.func.value)
+    if node.func.attr == "zero_" and receiver is not None and receiver.endswith(".grad"):
+        edit = Edit(span_of(statement, facts.trace.sources[span.file], span.file), f"{receiver} = None")
+    return () if edit is None else (edit,)
+
+
+def _frozen_object(statement: ast.stmt, through: str) -> tuple[str | None, str]:
+    """Returns what a statement freezes, and whether it is a "tensor" or a "module": `p.requires_grad = False`."""
+    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Attribute):
+        target = statement.targets[0]
+        return plain_name(target.value), "tensor" if target.attr == "requires_grad" else ""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "requires_grad_":
+        return plain_name(call.func.value), "module" if through.endswith("requires_grad_") else "tensor"
+    return None, ""

@@ -7,13 +7,16 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import GRAD_READ, Moment, Training, training_of
+from tensorlens.diagnostics.shared.edits.scopes import added_after, changed_name, is_visible, receiver
+from tensorlens.diagnostics.shared.edits.statements import inserted_before
 from tensorlens.diagnostics.shared.optimizers import optimizer_name, titled
 from tensorlens.diagnostics.shared.wording import finding, fix, named
 from tensorlens.records.model import Backward, Call
 from tensorlens.records.observations import Step
-from tensorlens.records.report import Diagnostic, Fix, Label
+from tensorlens.records.report import Diagnostic, Edit, Fix, Label
 
 CODE = "gradient-accumulates-without-zero-grad"
+MAX_UPDATES = 3  # lines that update by hand, with a label each
 MAX_CALLS = 100  # followed back from the values of an update
 
 
@@ -32,13 +35,19 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     sums = [sum_ for leaf in training.moments if (sum_ := _sum(training, leaf)) is not None]
     groups: dict[tuple[int | None, int | None], list[Sum]] = {}
     for sum_ in sums:
-        needed = None if sum_.needed is None else sum_.needed.event.site
-        groups.setdefault((sum_.added.event.site, needed), []).append(sum_)
+        groups.setdefault((sum_.added.event.site, _update_site(training, sum_.needed)), []).append(sum_)
     for group in groups.values():
         if group[0].needed is not None:
             yield _report(training, group, group[0].needed)
         elif not any(other.needed for other in sums):
             yield _note(facts, group)
+
+
+def _update_site(training: Training, update: Moment | None) -> int | None:
+    """Returns the line of an optimizer's step; -1 for all lines that update leaves by hand, None without an update."""
+    if update is None:
+        return None
+    return -1 if _optimizer(training, update) is None else update.event.site
 
 
 def _sum(training: Training, leaf: int) -> Sum | None:
@@ -102,7 +111,9 @@ def _label(facts: TraceIndex, group: list[Sum], name: str) -> Label | None:
 def _report(training: Training, group: list[Sum], needed: Moment) -> Diagnostic:
     facts, first = training.facts, group[0]
     name, names = titled(facts, [sum_.leaf for sum_ in group])
-    who = "this update" if not isinstance(needed.event, Step) else f"`{optimizer_name(training, needed.event)}.step()`"
+    optimizer = _optimizer(training, needed)
+    who = "this update" if optimizer is None else f"`{optimizer}.step()`"
+    sites = list(dict.fromkeys(sum_.needed.event.site for sum_ in group if sum_.needed is not None))
     assert first.used is not None
     again = "" if first.used.event.site == needed.event.site else f", after line {_line(facts, first.used)} used them"
     return finding(
@@ -113,9 +124,12 @@ def _report(training: Training, group: list[Sum], needed: Moment) -> Diagnostic:
         "the new gradients were added to used ones",
         [
             _label(facts, group, name),
-            facts.label("needed_here", needed.event.site, "uses the sum of old and new gradients"),
+            *(
+                facts.label("needed_here", site, "uses the sum of old and new gradients")
+                for site in sites[:MAX_UPDATES]
+            ),
         ],
-        fixes=(_clearing(training, first, needed),),
+        fixes=(_clearing(training, group, needed),),
         evidence={"parameters": [facts.name(sum_.leaf) for sum_ in group]},
         detail=(*names, *_values(facts, first)),
     )
@@ -126,26 +140,64 @@ def _line(facts: TraceIndex, moment: Moment) -> int:
     return 0 if span is None else span.line
 
 
-def _clearing(training: Training, first: Sum, needed: Moment) -> Fix:
+def _clearing(training: Training, group: list[Sum], needed: Moment) -> Fix:
     """Says where to clear the gradients, so that no gradient is lost that the update is to use.
 
     If a pass is for another optimizer, as the generator's in a GAN, its gradients go too. If one line runs several
-    passes for each update, they may be meant to add up, so the place is after the update.
+    passes for each update, they may be meant to add up, so the place is after the update. A closure runs several times
+    for one step, so the place is before its first pass.
     """
-    facts, own = training.facts, needed.event if isinstance(needed.event, Step) else None
-    reset = "set `.grad = None`" if own is None else f"call `{optimizer_name(training, own)}.zero_grad()`"
+    facts, first, own = training.facts, group[0], needed.event if isinstance(needed.event, Step) else None
+    optimizer = _optimizer(training, needed)
+    reset = "set `.grad = None`" if optimizer is None else f"call `{optimizer}.zero_grad()`"
     fills = [
         m for m in training.moments[first.leaf] if m.kind == "fill" and first.added.index <= m.index < needed.index
     ]
     lines = [fill.event.site for fill in fills]
     foreign = [fill for fill in fills[:-1] if own is not None and _is_for_another(training, fill, own)]
     after = fills[fills.index(foreign[-1]) + 1] if foreign else fills[0]
-    if len(set(lines)) < len(lines) or (len(fills) > 1 and not foreign):
-        return fix(
-            f"{reset} directly after this line: its gradients are used then", place=facts.span(needed.event.site)
-        )
+    in_closure = own is None and optimizer is not None
+    edit = None if optimizer is None else _before_pass(facts, needed, after)
+    several = len(set(lines)) < len(lines) or (len(fills) > 1 and not foreign)
+    if not in_closure and (several or (edit is None and not foreign)):
+        updates = {sum_.needed.event.site: sum_.needed for sum_ in group if sum_.needed is not None}
+        here = "this line: its" if len(updates) == 1 else "each of these lines: its"
+        text = f"{reset} directly after {here} gradients are used then"
+        edits = [_after_update(facts, update) for update in updates.values()]
+        known = [edit for edit in edits if edit is not None] if None not in edits else []
+        return fix(text, *known, place=facts.span(needed.event.site))
     why = f": line {_line(facts, foreign[-1])} also fills these gradients" if foreign else ", each time"
-    return fix(f"{reset} directly before this line{why}", place=facts.span(after.event.site))
+    place = facts.span(after.event.site)
+    return fix(f"{reset} directly before this line{why}", *(() if edit is None else (edit,)), place=place)
+
+
+def _optimizer(training: Training, update: Moment) -> str | None:
+    """Returns the name of the optimizer whose step made an update; None for an update by hand."""
+    if isinstance(update.event, Step):
+        return optimizer_name(training, update.event)
+    if isinstance(update.event, Call) and update.event.within:
+        return receiver(training.facts, update.event.site, "step") or update.event.within.removesuffix(".step")
+    return None
+
+
+def _before_pass(facts: TraceIndex, update: Moment, after: Moment) -> Edit | None:
+    """Clears an optimizer's gradients before a pass, by the name that its step has."""
+    site, place = update.event.site, facts.span(after.event.site)
+    name = receiver(facts, site, "step")
+    if name is None or place is None or site is None or after.event.site is None:
+        return None
+    if not is_visible(facts, name, site, after.event.site):
+        return None
+    return inserted_before(facts, place.file, place.line, f"{name}.zero_grad()")
+
+
+def _after_update(facts: TraceIndex, update: Moment) -> Edit | None:
+    """Clears the gradients after an update: those of the optimizer, or of the leaf that a line changes by hand."""
+    name = receiver(facts, update.event.site, "step")
+    leaf = None if isinstance(update.event, Step) else changed_name(facts, update.event.site)
+    if name is None and leaf is None:
+        return None
+    return added_after(facts, update.event.site, f"{leaf}.grad = None" if name is None else f"{name}.zero_grad()")
 
 
 def _is_for_another(training: Training, fill: Moment, own: Step) -> bool:

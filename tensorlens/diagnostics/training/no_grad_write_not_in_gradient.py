@@ -7,11 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.lineage import ancestry, backward_reaches
+from tensorlens.analysis.naming.line_parts import span_of
+from tensorlens.analysis.shared_frame import is_argument
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import DATA_SET
+from tensorlens.diagnostics.shared.edits.scopes import changed_name, has_other_name, new_value, only_block_of
+from tensorlens.diagnostics.shared.edits.statements import statement_at
 from tensorlens.diagnostics.shared.wording import as_written, finding, fix, in_iteration, named, source_text
 from tensorlens.records.model import Backward, Call, State
-from tensorlens.records.report import Diagnostic, Label
+from tensorlens.records.report import Diagnostic, Edit, Label
 
 CODE = "no-grad-write-not-in-gradient"
 ENOUGH = 4  # changes on one line that are examined
@@ -164,11 +168,11 @@ def _report(facts: TraceIndex, change: _Change, backward: Backward) -> Diagnosti
     bare = name.strip("`") if name.startswith("`") else "x"
     off = change.call is not None and change.call.mode != "grad"
     when = "" if change.call is None else in_iteration(facts, change.call)
-    intended = _is_straight_through(facts, change)
+    intended = _is_straight_through(facts, change) or _is_value_set_first(facts, change)
     place = facts.span(change.site)
     new = f"make a new tensor{' where gradients are recorded' if off else ''}, and use it from here on: `{bare} = ...`"
     skipping = f"if the gradient is to skip the change, write that: `{bare} + (changed - {bare}).detach()`"
-    fixes = [fix(new, place=place), fix(skipping, place=place)]
+    fixes = [fix(new, *_recorded(facts, change), place=place), fix(skipping, place=place)]
     return finding(
         CODE,
         "note" if intended else "warning",
@@ -184,6 +188,29 @@ def _report(facts: TraceIndex, change: _Change, backward: Backward) -> Diagnosti
         evidence={"tensor": name, "op": None if change.call is None else change.call.op},
         detail=_detail(facts, change, state),
     )
+
+
+def _recorded(facts: TraceIndex, change: _Change) -> tuple[Edit, ...]:
+    """Writes the change as an operation that makes a new tensor and is recorded: `h.data *= 2` becomes `h = h * 2`.
+
+    Only if it is a statement of its own, or the only one of a `with` block, and the name means this tensor alone.
+    """
+    span = facts.span(change.site)
+    statement = None if span is None or change.call is None else statement_at(facts, span.file, span.line)
+    name = None if statement is None else changed_name(facts, change.site)
+    if span is None or statement is None or name is None or not name.isidentifier():
+        return ()
+    known = {*facts.names.all_names(change.activation), facts.name(change.activation, change.before)}
+    text, new = facts.trace.sources[span.file], new_value(statement, name)
+    if new is None or known != {name} or name in facts.names.syntax.loop_names():
+        return ()
+    if is_argument(facts, change.site, name) or has_other_name(facts, span.file, name):
+        return ()  # what has the tensor under another name would keep the old values
+    off = change.call is not None and change.call.mode != "grad"
+    whole = only_block_of(facts, span.file, statement) if off else statement
+    if whole is None or statement.lineno != statement.end_lineno:
+        return ()
+    return (Edit(span_of(whole, text, span.file), f"{name} = {new}"),)
 
 
 def _code(facts: TraceIndex, change: _Change) -> str:
@@ -219,6 +246,18 @@ def _is_straight_through(facts: TraceIndex, change: _Change) -> bool:
     flat = (inner for inner in above if inner.op.rpartition(".")[2] in _FLAT)
     owner = facts.storage_of(change.activation, change.before)
     return any(facts.storage_of(access.tensor, inner.index) == owner for inner in flat for access in inner.inputs)
+
+
+def _is_value_set_first(facts: TraceIndex, change: _Change) -> bool:
+    """Returns whether the script set the value through `.data` before anything used it.
+
+    This is one way to write a value that has the gradient of another on purpose.
+    """
+    made = facts.creator(change.written)
+    if change.call is None or made is None or (made.op != "Tensor.data.__get__" and change.call.op != DATA_SET):
+        return False
+    earlier = (call for call in facts.calls if call.index < change.index and call.nodes[1] > call.nodes[0])
+    return not any(access.tensor == change.activation for call in earlier for access in call.inputs)
 
 
 def _alias(facts: TraceIndex, number: int, name: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.naming.places import callers
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import Training, training_of
+from tensorlens.diagnostics.shared.edits.registration import registered
 from tensorlens.diagnostics.shared.optimizers import born, listed, optimizer_label
 from tensorlens.diagnostics.shared.wording import finding, fix
 from tensorlens.records.observations import Step, Unregistered
@@ -63,11 +64,13 @@ def _made_for(facts: TraceIndex, site: int | None, module: str) -> bool:
 
 
 def _fixes(facts: TraceIndex, first: Unregistered, count: int) -> Iterator[Fix]:
-    attribute = _attribute(first)
+    attribute, is_parameter = _attribute(first), facts.tensor(first.tensor).type == "Parameter"
     them = "it is" if count == 1 else "they are"
-    if facts.tensor(first.tensor).type != "Parameter":
-        yield fix(f"make it a parameter: `self.{first.name} = torch.nn.Parameter(...)`")
+    made = registered(facts, first.module, first.name, is_parameter)
+    edits = () if made is None else (made,)
+    if not is_parameter:
+        yield fix(f"make it a parameter: `self.{first.name} = torch.nn.Parameter(...)`", *edits)
     else:
         kind = "Parameter" if first.name.endswith("]") else "Module"  # "]": the container holds the parameter itself
-        yield fix(f"put what `{attribute}` holds into a `torch.nn.{kind}List` or `{kind}Dict`")
+        yield fix(f"put what `{attribute}` holds into a `torch.nn.{kind}List` or `{kind}Dict`", *edits)
     yield fix(f"if {them} not to be trained, freeze {'it' if count == 1 else 'them'}: `requires_grad_(False)`")

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
 from tensorlens.analysis.lineage import ancestry, backward_reaches, leaves_above
+from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.places import place_of
+from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
+from tensorlens.diagnostics.shared.edits.expressions import with_call
+from tensorlens.diagnostics.shared.edits.statements import statement_at
 from tensorlens.diagnostics.shared.wording import finding, fix, named, with_method
 from tensorlens.diagnostics.training._retained_graphs import find_kept
 from tensorlens.records.model import Call
-from tensorlens.records.report import Diagnostic, Label
+from tensorlens.records.report import Diagnostic, Edit, Label
 
 CODE = "running-total-keeps-graph-alive"
 FEWEST = 3  # rounds, each of which depends on the one before
@@ -191,7 +196,7 @@ def _report(facts: TraceIndex, chain: _Chain) -> Diagnostic:
             facts.label("shared_here", chain.last.site, f"takes the graph of each round into {name}"),
             _built(facts, chain, added),
         ],
-        fixes=(fix(_cure(name, added), place=facts.span(chain.last.site)),),
+        fixes=(fix(_cure(name, added), *_detaching(facts, chain), place=facts.span(chain.last.site)),),
         evidence={"rounds": rounds, "tensor": name},
     )
 
@@ -204,8 +209,26 @@ def _built(facts: TraceIndex, chain: _Chain, added: str | None) -> Label | None:
     return None if made is None else facts.label("graph_built_here", made.site, f"makes {added} with its graph")
 
 
+def _detaching(facts: TraceIndex, chain: _Chain) -> tuple[Edit, ...]:
+    """Adds the value without its graph: `total += loss` becomes `total += loss.detach()`. It stays a tensor, because
+    other lines may use it as one."""
+    span = facts.span(chain.last.site)
+    statement = None if span is None else statement_at(facts, span.file, span.line)
+    if span is None or chain.added is None or not isinstance(statement, ast.AugAssign | ast.Assign):
+        return ()
+    text, number = facts.trace.sources[span.file], chain.added
+    names = set(facts.names.all_names(number)) | {facts.name(number, chain.last.index)}
+    value, parts = statement.value, [n for n in ast.walk(statement.value) if isinstance(n, ast.expr)]
+    if any(isinstance(part, ast.IfExp | ast.Lambda | ast.NamedExpr) for part in parts):
+        return ()  # perhaps no tensor each time
+    added = [part for part in parts if plain_name(part) in names]
+    detached = added[0] if isinstance(statement, ast.Assign) and len(added) == 1 else value
+    edit = with_call(facts, span_of(detached, text, span.file), "detach")
+    return () if edit is None else (edit,)
+
+
 def _cure(name: str, added: str | None) -> str:
     if added is None:
         return f"cut the history between rounds, {with_method(name, 'detach()')}, or run it under `torch.no_grad()`"
     cut = with_method(added, "detach()")
-    return f"add the number alone, {with_method(added, 'item()')}, or {cut}, which stays on the device"
+    return f"add the value without its graph, {cut}; for a plain number {with_method(added, 'item()')}"

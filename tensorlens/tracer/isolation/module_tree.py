@@ -129,7 +129,10 @@ def _is_users_class(is_user: Callable[[str], bool], kind: type) -> bool:
 
 
 def module_tensors(path: str, module: object, above: tuple[object, ...] = ()) -> Iterator[tuple[str, torch.Tensor]]:
-    """Returns the parameters, buffers and other tensors of a module and of the modules in it, with their paths."""
+    """Returns the parameters, buffers and other tensors of a module and of the modules in it, with their paths.
+
+    Other tensors are attributes, also those in lists, tuples and dicts.
+    """
     state = vars(module)
     for table in (state.get("_parameters") or {}, state.get("_buffers") or {}):
         for name, tensor in table.items():
@@ -138,6 +141,8 @@ def module_tensors(path: str, module: object, above: tuple[object, ...] = ()) ->
     for name, value in state.items():
         if isinstance(value, torch.Tensor):
             yield f"{path}.{name}", value
+        elif type(value) in (list, tuple, dict) and not name.startswith("_"):
+            yield from reachable_tensors(value, 2, MAX_ITEMS, path=f"{path}.{name}")
     for name, child in (state.get("_modules") or {}).items():
         if child is not None and all(child is not outer for outer in (module, *above)):
             dotted = f"{path}[{name}]" if name.isdigit() else f"{path}.{name}"

@@ -8,8 +8,10 @@ from types import FrameType
 import torch
 
 from tensorlens.journal.rows import AssignmentRow, optional
+from tensorlens.records.observations import FlagOnModule
 from tensorlens.tracer.frames.failing_call import tensors_in
-from tensorlens.tracer.isolation.guard import Function
+from tensorlens.tracer.isolation.guard import ErrorGuard, Function
+from tensorlens.tracer.isolation.module_tree import named_parts
 from tensorlens.tracer.isolation.patch import Observing, Patch, observe
 from tensorlens.tracer.patches.record_call import PatchedCall, record_use
 from tensorlens.tracer.recording.recorder import Recorder
@@ -64,6 +66,21 @@ class Assignments:
             old, new = (self._tensor_ids(kept) for kept in (before, value))
         recorder.rows.write(AssignmentRow, optional(recorder.sites.site_of(frame)), name, old, new, shared)
 
+    def note_flag(self, module: torch.nn.Module, frame: FrameType) -> None:
+        """Writes a `FlagOnModule` if `requires_grad` is about to become a plain attribute of a module with parameters.
+
+        A class that has such an attribute itself uses it for something else.
+        """
+        if hasattr(type(module), "requires_grad") or "requires_grad" in vars(module):
+            return
+        recorder = self._recorder
+        with torch._C.DisableTorchFunction():
+            held = [(vars(part).get("_parameters") or {}).values() for _, part in named_parts(module)]
+            tensors = [tensor for each in held for tensor in each if tensor is not None and tensor.requires_grad]
+            numbers = tuple(map(recorder.tensor_ids.id_of, tensors))
+        if numbers:
+            recorder.rows.write_fact(FlagOnModule, optional(recorder.sites.site_of(frame)), numbers)
+
     def _is_elsewhere(self, value: torch.Tensor | torch.nn.Module, place: tuple[int, str]) -> bool:
         """Returns whether `value` was assigned to another module, or under another name, before.
 
@@ -96,12 +113,15 @@ def _attribute(module: torch.nn.Module, name: str) -> object:
 
 @observe
 def _setattr(recorder: Recorder, original: Function) -> Function:
-    """Notes `Module.__setattr__` of a tensor or a module."""
+    """Notes `Module.__setattr__` of a tensor or a module, and of a flag that only tensors have."""
     assignments = Assignments(recorder)
 
     def set_(frame: FrameType, self: torch.nn.Module, name: object, value: object) -> object:
         if isinstance(value, _KEPT) and type(name) is str:
             assignments.note(self, name, value, frame)
+        elif value is False and name == "requires_grad":
+            with ErrorGuard(recorder, "a flag of a module", frame):
+                assignments.note_flag(self, frame)
         return original(self, name, value)
 
     return set_

@@ -22,7 +22,7 @@ class Session(contextlib.ExitStack):
         return accuracy.item()
 
     def fit(self, batch, target):
-        logits = self.model(batch)  # role: graph_cut_here
+        logits = self.model(batch)  # role: value_made_here
         return nn.functional.cross_entropy(logits, target)
 
 

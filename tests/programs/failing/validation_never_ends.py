@@ -15,7 +15,7 @@ class Regressor(nn.Module):
         self.outer = nn.Linear(8, 1)  # role: leaf_made_here
 
     def forward(self, x):
-        h = F.gelu(self.inner(x))  # role: graph_cut_here
+        h = F.gelu(self.inner(x))  # role: value_made_here
         return self.outer(h)
 
 

@@ -9,10 +9,21 @@ import ast
 
 from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.shared_frame import is_local
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Call, Span
 from tensorlens.records.report import Edit
 from tensorlens.records.source import text_of, tree_of
+
+MAX_POSITIONAL = 4  # arguments that a call may be given by position
+ONLY_IN_PLACE = frozenset(
+    (
+        *("copy_", "fill_", "fill_diagonal_", "set_", "zero_", "apply_", "map_", "map2_", "random_", "resize_"),
+        *("resize_as_", "normal_", "log_normal_", "uniform_", "cauchy_", "exponential_", "geometric_"),
+        *("requires_grad_", "detach_", "share_memory_", "rename_"),
+    )
+)
+"""Methods without a variant that makes a new tensor with the same meaning."""
 
 _LOOSE = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Lambda, ast.NamedExpr, ast.Await, ast.Starred)
 
@@ -28,11 +39,11 @@ def expanded_assignment(facts: TraceIndex, site: int) -> Edit | None:
     if target in facts.names.syntax.loop_names():
         return None  # what the loop goes over would keep the old tensor
     value = _text(facts, node.value, span.file)
-    value = f"({value})" if _needs_brackets(node.op, node.value) else value
+    value = f"({value})" if needs_brackets(node.op, node.value) else value
     return Edit(span, f"{target} = {target} {sign} {value}")
 
 
-def _needs_brackets(op: ast.operator, value: ast.expr) -> bool:
+def needs_brackets(op: ast.operator, value: ast.expr) -> bool:
     if isinstance(value, ast.BinOp) and isinstance(op, ast.Add | ast.Sub):
         return not isinstance(value.op, ast.Mult | ast.Div | ast.MatMult | ast.Pow)
     if isinstance(value, ast.BinOp) and isinstance(op, ast.Mult | ast.Div | ast.MatMult):
@@ -67,7 +78,7 @@ def out_of_place(facts: TraceIndex, number: int, op: str) -> Edit | None:
     text, inner = "", statement.value
     while isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
         method = inner.func.attr
-        if not method.endswith("_") or method.endswith("__"):
+        if not method.endswith("_") or method.endswith("__") or method in ONLY_IN_PLACE:
             return None
         whole, before = _span(facts, inner, span.file), _span(facts, inner.func, span.file)
         arguments = text_of(
@@ -81,6 +92,8 @@ def out_of_place(facts: TraceIndex, number: int, op: str) -> Edit | None:
     place = _span(facts, statement, span.file)
     if target is None or isinstance(inner, ast.Subscript) or place.line != place.end_line:
         return None
+    if not is_local(facts, number, target):
+        return None  # the assignment would make a variable of the function
     return Edit(place, f"{target} = {target}{text}")
 
 
@@ -102,6 +115,61 @@ def without_keyword(facts: TraceIndex, call: ast.Call, name: str, file: str) -> 
     begin = before[-1] if before else None
     column = keyword.column if begin is None else begin.end_column
     return Edit(Span(file, keyword.line, column, keyword.end_line, keyword.end_column), "")
+
+
+def with_keyword(facts: TraceIndex, site: int, name: str, value: str) -> Edit | None:
+    """Gives the call at a site a keyword argument: its value is replaced if the call has it, else it is added last.
+
+    None if the call may be given it in another way: by position after four others, or by `*args` or `**kwargs`.
+    """
+    span = facts.trace.sites[site].span
+    node = facts.names.syntax.node(span)
+    if not isinstance(node, ast.Call) or span.file not in facts.trace.sources:
+        return None
+    known = any(keyword.arg == name for keyword in node.keywords)
+    if not known and (len(node.args) > MAX_POSITIONAL or any(isinstance(one, ast.Starred) for one in node.args)):
+        return None
+    return call_with_keyword(facts, node, span.file, name, value)
+
+
+def with_parentheses(facts: TraceIndex, site: int | None) -> Edit | None:
+    """Calls the method that a whole statement only names: `loss.backward` becomes `loss.backward()`."""
+    span = facts.span(site)
+    node = None if span is None else facts.names.syntax.node(span)
+    if span is None or site is None or not isinstance(node, ast.Attribute):
+        return None
+    if not facts.names.syntax.is_whole_statement(facts.trace.sites[site]):
+        return None
+    return Edit(Span(span.file, span.end_line, span.end_column, span.end_line, span.end_column), "()")
+
+
+def call_with_keyword(facts: TraceIndex, call: ast.Call, file: str, name: str, value: str) -> Edit | None:
+    """Sets a keyword argument of a call: `checkpoint(f, x)` becomes `checkpoint(f, x, use_reentrant=False)`."""
+    known = next((keyword for keyword in call.keywords if keyword.arg == name), None)
+    if known is not None:
+        return Edit(_span(facts, known.value, file), value)
+    last = [*call.args, *(keyword.value for keyword in call.keywords)]
+    if any(keyword.arg is None for keyword in call.keywords):  # `**options` may set it too
+        return None
+    if not last:
+        whole = _span(facts, call, file)
+        inside = Span(file, whole.end_line, whole.end_column - 1, whole.end_line, whole.end_column - 1)
+        return Edit(inside, f"{name}={value}")
+    end = max((_span(facts, each, file) for each in last), key=lambda span: (span.end_line, span.end_column))
+    if isinstance(last[-1], ast.GeneratorExp | ast.Starred) and len(last) == 1:
+        return None
+    closed = _after_brackets(facts, end, call)
+    return None if closed is None else Edit(closed, f", {name}={value}")
+
+
+def _after_brackets(facts: TraceIndex, end: Span, call: ast.Call) -> Span | None:
+    """Returns the empty span behind the last argument of a call, which may be in brackets of its own."""
+    whole = _span(facts, call, end.file)
+    behind = Span(end.file, end.end_line, end.end_column, whole.end_line, whole.end_column - 1)
+    code = text_of(facts.trace.sources[end.file], behind).rstrip().removesuffix(",").rstrip()
+    if code.strip(")"):
+        return None  # a comment, or another line
+    return Span(end.file, end.end_line, end.end_column + len(code), end.end_line, end.end_column + len(code))
 
 
 def argument_with_call(facts: TraceIndex, file: str, line: int, name: str, method: str) -> Edit | None:

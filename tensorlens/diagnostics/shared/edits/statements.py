@@ -48,6 +48,20 @@ def function_around(facts: TraceIndex, file: str, line: int) -> ast.FunctionDef 
     return found
 
 
+def loop_around_line(facts: TraceIndex, file: str, line: int) -> ast.For | ast.While | None:
+    """Returns the innermost loop whose body covers a line, in the function around that line."""
+    function = function_around(facts, file, line)
+    begin = 0 if function is None else function.lineno
+    loops = [
+        statement
+        for statement in _statements(facts, file)
+        if isinstance(statement, ast.For | ast.While)
+        and begin < statement.lineno
+        and statement.body[0].lineno <= line <= (statement.body[-1].end_lineno or 0)
+    ]
+    return max(loops, key=lambda loop: loop.lineno, default=None)
+
+
 def inserted_before(facts: TraceIndex, file: str, line: int, code: str) -> Edit | None:
     """Adds the lines of `code` before the statement at a line."""
     statement = _alone(facts, file, line)
@@ -65,6 +79,17 @@ def inserted_after(facts: TraceIndex, file: str, line: int, code: str) -> Edit |
         return None
     indent = _indent(facts, file, first_line(statement))
     return Edit(_end_of(facts, file, statement), "".join(f"\n{indent}{each}" for each in code.split("\n")))
+
+
+def block_lines(facts: TraceIndex, file: str, statement: ast.stmt) -> str | None:
+    """Returns the lines of a statement without the indentation of its block; None if it shares a line."""
+    if _alone(facts, file, first_line(statement)) is not statement:
+        return None
+    first, last = first_line(statement), statement.end_lineno or statement.lineno
+    indent, lines = _indent(facts, file, first), [_line(facts, file, n) for n in range(first, last + 1)]
+    if _has_long_string(facts, file, first, last) or any(n.strip() and not n.startswith(indent) for n in lines):
+        return None
+    return "\n".join(line.removeprefix(indent) for line in lines)
 
 
 def without_statement(facts: TraceIndex, file: str, line: int) -> Edit | None:

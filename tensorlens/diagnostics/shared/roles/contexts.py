@@ -19,7 +19,7 @@ _OPS = ("Tensor.", "torch.", "nn.", "autograd.", "optim.", "ops.")
 def mode(rejected: RejectedCall) -> LabelledSite | None:
     """Finds the mode under which the rejected call ran, or under which one of its tensors was made."""
     transform = open_region(rejected.facts, rejected.index, *_TRANSFORMS) or _left_by(rejected)
-    if transform is not None:
+    if transform is not None and made_in_inference(rejected) is None:
         return LabelledSite(None, transform.site, f"`{transform.name}` begins here")
     switch = _switch(rejected)
     if switch is not None:
@@ -65,8 +65,7 @@ def called(rejected: RejectedCall) -> LabelledSite | None:
     if transform is not None:
         return LabelledSite(None, transform.site, f"`{transform.name}` is called here")
     above = [call for access in rejected.inputs for _, call in ancestry(facts, access.tensor, rejected.index)]
-    before = [call for call in reversed(facts.calls) if call.index < rejected.index]
-    call = next((c for c in (*above, *before) if c.op.endswith(".apply")), None)
+    call = next((c for c in above if c.op.endswith(".apply")), None)
     if call is not None:
         return LabelledSite(None, call.site, f"{op_text(call.op)} is called here")
     if rejected.op and not rejected.op.startswith(_OPS):

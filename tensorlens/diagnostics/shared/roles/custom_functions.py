@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tensorlens.analysis.contexts import last_recomputed_checkpoint
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.user_callbacks import (
     CallbackRun,
@@ -115,22 +114,34 @@ def _calls_above(rejected: RejectedCall) -> Iterator[Call]:
     facts = rejected.facts
     event = facts.event(rejected.index)
     roots = rejected.inputs or getattr(event, "roots", ())
-    for access in roots:
-        yield from (call for _, call in ancestry(facts, access.tensor, rejected.index))
-    yield from (call for call in reversed(facts.calls) if call.index < rejected.index)
+    found = [pair for access in roots for pair in ancestry(facts, access.tensor, rejected.index)]
+    yield from (call for _, call in found)
+    made = {number for number, _ in found}  # an operator only returns the tensor that its node's Function made
+    yield from (c for c in facts.calls if c.index < rejected.index and any(a.tensor in made for a in c.outputs))
 
 
 def marked_dirty(rejected: RejectedCall) -> LabelledSite | None:
     """Finds the line that declared an input as changed in place."""
-    marks = [c for c in rejected.facts.calls if c.op == "ctx.mark_dirty" and c.index < rejected.index]
-    return None if not marks else LabelledSite(None, marks[-1].site, "declared here as changed in place")
+    mark = _of_context(rejected, "ctx.mark_dirty")
+    return None if mark is None else LabelledSite(None, mark.site, "declared here as changed in place")
 
 
 def saving(rejected: RejectedCall) -> LabelledSite | None:
     """Finds the line of `forward` that saved something that is not a tensor. PyTorch rejects it after `forward`
     returned."""
-    saved = [c for c in rejected.facts.calls if c.op == "ctx.save_for_backward" and c.index < rejected.index]
-    return None if not saved else LabelledSite(None, saved[-1].site, "saved here, with something that is not a tensor")
+    saved = _of_context(rejected, "ctx.save_for_backward")
+    text = "saved here, with something that is not a tensor"
+    return None if saved is None else LabelledSite(None, saved.site, text)
+
+
+def _of_context(rejected: RejectedCall, op: str) -> Call | None:
+    """Finds the last call of a method of the context in the class of the rejected call, not in a Function that its
+    `forward` applied; None if that is not known."""
+    facts, class_name = rejected.facts, rejected.op.removesuffix(".apply").rpartition(".")[2]
+    made = [call for call in facts.calls if call.op == op and call.index < rejected.index]
+    own = [call for call in made if class_name in facts.trace.sites[call.site].function.split(".")[:-1]]
+    functions = {facts.trace.sites[call.site].function for call in made}
+    return next(reversed(own or (made if len(functions) == 1 else [])), None)
 
 
 def marked_once(rejected: RejectedCall) -> LabelledSite | None:
@@ -156,9 +167,13 @@ def _once(rejected: RejectedCall) -> tuple[CallbackRun, Registration] | None:
 
 
 def called(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the call of the custom Function whose node ran last, else the call around the rejected one."""
+    """Finds the call of the custom Function whose node ran last, else the call around the rejected one.
+
+    If a checkpoint raised the error, it finds the call of the checkpoint.
+    """
     callback = next(iter(runs_before(rejected.facts, rejected.index)), None)
-    again = rejected.failure is not None and last_recomputed_checkpoint(rejected.facts, rejected.failure) is not None
+    failure = rejected.failure
+    again = failure is not None and (failure.type == "CheckpointError" or "checkpoint" in failure.message)
     call = None if callback is None or again else call_running(rejected.facts, callback, rejected.index)
     if call is None or rejected.op.endswith(".apply"):
         return contexts.called(rejected)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from tensorlens.analysis.user_callbacks import call_running, runs_before
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
+from tensorlens.diagnostics.shared.roles.hooks import only_return
 from tensorlens.records.callbacks import Function
 from tensorlens.records.model import Call
 
@@ -45,9 +46,7 @@ def returned(rejected: RejectedCall) -> LabelledSite | None:
             text = f"{rejected.name(access.tensor)} is {tensor.dtype}: too coarse for small steps"
             return LabelledSite(access.tensor, None if made is None else made.site, text)
     function = _registered(rejected, "backward") or _backward_within(rejected) or _registered(rejected, "given to ")
-    if function is None or not function.returns:
-        return None
-    return LabelledSite(None, function.returns[-1], f"`{function.name}` returns its result here")
+    return only_return(function, "returns its result here")
 
 
 def _backward_within(rejected: RejectedCall) -> Function | None:
@@ -65,9 +64,7 @@ def _backward_within(rejected: RejectedCall) -> Function | None:
 
 def returned_by_function(rejected: RejectedCall) -> LabelledSite | None:
     function = _registered(rejected, "given to ")
-    if function is None or not function.returns:
-        return None
-    return LabelledSite(None, function.returns[-1], f"`{function.name}` returns its result here")
+    return only_return(function, "returns its result here")
 
 
 def left_graph(rejected: RejectedCall) -> LabelledSite | None:

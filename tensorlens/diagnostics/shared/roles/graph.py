@@ -10,7 +10,7 @@ from collections.abc import Callable
 from tensorlens.analysis.lineage import ancestry, find_cut, leaf_above, leaves_above
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
-from tensorlens.diagnostics.shared.roles.tensors import graph, leaf, leaf_site
+from tensorlens.diagnostics.shared.roles.tensors import leaf, leaf_site, not_differentiable
 from tensorlens.diagnostics.shared.wording import op_text
 from tensorlens.records.error_messages import argument_named
 from tensorlens.records.model import Call
@@ -18,16 +18,19 @@ from tensorlens.records.model import Call
 
 def leaf_of_argument(rejected: RejectedCall) -> LabelledSite | None:
     """Finds the leaf that the argument in the message was computed from; without a name in it, the call's first
-    leaf."""
+    leaf. None if the argument is not known."""
     name = argument_named(rejected.message)
     arguments = () if rejected.failure is None else rejected.failure.arguments
     tensors = [argument.tensor for argument in arguments if argument.name == name]
     above = [leaf_above(rejected.facts, number, rejected.index) for number in tensors]
-    return leaf_site(rejected, above[0]) if above and above[0] is not None else leaf(rejected)
+    if name and tensors:
+        return None if above[0] is None else leaf_site(rejected, above[0])
+    return leaf(rejected)
 
 
 def dead_end(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the forward call whose backward cannot be differentiated again; else the operation without a derivative."""
+    """Finds the forward call whose backward cannot be differentiated again; else the operation without a derivative.
+    None if neither was recorded."""
     nodes = () if rejected.failure is None else rejected.failure.dead_ends
     for node in nodes:
         call = None if node.sequence is None else rejected.facts.call_of_node(node.sequence, rejected.index)
@@ -35,7 +38,7 @@ def dead_end(rejected: RejectedCall) -> LabelledSite | None:
             number = call.outputs[0].tensor if call.outputs else None
             text = "its backward has no derivative"
             return LabelledSite(number, call.site, text)
-    return graph(rejected)
+    return not_differentiable(rejected)
 
 
 def stopped(rejected: RejectedCall) -> LabelledSite | None:
@@ -43,7 +46,7 @@ def stopped(rejected: RejectedCall) -> LabelledSite | None:
     node = None if rejected.failure is None else rejected.failure.stopped_at
     call = None if node is None else rejected.facts.call_of_node(node.sequence, rejected.index)
     if node is None or call is None:
-        return graph(rejected)
+        return None
     number = call.outputs[0].tensor if call.outputs else None
     return LabelledSite(number, call.site, "backward ended in this operation")
 

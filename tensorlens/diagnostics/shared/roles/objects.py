@@ -55,11 +55,11 @@ def optimizer(rejected: RejectedCall) -> LabelledSite | None:
 
 
 def optimizer_of(rejected: RejectedCall) -> Call | None:
-    """Finds the last optimizer made of the call's tensors; for calls without tensors, the last one made."""
+    """Finds the last optimizer made of the call's tensors; for calls without tensors, the only one that was made."""
     tensors = {access.tensor for access in rejected.inputs}
     made = [c for c in rejected.facts.calls if c.op.startswith("optim.") and c.index < rejected.index]
     own = [c for c in made if tensors & {access.tensor for access in c.inputs}]
-    return next(reversed(own or made), None)
+    return next(reversed(own), None) if tensors else made[0] if len(made) == 1 else None
 
 
 def first_half(rejected: RejectedCall) -> LabelledSite | None:

@@ -5,6 +5,8 @@ Each function finds the line of its role for one rejected call or warning, or re
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Callable
 
 from tensorlens.analysis.contexts import failed_backward_at, recomputing_checkpoint
@@ -53,9 +55,12 @@ def nonleaf(rejected: RejectedCall) -> LabelledSite | None:
 def view(rejected: RejectedCall) -> LabelledSite | None:
     """Finds the view among the call's tensors. In a chain of views it prefers one that was made without recording."""
     number = next(iter(views(rejected)), None)
-    if number is None:
+    if number is not None:
+        return _view_site(rejected, number)
+    first = rejected.inputs[0].tensor if rejected.inputs else None
+    if rejected.is_inplace():  # `table[0] = 1`: the write makes the view
         return LabelledSite(None, rejected.site, "a view is made here")
-    return _view_site(rejected, number)
+    return LabelledSite(first, None, "")
 
 
 def _view_site(rejected: RejectedCall, number: int) -> LabelledSite:
@@ -66,7 +71,7 @@ def _view_site(rejected: RejectedCall, number: int) -> LabelledSite:
 
 def first_view(rejected: RejectedCall) -> LabelledSite | None:
     """Finds the view that was taken from the base itself, if others were then taken from it."""
-    chain = _chain_of_views(rejected)
+    chain = chain_of_views(rejected)
     return _view_site(rejected, chain[-1]) if chain else view(rejected)
 
 
@@ -75,10 +80,10 @@ def views(rejected: RejectedCall) -> list[int]:
 
     Those made without recording come first.
     """
-    return sorted(_chain_of_views(rejected), key=lambda n: (m := rejected.facts.creator(n)) is None or m.mode == "grad")
+    return sorted(chain_of_views(rejected), key=lambda n: (m := rejected.facts.creator(n)) is None or m.mode == "grad")
 
 
-def _chain_of_views(rejected: RejectedCall) -> list[int]:
+def chain_of_views(rejected: RejectedCall) -> list[int]:
     chain: list[int] = []
     number = rejected.first(rejected.is_view)
     while number is not None and number not in chain:
@@ -96,14 +101,19 @@ def _returning_call(facts: TraceIndex, number: int) -> Call | None:
 
 
 def modified(rejected: RejectedCall) -> LabelledSite | None:
-    """Finds the change in place: the rejected call itself, else the last change before a rejected use of the memory."""
+    """Finds the change in place: the rejected call itself, else the last change before a rejected use of the memory.
+
+    The memory of a view counts from where the view was made. None if no change was recorded.
+    """
     name = rejected.op.rpartition(".")[2]
     if (name.endswith("_") and not name.endswith("__")) or name in ("__setitem__", "") or not rejected.inputs:
         return failing_call(rejected)
-    counter = rejected.facts.tensor(rejected.inputs[0].tensor).counter
-    changes = [(event, write) for event, write in rejected.facts.writes(counter) if event.index < rejected.index]
+    first = rejected.facts.tensor(rejected.inputs[0].tensor)
+    since = -1 if first.base is None or first.created_by is None else first.created_by
+    written = rejected.facts.writes(first.counter)
+    changes = [(event, write) for event, write in written if since < event.index < rejected.index]
     if not changes:
-        return failing_call(rejected)
+        return None
     event, write = changes[-1]
     return LabelledSite(write.tensor, event.site, f"{rejected.name(write.tensor)} is changed in place here")
 
@@ -119,21 +129,32 @@ def base(rejected: RejectedCall) -> LabelledSite | None:
 def value(rejected: RejectedCall, position: int = -1) -> LabelledSite | None:
     """Finds where one of the call's tensors was made: by default an inference tensor, else the last one.
 
-    An error of Python code has no tensors: there it is the tensor computed last.
+    An error of Python code has no tensors: there it is a plain value that the expression reads.
     """
-    facts = rejected.facts
     gradient = gradient_in_inference(rejected) if rejected.op.endswith("backward") else None
     if gradient is not None:
         text = f"the gradient of {rejected.name(gradient[0])} is made here, in inference mode"
         return LabelledSite(gradient[0], gradient[1].site, text)
     if not rejected.inputs:
-        last = None if rejected.op else next((c for c in reversed(facts.calls) if c.index < rejected.index), None)
-        number = None if last is None or not last.outputs else last.outputs[-1].tensor
-    else:
-        inference = made_in_inference(rejected)
-        number = rejected.inputs[position].tensor if inference is None else inference
-    if number is None:
-        return plain_value(rejected)
+        number = _read_by_expression(rejected)
+        return plain_value(rejected) if number is None else _made(rejected, number)
+    inference = made_in_inference(rejected)
+    number = rejected.inputs[position].tensor if inference is None else inference
+    return _made(rejected, number)
+
+
+def _read_by_expression(rejected: RejectedCall) -> int | None:
+    """Finds the tensor whose attribute a rejected expression reads, by the name that it had in that function."""
+    facts, span = rejected.facts, rejected.facts.span(rejected.site)
+    node = None if span is None else facts.names.syntax.node(span)
+    value = node.value if isinstance(node, ast.Attribute) else None
+    name = None if value is None else ast.unparse(value)
+    scope = "" if rejected.site is None else facts.trace.sites[rejected.site].function
+    return next((b.tensor for b in facts.trace.end.bindings if (b.name, b.scope) == (name, scope)), None)
+
+
+def _made(rejected: RejectedCall, number: int) -> LabelledSite | None:
+    facts = rejected.facts
     producers = facts.producers(number, rejected.index)
     use = producers[0] if producers else facts.first_use(number)
     tensor = facts.tensor(number)
@@ -176,6 +197,21 @@ def graph(rejected: RejectedCall) -> LabelledSite | None:
     return LabelledSite(number, call.site, f"{rejected.name(number)} is computed here")
 
 
+def not_differentiable(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the recorded operation without a derivative that the call's tensors were computed by: its node says so, or
+    PyTorch's message names it."""
+    facts, message = rejected.facts, rejected.message
+    for access in rejected.inputs:
+        for number, call in ancestry(facts, access.tensor, rejected.index):
+            state = facts.state(number, call.index)
+            name = call.op.rpartition(".")[2].strip("_")
+            is_named = re.search(rf"\b_*{re.escape(name)}\d*_*\b", message) is not None
+            if call.nodes[1] > call.nodes[0] and state is not None and state.grad_fn:
+                if state.grad_fn.endswith("NotImplemented") or (name and is_named):
+                    return LabelledSite(number, call.site, f"{rejected.name(number)} is computed here")
+    return None
+
+
 def _rank(facts: TraceIndex, pair: tuple[int, Call], line: int | None) -> int:
     number, call = pair
     state, where = facts.state(number, call.index), facts.span(call.site)
@@ -184,7 +220,7 @@ def _rank(facts: TraceIndex, pair: tuple[int, Call], line: int | None) -> int:
     return 1 if where is not None and where.line != line else 2
 
 
-def failing_call(rejected: RejectedCall) -> LabelledSite | None:
+def failing_call(rejected: RejectedCall) -> LabelledSite:
     if rejected.raised is not None:
         return LabelledSite(None, rejected.raised, "the error is raised here")
     return LabelledSite(None, rejected.site, "PyTorch refuses this" if rejected.failure else "PyTorch warns here")

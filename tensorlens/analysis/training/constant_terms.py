@@ -1,0 +1,163 @@
+"""Finds terms of a loss that are constants to backward, although they were computed from what the loss trains.
+
+A constant that is added to a loss changes no gradient, whatever its value. So only sums count here: a constant that the
+rest of the loss is multiplied by, or compared with, is a weight or a target.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from tensorlens.analysis.lineage import MAX_CALLS, graph_leaves
+from tensorlens.analysis.plain_values import may_require_grad
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.timeline import Training
+from tensorlens.records.model import Backward, Call
+
+_SUMS = ("add", "sub", "iadd", "isub", "radd", "rsub", "stack", "cat", "hstack", "concat")
+_LINEAR = (
+    "mul", "rmul", "imul", "div", "truediv", "itruediv", "idiv", "true_divide", "neg", "sum", "mean", "squeeze", "view",
+    "reshape", "flatten", "clone", "float", "double", "to",
+)  # fmt: skip
+MAX_PASSES = 8  # of one line that are looked at
+Kind = Literal["gradient", "recording off", "dtype"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantTerm:
+    """A single number that `added` made a part of the root of `backward`, and that leads to no trained parameter."""
+
+    backward: Backward
+    added: Call
+    term: int
+    cut: Call  # where the term lost its history
+    kind: Kind
+    trained: tuple[int, ...]  # parameters that the term was computed from and that this pass gave used gradients
+
+
+def constant_terms(training: Training) -> Iterator[ConstantTerm]:
+    """Yields the constant terms, each place once."""
+    reported: set[tuple[int, int]] = set()
+    passes: Counter[int] = Counter()
+    for backward in training.facts.backwards:
+        passes[backward.site] += 1
+        if backward.failed or backward.op == "autograd.grad" or passes[backward.site] > MAX_PASSES:
+            continue
+        used = _trained_by(training, backward)
+        terms = _terms(training.facts, backward, used) if used else []
+        if any(_is_detached(training.facts, added, term) for added, term in terms):
+            continue  # the pass differentiates an estimate, which has one value and the gradient of another
+        for added, term in terms:
+            found = _explained(training.facts, backward, (added, term), used)
+            if found is not None and (added.site, found.cut.site) not in reported:
+                reported.add((added.site, found.cut.site))
+                yield found
+
+
+def _trained_by(training: Training, backward: Backward) -> set[int]:
+    """Returns the parameters whose gradient of a backward pass an optimizer used before it was cleared."""
+    used: set[int] = set()
+    for change in backward.gradients:
+        later = (m for m in training.moments.get(change.tensor, ()) if m.index > backward.index)
+        first = next((m.kind for m in later if m.kind in ("clear", "update")), None)
+        if first == "update" and change.tensor in training.stepped:
+            used.add(change.tensor)
+    return used
+
+
+def _terms(facts: TraceIndex, backward: Backward, used: set[int]) -> list[tuple[Call, int]]:
+    """Lists the single numbers that the roots are sums of and that lead to no used parameter, with the calls that added
+    them."""
+    terms: list[tuple[Call, int]] = []
+    waiting, seen = [(root.tensor, backward.index) for root in backward.roots], set[int]()
+    for number, before in waiting:
+        call = next(iter(facts.producers(number, before)), None)
+        if call is None or call.index in seen or len(seen) > MAX_CALLS:
+            continue
+        seen.add(call.index)
+        inputs = list(dict.fromkeys(access.tensor for access in call.inputs))
+        with_history = [number for number in inputs if facts.requires_grad(number, call.index - 1)]
+        if _name(call) in _SUMS:
+            constant = [n for n in inputs if n not in with_history or _leads_elsewhere(facts, n, call.index, used)]
+            terms += [(call, number) for number in constant if _is_number(facts, number)]
+            waiting += [(number, call.index) for number in with_history if number not in constant]
+        elif _name(call) in _LINEAR and len(with_history) == 1:
+            waiting.append((with_history[0], call.index))
+    return terms
+
+
+def _leads_elsewhere(facts: TraceIndex, number: int, before: int, used: set[int]) -> bool:
+    """Returns whether the graph of a single number leads to no used parameter, as if it were computed from inputs that
+    require grad and from gradients without a graph."""
+    return bool(_gradients(facts)) and _is_number(facts, number) and not used & graph_leaves(facts, number, before)
+
+
+def _gradients(facts: TraceIndex) -> list[Backward]:
+    """Lists the passes that returned gradients without a graph."""
+    return [event for event in facts.backwards if event.op == "autograd.grad" and not event.create_graph]
+
+
+def _name(call: Call) -> str:
+    return call.op.rpartition(".")[2].strip("_")
+
+
+def _is_number(facts: TraceIndex, number: int) -> bool:
+    tensor = facts.tensor(number)
+    return may_require_grad(tensor) and all(size == 1 for size in tensor.shape)
+
+
+def _explained(facts: TraceIndex, backward: Backward, place: tuple[Call, int], used: set[int]) -> ConstantTerm | None:
+    """Finds the call that took a term out of the graph; None if the script asked for it, or if it does no harm.
+
+    It does no harm unless the term was computed from parameters that this pass trains.
+    """
+    added, term = place
+    cuts = _cuts(facts, term, added.index)
+    kinds = [_kind(facts, call) for call, _ in cuts]
+    if not cuts or None in kinds:
+        return None
+    trained = [used & graph_leaves(facts, source, call.index) for call, source in cuts]
+    call, kind = next(((cuts[n][0], kinds[n]) for n in range(len(cuts)) if trained[n]), (added, None))
+    if kind is None:
+        return None
+    return ConstantTerm(backward, added, term, call, kind, tuple(sorted(set[int]().union(*trained))))
+
+
+def _is_detached(facts: TraceIndex, added: Call, term: int) -> bool:
+    """Returns whether the script itself took a term without a history out of the graph."""
+    cuts = [] if facts.requires_grad(term, added.index) else _cuts(facts, term, added.index)
+    return any(_kind(facts, call) is None for call, _ in cuts)
+
+
+def _cuts(facts: TraceIndex, term: int, before: int) -> list[tuple[Call, int]]:
+    """Returns the calls at which what a term was computed from lost its history, each with an input that had one."""
+    cuts: list[tuple[Call, int]] = []
+    waiting, seen = [(term, before)], set[int]()
+    for number, limit in waiting:
+        for call in facts.producers(number, limit)[:1]:
+            if call.index in seen or len(seen) > MAX_CALLS:
+                continue
+            seen.add(call.index)
+            with_history = [a.tensor for a in call.inputs if facts.requires_grad(a.tensor, call.index - 1)]
+            lost = with_history[:1] if not facts.requires_grad(number, call.index) else []
+            cuts += [(call, source) for source in lost]
+            waiting += [(access.tensor, call.index) for access in call.inputs if not lost]
+    return cuts
+
+
+def _kind(facts: TraceIndex, call: Call) -> Kind | None:
+    """Returns why a result has no history; None if the call is there to remove it, as `detach()` is.
+
+    A gradient that is a single number counts as meant: a step against it is written as a sum too.
+    """
+    if call.mode != "grad":
+        return "recording off"
+    made = [facts.tensor(access.tensor) for access in call.outputs]
+    if call.op == "autograd.grad":
+        event = facts.event(call.index - 1)
+        several = any(size != 1 for tensor in made for size in tensor.shape)
+        return "gradient" if several and isinstance(event, Backward) and not event.create_graph else None
+    return "dtype" if made and not any(map(may_require_grad, made)) else None

@@ -1,0 +1,82 @@
+"""Finds the cause of `state-dict-aliases-parameters`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from itertools import groupby
+
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.diagnostics.shared.edits.statements import module_name
+from tensorlens.diagnostics.shared.wording import finding, fix, source_text
+from tensorlens.records.model import Call
+from tensorlens.records.report import Diagnostic, Edit
+from tensorlens.records.source import text_of
+
+CODE = "state-dict-aliases-parameters"
+
+
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
+    reported: set[tuple[int, int]] = set()
+    for site, group in groupby(facts.calls, key=lambda call: call.site):
+        if facts.trace.sites[site].through != "Module.load_state_dict":
+            continue
+        kept = _kept(facts, [call for call in group if call.op == "Tensor.copy_"])
+        changed = None if kept is None else _changed(facts, *kept)
+        if kept is not None and changed is not None and (site, kept[0].site) not in reported:
+            reported.add((site, kept[0].site))
+            yield _report(facts, kept, changed)
+
+
+def _kept(facts: TraceIndex, copies: list[Call]) -> tuple[Call, Call] | None:
+    """Returns the call of `state_dict()` that gave the first of the loaded tensors, and the copy that loads it.
+
+    None unless every tensor was copied onto itself: a state dict of which a part was replaced is loaded for that part.
+    """
+    made: list[Call] = []
+    for copy in copies:
+        target, source = (access.tensor for access in copy.inputs[:2])
+        alias = facts.creator(source)
+        if facts.storage_of(target, copy.index) != facts.storage_of(source, copy.index) or alias is None:
+            return None
+        if facts.trace.sites[alias.site].through != "Module.state_dict":
+            return None
+        made.append(alias)
+    return (made[0], copies[0]) if made else None
+
+
+def _changed(facts: TraceIndex, alias: Call, copy: Call) -> Call | None:
+    """Returns the last write to the memory between the two: what the script loads again had changed."""
+    memory = facts.storage_of(copy.inputs[0].tensor, copy.index)
+    between = (call for call in reversed(facts.calls) if alias.index < call.index < copy.index and call.writes)
+    return next((c for c in between if any(facts.storage_of(w.tensor, c.index) == memory for w in c.writes)), None)
+
+
+def _report(facts: TraceIndex, kept: tuple[Call, Call], changed: Call) -> Diagnostic:
+    alias, copy = kept
+    edit, here = _copied(facts, alias), facts.span(alias.site)
+    return finding(
+        CODE,
+        "warning",
+        f"`{source_text(facts, copy.site)}` restored nothing: it copied each tensor onto itself",
+        "`state_dict()` returns the model's own tensors, not copies: they changed together with the model",
+        [
+            facts.label("shared_here", alias.site, "the same memory as the parameters"),
+            facts.label("modified_here", changed.site, "changes both"),
+            facts.label("needed_here", copy.site, "loads what is there already"),
+        ],
+        fixes=(fix("keep a copy of each tensor", *(() if edit is None else (edit,)), place=here),),
+        evidence={"kept": source_text(facts, alias.site)},
+    )
+
+
+def _copied(facts: TraceIndex, alias: Call) -> Edit | None:
+    """Copies the state dict where it is taken: `copy.deepcopy(model.state_dict())`."""
+    span = facts.trace.sites[alias.site].span
+    node = facts.names.syntax.node(span)
+    if not isinstance(node, ast.Call) or not ast.unparse(node.func).endswith(".state_dict"):
+        return None
+    text, copy = text_of(facts.trace.sources[span.file], span), module_name(facts, span.file, "copy")
+    if copy is not None:
+        return Edit(span, f"{copy}.deepcopy({text})")
+    return Edit(span, f"{{name: value.clone() for name, value in {text}.items()}}")

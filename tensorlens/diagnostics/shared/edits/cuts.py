@@ -1,0 +1,285 @@
+"""Makes the edits that let a gradient go past a cut: without `detach()`, `item()`, a decorator or a `no_grad` block."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from tensorlens.analysis.naming.line_parts import span_of
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.diagnostics.shared.edits.statements import (
+    block_around,
+    first_line,
+    function_around,
+    statement_at,
+    without_statement,
+    wrapped,
+)
+from tensorlens.records.model import Span
+from tensorlens.records.report import Edit
+from tensorlens.records.source import line_at, text_of, tree_of
+
+_LOOSE = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Lambda, ast.GeneratorExp)
+_NUMBERS = ("item", "detach", "data", "tolist")
+
+
+def without_method(facts: TraceIndex, span: Span, names: Iterable[str]) -> Edit | None:
+    """Leaves the last method call or attribute of an expression out: `x.detach()` becomes `x`."""
+    node = facts.names.syntax.node(span)
+    inner = node.func if isinstance(node, ast.Call) else node
+    if isinstance(node, ast.Call) and (node.args or node.keywords):
+        return None
+    if not isinstance(inner, ast.Attribute) or inner.attr not in names or not isinstance(inner.ctx, ast.Load):
+        return None
+    whole, kept = _span(facts, node, span.file), _span(facts, inner.value, span.file)
+    return Edit(Span(span.file, kept.end_line, kept.end_column, whole.end_line, whole.end_column), "")
+
+
+def without_conversion(facts: TraceIndex, span: Span) -> Edit | None:
+    """Keeps the tensor where a plain number was made of it: `loss.item()` and `float(loss)` become `loss`."""
+    node = facts.names.syntax.node(span)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("float", "int"):
+        if len(node.args) != 1 or node.keywords or span.line != span.end_line:
+            return None
+        text = text_of(facts.trace.sources[span.file], _span(facts, node.args[0], span.file))
+        return Edit(span, f"({text})" if isinstance(node.args[0], _LOOSE) else text)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item":
+        inner = node.func.value  # `loss.detach().item()`: both cut
+        begin = inner
+        while isinstance(begin, ast.Call | ast.Attribute):
+            step = begin.func if isinstance(begin, ast.Call) else begin
+            if not isinstance(step, ast.Attribute) or step.attr not in (*_NUMBERS, "cpu"):
+                break
+            begin = step.value
+        whole, kept = _span(facts, node, span.file), _span(facts, begin, span.file)
+        return Edit(Span(span.file, kept.end_line, kept.end_column, whole.end_line, whole.end_column), "")
+    return None
+
+
+def argument_itself(facts: TraceIndex, span: Span, as_list: bool) -> Edit | None:
+    """Replaces `torch.tensor(x)` by `x`; with `as_list`, `torch.tensor(losses)` by `torch.stack(losses)`."""
+    node = facts.names.syntax.node(span)
+    if not isinstance(node, ast.Call) or len(node.args) != 1 or isinstance(node.args[0], ast.Starred):
+        return None
+    value, text = node.args[0], text_of(facts.trace.sources[span.file], _span(facts, node.args[0], span.file))
+    if span.line != span.end_line:
+        return None
+    if as_list:
+        if isinstance(value, ast.GeneratorExp) or not isinstance(node.func, ast.Attribute):
+            return None
+        return Edit(span, f"{ast.unparse(node.func.value)}.stack({text})")
+    if not _is_arithmetic(value):
+        return None
+    statement = statement_at(facts, span.file, span.line)
+    is_whole = isinstance(statement, ast.Assign | ast.Return) and statement.value is node
+    return Edit(span, f"({text})" if isinstance(value, _LOOSE) and not is_whole else text)
+
+
+def _is_arithmetic(value: ast.expr) -> bool:
+    """Returns whether an expression works with tensors as it does with numbers."""
+    for part in ast.walk(value):
+        if isinstance(part, ast.Call):
+            if not isinstance(part.func, ast.Name) or part.func.id not in ("sum", "len", "max", "min", "abs"):
+                return False
+        elif not isinstance(
+            part,
+            ast.Name
+            | ast.Attribute
+            | ast.Subscript
+            | ast.BinOp
+            | ast.UnaryOp
+            | ast.Constant
+            | ast.expr_context
+            | ast.operator
+            | ast.unaryop
+            | ast.List
+            | ast.Tuple,
+        ):
+            return False
+    return True
+
+
+def in_torch(facts: TraceIndex, span: Span) -> Edit | None:
+    """Computes in torch what NumPy computed: `torch.from_numpy(p - y.numpy())` becomes `(pred - y)`.
+
+    `p` is a name that the function assigns once, `p = pred.detach().numpy()`. None if the expression has anything but
+    arithmetic.
+    """
+    node = facts.names.syntax.node(span)
+    if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords or span.line != span.end_line:
+        return None
+    if not isinstance(node.func, ast.Attribute) or node.func.attr not in ("from_numpy", "as_tensor", "tensor"):
+        return None
+    text = _rewritten(facts, span, node.args[0])
+    if text is None:
+        return None
+    statement = statement_at(facts, span.file, span.line)
+    is_whole = isinstance(statement, ast.Assign | ast.Return) and statement.value is node
+    return Edit(span, f"({text})" if isinstance(node.args[0], _LOOSE) and not is_whole else text)
+
+
+def _rewritten(facts: TraceIndex, span: Span, value: ast.expr) -> str | None:
+    tensors = _tensors_of_arrays(facts, span)
+    text = text_of(facts.trace.sources[span.file], _span(facts, value, span.file))
+    changes: list[tuple[int, int, str]] = []
+    start, waiting = _span(facts, value, span.file).column, [value]
+    while waiting:
+        part = waiting.pop()
+        place = _span(facts, part, span.file)
+        array = _without_numpy(part)
+        if array is not None:
+            changes.append((place.column - start, place.end_column - start, ast.unparse(array)))
+        elif isinstance(part, ast.Name) and part.id in tensors:
+            changes.append((place.column - start, place.end_column - start, tensors[part.id]))
+        elif isinstance(part, ast.BinOp):
+            waiting += [part.left, part.right]
+        elif isinstance(part, ast.UnaryOp):
+            waiting.append(part.operand)
+        elif not isinstance(part, ast.Constant):
+            return None
+    for begin, end, new in sorted(changes, reverse=True):
+        text = text[:begin] + new + text[end:]
+    return text if changes else None
+
+
+def _tensors_of_arrays(facts: TraceIndex, span: Span) -> dict[str, str]:
+    """Returns, for the names of arrays that a function assigns once, the tensor that each is made of."""
+    scope = function_around(facts, span.file, span.line) or tree_of(facts.trace.sources.get(span.file, ""))
+    stored = (
+        [n.id for n in ast.walk(scope) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)] if scope else []
+    )
+    found: dict[str, str] = {}
+    for node in ast.walk(scope) if scope else ():
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            array, name = _without_numpy(node.value), node.targets[0].id
+            if isinstance(array, ast.Name) and stored.count(name) == 1 and stored.count(array.id) <= 1:
+                found[name] = array.id
+    return found
+
+
+def _without_numpy(node: ast.expr) -> ast.expr | None:
+    """Returns `pred` of `pred.detach().cpu().numpy()`; None for anything else."""
+    inner, names = node, list[str]()
+    while isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and not inner.args:
+        names.append(inner.func.attr)
+        inner = inner.func.value
+    is_array = bool(names) and names[0] == "numpy" and {*names} <= {"numpy", "detach", "cpu"}
+    return inner if is_array and isinstance(inner, ast.Name) else None
+
+
+def values_for_indices(facts: TraceIndex, span: Span | None) -> Edit | None:
+    """Reads the values where the indices were read: `x.topk(2).indices` becomes `x.topk(2).values`."""
+    node = None if span is None else facts.names.syntax.node(span)
+    for each in ast.walk(tree_of(facts.trace.sources.get(span.file, "")) or ast.Module([], [])) if span else ():
+        if isinstance(each, ast.Attribute) and each.attr == "indices" and each.value is node and span is not None:
+            whole = _span(facts, each, span.file)
+            begin = whole.end_column - len("indices")
+            return Edit(Span(span.file, whole.end_line, begin, whole.end_line, whole.end_column), "values")
+    return None
+
+
+def without_decorator(facts: TraceIndex, span: Span) -> Edit | None:
+    """Removes the decorator on the line of `span`."""
+    text = facts.trace.sources.get(span.file, "")
+    line = line_at(text, span.line)
+    if not line.lstrip().startswith("@") or span.line != span.end_line:
+        return None
+    return Edit(Span(span.file, span.line, 0, span.line + 1, 0), "")
+
+
+def only_around(facts: TraceIndex, span: Span, needed: set[int], ran: set[int]) -> tuple[Edit, ...]:
+    """Turns gradients off for a while: `torch.set_grad_enabled(False)` becomes `with torch.no_grad():`.
+
+    The block gets the statements that follow, up to the first one on a line of `needed`. The switch is left out if none
+    of these is on a line of `ran`, where torch computed something.
+    """
+    statement = statement_at(facts, span.file, span.line)
+    node = facts.names.syntax.node(span)
+    if not isinstance(statement, ast.Expr) or statement.value is not node or not isinstance(node, ast.Call):
+        return ()
+    block = block_around(facts, span.file, statement)
+    following = block[next((i for i, each in enumerate(block) if each is statement), len(block)) + 1 :]
+    inside: list[ast.stmt] = []
+    for each in following:
+        if any(first_line(each) <= line <= (each.end_lineno or each.lineno) for line in needed):
+            break
+        inside.append(each)
+    if isinstance(around := _if_around(facts, span.file, statement), ast.If):
+        return _switched(facts, span, around, node)
+    if not any(_covers(each, line) for each in inside for line in ran):
+        removed = without_statement(facts, span.file, span.line) if following else None
+        return () if removed is None else (removed,)
+    torch = ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) else ""
+    edits = wrapped(facts, span.file, inside[0].lineno, inside[-1].lineno, f"with {torch}.no_grad():")
+    if edits is None or not torch:
+        return ()
+    begin, head = Span(span.file, statement.lineno, 0, statement.lineno + 1, 0), edits[0]
+    indent = head.text.partition("with")[0]
+    rest = (Edit(head.span, "    "), *edits[1:])
+    return Edit(begin, f"{indent}with {torch}.no_grad():\n"), *rest
+
+
+def _if_around(facts: TraceIndex, file: str, statement: ast.stmt) -> ast.If | None:
+    """Returns the `if` without `else` of which a statement is the only one."""
+    tree = tree_of(facts.trace.sources.get(file, ""))
+    found = (node for node in ast.walk(tree or ast.Module([], [])) if isinstance(node, ast.If))
+    return next((node for node in found if node.body == [statement] and not node.orelse), None)
+
+
+def _switched(facts: TraceIndex, span: Span, around: ast.If, call: ast.Call) -> tuple[Edit, ...]:
+    """Turns gradients on too: `if phase == "val": torch.set_grad_enabled(False)` becomes
+    `torch.set_grad_enabled(not phase == "val")`."""
+    whole = _span(facts, around, span.file)
+    if whole.line != around.test.end_lineno or line_at(facts.trace.sources[span.file], whole.line).lstrip()[:2] != "if":
+        return ()
+    test = text_of(facts.trace.sources[span.file], _span(facts, around.test, span.file))
+    text = f"not ({test})" if isinstance(around.test, ast.BoolOp | ast.IfExp | ast.NamedExpr) else f"not {test}"
+    return (Edit(whole, f"{ast.unparse(call.func)}({text})"),)
+
+
+def unwrapped(facts: TraceIndex, span: Span, needed: set[int]) -> tuple[Edit, ...]:
+    """Takes the statements out of a `with` block, from the first one on a line of `needed` to the end of the block.
+
+    None if the block has several context managers, or if strings go over several lines.
+    """
+    statement = statement_at(facts, span.file, span.line)
+    if not isinstance(statement, ast.With) or len(statement.items) != 1 or statement.items[0].optional_vars is not None:
+        return ()
+    body = statement.body
+    if statement.lineno != statement.items[0].context_expr.lineno or body[0].lineno == statement.lineno:
+        return ()
+    at = next((i for i, each in enumerate(body) if any(_covers(each, line) for line in needed)), None)
+    if at is None:
+        return ()
+    if not _is_chain(body[at:]):
+        return ()
+    text = facts.trace.sources[span.file]
+    first, last = first_line(body[at]), body[-1].end_lineno or body[-1].lineno
+    shift = body[0].col_offset - statement.col_offset
+    parts = [part for each in body for part in ast.walk(each) if isinstance(part, ast.Constant | ast.JoinedStr)]
+    if any(part.lineno != part.end_lineno for part in parts):
+        return ()
+    edits = [Edit(Span(span.file, n, 0, n, shift), "") for n in range(first, last + 1) if line_at(text, n).strip()]
+    if any(line_at(text, each.span.line)[:shift].strip() for each in edits):
+        return ()
+    head = [] if at else [Edit(Span(span.file, statement.lineno, 0, statement.lineno + 1, 0), "")]
+    return (*head, *edits)
+
+
+def _is_chain(statements: list[ast.stmt]) -> bool:
+    """Returns whether each statement after the first uses what one before it assigns: all serve one result."""
+    given = set[str]()
+    for position, statement in enumerate(statements):
+        names = [part for part in ast.walk(statement) if isinstance(part, ast.Name)]
+        if position and given.isdisjoint(part.id for part in names if isinstance(part.ctx, ast.Load)):
+            return False
+        given |= {part.id for part in names if isinstance(part.ctx, ast.Store)}
+    return True
+
+
+def _covers(statement: ast.stmt, line: int) -> bool:
+    return first_line(statement) <= line <= (statement.end_lineno or statement.lineno)
+
+
+def _span(facts: TraceIndex, node: ast.AST | None, file: str) -> Span:
+    return span_of(node, facts.trace.sources[file], file)  # type: ignore[arg-type]

@@ -1,0 +1,66 @@
+"""Makes a view with recording on, where a `no_grad` block or decorator has nothing else to do."""
+
+from __future__ import annotations
+
+import ast
+
+from tensorlens.diagnostics.shared.edits.statements import (
+    block_around,
+    function_around,
+    moved_before,
+    statement_at,
+)
+from tensorlens.diagnostics.shared.rejected_call import RejectedCall
+from tensorlens.records.model import Span
+from tensorlens.records.report import Edit
+from tensorlens.records.source import line_at, tree_of
+
+
+def view_outside_no_grad(rejected: RejectedCall, place: Span) -> tuple[Edit, ...] | None:
+    """Takes the statement that makes a view out of its `with torch.no_grad():`, or the decorator off its function.
+
+    None if the view is one of a leaf, whose values are set, or if the block does something else before the view.
+    """
+    facts = rejected.facts
+    view = next((a.tensor for a in rejected.inputs if rejected.is_view(a.tensor)), None)
+    base = None if view is None else facts.tensor(view).base
+    statement = statement_at(facts, place.file, place.line)
+    if base is None or rejected.is_leaf(base) or statement is None:
+        return None
+    around = _with_around(facts.trace.sources.get(place.file, ""), statement)
+    if around is not None:
+        return _out_of_block(rejected, place, statement, around)
+    function = function_around(facts, place.file, place.line)
+    if function is None or len(function.body) != 1 or len(function.decorator_list) != 1:
+        return None
+    decorator = function.decorator_list[0]
+    line = decorator.lineno
+    if "no_grad" not in ast.unparse(decorator) or decorator.end_lineno != line:
+        return None
+    return (Edit(Span(place.file, line, 0, line + 1, 0), ""),)
+
+
+def _with_around(source: str, statement: ast.stmt) -> ast.With | None:
+    """Returns the `with torch.no_grad():` whose block has a statement."""
+    for node in ast.walk(tree_of(source) or ast.Module([], [])):
+        if isinstance(node, ast.With) and any(each is statement for each in node.body):
+            return node if len(node.items) == 1 and "no_grad" in ast.unparse(node.items[0].context_expr) else None
+    return None
+
+
+def _out_of_block(
+    rejected: RejectedCall, place: Span, statement: ast.stmt, around: ast.With
+) -> tuple[Edit, ...] | None:
+    facts = rejected.facts
+    if around.body[0] is not statement:
+        return None
+    if len(block_around(facts, place.file, statement)) > 1:
+        return moved_before(facts, place.file, statement.lineno, around.lineno)
+    source = facts.trace.sources[place.file]
+    first, last = statement.lineno, statement.end_lineno or statement.lineno
+    outer = len(line_at(source, around.lineno)) - len(line_at(source, around.lineno).lstrip())
+    inner = len(line_at(source, first)) - len(line_at(source, first).lstrip())
+    if first == around.lineno or first != last or inner <= outer:
+        return None
+    head = Edit(Span(place.file, around.lineno, 0, first, inner), " " * outer)
+    return (head,)

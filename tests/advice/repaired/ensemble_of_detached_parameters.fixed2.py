@@ -1,0 +1,31 @@
+"""expect: element-does-not-require-grad
+
+Ensembles with functional_call: the state that is passed in was detached for stacking.
+"""
+
+import torch
+from torch import nn
+from torch.func import functional_call, stack_module_state, vmap
+
+torch.manual_seed(8)
+members = [nn.Sequential(nn.Linear(2, 5), nn.ReLU(), nn.Linear(5, 1)) for _ in range(3)]
+
+
+def stacked(models):
+    params, buffers = stack_module_state(models)
+    return params, buffers  # role: graph_cut_here
+
+
+def predict(params, buffers, x):
+    return functional_call(members[0], (params, buffers), (x,))
+
+
+params, buffers = stacked(members)
+optimizer = torch.optim.Adam(list(params.values()))
+for epoch in range(2):
+    x = torch.randn(6, 2)
+    out = vmap(predict, in_dims=(0, 0, None))(params, buffers, x)
+    loss = (out - x.sum(1, keepdim=True)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()  # role: needed_here
+    optimizer.step()
