@@ -17,9 +17,9 @@ from advice.gradients import as_many, difference, prints_differ, used
 from advice.programs import Place, Program
 from advice.recording import Recorder, Run
 from tensorlens.diagnostics import report_on
+from tensorlens.diagnostics.shared.main_finding import main_finding
 from tensorlens.records.edits import edited
 from tensorlens.records.report import Diagnostic, Edit, Fix, Report
-from tensorlens.render.report.verdict import main_finding
 
 # From the best to the worst. "runs": the finding is gone, and there is no version to compare the gradients with.
 # "changes": the gradients are not the right ones, and the help says so. "harmful": it does not.

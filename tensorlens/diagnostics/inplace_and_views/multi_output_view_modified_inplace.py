@@ -43,8 +43,11 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
 
 
 def _joint_view(rejected: RejectedCall) -> tuple[int | None, Call | None]:
-    """Finds the view among those that the rejected tensor was taken from that a call made together with others."""
-    for number in chain_of_views(rejected):
+    """Finds the view among those that the rejected tensor was taken from that a call made together with others.
+
+    A custom Function may hide the base of what it returns: then the rejected tensor itself counts.
+    """
+    for number in chain_of_views(rejected) or [access.tensor for access in rejected.inputs[:1]]:
         made = rejected.facts.creator(number)
         if made is not None and (len(made.outputs) > 1 or made.op.rpartition(".")[2] in _SPLITTING):
             return number, made
@@ -65,7 +68,10 @@ def _labels(rejected: RejectedCall, view: int | None, made: Call | None) -> Iter
         text = f"{rejected.name(first)} is a view of {rejected.name(view)}"
         yield facts.label("view_made_here", None if taken is None else taken.site, text)
     if view is not None and made is not None:
-        text = f"{rejected.name(view)} is a view of {rejected.name(facts.tensor(view).base)}"
+        base = facts.tensor(view).base
+        text = (
+            f"{rejected.name(view)} is {'one of several views' if base is None else f'a view of {rejected.name(base)}'}"
+        )
         yield facts.label("view_made_here", made.site, text)
 
 

@@ -106,7 +106,8 @@ def modified(rejected: RejectedCall) -> LabelledSite | None:
     The memory of a view counts from where the view was made. None if no change was recorded.
     """
     name = rejected.op.rpartition(".")[2]
-    if (name.endswith("_") and not name.endswith("__")) or name in ("__setitem__", "") or not rejected.inputs:
+    is_change = "is being modified inplace" in rejected.message or name in ("__setitem__", "")
+    if is_change or (name.endswith("_") and not name.endswith("__")) or not rejected.inputs:
         return failing_call(rejected)
     first = rejected.facts.tensor(rejected.inputs[0].tensor)
     since = -1 if first.base is None or first.created_by is None else first.created_by
@@ -206,9 +207,11 @@ def not_differentiable(rejected: RejectedCall) -> LabelledSite | None:
             state = facts.state(number, call.index)
             name = call.op.rpartition(".")[2].strip("_")
             is_named = re.search(rf"\b_*{re.escape(name)}\d*_*\b", message) is not None
-            if call.nodes[1] > call.nodes[0] and state is not None and state.grad_fn:
-                if state.grad_fn.endswith("NotImplemented") or (name and is_named):
-                    return LabelledSite(number, call.site, f"{rejected.name(number)} is computed here")
+            if state is None or not state.grad_fn:
+                continue
+            is_recorded = call.nodes[1] > call.nodes[0]  # a node without a derivative takes no sequence number
+            if state.grad_fn.endswith("NotImplemented") or (name and is_named and is_recorded):
+                return LabelledSite(number, call.site, f"{rejected.name(number)} is computed here")
     return None
 
 
