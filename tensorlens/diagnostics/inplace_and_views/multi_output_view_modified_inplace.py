@@ -72,7 +72,7 @@ def _labels(rejected: RejectedCall, view: int | None, made: Call | None) -> Iter
         text = (
             f"{rejected.name(view)} is {'one of several views' if base is None else f'a view of {rejected.name(base)}'}"
         )
-        yield facts.label("view_made_here", made.site, text)
+        yield facts.label("view_made_here", made.site, f"{rejected.name(view)} is {kind}")
 
 
 def _changed(rejected: RejectedCall) -> LabelledSite:
