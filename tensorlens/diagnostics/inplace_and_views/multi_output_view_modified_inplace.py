@@ -69,9 +69,7 @@ def _labels(rejected: RejectedCall, view: int | None, made: Call | None) -> Iter
         yield facts.label("view_made_here", None if taken is None else taken.site, text)
     if view is not None and made is not None:
         base = facts.tensor(view).base
-        text = (
-            f"{rejected.name(view)} is {'one of several views' if base is None else f'a view of {rejected.name(base)}'}"
-        )
+        kind = "one of several views" if base is None else f"a view of {rejected.name(base)}"
         yield facts.label("view_made_here", made.site, f"{rejected.name(view)} is {kind}")
 
 
