@@ -127,7 +127,8 @@ class Judge:
         if not run.is_sampled:
             return "its gradients could not be compared"
         if text := difference(run, self._oracle):
-            return text + beside
+            kept = "copies" if self._first.ended_well else "copies and graphs"
+            return f"compared with a run that keeps {kept}: {text}{beside}"
         if not run.steps and not run.passes:
             return "there is no backward pass to compare"
         return _printed_otherwise(run, self._oracle, lambda: self._repetition)

@@ -76,7 +76,7 @@ def summary(report: Report) -> Iterator[str]:
         verdicts = [fix.fix.verdict for fix in tried_fixes(report)]
         parts = [f"{verdicts.count('verified')} verified"] if "verified" in verdicts else []
         running = verdicts.count("runs")
-        parts += [f"{running} {'runs' if running == 1 else 'run'}"] if running else []
+        parts += [f"{running} that {'runs' if running == 1 else 'run'}"] if running else []
         parts += [f"{tried.failed} failed"] if tried.failed else []
         parts += [f"{tried.left_out} not tried, as there are too many"] if tried.left_out else []
         counted = f": {', '.join(parts)}" if parts else ""
