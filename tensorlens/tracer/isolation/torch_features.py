@@ -1,0 +1,51 @@
+"""Knows where releases of PyTorch differ. It asks the PyTorch that is imported what it has, not for its version.
+
+A name that no known release has is left as it is: installing its patch fails, and the report says so.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.utils.checkpoint
+
+_checkpoints: Any = torch.utils.checkpoint
+
+
+def _first_name(owner: object, *names: str) -> str:
+    """Returns the first of the names that `owner` has, and the last if it has none."""
+    return next((name for name in names if hasattr(owner, name)), names[-1])
+
+
+# --- checkpoints ----------------------------------------------------------------------------------------------------
+
+CHECKPOINT_RUN = _first_name(
+    _checkpoints, "_checkpoint_without_reentrant_generator_impl", "_checkpoint_without_reentrant_generator"
+)
+"""The generator around the first run of a checkpointed function, whose first parameter is the function."""
+
+CHECKPOINT_CALL = _first_name(_checkpoints, "_checkpoint_impl", "checkpoint")
+"""The function that every call of `checkpoint` and every checkpointed function goes through."""
+
+
+def checkpointed_arguments(
+    args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Returns what a call of `CHECKPOINT_CALL`, given its arguments after the function, passes to the function."""
+    if CHECKPOINT_CALL != "checkpoint":
+        return args[0], args[1]
+    return args, {name: value for name, value in kwargs.items() if name not in _CHECKPOINT_OPTIONS}
+
+
+_options = inspect.signature(_checkpoints.checkpoint).parameters
+_CHECKPOINT_OPTIONS = {"preserve_rng_state", *(name for name, option in _options.items() if option.kind is option.KEYWORD_ONLY)}
+
+# --- memory ---------------------------------------------------------------------------------------------------------
+
+Count = Callable[..., int] | None  # None: this PyTorch does not have it
+USES_OF_TENSOR: Count = getattr(torch._C.TensorBase, "_use_count", None)  # by Python and C++
+USES_OF_STORAGE: Count = getattr(torch._C, "_storage_Use_Count", None)  # its tensors and its Python object
+HASH: Callable[..., torch.Tensor] | None = getattr(torch, "hash_tensor", None)
