@@ -43,6 +43,11 @@ def checkpointed_arguments(
 _options = inspect.signature(_checkpoints.checkpoint).parameters
 _CHECKPOINT_OPTIONS = {"preserve_rng_state", *(name for name, option in _options.items() if option.kind is option.KEYWORD_ONLY)}
 
+# --- saved tensors --------------------------------------------------------------------------------------------------
+
+SAVED_TENSOR: Any = getattr(torch._C._autograd, "SavedTensor", None)
+"""What the `_raw_saved_...` attributes of a node hold. `saved_tensors/unchecked.py` stands in for its `data`."""
+
 # --- memory ---------------------------------------------------------------------------------------------------------
 
 Count = Callable[..., int] | None  # None: this PyTorch does not have it

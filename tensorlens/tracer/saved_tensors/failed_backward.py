@@ -26,13 +26,13 @@ from tensorlens.tracer.saved_tensors.graph import (
     packed_or_tensor,
     raw_saved_of,
 )
+from tensorlens.tracer.saved_tensors.unchecked import VERSIONS
 
 MAX_ROWS = 50
 MAX_FREED = 1_000  # rows of freed nodes: the one that failed may come after many intact ones
 MAX_VALUES = 1_000_000
 SavedRow = tuple[str, int, str, int | None, int | None, tuple[int, ...], int | None, int | None, str, str]
 """(node, its sequence number, slot, tensor, storage, shape, expected version, version now, problem, message)"""
-_VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
 _SHAPE = re.compile(r"Tensor \[([\d, ]*)\]\]")
 _DOUBLE_BACKWARD = re.compile(r"BackwardBackward\d*$")
 _FAILED_NODE = "Error detected in"  # anomaly mode's warning, which shows where the node was made
@@ -166,7 +166,7 @@ def _suspicious_values(recorder: Recorder, node: Node, slot: str, data: torch.Te
 
 def _from_message(message: str) -> list[SavedRow]:
     """Returns what the message itself says, if its saved tensor can't be reached: a checkpoint's hooks packed it."""
-    versions, shape = _VERSIONS.search(message), _SHAPE.search(message)
+    versions, shape = VERSIONS.search(message), _SHAPE.search(message)
     if versions is None:
         return []
     now, expected = (int(n) for n in versions.groups())
@@ -212,7 +212,7 @@ def _failing_row(recorder: Recorder, node: Node, slot: str, raw: object) -> Save
 def _row(
     node: Node, sequence: int, slot: str, data: torch.Tensor | None, text: str, recorder: Recorder
 ) -> SavedRow | None:
-    versions = _VERSIONS.search(text)
+    versions = VERSIONS.search(text)
     problem = "version" if versions else "freed" if _FREED in text else "other"
     if data is None:
         return (node.name(), sequence, slot, None, None, (), None, None, problem, text)
