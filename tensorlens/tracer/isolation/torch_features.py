@@ -43,6 +43,13 @@ def checkpointed_arguments(
 _options = inspect.signature(_checkpoints.checkpoint).parameters
 _CHECKPOINT_OPTIONS = {"preserve_rng_state", *(name for name, option in _options.items() if option.kind is option.KEYWORD_ONLY)}
 
+
+
+def marks_own_hooks(pack: object) -> bool:
+    """Returns whether a pack hook is a checkpoint's own and says so. Earlier releases have no such mark."""
+    return getattr(pack, "_checkpoint_internal", False) is True
+
+
 # --- saved tensors --------------------------------------------------------------------------------------------------
 
 SAVED_TENSOR: Any = getattr(torch._C._autograd, "SavedTensor", None)

@@ -16,7 +16,7 @@ from tensorlens.journal.rows import NONE
 from tensorlens.tracer.isolation.guard import ErrorGuard, Function
 from tensorlens.tracer.isolation.hidden_frames import OVERRIDES, is_ours
 from tensorlens.tracer.isolation.patch import Observing, Patch, observe, observe_always
-from tensorlens.tracer.isolation.torch_features import SAVED_TENSOR
+from tensorlens.tracer.isolation.torch_features import SAVED_TENSOR, marks_own_hooks
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.recording.user_callbacks import Watched
 from tensorlens.tracer.saved_tensors.packed import keeps_tensors
@@ -107,6 +107,9 @@ def _saved_tensor_hooks(recorder: Recorder, original: Function) -> Function:
     """Watches the pack and unpack hooks that become active."""
 
     def push(frame: FrameType, pack: Hook, unpack: Hook) -> None:
+        if marks_own_hooks(pack):  # a checkpoint looks for the mark on the very hooks that are active
+            original(pack, unpack)
+            return
         user = recorder.sites.user_frame(frame)
         keeps = keeps_tensors(pack)
         pack = _recorded(recorder, recorder.callbacks.watch("pack hook", pack, user))
