@@ -20,7 +20,7 @@ _RELEASE = version("torch").partition("+")[0]
 IS_QUOTED = _QUOTED is not None and _QUOTED[1].partition("+")[0] == _RELEASE
 """Whether this is the release whose words the pages quote."""
 _MISSING = re.compile(r"(AttributeError|ImportError|ModuleNotFoundError|TypeError): .*", re.DOTALL)
-_ABSENT = re.compile(r"has no attribute|cannot import name|No module named|unexpected keyword argument")
+_ABSENT = re.compile(r"has no attribute|cannot import name|No module named|unexpected keyword argument|incompatible function arguments")
 
 
 def difference(script: Path, code: str, warm: Warm) -> str:
@@ -40,6 +40,8 @@ def difference(script: Path, code: str, warm: Warm) -> str:
         return "PyTorch raises nothing"
     if known.kind == "warning" and "Warning" not in ran.stderr:
         return "PyTorch warns of nothing"
+    if ran.stderr.endswith("\nAssertionError\n"):
+        return "PyTorch raises an AssertionError without a message"
     last = ran.stderr.strip().rpartition("\n")[2]
     if _MISSING.match(last) and _ABSENT.search(last) and not any(re.search(p, last) for p in known.patterns):
         return last

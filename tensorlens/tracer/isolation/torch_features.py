@@ -55,6 +55,11 @@ def marks_own_hooks(pack: object) -> bool:
 SAVED_TENSOR: Any = getattr(torch._C._autograd, "SavedTensor", None)
 """What the `_raw_saved_...` attributes of a node hold. `saved_tensors/unchecked.py` stands in for its `data`."""
 
+# --- function transforms --------------------------------------------------------------------------------------------
+
+TRANSFORMS = frozenset(name for name, value in vars(torch.func).items() if inspect.isfunction(value))
+"""The names of `torch.func`, which not every release lists in `__all__`."""
+
 # --- memory ---------------------------------------------------------------------------------------------------------
 
 Count = Callable[..., int] | None  # None: this PyTorch does not have it
