@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tensorlens.runner.child_run import ChildRun, exited_script, run_child
 from tensorlens.runner.child_run import RunOptions as RunOptions
 from tensorlens.runner.compared_runs import ComparedRuns, FinishedRun, compared_runs
+from tensorlens.runner.self_check import unseen_in_this_torch
 from tensorlens.runner.targets import Target as Target
 from tensorlens.runner.targets import check_target
 
@@ -36,7 +37,8 @@ def run_script(
     if options.reference:
         with compared_runs(target, options) as runs:
             return run_with_reference(runs, on_start).trace()
-    reader, exited, follower = run_child(target, ChildRun(options), on_start, on_trace)
+    child = ChildRun(options, unseen=unseen_in_this_torch())
+    reader, exited, follower = run_child(target, child, on_start, on_trace)
     return follower.trace(exited_script(reader, exited))
 
 
@@ -45,6 +47,9 @@ def run_with_reference(runs: ComparedRuns, on_start: Callable[[], None] = lambda
     from tensorlens.records.reference import Reference, attach
 
     first = runs.first(on_start)
+    unseen = unseen_in_this_torch()
+    if unseen:
+        first.reader.note_gap(unseen)
     if first.exited.timed_out or first.exited.interrupted:
         first.reader.reference = Reference(reason="the first run was stopped")
         return first

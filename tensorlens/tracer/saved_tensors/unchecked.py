@@ -22,6 +22,7 @@ from tensorlens.tracer.isolation.torch_features import SAVED_TENSOR
 READS_DATA = hasattr(SAVED_TENSOR, "data")
 MAX_SPANS = 10_000
 VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
+FREED = "Trying to backward through the graph a second time"
 _next_sequence = torch._C._autograd._get_sequence_nr
 _PACKED = "packed by a hook"
 _unchecked = threading.local()  # `reads` is set while this module reads a tensor that it has registered hooks on
@@ -74,10 +75,10 @@ class Unchecked:
 
     @property
     def data(self) -> torch.Tensor | None:
-        """The tensor; None if nothing was saved.
+        """The tensor; None if nothing was saved, or if it is freed.
 
         Raises:
-            RuntimeError: it is freed, or packed by a hook.
+            RuntimeError: a hook packed it.
         """
         if hooked_nodes.may_have(self._node._sequence_nr()):
             raise RuntimeError(_PACKED)
@@ -85,6 +86,8 @@ class Unchecked:
             return self._read()
         except RuntimeError as error:
             versions = VERSIONS.search(str(error))
+            if FREED in str(error):
+                return None
             if versions is None:
                 raise
             return self._behind_the_check(str(error), versions)
