@@ -6,6 +6,7 @@ A name that no known release has is left as it is: installing its patch fails, a
 from __future__ import annotations
 
 import inspect
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -66,3 +67,46 @@ Count = Callable[..., int] | None  # None: this PyTorch does not have it
 USES_OF_TENSOR: Count = getattr(torch._C.TensorBase, "_use_count", None)  # by Python and C++
 USES_OF_STORAGE: Count = getattr(torch._C, "_storage_Use_Count", None)  # its tensors and its Python object
 HASH: Callable[..., torch.Tensor] | None = getattr(torch, "hash_tensor", None)
+
+StorageReference = Callable[[], torch.UntypedStorage | None]
+"""Gives a storage without keeping it alive; None if it is freed."""
+
+
+class _CountedReference:
+    """A weak reference to a storage, which PyTorch's C++ side counts."""
+
+    __slots__ = ("_address",)
+
+    def __init__(self, storage: torch.UntypedStorage) -> None:
+        self._address = storage._weak_ref()
+
+    def __call__(self) -> torch.UntypedStorage | None:
+        storage: torch.UntypedStorage | None = torch.UntypedStorage._new_with_weak_ptr(self._address)
+        return storage
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _CountedReference) and self._address == other._address
+
+    def __hash__(self) -> int:
+        return hash(self._address)
+
+    def __del__(self) -> None:
+        torch.UntypedStorage._free_weak_ref(self._address)
+
+
+def _outlives_its_memory() -> bool:
+    """Returns whether Python's weak references still give a storage that is freed, if C++ has a weak reference to it.
+
+    To use that storage crashes the process.
+    """
+    tensor = torch._C._VariableFunctions.zeros(1)
+    storage = torch._C.TensorBase.untyped_storage(tensor)
+    by_python, by_cpp = weakref.ref(storage), _CountedReference(storage)
+    del storage, tensor
+    return by_cpp() is None and by_python() is not None
+
+
+refer_to: Callable[[torch.UntypedStorage], StorageReference] = (
+    _CountedReference if _outlives_its_memory() else weakref.ref
+)
+"""Makes a reference to a storage."""

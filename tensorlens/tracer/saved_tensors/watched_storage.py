@@ -12,7 +12,7 @@ import torch
 
 from tensorlens.journal.rows import NONE
 from tensorlens.tracer.frames.code_between_calls import Place
-from tensorlens.tracer.isolation.torch_features import USES_OF_STORAGE, USES_OF_TENSOR
+from tensorlens.tracer.isolation.torch_features import USES_OF_STORAGE, USES_OF_TENSOR, StorageReference, refer_to
 from tensorlens.tracer.isolation.torch_originals import data_ptr, element_size, numel, stride, untyped_storage
 from tensorlens.tracer.recording.tensor_ids import is_fake
 
@@ -24,7 +24,7 @@ _ARRAY_ALONE = 2  # the tensor that the array keeps, and the storage's own Pytho
 class Memory:
     """The bytes of one storage. Does not keep the storage alive."""
 
-    storage: weakref.ref[torch.UntypedStorage]
+    storage: StorageReference
     start: int  # address
     size: int
 
@@ -49,7 +49,7 @@ def memory_of(tensor: torch.Tensor) -> Memory | None:
             return None
         storage = untyped_storage(tensor)
         start, size = storage.data_ptr(), storage.nbytes()
-        return Memory(weakref.ref(storage), start, size) if start and size else None
+        return Memory(refer_to(storage), start, size) if start and size else None
     except (RuntimeError, NotImplementedError, AttributeError, ValueError):
         return None
 
