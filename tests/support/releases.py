@@ -11,8 +11,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from support.warm import Ran, Warm
 
+from support.warm import Ran, Warm
 from tensorlens.records.error_messages import entry
 
 _QUOTED = re.search(r"^torch==(\S+)$", (Path(__file__).parents[2] / "constraints.txt").read_text(), re.MULTILINE)
@@ -20,7 +20,9 @@ _RELEASE = version("torch").partition("+")[0]
 IS_QUOTED = _QUOTED is not None and _QUOTED[1].partition("+")[0] == _RELEASE
 """Whether this is the release whose words the pages quote."""
 _LAST = re.compile(r"^(?:AttributeError|ImportError|ModuleNotFoundError|TypeError): .*", re.MULTILINE)
-_ABSENT = re.compile(r"has no attribute|cannot import name|No module named|unexpected keyword argument|incompatible function arguments")
+_ABSENT = re.compile(
+    r"has no attribute|cannot import name|No module named|unexpected keyword argument|incompatible function arguments"
+)
 
 _OTHERWISE = {
     "grad-inputs-mapping": "PyTorch takes no mapping, and refuses it as any value that is no tensor",

@@ -32,9 +32,7 @@ CHECKPOINT_CALL = _first_name(_checkpoints, "_checkpoint_impl", "checkpoint")
 """The function that every call of `checkpoint` and every checkpointed function goes through."""
 
 
-def checkpointed_arguments(
-    args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def checkpointed_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Returns what a call of `CHECKPOINT_CALL`, given its arguments after the function, passes to the function."""
     if CHECKPOINT_CALL != "checkpoint":
         return args[0], args[1]
@@ -42,8 +40,10 @@ def checkpointed_arguments(
 
 
 _options = inspect.signature(_checkpoints.checkpoint).parameters
-_CHECKPOINT_OPTIONS = {"preserve_rng_state", *(name for name, option in _options.items() if option.kind is option.KEYWORD_ONLY)}
-
+_CHECKPOINT_OPTIONS = {
+    "preserve_rng_state",
+    *(name for name, option in _options.items() if option.kind is option.KEYWORD_ONLY),
+}
 
 
 def marks_own_hooks(pack: object) -> bool:

@@ -175,12 +175,7 @@ def _sample(tensor: torch.Tensor) -> torch.Tensor | None:
 
 def _hash(tensor: torch.Tensor) -> torch.Tensor | None:
     """Returns a number that depends on all values of a tensor: equal tensors have equal numbers."""
-    if (
-        tensor.layout is not torch.strided
-        or numel(tensor) <= SAMPLES
-        or is_fake(tensor)
-        or HASH is None
-    ):
+    if tensor.layout is not torch.strided or numel(tensor) <= SAMPLES or is_fake(tensor) or HASH is None:
         return None
     try:
         return HASH(detach(tensor))
