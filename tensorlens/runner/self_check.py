@@ -40,7 +40,7 @@ def unseen_in_this_torch() -> str:
 
     Runs the check if the release is not known, and there is no answer yet but a folder to keep it in.
     """
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, RuntimeError):  # no home folder, or one that takes no file
         torch = importlib.util.find_spec("torch")
         if torch is None or torch.origin is None:
             return ""
@@ -131,12 +131,12 @@ def _answer_file(release: Path) -> Path | None:
     parts = [release, PROGRAM, *(PACKAGE / "tracer" / room for room in _ROOMS)]
     states = [(str(part), status.st_mtime_ns, status.st_size) for part in parts for status in (part.stat(),)]
     key = hashlib.sha256(repr((__version__, sys.version, states)).encode()).hexdigest()[:16]
-    folder = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(folder, "tensorlens", f"torch-{key}.json") if os.path.isabs(folder) else None
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    return folder / "tensorlens" / f"torch-{key}.json" if folder.is_absolute() else None
 
 
 def _keep(answer: Path, unseen: list[str]) -> None:
     """Writes the answer so that another process never reads half of it."""
     with tempfile.NamedTemporaryFile("w", dir=answer.parent, delete=False, encoding="utf-8") as file:
         json.dump({"unseen": unseen}, file)
-    os.replace(file.name, answer)
+    Path(file.name).replace(answer)

@@ -1,4 +1,4 @@
-"""Where PyTorch lacks a function, the lens reads the same fact in another way, and changes nothing by that."""
+"""Where PyTorch lacks a function, the lens finds the same fact otherwise, and the program runs as without it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_nodes_made_under_hooks_are_known() -> None:
     def make() -> None:
         node = torch.ones(3, requires_grad=True).exp().grad_fn
         assert node is not None
-        numbers.append(node._sequence_nr())  # type: ignore[attr-defined]
+        numbers.append(node._sequence_nr())
 
     make()
     hooked.push()

@@ -25,7 +25,8 @@ class Square(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> torch.Tensor:
         (x,) = ctx.saved_tensors
-        return 2 * x * gradients[0]
+        gradient: torch.Tensor = 2 * x * gradients[0]
+        return gradient
 
 
 def leaf() -> torch.Tensor:

@@ -191,7 +191,7 @@ def _library_kernel(recorder: Recorder, original: Function) -> Function:
     return impl
 
 
-PATCHES = (
+PATCHES: tuple[Patch[Recorder], ...] = (
     Patch(torch._tensor, "OrderedDict", _hook_dictionary),
     Patch(_HookMixin, "_register_hook", _node_hook),
     Patch(torch._C._autograd, "_push_saved_tensors_default_hooks", _saved_tensor_hooks),
