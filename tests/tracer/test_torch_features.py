@@ -1,4 +1,4 @@
-"""Where PyTorch lacks a function, the lens finds the same fact otherwise, and the program runs as without it."""
+"""Finds the same facts otherwise where PyTorch lacks a function, and the program runs as without the lens."""
 
 from __future__ import annotations
 
