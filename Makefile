@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test unchanged fuzz trust check pages catalogue advice course how picture hardest bench wheel clean
+.PHONY: demo test unchanged fuzz trust check pages catalogue advice course how picture hardest versions bench wheel clean
 
 demo: $(READY)
 	$(BIN)/tensorlens run detach
@@ -60,6 +60,9 @@ picture: $(READY)  # docs/report.svg, and the output in the README
 
 hardest: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m tools.hardest_page
+
+versions: $(READY)  # docs/versions.md: an environment for each release of PyTorch, one at a time: hours, and 6 GB each
+	$(BIN)/python -m tools.versions_page
 
 wheel: $(READY)
 	rm -rf dist

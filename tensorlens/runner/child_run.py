@@ -58,6 +58,7 @@ class ChildRun:
     environment: dict[str, str] | None = None
     stdin: int | None = None
     printed: int | None = None  # a descriptor that takes what the program prints; its standard error is dropped
+    unseen: str = ""  # what the lens can't see in any run with this PyTorch: the reason of a gap
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,8 @@ def run_child(
             from tensorlens.runner.progress_line import ProgressLine
 
             reader = Reader(_script_record(target))
+            if child.unseen:
+                reader.note_gap(child.unseen)
             progress = ProgressLine(sys.stderr.fileno()) if child.options.show_progress else None
             signals.before_stop = None if progress is None else progress.remove
             overflow = Overflow(journal.pipe[0])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tensorlens.journal.child_config import ComparedRun, Intervention
 from tensorlens.runner.child_run import ChildRun, Exited, RunOptions, exited_script, run_child
+from tensorlens.runner.self_check import unseen_in_this_torch
 from tensorlens.runner.stdin_replay import repeatable_stdin
 from tensorlens.runner.targets import Target
 
@@ -58,7 +59,7 @@ class ComparedRuns:
         self._target, self._rewind = target, rewind
         self._run = ComparedRun(seed, sets_hash_seed)
         environment = {**os.environ, "PYTHONHASHSEED": str(seed)} if sets_hash_seed else None
-        self._child = ChildRun(options, self._run, environment)
+        self._child = ChildRun(options, self._run, environment, unseen=unseen_in_this_torch())
 
     def first(self, on_start: Callable[[], None] = lambda: None) -> FinishedRun:
         """Runs the program as the user knows it."""

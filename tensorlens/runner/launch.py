@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tensorlens.runner.child_run import ChildRun, exited_script, run_child
 from tensorlens.runner.child_run import RunOptions as RunOptions
 from tensorlens.runner.compared_runs import ComparedRuns, FinishedRun, FurtherRuns, compared_runs
+from tensorlens.runner.self_check import unseen_in_this_torch
 from tensorlens.runner.targets import Target as Target
 from tensorlens.runner.targets import check_target
 
@@ -37,7 +38,8 @@ def run_script(
     if options.reference:
         with compared_runs(target, options) as runs:
             return run_with_reference(runs, on_start)
-    reader, exited, follower = run_child(target, ChildRun(options), on_start, on_trace)
+    child = ChildRun(options, unseen=unseen_in_this_torch())
+    reader, exited, follower = run_child(target, child, on_start, on_trace)
     return follower.trace(exited_script(reader, exited))
 
 

@@ -20,6 +20,7 @@ from tensorlens.compare.probe.code import Code
 from tensorlens.compare.probe.inputs import Subject, differentiable, dtype_of, enlarged, make, possible
 from tensorlens.compare.probe.measured_text import numbers, without_places
 from tensorlens.compare.probe.outcome import filler, first_tensor, overlap, strided, tensors_in, version, write
+from tensorlens.compare.probe.saved_tensor_hooks import top_hooks
 
 
 @dataclass(slots=True)
@@ -85,7 +86,7 @@ def copies_saved() -> Iterator[None]:
 @contextlib.contextmanager
 def without_copies() -> Iterator[None]:
     """Suspends `copies_saved` for a call such as `torch.func.grad`, which raises under saved tensor hooks."""
-    hooks: Any = torch._C._autograd._top_saved_tensors_default_hooks(True)
+    hooks = top_hooks()
     if hooks is None:
         yield
         return

@@ -16,6 +16,8 @@ from typing import Any
 import torch
 from torch.utils import _python_dispatch
 
+from tensorlens.compare.probe.saved_tensor_hooks import top_hooks
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:
@@ -70,12 +72,8 @@ def _write_fill(state: bool) -> None:
     _deterministic.fill_uninitialized_memory = state
 
 
-def _saved_tensor_hooks() -> Any:
-    return torch._C._autograd._top_saved_tensors_default_hooks(True)
-
-
 def _pop_saved_tensor_hooks(wanted: Any) -> None:
-    while (top := _saved_tensor_hooks()) is not None and top != wanted:
+    while (top := top_hooks()) is not None and top != wanted:
         torch._C._autograd._pop_saved_tensors_default_hooks()
 
 
@@ -97,7 +95,7 @@ SETTINGS = (
         lambda: (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()),
         lambda state: torch.set_anomaly_enabled(*state),
     ),
-    Setting("saved tensor hooks", _saved_tensor_hooks, _pop_saved_tensor_hooks),
+    Setting("saved tensor hooks", top_hooks, _pop_saved_tensor_hooks),
     Setting(
         "function modes",
         torch._C._len_torch_function_stack,

@@ -22,7 +22,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from types import FunctionType
+from types import ClassMethodDescriptorType, FunctionType
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from tensorlens.tracer.isolation.guard import ErrorGuard, ErrorReporter, Function, OriginalCall
@@ -88,7 +88,7 @@ def _replacement(name: str, wrap: Callable[[R, Any], object], recorder: R, origi
     if not isinstance(replacement, FunctionType):
         return replacement
     functools.update_wrapper(replacement, function, updated=())
-    if isinstance(original, classmethod):
+    if isinstance(original, classmethod | ClassMethodDescriptorType):  # the latter is written in C
         return classmethod(replacement)
     return staticmethod(replacement) if isinstance(original, staticmethod) or name == "__new__" else replacement
 

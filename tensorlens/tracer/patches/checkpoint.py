@@ -17,7 +17,8 @@ from tensorlens.tracer.frames import bytecode
 from tensorlens.tracer.frames.call_sites import NOWHERE
 from tensorlens.tracer.frames.captured_state import CapturedState, Reading
 from tensorlens.tracer.isolation.guard import ErrorGuard, Function
-from tensorlens.tracer.isolation.patch import Patch, existing, observe
+from tensorlens.tracer.isolation.patch import Patch, observe
+from tensorlens.tracer.isolation.torch_features import CHECKPOINT_RUN
 from tensorlens.tracer.recording.recorder import Recorder
 
 _checkpoint_numbers = count()
@@ -146,10 +147,8 @@ class _CheckpointedFunction:
             yield from ((f.__code__, -1, end) for f in functions if user(f.__code__.co_filename))
 
 
-PATCHES = existing(
-    (
-        Patch(torch.nn.Module, "train", _train),
-        Patch(torch.utils.checkpoint, "_checkpoint_without_reentrant_generator", _non_reentrant_generator),
-        Patch(torch.utils.checkpoint.CheckpointFunction, "forward", _reentrant_forward),
-    )
+PATCHES = (
+    Patch(torch.nn.Module, "train", _train),
+    Patch(torch.utils.checkpoint, CHECKPOINT_RUN, _non_reentrant_generator),
+    Patch(torch.utils.checkpoint.CheckpointFunction, "forward", _reentrant_forward),
 )

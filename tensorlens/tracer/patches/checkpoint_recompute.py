@@ -23,6 +23,7 @@ from tensorlens.records.observations import RECOMPUTED, Recomputed, StaleSavedTe
 from tensorlens.tracer.isolation.guard import ErrorGuard, Function
 from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch, has_torch_dispatch
 from tensorlens.tracer.isolation.patch import Patch, existing, observe
+from tensorlens.tracer.isolation.torch_features import HASH
 from tensorlens.tracer.isolation.torch_originals import (
     clone,
     detach,
@@ -174,15 +175,10 @@ def _sample(tensor: torch.Tensor) -> torch.Tensor | None:
 
 def _hash(tensor: torch.Tensor) -> torch.Tensor | None:
     """Returns a number that depends on all values of a tensor: equal tensors have equal numbers."""
-    if (
-        tensor.layout is not torch.strided
-        or numel(tensor) <= SAMPLES
-        or is_fake(tensor)
-        or not hasattr(torch, "hash_tensor")
-    ):
+    if tensor.layout is not torch.strided or numel(tensor) <= SAMPLES or is_fake(tensor) or HASH is None:
         return None
     try:
-        return torch.hash_tensor(detach(tensor))
+        return HASH(detach(tensor))
     except (RuntimeError, NotImplementedError):  # a dtype that it does not take
         return None
 

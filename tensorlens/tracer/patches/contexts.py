@@ -13,6 +13,7 @@ from tensorlens.journal.rows import NONE, RegionRow
 from tensorlens.tracer.frames.call_sites import NOWHERE
 from tensorlens.tracer.isolation.guard import Function
 from tensorlens.tracer.isolation.patch import Observing, Patch, existing, observe
+from tensorlens.tracer.isolation.torch_features import TRANSFORMS
 from tensorlens.tracer.patches.torch_functions import note_mode, switch_site
 from tensorlens.tracer.recording.recorder import Recorder
 
@@ -97,7 +98,7 @@ def _transform_called(recorder: Recorder, start: FrameType, fallback: str) -> tu
     frame: FrameType | None = start
     while frame is not None and not recorder.sites.is_user(frame.f_code.co_filename):
         head = frame.f_code.co_qualname.partition(".")[0]
-        if not name and head in torch.func.__all__:
+        if not name and head in TRANSFORMS:
             name = head
         frame = frame.f_back
     return recorder.sites.site_of(frame), f"func.{name or fallback}"

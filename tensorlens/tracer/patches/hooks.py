@@ -15,10 +15,12 @@ from torch.autograd.function import _HookMixin
 from tensorlens.journal.rows import NONE
 from tensorlens.tracer.isolation.guard import ErrorGuard, Function
 from tensorlens.tracer.isolation.hidden_frames import OVERRIDES, is_ours
-from tensorlens.tracer.isolation.patch import Patch, observe
+from tensorlens.tracer.isolation.patch import Observing, Patch, observe, observe_always
+from tensorlens.tracer.isolation.torch_features import SAVED_TENSOR, marks_own_hooks
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.recording.user_callbacks import Watched
 from tensorlens.tracer.saved_tensors.packed import keeps_tensors
+from tensorlens.tracer.saved_tensors.unchecked import READS_DATA, hooked_nodes
 
 Hook = Callable[[Any], object]
 
@@ -105,6 +107,9 @@ def _saved_tensor_hooks(recorder: Recorder, original: Function) -> Function:
     """Watches the pack and unpack hooks that become active."""
 
     def push(frame: FrameType, pack: Hook, unpack: Hook) -> None:
+        if marks_own_hooks(pack):  # a checkpoint looks for the mark on the very hooks that are active
+            original(pack, unpack)
+            return
         user = recorder.sites.user_frame(frame)
         keeps = keeps_tensors(pack)
         pack = _recorded(recorder, recorder.callbacks.watch("pack hook", pack, user))
@@ -114,6 +119,31 @@ def _saved_tensor_hooks(recorder: Recorder, original: Function) -> Function:
         original(pack, unpack)
 
     return push
+
+
+def _noting(note: Callable[[], None]) -> Observing[Recorder]:
+    """Notes that saved-tensor hooks become active or inactive."""
+
+    @observe_always
+    def wrap(_: Recorder, original: Function) -> Function:
+        def switch(_: FrameType, *args: object) -> object:
+            note()
+            return original(*args)
+
+        return switch
+
+    return wrap
+
+
+@observe_always
+def _own_saved_tensor_hooks(_: Recorder, original: Function) -> Function:
+    """Notes that the program registers hooks on one saved tensor: from then on none is read."""
+
+    def register_hooks(frame: FrameType, *args: object) -> object:
+        hooked_nodes.registers = hooked_nodes.registers or not is_ours(frame.f_code.co_filename)
+        return original(*args)
+
+    return register_hooks
 
 
 def _recorded(recorder: Recorder, pack: Hook) -> Hook:
@@ -161,7 +191,7 @@ def _library_kernel(recorder: Recorder, original: Function) -> Function:
     return impl
 
 
-PATCHES = (
+PATCHES: tuple[Patch[Recorder], ...] = (
     Patch(torch._tensor, "OrderedDict", _hook_dictionary),
     Patch(_HookMixin, "_register_hook", _node_hook),
     Patch(torch._C._autograd, "_push_saved_tensors_default_hooks", _saved_tensor_hooks),
@@ -169,3 +199,9 @@ PATCHES = (
     Patch(CustomOpDef, "register_autograd", _operator_backward),
     Patch(torch.library.Library, "impl", _library_kernel),
 )
+if not READS_DATA:
+    PATCHES += (
+        Patch(torch._C._autograd, "_push_saved_tensors_default_hooks", _noting(hooked_nodes.push)),
+        Patch(torch._C._autograd, "_pop_saved_tensors_default_hooks", _noting(hooked_nodes.pop)),
+        Patch(SAVED_TENSOR, "register_hooks", _own_saved_tensor_hooks),
+    )

@@ -31,11 +31,11 @@ from tensorlens.journal.child_config import Intervention
 from tensorlens.records.observations import Intervened
 from tensorlens.tracer.isolation.guard import ErrorGuard, Function
 from tensorlens.tracer.isolation.patch import Patch, observe, patched
+from tensorlens.tracer.isolation.torch_features import without_checkpoint_options
 from tensorlens.tracer.recording.ops import Args, Kwargs
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.reference.call_places import CallPlaces, Numbers
 from tensorlens.tracer.reference.recorded_cuts import recorded
-from tensorlens.tracer.reference.saved_copies import run_once
 from tensorlens.tracer.reference.written_lines import WrittenLines
 
 _PUSH = torch._C._autograd._push_saved_tensors_default_hooks
@@ -228,7 +228,7 @@ def _checkpoint(mode: Interventions, original: Function) -> Function:
         numbers = mode.places.at(frame)
         if mode.made(numbers, "keep_copies"):
             with mode.saving_copies():
-                return run_once(function, args, kwargs)
+                return function(*args, **without_checkpoint_options(kwargs))
         if mode.made(numbers, "record_gradients"):
             kwargs["use_reentrant"] = False
         return original(function, *args, **kwargs)

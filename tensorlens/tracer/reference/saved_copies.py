@@ -19,15 +19,13 @@ from torch._C import _autograd
 
 from tensorlens.tracer.isolation.guard import ErrorGuard, Function, call_guarded
 from tensorlens.tracer.isolation.patch import Patch, observe, patched
+from tensorlens.tracer.isolation.torch_features import CHECKPOINT_CALL, checkpointed_arguments
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.reference.backward_check import Application, BackwardCheck
 from tensorlens.tracer.reference.gradient_samples import Comparison
 
 _PUSH = _autograd._push_saved_tensors_default_hooks
 _PLAIN = {torch.Tensor, torch.nn.Parameter}
-_CHECKPOINT_OPTIONS = {
-    "use_reentrant", "context_fn", "determinism_check", "debug", "early_stop", "preserve_rng_state",
-}  # fmt: skip
 
 
 @contextmanager
@@ -200,14 +198,10 @@ def _checkpoint(_: _Copies, original: Function) -> Function:
     """Makes `checkpoint` run its function once."""
 
     def checkpoint(_: FrameType, /, function: Function, *args: object, **kwargs: object) -> object:
-        return run_once(function, args, kwargs)
+        args, kwargs = checkpointed_arguments(args, kwargs)
+        return function(*args, **kwargs)
 
     return checkpoint
-
-
-def run_once(function: Function, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
-    """Runs a checkpointed function as it runs without a checkpoint. `kwargs` may have options of `checkpoint`."""
-    return function(*args, **{name: value for name, value in kwargs.items() if name not in _CHECKPOINT_OPTIONS})
 
 
 PATCHES = (
@@ -216,6 +210,6 @@ PATCHES = (
     Patch(_autograd, "_saved_tensors_hooks_enable", _enable),
     Patch(torch.autograd.Function, "apply", _apply),
     Patch(torch.Tensor, "register_hook", _register_hook),
-    Patch(torch.utils.checkpoint, "checkpoint", _checkpoint),
+    Patch(torch.utils.checkpoint, CHECKPOINT_CALL, _checkpoint),
     Patch(threading.Thread, "_bootstrap_inner", _thread),
 )

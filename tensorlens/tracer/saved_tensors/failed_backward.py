@@ -26,18 +26,17 @@ from tensorlens.tracer.saved_tensors.graph import (
     packed_or_tensor,
     raw_saved_of,
 )
+from tensorlens.tracer.saved_tensors.unchecked import FREED, VERSIONS
 
 MAX_ROWS = 50
-MAX_FREED = 1_000  # rows of freed nodes: the one that failed may come after many intact ones
+MAXFREED = 1_000  # rows of freed nodes: the one that failed may come after many intact ones
 MAX_VALUES = 1_000_000
 SavedRow = tuple[str, int, str, int | None, int | None, tuple[int, ...], int | None, int | None, str, str]
 """(node, its sequence number, slot, tensor, storage, shape, expected version, version now, problem, message)"""
-_VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
 _SHAPE = re.compile(r"Tensor \[([\d, ]*)\]\]")
 _DOUBLE_BACKWARD = re.compile(r"BackwardBackward\d*$")
 _FAILED_NODE = "Error detected in"  # anomaly mode's warning, which shows where the node was made
 _COPY_SLICES = "torch::autograd::CopySlices"  # a write through a view: Python can read nothing that it keeps
-_FREED = "Trying to backward through the graph a second time"
 _NAN = re.compile(r"Function '(\w+)' returned nan values in its (\d+)th output")
 
 
@@ -61,14 +60,14 @@ def failed_backward_nodes(
     try:
         if (nan := _NAN.search(message)) is not None:
             return _nan_rows(recorder, roots, nan, message)
-        rows.extend(_failing(recorder, in_order_of_execution(roots, inputs), older if _FREED in message else 0))
+        rows.extend(_failing(recorder, in_order_of_execution(roots, inputs), older if FREED in message else 0))
     except Exception as error:  # ours: it must not replace the user's exception
         reraise_user_error(error)
         recorder.gap(f"the failed graph could not be read to its end ({type(error).__name__}: {error})")
     rows.sort(key=lambda row: row[-1] not in (message, ""))
     if not any(row[-1] == message for row in rows):
         rows[:0] = _from_message(message)
-    return tuple(rows[: MAX_FREED if _FREED in message else MAX_ROWS])
+    return tuple(rows[: MAXFREED if FREED in message else MAX_ROWS])
 
 
 def nondifferentiable_nodes(roots: list[torch.Tensor]) -> tuple[tuple[str, int | None], ...]:
@@ -166,7 +165,7 @@ def _suspicious_values(recorder: Recorder, node: Node, slot: str, data: torch.Te
 
 def _from_message(message: str) -> list[SavedRow]:
     """Returns what the message itself says, if its saved tensor can't be reached: a checkpoint's hooks packed it."""
-    versions, shape = _VERSIONS.search(message), _SHAPE.search(message)
+    versions, shape = VERSIONS.search(message), _SHAPE.search(message)
     if versions is None:
         return []
     now, expected = (int(n) for n in versions.groups())
@@ -189,7 +188,7 @@ def _failing(recorder: Recorder, nodes: list[Node], older: int) -> Iterator[Save
             failing.append((node.name(), node._sequence_nr(), "", None, None, (), None, None, "freed", ""))
         yield from failing
         count += len(failing)
-        if count > MAX_FREED:
+        if count > MAXFREED:
             return
 
 
@@ -212,8 +211,8 @@ def _failing_row(recorder: Recorder, node: Node, slot: str, raw: object) -> Save
 def _row(
     node: Node, sequence: int, slot: str, data: torch.Tensor | None, text: str, recorder: Recorder
 ) -> SavedRow | None:
-    versions = _VERSIONS.search(text)
-    problem = "version" if versions else "freed" if _FREED in text else "other"
+    versions = VERSIONS.search(text)
+    problem = "version" if versions else "freed" if FREED in text else "other"
     if data is None:
         return (node.name(), sequence, slot, None, None, (), None, None, problem, text)
     storage = recorder.tensor_ids.saved_storage(data)

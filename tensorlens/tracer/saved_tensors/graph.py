@@ -10,6 +10,8 @@ from typing import Protocol
 
 import torch
 
+from tensorlens.tracer.saved_tensors.unchecked import READS_DATA, Unchecked
+
 MAX_NODES = 20_000
 LEAF_SEQUENCE = 2**63  # AccumulateGrad has no place in the order: its sequence number is 2**64 - 1
 
@@ -100,9 +102,9 @@ def raw_saved_of(node: Node) -> Iterator[tuple[str, object]]:
             continue
         if isinstance(raw, tuple):
             for position, item in enumerate(raw):
-                yield f"{slot}[{position}]", item
+                yield f"{slot}[{position}]", item if READS_DATA else Unchecked(node, name, item, position)
         else:
-            yield slot, raw
+            yield slot, raw if READS_DATA or raw is None else Unchecked(node, name, raw)
 
 
 def packed_or_tensor(raw: object) -> object:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from dataclasses import dataclass
 from types import FrameType
 
@@ -10,13 +9,13 @@ import torch
 
 from tensorlens.journal.rows import NONE, optional
 from tensorlens.records import observations
+from tensorlens.tracer.isolation.torch_features import StorageReference, refer_to
 from tensorlens.tracer.isolation.torch_originals import data_ptr, untyped_storage
 from tensorlens.tracer.recording.recorder import Recorder
 from tensorlens.tracer.saved_tensors.watched_storage import extent_of
 
 MAX_REMEMBERED = 8  # changes of one storage, each with the bytes from before
 _next_sequence = torch._C._autograd._get_sequence_nr
-Storage = torch.UntypedStorage
 
 
 @dataclass(slots=True)
@@ -24,7 +23,7 @@ class Overwrite:
     """A change of memory that moved no version counter."""
 
     sequence: int  # nodes with a lower sequence number had saved their tensors before it
-    storage: weakref.ref[Storage] | None
+    storage: StorageReference | None
     start: int  # address
     size: int
     moved_tensor: int = NONE  # the tensor that `.data = ...` put on other memory; `storage` is then what it left
@@ -80,7 +79,7 @@ class Overwrites:
         """Notes that a kernel wrote `tensor` and moved no version. The bytes from before are not known."""
         storage = untyped_storage(tensor)
         site, number = self._recorder.sites.site_of(frame), self._recorder.tensor_ids.id_of(tensor)
-        change = Overwrite(_next_sequence(), weakref.ref(storage), data_ptr(tensor), extent_of(tensor))
+        change = Overwrite(_next_sequence(), refer_to(storage), data_ptr(tensor), extent_of(tensor))
         self.add(change, op, site, (site,), number)
 
     def _forget(self, latest: Overwrite) -> None:
@@ -97,8 +96,8 @@ class Overwrites:
             self._changes.remove(change)
 
 
-def _storage_of(tensor: torch.Tensor) -> weakref.ref[Storage] | None:
+def _storage_of(tensor: torch.Tensor) -> StorageReference | None:
     try:
-        return weakref.ref(untyped_storage(tensor))
+        return refer_to(untyped_storage(tensor))
     except (RuntimeError, NotImplementedError):
         return None

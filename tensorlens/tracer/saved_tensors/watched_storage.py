@@ -12,13 +12,11 @@ import torch
 
 from tensorlens.journal.rows import NONE
 from tensorlens.tracer.frames.code_between_calls import Place
+from tensorlens.tracer.isolation.torch_features import USES_OF_STORAGE, USES_OF_TENSOR, StorageReference, refer_to
 from tensorlens.tracer.isolation.torch_originals import data_ptr, element_size, numel, stride, untyped_storage
 from tensorlens.tracer.recording.tensor_ids import is_fake
 
 LARGE = 1024 * 1024  # bytes: larger memory is not copied, and only changes that PyTorch makes itself are seen there
-Count = Callable[..., int] | None  # None: this PyTorch does not have it
-_use_count: Count = getattr(torch._C.TensorBase, "_use_count", None)  # of a tensor, by Python and C++
-_tensors_on: Count = getattr(torch._C, "_storage_Use_Count", None)  # of a storage: its tensors and its Python object
 _ARRAY_ALONE = 2  # the tensor that the array keeps, and the storage's own Python object
 
 
@@ -26,7 +24,7 @@ _ARRAY_ALONE = 2  # the tensor that the array keeps, and the storage's own Pytho
 class Memory:
     """The bytes of one storage. Does not keep the storage alive."""
 
-    storage: weakref.ref[torch.UntypedStorage]
+    storage: StorageReference
     start: int  # address
     size: int
 
@@ -55,7 +53,7 @@ def memory_of(tensor: torch.Tensor) -> Memory | None:
             return None
         storage = untyped_storage(tensor)
         start, size = storage.data_ptr(), storage.nbytes()
-        return Memory(weakref.ref(storage), start, size) if start and size else None
+        return Memory(refer_to(storage), start, size) if start and size else None
     except (RuntimeError, NotImplementedError, AttributeError, ValueError):
         return None
 
@@ -159,7 +157,7 @@ class WatchedStorages:
 
 def is_used_by_array_alone(storage: torch.UntypedStorage) -> bool:
     """Returns whether the only tensor on a storage is the one that an array keeps as its base."""
-    return _tensors_on is not None and _tensors_on(storage._cdata) <= _ARRAY_ALONE
+    return USES_OF_STORAGE is not None and USES_OF_STORAGE(storage._cdata) <= _ARRAY_ALONE
 
 
 def is_surely_unsaved(tensor: torch.Tensor, sharing: int) -> bool:
@@ -168,16 +166,16 @@ def is_surely_unsaved(tensor: torch.Tensor, sharing: int) -> bool:
     That is so if at most `sharing` tensors are on the storage, not counting the base of a view, and only Python uses
     the tensor and its base. A view also uses its base, and the node that accumulates its gradient also uses a leaf.
     """
-    if _use_count is None or _tensors_on is None:
+    if USES_OF_TENSOR is None or USES_OF_STORAGE is None:
         return False
     storage, base = untyped_storage(tensor), tensor._base
-    if _tensors_on(storage._cdata) > sharing + 1 + (base is not None):
+    if USES_OF_STORAGE(storage._cdata) > sharing + 1 + (base is not None):
         return False
     return _is_used_by_python_alone(tensor, 1) and (base is None or _is_used_by_python_alone(base, 2))
 
 
 def _is_used_by_python_alone(tensor: torch.Tensor, uses: int) -> bool:
-    return _use_count is not None and _use_count(tensor) <= uses + (tensor.requires_grad and tensor.is_leaf)
+    return USES_OF_TENSOR is not None and USES_OF_TENSOR(tensor) <= uses + (tensor.requires_grad and tensor.is_leaf)
 
 
 def address_of(tensor: torch.Tensor) -> int:
