@@ -49,8 +49,8 @@ Written by `make versions`, which builds an environment for each release, runs t
 examples, of the programs and of the lessons there, and removes it. All runs are on CPU.
 
 A number is the tests that passed. "Without" counts those that were skipped because the release does something
-otherwise than 2.13.0, whose words the pages quote; the reasons are below the table. "Tier 1" and "tier 2" are the scripts of the catalogue whose cause is
-found to its lines, of those that were right when the score was last recorded.
+otherwise than 2.13.0, whose words the pages quote; the reasons are below the table. "Tier 1" and "tier 2" are the
+scripts of the catalogue whose cause is found to its lines, of those that were right when the score was last recorded.
 
 | torch | Python | Catalogue | Pages | Programs | Lessons | Without | Failed | Tier 1 | Tier 2 |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
