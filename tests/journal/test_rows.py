@@ -8,7 +8,7 @@ from typing import get_type_hints
 
 import pytest
 
-from tensorlens.journal import rows
+from tensorlens.journal import rows, sample_rows
 from tensorlens.journal.batches import pack, unpack
 from tensorlens.journal.reader import READERS, Reader
 from tensorlens.journal.row_buffer import ROW_TYPES, RowBuffer, Tag, plain, typed
@@ -20,7 +20,8 @@ SCRIPT = Script("rows.py", (), "", "killed", None, None)
 
 
 def test_every_tag_has_a_row_and_every_row_has_a_tag() -> None:
-    defined = {value for name, value in vars(rows).items() if name.endswith("Row")}
+    modules = {**vars(rows), **vars(sample_rows)}
+    defined = {value for name, value in modules.items() if name.endswith("Row")}
     assert list(ROW_TYPES) == list(Tag)
     assert set(ROW_TYPES.values()) == defined
     assert len(defined) == len(Tag)
