@@ -174,18 +174,22 @@ def _needed(facts: TraceIndex, backward: Backward) -> Label | None:
 def _with_edit_first(
     facts: TraceIndex, overwrite: Overwrite, name: str, group: list[StaleSavedTensor], backward: Backward
 ) -> Iterator[Fix]:
-    """Yields the fixes: a copy of the array or the tensor that was written, if nothing reads it later; else copies of
-    what the operations keep."""
+    """Yields the fixes: a copy of the array or the tensor that was written, if nothing reads it later; else a product
+    in place of the write, if it can be an edit, or copies of what the operations keep."""
     saves = [save_of(facts, stale) for stale in group]
-    written = _copy_of_the_written(facts, overwrite, saves, group)
     sites = overwrite.sites or (backward.site,)
+    own = list(_fixes(facts, overwrite, name, saves[0].call))
+    written = _copy_of_the_written(facts, overwrite, saves, group)
+    is_product = written is None and bool(own[0].edits)
     first = written or with_copied_parameters(facts, saves, sites[0], backward.site)
-    others = [each for each in _fixes(facts, overwrite, name, saves[0].call) if first is None or not each.edits]
+    others = [each for each in own if (first is None or not each.edits) and not (is_product and each is own[0])]
+    if is_product:
+        yield own[0]
     if first is not None:
-        yield first
+        yield replace(first, title=f"or {first.title}") if is_product else first
         is_repeated = first is written or others[0].title.startswith("let autograd have its own copy")
         others = others[1:] if is_repeated else others
-    for position, each in enumerate(others[: 3 if first is None else 2]):
+    for position, each in enumerate(others[: 3 - is_product - (first is not None)]):
         needs_or = position == 0 and first is not None and not each.title.startswith("or ")
         yield replace(each, title=f"or {each.title}") if needs_or else each
 
