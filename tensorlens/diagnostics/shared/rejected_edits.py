@@ -12,6 +12,7 @@ from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.shared_frame import is_argument, is_returned
 from tensorlens.diagnostics.shared.edits.expressions import call_with_keyword, with_call, without_keyword
+from tensorlens.diagnostics.shared.edits.kept_attributes import detached_where_kept
 from tensorlens.diagnostics.shared.edits.no_grad import as_result, under_no_grad
 from tensorlens.diagnostics.shared.edits.recorded_views import view_outside_no_grad
 from tensorlens.diagnostics.shared.edits.statements import function_around, statement_at
@@ -70,6 +71,12 @@ def write_under_no_grad(rejected: RejectedCall, place: Span) -> Edits | None:
 def reshaped(rejected: RejectedCall, place: Span) -> Edits | None:
     """Writes `reshape` in the place of `view`: it is a view wherever one is possible."""
     return _renamed(rejected, place, "view", "reshape")
+
+
+def not_kept_with_graph(rejected: RejectedCall, place: Span) -> Edits | None:
+    """Detaches the tensor where an attribute keeps it."""
+    number = rejected.first(rejected.is_nonleaf)
+    return None if number is None else _one(detached_where_kept(rejected.facts, number, rejected.index))
 
 
 def full_hook(rejected: RejectedCall, place: Span) -> Edits | None:
@@ -201,6 +208,7 @@ EDITS: dict[str, Made] = {
     "full_hook": full_hook,
     "new_tensor": new_tensor,
     "no_grad_mode": no_grad_mode,
+    "not_kept_with_graph": not_kept_with_graph,
     "not_in_place": not_in_place,
     "not_reentrant": not_reentrant,
     "read_from_copy": read_from_copy,
