@@ -27,10 +27,15 @@ def kept_at(facts: TraceIndex, number: int, index: int) -> Span | None:
         for file, text in facts.trace.sources.items()
         for node in ast.walk(tree_of(text) or ast.Module([], []))
         if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign)
-        and any(attribute in _attributes(target) for target in getattr(node, "targets", [node.target]))
-        and not isinstance(node.value, ast.Constant | None)
+        and any(attribute in _attributes(target) for target in _targets(node))
+        and node.value is not None
+        and not isinstance(node.value, ast.Constant)
     ]
     return found[0] if len(found) == 1 else None
+
+
+def _targets(node: ast.Assign | ast.AugAssign | ast.AnnAssign) -> list[ast.expr]:
+    return node.targets if isinstance(node, ast.Assign) else [node.target]
 
 
 def _attributes(target: ast.expr) -> set[str]:
