@@ -20,7 +20,7 @@ def find_rerun(facts: TraceIndex, code: str, title: str, why: str) -> Iterator[D
         checkpoint = last_recomputed_checkpoint(facts, failure)
         changed = [] if checkpoint is None else changes_between_runs(facts, checkpoint, failure.index)
         known = changed[:MAX_CHANGES]
-        skipped = None if changed or checkpoint is None else first_run_only(facts, checkpoint, failure.index)
+        skipped = None if changed or checkpoint is None else first_run_only(facts, failure)
         cached = None if skipped is None else cache_around(facts, skipped)
         notes = [_was(change) for change in known if change.site is None]
         if not changed and skipped is None:

@@ -6,11 +6,12 @@ import ast
 import re
 from dataclasses import dataclass
 
+from tensorlens.analysis.contexts import failed_backward
 from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.statements import module_name
-from tensorlens.records.model import Call, Region, Span
+from tensorlens.records.model import Call, Failure, Region, Span
 from tensorlens.records.report import Edit
 from tensorlens.records.source import text_of, tree_of
 
@@ -25,19 +26,22 @@ class Cache:
     edit: Edit | None
 
 
-def first_run_only(facts: TraceIndex, checkpoint: Region, failed: int) -> int | None:
-    """Returns the site of the first call of the first run in whose place the second one made a call at another site.
+def first_run_only(facts: TraceIndex, failure: Failure) -> int | None:
+    """Returns the site of a call that a checkpointed function made only in its first run.
 
-    None if the second run made calls at that site too, or ended before.
+    It is the first call in whose place the second run, in the backward that failed, made a call at another site.
     """
-    first = _calls(facts, checkpoint, "checkpoint", failed)
-    again = [e for e in facts.events if isinstance(e, Region) and e.name == "recomputation" and e.entering]
-    begun = [e for e in again if e.checkpoint == checkpoint.index and e.index < failed]
-    second = _calls(facts, begun[-1], "recomputation", failed) if begun else []
-    differing = next(((a, b) for a, b in zip(first, second, strict=False) if a.site != b.site), None)
-    if differing is None or differing[0].site in {call.site for call in second}:
-        return None
-    return differing[0].site
+    backward = failed_backward(facts, failure)
+    for event in () if backward is None else facts.events[facts.trace.position(backward.started) :]:
+        checkpoint = facts.event(event.checkpoint) if isinstance(event, Region) and event.entering else None
+        if not isinstance(event, Region) or event.name != "recomputation" or not isinstance(checkpoint, Region):
+            continue
+        first = _calls(facts, checkpoint, "checkpoint", failure.index)
+        second = _calls(facts, event, "recomputation", failure.index)
+        differing = next(((a, b) for a, b in zip(first, second, strict=False) if a.site != b.site), None)
+        if differing is not None:
+            return None if differing[0].site in {call.site for call in second} else differing[0].site
+    return None
 
 
 def _calls(facts: TraceIndex, begin: Region, kind: str, failed: int) -> list[Call]:
