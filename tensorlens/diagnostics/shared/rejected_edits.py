@@ -16,6 +16,7 @@ from tensorlens.diagnostics.shared.edits.kept_attributes import detached_where_k
 from tensorlens.diagnostics.shared.edits.no_grad import as_result, under_no_grad
 from tensorlens.diagnostics.shared.edits.recorded_views import view_outside_no_grad
 from tensorlens.diagnostics.shared.edits.statements import function_around, statement_at
+from tensorlens.diagnostics.shared.edits.summed_gradients import summed_gradient
 from tensorlens.diagnostics.shared.edits.writes import as_new_tensor, target_of
 from tensorlens.diagnostics.shared.rejected_call import RejectedCall
 from tensorlens.records.model import Span
@@ -77,6 +78,12 @@ def not_kept_with_graph(rejected: RejectedCall, place: Span) -> Edits | None:
     """Detaches the tensor where an attribute keeps it."""
     number = rejected.first(rejected.is_nonleaf)
     return None if number is None else _one(detached_where_kept(rejected.facts, number, rejected.index))
+
+
+def summed_over_added(rejected: RejectedCall, place: Span) -> Edits | None:
+    """Sums a gradient only over the dimensions that `forward` added."""
+    found = summed_gradient(rejected.facts, rejected.index, rejected.message)
+    return None if found is None else (found.edit,)
 
 
 def full_hook(rejected: RejectedCall, place: Span) -> Edits | None:
@@ -214,6 +221,7 @@ EDITS: dict[str, Made] = {
     "read_from_copy": read_from_copy,
     "reshaped": reshaped,
     "returned_result": returned_result,
+    "summed_over_added": summed_over_added,
     "under_no_grad": lambda rejected, place: under_no_grad(rejected),
     "view_outside_no_grad": view_outside_no_grad,
     "write_under_no_grad": write_under_no_grad,
