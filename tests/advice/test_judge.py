@@ -140,7 +140,10 @@ def test_gradients_are_compared_as_far_as_rounding_allows() -> None:
     assert difference(record([1.0, 2.0001], [-1e-9]), right) is None
     assert difference(record([1.0, 2.2], [1e-9]), right) == "optimizer 1, step 1: gradients off by 8.9 %"
     assert difference(record([1.0, 2.0], None), right) == "optimizer 1, step 1: 1 of 2 gradients are None"
-    assert difference({"steps": [], "passes": [], "returned": {}, "left": [], "trained": []}, right) == "no step, not 1 steps"
+    assert (
+        difference({"steps": [], "passes": [], "returned": {}, "left": [], "trained": []}, right)
+        == "no step, not 1 steps"
+    )
     assert prints_differ("loss 0.5", "loss 0.6")
     assert not prints_differ("loss tensor(0.5000)", "loss 0.5")
 

@@ -20,7 +20,7 @@ def find_rerun(facts: TraceIndex, code: str, title: str, why: str) -> Iterator[D
         checkpoint = last_recomputed_checkpoint(facts, failure)
         changed = [] if checkpoint is None else changes_between_runs(facts, checkpoint, failure.index)
         known = changed[:MAX_CHANGES]
-        skipped = None if changed or checkpoint is None else first_run_only(facts, failure)
+        skipped = None if checkpoint is None else first_run_only(facts, failure)
         cached = None if skipped is None else cache_around(facts, skipped)
         notes = [_was(change) for change in known if change.site is None]
         if not changed and skipped is None:
@@ -33,7 +33,7 @@ def find_rerun(facts: TraceIndex, code: str, title: str, why: str) -> Iterator[D
             severity_of(failure),
             title,
             why,
-            [*_skipped(facts, skipped, cached), *_labels(facts, failure, checkpoint, known)],
+            [*_skipped(facts, None if changed else skipped, cached), *_labels(facts, failure, checkpoint, known)],
             notes=tuple(notes),
             fixes=tuple(_fixes(facts, checkpoint, changed, cached)),
             evidence={change.name: [change.before, change.after] for change in changed},
@@ -59,9 +59,7 @@ def _skipped(facts: TraceIndex, site: int | None, cached: Cache | None) -> Itera
         yield facts.label("state_changed_here", site, text if cached is None else f"{text}: it sets `{cached.name}`")
 
 
-def _fixes(
-    facts: TraceIndex, checkpoint: Region | None, changed: list[Change], cached: Cache | None
-) -> Iterator[Fix]:
+def _fixes(facts: TraceIndex, checkpoint: Region | None, changed: list[Change], cached: Cache | None) -> Iterator[Fix]:
     site = next((change.site for change in changed if change.site is not None), None)
     if changed and all(change.name.endswith(".training") for change in changed):
         yield fix("switch between `train()` and `eval()` only after the backward pass", place=facts.span(site))
@@ -72,7 +70,8 @@ def _fixes(
     call = None if checkpoint is None else facts.span(checkpoint.site)
     begin = "" if cached is None or cached.edit is None else "or "
     yield fix(
-        f"{begin}pass what may change as an argument: a checkpoint keeps its arguments, and reads all else again", place=call
+        f"{begin}pass what may change as an argument: a checkpoint keeps its arguments, and reads all else again",
+        place=call,
     )
     yield fix("or change it only after the backward pass", place=facts.span(site))
 

@@ -99,7 +99,12 @@ def _report_overwritten(facts: TraceIndex, code: str, backward: Backward, group:
         "warning",
         _title(facts, overwrite, stale, saving),
         f"{way_text(overwrite)}, so its check of kept values passes and the gradient is computed from the new values",
-        [*_changed(facts, overwrite), *_opened(facts, overwrite, group), *_saved(facts, group), _needed(facts, backward)],
+        [
+            *_changed(facts, overwrite),
+            *_opened(facts, overwrite, group),
+            *_saved(facts, group),
+            _needed(facts, backward),
+        ],
         notes=notes,
         fixes=tuple(_with_edit_first(facts, overwrite, name, group, backward)),
         evidence={
@@ -190,7 +195,7 @@ def _with_edit_first(
         is_repeated = first is written or others[0].title.startswith("let autograd have its own copy")
         others = others[1:] if is_repeated else others
     for position, each in enumerate(others[: 3 - is_product - (first is not None)]):
-        needs_or = position == 0 and first is not None and not each.title.startswith("or ")
+        needs_or = position == 0 and (is_product or first is not None) and not each.title.startswith("or ")
         yield replace(each, title=f"or {each.title}") if needs_or else each
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from tensorlens.analysis.lineage import calls_reached_by
 from tensorlens.analysis.naming.line_parts import span_of
@@ -23,19 +24,24 @@ def kept_at(facts: TraceIndex, number: int, index: int) -> Span | None:
     if "." not in name or not attribute.isidentifier():
         return None
     found = [
-        span_of(node.value, text, file)
+        span_of(value, text, file)
         for file, text in facts.trace.sources.items()
         for node in ast.walk(tree_of(text) or ast.Module([], []))
         if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign)
-        and any(attribute in _attributes(target) for target in _targets(node))
-        and node.value is not None
-        and not isinstance(node.value, ast.Constant)
+        for target, value in _pairs(node)
+        if value is not None and attribute in _attributes(target) and not isinstance(value, ast.Constant)
     ]
     return found[0] if len(found) == 1 else None
 
 
-def _targets(node: ast.Assign | ast.AugAssign | ast.AnnAssign) -> list[ast.expr]:
-    return node.targets if isinstance(node, ast.Assign) else [node.target]
+def _pairs(node: ast.Assign | ast.AugAssign | ast.AnnAssign) -> Iterator[tuple[ast.expr, ast.expr | None]]:
+    """Yields each target with its value: `a, self.b = f(x), None` has two."""
+    for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+        parts, values = getattr(target, "elts", []), getattr(node.value, "elts", [])
+        if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple) and len(parts) == len(values):
+            yield from zip(parts, values, strict=True)
+        else:
+            yield target, node.value
 
 
 def _attributes(target: ast.expr) -> set[str]:

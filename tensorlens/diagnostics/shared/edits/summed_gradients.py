@@ -75,9 +75,7 @@ def _is_name(targets: list[ast.expr], name: str) -> bool:
     return len(targets) == 1 and isinstance(targets[0], ast.Name) and targets[0].id == name
 
 
-def _is_only_broadcast(
-    facts: TraceIndex, callback: CallbackRun, shape: tuple[int, ...], wide: tuple[int, ...]
-) -> bool:
+def _is_only_broadcast(facts: TraceIndex, callback: CallbackRun, shape: tuple[int, ...], wide: tuple[int, ...]) -> bool:
     """Returns whether every run of `forward` only added, multiplied or divided the input of a shape, as one of the
     wider shape."""
     name = callback.function.name.rpartition(".")[0]
