@@ -50,7 +50,7 @@ def _is_certain(facts: TraceIndex, chain: Sequence[int], outer: int, change: Cal
     in the function of `outer` since that run began. It also did if no other line calls these functions.
     """
     inner = chain[chain.index(outer) :]
-    if all(_is_only_call(facts, caller, callee) for caller, callee in pairwise(inner)):
+    if all(is_only_call(facts, caller, callee) for caller, callee in pairwise(inner)):
         return True
     scope = place_of(facts.trace.sites[outer])[:2]
     runs = (e.index for e in facts.events if isinstance(e, Call | Backward) and e.site == change.site)
@@ -61,7 +61,7 @@ def _is_certain(facts: TraceIndex, chain: Sequence[int], outer: int, change: Cal
     return whole and all(place_of(facts.trace.sites[site])[:2] != scope for site in sites)
 
 
-def _is_only_call(facts: TraceIndex, caller: int, callee: int) -> bool:
+def is_only_call(facts: TraceIndex, caller: int, callee: int) -> bool:
     """Returns whether the line at `caller` has the only call of the function at `callee` in all sources."""
     name = place_of(facts.trace.sites[callee])[1].rpartition(".")[2]
     lines = [

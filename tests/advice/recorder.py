@@ -44,8 +44,19 @@ class Record:
             for tensor in (*module._parameters.values(), *module._buffers.values())
             if tensor is not None and not torch.nn.parameter.is_lazy(tensor)
         ]
-        left = [_copy(tensor) for tensor in {id(tensor): tensor for tensor in tensors}.values()]
-        return {"steps": self.steps, "passes": self.passes, "returned": self.returned, "left": left}
+        distinct = list({id(tensor): tensor for tensor in tensors}.values())
+        places = {
+            id(param): (number, position)
+            for number, optimizer in enumerate(self.kept)
+            for position, param in enumerate(_params(optimizer))
+        }
+        return {
+            "steps": self.steps,
+            "passes": self.passes,
+            "returned": self.returned,
+            "left": [_copy(tensor) for tensor in distinct],
+            "trained": [places.get(id(tensor)) for tensor in distinct],  # the optimizer, and the place in its steps
+        }
 
 
 def _copy(tensor: torch.Tensor | None) -> torch.Tensor | None:
@@ -86,8 +97,13 @@ def watch_optimizers(record: Record) -> None:
 
 
 def _note_step(record: Record, optimizer: Optimizer) -> None:
-    params = [param for group in optimizer.param_groups for param in group["params"]]
-    record.steps.append((record.optimizers[id(optimizer)], [_copy(param.grad) for param in params]))
+    gradients = [_copy(param.grad) for param in _params(optimizer)]
+    record.steps.append((record.optimizers[id(optimizer)], gradients))
+
+
+def _params(optimizer: Optimizer) -> list[torch.Tensor]:
+    groups = getattr(optimizer, "param_groups", [])  # its constructor may have failed
+    return [param for group in groups for param in group["params"]]
 
 
 def watch_passes(record: Record) -> None:

@@ -58,6 +58,6 @@ class Recorder:
             self._process.stdin.write(json.dumps(request) + "\n")
             self._process.stdin.flush()
             answer = json.loads(self._process.stdout.readline())
-            empty: dict[str, Any] = {"steps": [], "passes": [], "returned": {}, "left": []}
+            empty: dict[str, Any] = {"steps": [], "passes": [], "returned": {}, "left": [], "trained": []}
             record = torch.load(out) if out.exists() else empty
         return Run(answer["status"], answer["printed"], answer["error"], record)

@@ -134,15 +134,29 @@ def test_the_recorder_sees_each_step_and_each_closure(recorder: Recorder, tmp_pa
 def test_gradients_are_compared_as_far_as_rounding_allows() -> None:
     def record(*gradients: list[float] | None) -> dict[str, object]:
         tensors = [None if g is None else torch.tensor(g) for g in gradients]
-        return {"steps": [(0, tensors)], "passes": [], "returned": {}, "left": []}
+        return {"steps": [(0, tensors)], "passes": [], "returned": {}, "left": [], "trained": []}
 
     right = record([1.0, 2.0], [1e-9])
     assert difference(record([1.0, 2.0001], [-1e-9]), right) is None
     assert difference(record([1.0, 2.2], [1e-9]), right) == "optimizer 1, step 1: gradients off by 8.9 %"
     assert difference(record([1.0, 2.0], None), right) == "optimizer 1, step 1: 1 of 2 gradients are None"
-    assert difference({"steps": [], "passes": [], "returned": {}, "left": []}, right) == "no step, not 1 steps"
+    assert (
+        difference({"steps": [], "passes": [], "returned": {}, "left": [], "trained": []}, right)
+        == "no step, not 1 steps"
+    )
     assert prints_differ("loss 0.5", "loss 0.6")
     assert not prints_differ("loss tensor(0.5000)", "loss 0.5")
+
+
+def test_values_left_at_the_end_count_unless_a_parameter_moves_by_rounding_only() -> None:
+    def record(left: float, gradient: float) -> dict[str, object]:
+        steps = [(0, [torch.tensor([1.0]), torch.tensor([gradient])])]
+        end = [torch.tensor([1.0]), torch.tensor([left])]
+        return {"steps": steps, "passes": [], "returned": {}, "left": end, "trained": [None, (0, 1)]}
+
+    assert difference(record(0.5, 1e-9), record(0.6, 1e-9)) is None
+    assert difference(record(0.5, 0.1), record(0.6, 0.1)) == "a parameter or buffer has another value at the end"
+    assert difference(record(0.5, 0.0), record(0.6, 0.0)) == "a parameter or buffer has another value at the end"
 
 
 def test_edits_of_all_files_are_applied(tmp_path: Path) -> None:

@@ -248,8 +248,9 @@ def test_the_state_of_an_lstm_is_detached_as_a_tuple(found: Find) -> None:
         train(Memory())
         """
     )
-    assert "put `self.state = tuple(t.detach() for t in self.state)` below this line" in finding.fixes[0].title
-    assert line_of(finding.fixes[0]) == 10
+    assert "`net.state` leads back to the graph of the pass before: detach it below this line" in finding.fixes[0].title
+    assert "tuple(t.detach() for t in net.state)" in finding.fixes[0].edits[0].text
+    assert line_of(finding.fixes[0]) == 15
 
 
 def test_losses_are_not_added_across_cleared_gradients(found: Find) -> None:

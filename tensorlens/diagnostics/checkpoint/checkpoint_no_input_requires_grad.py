@@ -6,12 +6,14 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.expressions import call_with_keyword
 from tensorlens.diagnostics.shared.rejected import rejected_calls
 from tensorlens.diagnostics.shared.wording import finding, fix, named
-from tensorlens.records.model import Call, Region
+from tensorlens.records.model import Call, Region, Span
 from tensorlens.records.report import Diagnostic, Edit, Label
+from tensorlens.records.source import text_of, tree_of
 
 CODE = "checkpoint-no-input-requires-grad"
 _MAX_INPUTS, _MAX_CALLS = 2, 2  # labels
@@ -53,6 +55,10 @@ def _report(facts: TraceIndex, runs: list[_Run]) -> Diagnostic:
     name = named(facts, first.inputs[0], at) if len(first.inputs) == 1 else "any of its inputs"
     edits = [_not_reentrant(facts, run.entered.site) for run in runs]
     done = tuple(edit for edit in edits if edit is not None) if all(edits) else ()
+    option = None if done else _option(facts, runs)
+    if option is not None:
+        labels.append(Label("flag_changed_here", option, "`use_reentrant=True` is set here"))
+        done = (Edit(option, "use_reentrant=False"),)
     return _finding(facts, labels, done, name, len(runs))
 
 
@@ -60,7 +66,8 @@ def _finding(
     facts: TraceIndex, labels: list[Label | None], edits: tuple[Edit, ...], name: str, count: int
 ) -> Diagnostic:
     place = labels[0].span if labels[0] is not None else None
-    where = "here" if count < 2 else f"in all {count} of these calls"
+    given = next((label.span for label in labels if label is not None and label.role == "flag_changed_here"), place)
+    where = "here" if count < 2 or given is not place else f"in all {count} of these calls"
     return finding(
         CODE,
         "warning",
@@ -71,7 +78,7 @@ def _finding(
             fix(
                 f"pass `use_reentrant=False` {where}: it records what happens inside, whatever the inputs are",
                 *edits,
-                place=place,
+                place=given,
             ),
             fix(f"or let {name} require grad before the call, with `requires_grad_()`", place=place),
         ),
@@ -122,3 +129,27 @@ def _not_reentrant(facts: TraceIndex, site: int | None) -> Edit | None:
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     is_known = name in ("checkpoint", "checkpoint_sequential")
     return call_with_keyword(facts, node, span.file, "use_reentrant", "False") if is_known else None
+
+
+def _option(facts: TraceIndex, runs: list[_Run]) -> Span | None:
+    """Returns the place of the only `use_reentrant=True` in all sources, if the checkpoints are called with
+    `**options`."""
+    for run in runs:
+        span = facts.span(run.entered.site)
+        node = None if span is None else facts.names.syntax.node(span)
+        if not isinstance(node, ast.Call) or all(keyword.arg is not None for keyword in node.keywords):
+            return None
+    given = [
+        (file, keyword)
+        for file, text in facts.trace.sources.items()
+        for node in ast.walk(tree_of(text) or ast.Module([], []))
+        for keyword in (node.keywords if isinstance(node, ast.Call) else ())
+        if keyword.arg == "use_reentrant"
+    ]
+    if len(given) != 1 or not isinstance(given[0][1].value, ast.Constant) or given[0][1].value.value is not True:
+        return None
+    file, keyword = given[0]
+    value = span_of(keyword.value, facts.trace.sources[file], file)
+    column = value.column - len("use_reentrant=")
+    begin = Span(file, value.line, column, value.end_line, value.end_column)
+    return begin if text_of(facts.trace.sources[file], begin) == "use_reentrant=True" else None

@@ -8,7 +8,7 @@ from tensorlens.analysis.carried import name_in_function
 from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.places import callers, place_of
 from tensorlens.analysis.saved_tensors import SavedTensorChange, is_step
-from tensorlens.analysis.shared_frame import shared_frame
+from tensorlens.analysis.shared_frame import is_only_call, shared_frame
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.saved_tensors._inplace_layers import inplace_layer
 from tensorlens.diagnostics.saved_tensors._overwrite_advice import parameter_of, state_of_an_earlier_pass
@@ -57,3 +57,23 @@ def _undetached_label(facts: TraceIndex, case: Overwritten) -> Label | None:
     value = statement.value if isinstance(statement, ast.Assign) else statement
     place = span_of(value, facts.trace.sources[span.file], span.file)
     return Label("graph_built_here", place, f"computed from `{part.cut[0]}` with its history")
+
+
+def loss_label(facts: TraceIndex, change: SavedTensorChange, failure: Failure) -> Label | None:
+    """Labels the line that computed the loss before a step, in the function that also made that step.
+
+    Only if the loss was computed in a function that no other line calls.
+    """
+    event = None if change.first is None else change.first.event
+    made = facts.creator(failure.inputs[0].tensor) if failure.inputs else None
+    if not isinstance(event, Call) or made is None or made.index > event.index or not is_step(facts, event):
+        return None
+    here = {place_of(facts.trace.sites[site])[:2] for site in (event.site, *callers(facts.trace, event.site))}
+    inner = made.site
+    for site in callers(facts.trace, made.site):
+        if place_of(facts.trace.sites[inner])[:2] in here or not is_only_call(facts, site, inner):
+            return None
+        if place_of(facts.trace.sites[site])[:2] in here:
+            return facts.label("called_here", site, "computes that loss, before the step")
+        inner = site
+    return None

@@ -66,8 +66,13 @@ def fixes_of_a_step(facts: TraceIndex, case: Overwritten) -> Iterator[Fix]:
     later = _only_later_layers(facts, case, rerun)
     is_exact = again.title.startswith("move") or (again.edits and rerun is not None and not rerun.is_random)
     copied = None if is_exact else with_copied_parameters(facts, case.saves, case.change.site, case.at)
-    ordered = [later, copied, again] if later is not None and later.edits else [copied, again, later]
+    is_natural = later is not None and bool(later.edits)
+    ordered = [later, again, copied] if is_natural and again.edits else [copied, again, later]
+    if is_natural and not again.edits:
+        ordered = [later, copied, again]
     found = [each for each in ordered if each is not None][:_MOST]
+    if is_natural and again.edits:
+        found = found[:2]  # two edits that move or repeat lines: a third one would make the finding too long
     yield from (replace(each, title=_with_or(each.title)) if at else each for at, each in enumerate(found))
     if len(found) == _MOST or (len(found) > 1 and len(found[0].edits) > 1):
         return  # the finding would be too long

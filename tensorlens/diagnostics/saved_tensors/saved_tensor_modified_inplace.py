@@ -14,7 +14,7 @@ from tensorlens.analysis.saved_tensors import (
     saved_tensor_change,
 )
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.saved_tensors._links import layer_label, way_back_label
+from tensorlens.diagnostics.saved_tensors._links import layer_label, loss_label, way_back_label
 from tensorlens.diagnostics.saved_tensors._overwrite_advice import fixes_of
 from tensorlens.diagnostics.shared.kept import (
     described,
@@ -94,7 +94,7 @@ def _labels(facts: TraceIndex, change: SavedTensorChange, failure: Failure) -> I
         yield layer_label(facts, change)
     if change.alias is not None:
         yield _alias_label(facts, change.alias)
-    yield way_back_label(facts, change, failure)
+    yield way_back_label(facts, change, failure) or loss_label(facts, change, failure)
     if save.call is not None:
         yield facts.label("saved_here", save.call.site, kept_text(facts, kept_of(save)), save.call.index)
     yield facts.label("needed_here", change.needed_at, _needed_text(facts, change))

@@ -18,6 +18,7 @@ from tensorlens.diagnostics.shared.edits.kept_copies import copies_for
 from tensorlens.diagnostics.shared.edits.statements import module_name
 from tensorlens.diagnostics.shared.kept import described, layer_class, operation
 from tensorlens.diagnostics.shared.wording import fix
+from tensorlens.records.model import Span
 from tensorlens.records.report import Edit, Fix
 from tensorlens.records.source import text_of, tree_of
 
@@ -30,11 +31,11 @@ def with_copied_parameters(facts: TraceIndex, saves: list[Save], changed_at: int
     `changed_at` is the site of the write. The call of the whole model is looked for above the site `below`.
     """
     save = saves[0]
-    edits = copies_for(facts, saves, changed_at)
-    if edits:
+    kept = copies_for(facts, saves, changed_at)
+    if kept:
         place = None if save.call is None else facts.span(save.call.site)
         text = f"let {operation(facts, save.call)} keep a copy of {described(facts, save.tensor)}: no value changes"
-        return fix(text, *edits, place=place)
+        return fix(text, *kept, place=place)
     models = list(_model_calls(facts, saves, below)) or list(_only_calls(facts, saves))
     if any(_runs_inside(facts, changed_at, file, node) for file, node, _ in models):
         models = []  # the write would go to the copies
@@ -42,8 +43,11 @@ def with_copied_parameters(facts: TraceIndex, saves: list[Save], changed_at: int
     made = [_functional(facts, file, node, model) for file, node, model in calls]
     if not made or None in made:
         return None
-    first = calls[0][2]
-    return fix(f"let `{first}` compute with copies of its parameters: no value changes", *(e for e in made if e))
+    edits = [edit for pair in made for edit in pair or ()]
+    names = list(dict.fromkeys(f"`{name}`" for _, _, name in calls))
+    owners = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    whose = "its" if len(names) == 1 else "their"
+    return fix(f"let {owners} compute with copies of {whose} parameters: no value changes", *edits)
 
 
 def _runs_inside(facts: TraceIndex, site: int, file: str, node: ast.Call) -> bool:
@@ -138,14 +142,21 @@ def _is_made_by_torch(facts: TraceIndex, file: str, model: str) -> bool:
     return bool(made) and all(isinstance(v, ast.Call) and ast.unparse(v.func).startswith("nn.") for v in made)
 
 
-def _functional(facts: TraceIndex, file: str, node: ast.Call, model: str) -> Edit | None:
-    """Writes the call of a module as a `functional_call` with copies of its parameters."""
+def _functional(facts: TraceIndex, file: str, node: ast.Call, model: str) -> tuple[Edit, Edit] | None:
+    """Writes the call of a module as a `functional_call` with copies of its parameters.
+
+    The arguments stay as they are: calls inside them can have edits of their own.
+    """
     torch, text = module_name(facts, file, "torch"), facts.trace.sources[file]
     if torch is None or not node.args or node.keywords or node.lineno != node.end_lineno:
         return None
-    if any(isinstance(each, ast.Starred) for each in node.args):
+    if any(isinstance(each, ast.Starred | ast.GeneratorExp) for each in node.args):
         return None
-    given = [text_of(text, span_of(each, text, file)) for each in node.args]
-    values = f"({given[0]},)" if len(given) == 1 else f"({', '.join(given)})"
+    whole, func = span_of(node, text, file), span_of(node.func, text, file)
     copies = f"{{name: p.clone() for name, p in {model}.named_parameters()}}"
-    return Edit(span_of(node, text, file), f"{torch}.func.functional_call({model}, {copies}, {values})")
+    begin = Span(file, whole.line, whole.column, func.end_line, func.end_column)
+    inside = text_of(text, Span(file, func.end_line, func.end_column, whole.end_line, whole.end_column - 1)).rstrip()
+    is_tuple = len(node.args) > 1 or inside.endswith(",")
+    values = "" if is_tuple else ","
+    last = Span(file, whole.end_line, whole.end_column - 1, whole.end_line, whole.end_column)
+    return Edit(begin, f"{torch}.func.functional_call({model}, {copies}, "), Edit(last, f"{values}))")

@@ -149,7 +149,9 @@ def labels_of(rejected: RejectedCall, roles: tuple[str, ...]) -> tuple[list[Labe
             labels.append(facts.label("rejected_here", rejected.site, tensors.failing_call(rejected).text))
         if place is None:
             continue
-        labels.append(facts.label(role.partition(":")[0], place.site, place.text))
+        kind = role.partition(":")[0]
+        label = facts.label(kind, place.site, place.text) if place.span is None else Label(kind, place.span, place.text)
+        labels.append(label)
         if role == "rejected_here" and recomputing_checkpoint(facts, rejected.index) is not None:
             again = needed(rejected)
             labels.append(None if again is None else facts.label("needed_here", again.site, again.text))

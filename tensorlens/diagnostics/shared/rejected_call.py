@@ -9,7 +9,7 @@ from tensorlens.analysis.naming.code_text import change_text
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.wording import named, op_text, source_text
 from tensorlens.records.failure_context import Value
-from tensorlens.records.model import Access, Failure
+from tensorlens.records.model import Access, Failure, Span
 from tensorlens.records.report import Severity
 
 
@@ -74,3 +74,4 @@ class LabelledSite:
     tensor: int | None
     site: int | None
     text: str
+    span: Span | None = None  # the place, if no call was recorded there

@@ -12,9 +12,11 @@ from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.shared_frame import is_argument, is_returned
 from tensorlens.diagnostics.shared.edits.expressions import call_with_keyword, with_call, without_keyword
+from tensorlens.diagnostics.shared.edits.kept_attributes import detached_where_kept
 from tensorlens.diagnostics.shared.edits.no_grad import as_result, under_no_grad
 from tensorlens.diagnostics.shared.edits.recorded_views import view_outside_no_grad
 from tensorlens.diagnostics.shared.edits.statements import function_around, statement_at
+from tensorlens.diagnostics.shared.edits.summed_gradients import summed_gradient
 from tensorlens.diagnostics.shared.edits.writes import as_new_tensor, target_of
 from tensorlens.diagnostics.shared.rejected_call import RejectedCall
 from tensorlens.records.model import Span
@@ -70,6 +72,18 @@ def write_under_no_grad(rejected: RejectedCall, place: Span) -> Edits | None:
 def reshaped(rejected: RejectedCall, place: Span) -> Edits | None:
     """Writes `reshape` in the place of `view`: it is a view wherever one is possible."""
     return _renamed(rejected, place, "view", "reshape")
+
+
+def not_kept_with_graph(rejected: RejectedCall, place: Span) -> Edits | None:
+    """Detaches the tensor where an attribute keeps it."""
+    number = rejected.first(rejected.is_nonleaf)
+    return None if number is None else _one(detached_where_kept(rejected.facts, number, rejected.index))
+
+
+def summed_over_added(rejected: RejectedCall, place: Span) -> Edits | None:
+    """Sums a gradient only over the dimensions that `forward` added."""
+    found = summed_gradient(rejected.facts, rejected.index, rejected.message)
+    return None if found is None else (found.edit,)
 
 
 def full_hook(rejected: RejectedCall, place: Span) -> Edits | None:
@@ -201,11 +215,13 @@ EDITS: dict[str, Made] = {
     "full_hook": full_hook,
     "new_tensor": new_tensor,
     "no_grad_mode": no_grad_mode,
+    "not_kept_with_graph": not_kept_with_graph,
     "not_in_place": not_in_place,
     "not_reentrant": not_reentrant,
     "read_from_copy": read_from_copy,
     "reshaped": reshaped,
     "returned_result": returned_result,
+    "summed_over_added": summed_over_added,
     "under_no_grad": lambda rejected, place: under_no_grad(rejected),
     "view_outside_no_grad": view_outside_no_grad,
     "write_under_no_grad": write_under_no_grad,

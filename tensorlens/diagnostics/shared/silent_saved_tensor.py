@@ -9,6 +9,7 @@ from dataclasses import replace
 from tensorlens.analysis.naming.code_text import change_text
 from tensorlens.analysis.saved_tensors import Save, shares_memory, stale_tensor
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.diagnostics.shared.array_copies import ENTERING, copies_at_entry, entries
 from tensorlens.diagnostics.shared.edits.expressions import with_call
 from tensorlens.diagnostics.shared.edits.masks import masked_where_used
 from tensorlens.diagnostics.shared.kept import Kept, described, kept_name, kept_text
@@ -22,6 +23,7 @@ from tensorlens.records.report import Diagnostic, Fix, Label
 
 _EXACT = "a further run, which compares the memory line by line, found the line that writes"
 _VALUES = 80  # characters of values in the detail line
+_MOST_ENTRIES = 2  # labels
 _SIGNS = {"mul_": "*", "add_": "+", "sub_": "-", "div_": "/"}
 
 
@@ -97,7 +99,12 @@ def _report_overwritten(facts: TraceIndex, code: str, backward: Backward, group:
         "warning",
         _title(facts, overwrite, stale, saving),
         f"{way_text(overwrite)}, so its check of kept values passes and the gradient is computed from the new values",
-        [*_changed(facts, overwrite), *_opened(facts, overwrite), *_saved(facts, group), _needed(facts, backward)],
+        [
+            *_changed(facts, overwrite),
+            *_opened(facts, overwrite, group),
+            *_saved(facts, group),
+            _needed(facts, backward),
+        ],
         notes=notes,
         fixes=tuple(_with_edit_first(facts, overwrite, name, group, backward)),
         evidence={
@@ -134,11 +141,17 @@ def _changed(facts: TraceIndex, overwrite: Overwrite) -> Iterator[Label | None]:
         yield facts.label("modified_here", site, text)
 
 
-def _opened(facts: TraceIndex, overwrite: Overwrite) -> Iterator[Label | None]:
+def _opened(facts: TraceIndex, overwrite: Overwrite, group: list[StaleSavedTensor]) -> Iterator[Label | None]:
+    """Yields the lines that gave access to the memory: of an array, all that made kept tensors in it."""
     lines = {span.line for site in overwrite.sites if (span := facts.span(site)) is not None}
-    span = facts.span(overwrite.opened)
-    if span is not None and span.line not in lines:
-        yield facts.label("shared_here", overwrite.opened, _opened_text(overwrite))
+    sites = [overwrite.opened]
+    if overwrite.way.rpartition(".")[2] in ENTERING:
+        made = [call.site for call in entries(facts, [save_of(facts, each) for each in group])]
+        sites = list(dict.fromkeys((*sites, *made)))[:_MOST_ENTRIES]
+    for site in sites:
+        span = facts.span(site)
+        if span is not None and span.line not in lines:
+            yield facts.label("shared_here", site, _opened_text(overwrite))
 
 
 def _opened_text(overwrite: Overwrite) -> str:
@@ -166,19 +179,23 @@ def _needed(facts: TraceIndex, backward: Backward) -> Label | None:
 def _with_edit_first(
     facts: TraceIndex, overwrite: Overwrite, name: str, group: list[StaleSavedTensor], backward: Backward
 ) -> Iterator[Fix]:
-    """Yields the fixes: a copy of the array or the tensor that was written, if nothing reads it later; else copies of
-    what the operations keep."""
+    """Yields the fixes: a copy of the array or the tensor that was written, if nothing reads it later; else a product
+    in place of the write, if it can be an edit, or copies of what the operations keep."""
     saves = [save_of(facts, stale) for stale in group]
-    written = _copy_of_the_written(facts, overwrite, saves[0])
     sites = overwrite.sites or (backward.site,)
+    own = list(_fixes(facts, overwrite, name, saves[0].call))
+    written = _copy_of_the_written(facts, overwrite, saves, group)
+    is_product = written is None and bool(own[0].edits)
     first = written or with_copied_parameters(facts, saves, sites[0], backward.site)
-    others = [each for each in _fixes(facts, overwrite, name, saves[0].call) if first is None or not each.edits]
+    others = [each for each in own if (first is None or not each.edits) and not (is_product and each is own[0])]
+    if is_product:
+        yield own[0]
     if first is not None:
-        yield first
+        yield replace(first, title=f"or {first.title}") if is_product else first
         is_repeated = first is written or others[0].title.startswith("let autograd have its own copy")
         others = others[1:] if is_repeated else others
-    for position, each in enumerate(others[: 3 if first is None else 2]):
-        needs_or = position == 0 and first is not None and not each.title.startswith("or ")
+    for position, each in enumerate(others[: 3 - is_product - (first is not None)]):
+        needs_or = position == 0 and (is_product or first is not None) and not each.title.startswith("or ")
         yield replace(each, title=f"or {each.title}") if needs_or else each
 
 
@@ -192,19 +209,25 @@ def save_of(facts: TraceIndex, stale: StaleSavedTensor) -> Save:
     return Save(saved, call, number)
 
 
-def _copy_of_the_written(facts: TraceIndex, overwrite: Overwrite, save: Save) -> Fix | None:
+def _copy_of_the_written(
+    facts: TraceIndex, overwrite: Overwrite, saves: list[Save], group: list[StaleSavedTensor]
+) -> Fix | None:
     """Copies what gave access to the memory, if no call reads the memory after the write: it was written for itself."""
     span, way = facts.span(overwrite.opened), overwrite.way.rpartition(".")[2]
-    method = {"numpy": "copy", "from_numpy": "clone", "as_tensor": "clone", "asarray": "clone", "from_dlpack": "clone"}
+    save = saves[0]
     number = save.tensor if save.tensor is not None else overwrite.tensor
-    if span is None or way not in method or number is None or _is_read_after(facts, number, overwrite.index):
+    if way in ENTERING:
+        return copies_at_entry(facts, saves, [_written_at(facts, each) for each in group])
+    if span is None or way != "numpy" or number is None or _is_read_after(facts, number, overwrite.index):
         return None
-    edit = with_call(facts, span, method[way])
+    edit = with_call(facts, span, "copy")
     if edit is None:
         return None
-    if way == "numpy":
-        return fix(f"write into a copy of the array; {named(facts, number)} then stays as it was", edit, place=span)
-    return fix("let autograd have a copy: later writes then do not reach it", edit, place=span)
+    return fix(f"write into a copy of the array; {named(facts, number)} then stays as it was", edit, place=span)
+
+
+def _written_at(facts: TraceIndex, stale: StaleSavedTensor) -> int:
+    return facts.trace.inspection.overwrites[stale.overwrite or 0].index
 
 
 def _is_read_after(facts: TraceIndex, number: int, index: int) -> bool:

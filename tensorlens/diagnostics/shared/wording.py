@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from tensorlens.analysis.naming.code_text import change_text
 from tensorlens.analysis.run_numbers import run_number
@@ -106,7 +107,27 @@ def finding(
             raise KeyError(label.role)
         if label is not None and not any((k.role, k.span) == (label.role, label.span) for k in kept):
             kept.append(label)
-    return Diagnostic(code, severity, title, explanation, tuple(kept), **more)  # type: ignore[arg-type]
+    fixes: Iterable[Fix] = more.pop("fixes", ())  # type: ignore[assignment]
+    return Diagnostic(
+        code,
+        severity,
+        title,
+        explanation,
+        tuple(kept),
+        fixes=in_order(fixes),
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def in_order(fixes: Iterable[Fix]) -> tuple[Fix, ...]:
+    """Leaves "or" out of the first title, and a second "or" out of the others: an edit may have moved a fix up."""
+    found = []
+    for position, each in enumerate(fixes):
+        title = each.title
+        while title.startswith("or or " if position else "or "):
+            title = title.removeprefix("or ")
+        found.append(each if title == each.title else replace(each, title=title))
+    return tuple(found)
 
 
 def fix(title: str, *edits: Edit, place: Span | None = None) -> Fix:

@@ -15,6 +15,7 @@ from tensorlens.analysis.user_callbacks import (
     registrations,
     runs_before,
 )
+from tensorlens.diagnostics.shared.edits.summed_gradients import summed_gradient
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
 from tensorlens.diagnostics.shared.roles import contexts
 from tensorlens.diagnostics.shared.roles.hooks import defined_at, only_return, takes
@@ -27,6 +28,12 @@ def returned_by_forward(rejected: RejectedCall) -> LabelledSite | None:
     """Finds the `return` of a custom `forward`: that of the rejected call, or of the call that made its view."""
     site, op = _apply(rejected)
     return only_return(method_at(rejected.facts, "forward", site, op), "returns its result here")
+
+
+def summed(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the `sum()` in a `backward` that added up more dimensions than `forward` had added."""
+    found = summed_gradient(rejected.facts, rejected.index, rejected.message)
+    return None if found is None else LabelledSite(None, found.site, "adds up all dimensions")
 
 
 def made_view(rejected: RejectedCall) -> LabelledSite | None:
@@ -198,6 +205,7 @@ def _apply(rejected: RejectedCall) -> tuple[int | None, str]:
 
 
 ROLES: dict[str, Callable[[RejectedCall], LabelledSite | None]] = {
+    "value_made_here:summed": summed,
     "returned_here:forward": returned_by_forward,
     "returned_here:operator": returned_by_operator,
     "function_defined_here:rejected_forward": rejected_forward,

@@ -13,6 +13,7 @@ from tensorlens.analysis.contexts import failed_backward_at, recomputing_checkpo
 from tensorlens.analysis.lineage import ancestry, leaf_above, leaf_origin
 from tensorlens.analysis.naming.names import shape_text
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.diagnostics.shared.edits.kept_attributes import kept_at
 from tensorlens.diagnostics.shared.rejected_call import LabelledSite, RejectedCall
 from tensorlens.diagnostics.shared.roles.inference import gradient_in_inference, made_in_inference
 from tensorlens.diagnostics.shared.wording import op_text
@@ -50,6 +51,21 @@ def nonleaf(rejected: RejectedCall) -> LabelledSite | None:
     if number is None or made is None:
         return None
     return LabelledSite(number, made.site, f"{rejected.name(number)} is computed here: not a leaf")
+
+
+def kept_nonleaf(rejected: RejectedCall) -> LabelledSite | None:
+    """Finds the non-leaf, and the line that keeps it as an attribute; else the line that computed it."""
+    found = nonleaf(rejected)
+    place = None if found is None or found.tensor is None else kept_at(rejected.facts, found.tensor, rejected.index)
+    if found is None or place is None:
+        return found
+    line = place.file, place.line
+    sites = (each.id for each in rejected.facts.trace.sites if (each.span.file, each.span.line) == line)
+    made = next(sites, None)
+    if made is not None:
+        return LabelledSite(found.tensor, made, f"{rejected.name(found.tensor)} is computed here: not a leaf")
+    text = f"{rejected.name(found.tensor)} is kept here, with its graph"
+    return LabelledSite(found.tensor, None, text, place)
 
 
 def view(rejected: RejectedCall) -> LabelledSite | None:
@@ -251,6 +267,7 @@ def _need(rejected: RejectedCall) -> str:
 ROLES: dict[str, Callable[[RejectedCall], LabelledSite | None]] = {
     "leaf_made_here": leaf,
     "nonleaf_made_here": nonleaf,
+    "nonleaf_made_here:kept": kept_nonleaf,
     "view_made_here": view,
     "view_made_here:first": first_view,
     "base_made_here": base,
