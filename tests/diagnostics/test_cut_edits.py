@@ -731,6 +731,86 @@ CURED = {
                 agent.update(loss)
         main()
         """,
+    "a mean whose sum and count are never started again": """
+        import torch, torch.nn as nn
+        class Mean:
+            def __init__(self):
+                self.total, self.number = 0.0, 0
+            def add(self, term):
+                self.total += term
+                self.number += 1
+            def value(self):
+                return self.total / self.number
+        torch.manual_seed(0)
+        net = nn.Linear(3, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        mean = Mean()
+        for it in range(6):
+            mean.add((net(torch.randn(4, 3)) - 1).pow(2).mean())
+            if it % 2 == 1:
+                opt.zero_grad()
+                mean.value().backward()
+                opt.step()
+                #+ mean.total, mean.number = 0.0, 0
+        """,
+    "a meter that can start again": """
+        import torch, torch.nn as nn
+        class Meter:
+            def __init__(self):
+                self.clear()
+                self.total, self.number = 0.0, 0
+            def add(self, term):
+                self.total += term
+                self.number += 1
+            def clear(self):
+                self.total = 0.0
+                self.number = 0
+        class Trainer:
+            def __init__(self):
+                self.net = nn.Linear(3, 1)
+                self.opt = torch.optim.SGD(self.net.parameters(), lr=0.1)
+                self.meter = Meter()
+            def update(self):
+                self.opt.zero_grad()
+                (self.meter.total / self.meter.number).backward()
+                self.opt.step()
+                #+ self.meter.clear()
+            def fit(self):
+                for it in range(6):
+                    self.meter.add((self.net(torch.randn(4, 3)) - 1).pow(2).mean())
+                    if it % 3 == 2:
+                        self.update()
+        torch.manual_seed(0)
+        Trainer().fit()
+        """,
+    "a detach of an expression in parentheses": """
+        import torch, torch.nn as nn
+        torch.manual_seed(0)
+        net = nn.Linear(4, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for it in range(2):
+            out = net(torch.randn(5, 4))
+            #- loss = {"fit": (out - 1).detach().pow(2).mean()}
+            #+ loss = {"fit": (out - 1).pow(2).mean()}
+            opt.zero_grad()
+            loss["fit"].backward()
+            opt.step()
+        """,
+    "a loss that is computed and not returned": """
+        import torch, torch.nn as nn
+        torch.manual_seed(0)
+        net = nn.Linear(4, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        def criterion(out):
+            error = out - 1
+            value = error.pow(2).mean()
+            #+ return value
+        for it in range(2):
+            opt.zero_grad()
+            loss = criterion(net(torch.randn(5, 4)))
+            loss.backward()
+            opt.step()
+        """,
     "a state and a window of states": """
         import torch, torch.nn as nn
         torch.manual_seed(0)
@@ -763,6 +843,21 @@ CURED = {
         """,
 }
 NO_EDIT = {
+    "variables for a sum and its count": """
+        import torch, torch.nn as nn
+        torch.manual_seed(0)
+        net = nn.Linear(3, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        total, number = 0.0, 0
+        for it in range(6):
+            total += (net(torch.randn(4, 3)) - 1).pow(2).mean()
+            number += 1
+            if it % 2 == 1:
+                opt.zero_grad()
+                (total / number).backward()
+                opt.step()
+                #+ total, number = 0.0, 0
+        """,
     "two cuts before the same parameters": """
         import torch, torch.nn as nn
         torch.manual_seed(0)

@@ -13,6 +13,7 @@ from tensorlens.diagnostics.saved_tensors._reused_result import fixes_of_one_res
 from tensorlens.diagnostics.shared.carried_fixes import assigned_detach, cut_carried, unused_detach
 from tensorlens.diagnostics.shared.edits.expressions import argument_with_call, with_keyword
 from tensorlens.diagnostics.shared.kept import described, is_plain, line_from
+from tensorlens.diagnostics.shared.running_totals import is_total
 from tensorlens.diagnostics.shared.wording import fix, named, source_text
 from tensorlens.records.model import Backward, Call, Failure
 from tensorlens.records.report import Edit, Fix, Label
@@ -195,10 +196,18 @@ def links(facts: TraceIndex, failure: Failure, built: Call | None, freeing: Back
         if not facts.same_line(each.made.site, built.site):
             what = named(facts, each.tensor, each.use.index)
             text = f"{what} has this graph in the next pass" if is_plain(what) else "the next pass uses this result"
-            yield from _at(facts, each.made.site, "value_made_here", text)
+            role = "accumulated_here" if is_total(facts, each) else "value_made_here"
+            yield from _at(facts, each.made.site, role, text)
     shared = _shared_and_kept(facts, failure, built, freeing) if freeing.site != failure.site else None
     if shared is not None and (cut := _detached(facts, freeing, shared)):
         yield Label("called_here", cut[1].span, f"is given `{cut[0]}` with its graph")
+
+
+def carries_total(facts: TraceIndex, failure: Failure, freeing: Backward | None) -> bool:
+    """Returns whether what leads from the failed pass back to an earlier one is a total to which each round adds."""
+    failed = failed_backward(facts, failure)
+    every = [] if failed is None or freeing is None else every_carried(facts, failed, freeing)
+    return bool(every) and all(is_total(facts, each) for each in every)
 
 
 def _at(facts: TraceIndex, site: int, role: str, text: str) -> Iterator[Label]:

@@ -15,6 +15,7 @@ from tensorlens.analysis.shared_frame import is_local, is_returned
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.statements import inserted_after, loop_around_line
 from tensorlens.diagnostics.shared.growing_lists import cleared, is_growing
+from tensorlens.diagnostics.shared.running_totals import counted_with, is_total, started_again
 from tensorlens.diagnostics.shared.wording import fix
 from tensorlens.records.model import Backward, Call, Failure, Span
 from tensorlens.records.report import Edit, Fix
@@ -44,6 +45,8 @@ def cut_carried(facts: TraceIndex, failure: Failure, after: Backward, found: lis
     lists = sorted({root for name in frame.names if (root := _container(name)) and is_growing(facts, root, span)})
     if lists:
         return cleared(facts, frame.site, lists, found, failure.stack)
+    if any(counted_with(facts, each) for each in found if is_total(facts, each)):
+        return started_again(facts, span, frame.names, found)
     lines = list(dict.fromkeys(line for name in frame.names if (line := _detached(facts, name, found))))
     roots = list(dict.fromkeys(_container(name) or name for name in frame.names))
     if len(lines) != len(roots):
