@@ -811,6 +811,48 @@ CURED = {
             loss.backward()
             opt.step()
         """,
+    "a detach that rebinds the variable of a loop": """
+        import torch, torch.nn as nn
+        torch.manual_seed(0)
+        class Tracker(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.cell = nn.LSTMCell(4, 8)
+                self.memory = (torch.zeros(3, 8), torch.zeros(3, 8))
+            def forward(self, x):
+                self.memory = self.cell(x, self.memory)
+                return self.memory[0].sum()
+            def cut(self):
+                for each in self.memory:
+                    each = each.detach()
+                #+ self.memory = tuple(each.detach() for each in self.memory)
+        net = Tracker()
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for it in range(3):
+            net.cut()
+            loss = net(torch.randn(3, 4)) + net(torch.randn(3, 4))
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+    "features outside a closure": """
+        import torch, torch.nn as nn
+        torch.manual_seed(0)
+        body, head = nn.Linear(4, 3), nn.Linear(3, 1)
+        opt = torch.optim.LBFGS([*body.parameters(), *head.parameters()], max_iter=3)
+        x, y = torch.randn(6, 4), torch.randn(6, 1)
+        def epoch(inputs):
+            #- hidden = torch.tanh(body(inputs))
+            def evaluate():
+                #+ hidden = torch.tanh(body(inputs))
+                opt.zero_grad()
+                loss = (head(hidden) - y).pow(2).mean()
+                loss.backward()
+                return loss
+            opt.step(evaluate)
+        for it in range(2):
+            epoch(x)
+        """,
     "a state and a window of states": """
         import torch, torch.nn as nn
         torch.manual_seed(0)
@@ -990,6 +1032,16 @@ def test_a_number_that_leaves_torch_on_another_way_is_not_the_cause(name: str, w
 def test_a_detach_without_effect_is_shown(warm: Warm, tmp_path: Path) -> None:
     error = error_in(warm, tmp_path, CURED["a detach whose result is dropped"])
     assert "nothing uses this detached result" in [label.text for label in error.labels]
+
+
+def test_a_detach_that_only_rebinds_a_variable_is_shown(warm: Warm, tmp_path: Path) -> None:
+    error = error_in(warm, tmp_path, CURED["a detach that rebinds the variable of a loop"])
+    assert [label.span.line for label in error.labels if label.text == "nothing uses this detached result"] == [13]
+
+
+def test_what_runs_once_for_all_passes_of_a_closure_is_the_cause(warm: Warm, tmp_path: Path) -> None:
+    error = error_in(warm, tmp_path, CURED["features outside a closure"])
+    assert [label.span.line for label in error.labels if label.role == "graph_built_here"] == [7]
 
 
 def test_a_cut_behind_a_cut_is_shown(warm: Warm, tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from tensorlens.analysis.carried import carried, every_carried
 from tensorlens.analysis.contexts import failed_backward
 from tensorlens.analysis.lineage import ancestry, calls_reached_by, graph_leaves
+from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.places import callers, place_of
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.saved_tensors._reused_result import fixes_of_one_result
+from tensorlens.diagnostics.saved_tensors._reused_result import before_closure, fixes_of_one_result
 from tensorlens.diagnostics.shared.carried_fixes import assigned_detach, cut_carried, unused_detach
 from tensorlens.diagnostics.shared.edits.expressions import argument_with_call, with_keyword
 from tensorlens.diagnostics.shared.kept import described, is_plain, line_from
@@ -198,13 +199,20 @@ def links(facts: TraceIndex, failure: Failure, built: Call | None, freeing: Back
             text = f"{what} has this graph in the next pass" if is_plain(what) else "the next pass uses this result"
             role = "accumulated_here" if is_total(facts, each) else "value_made_here"
             yield from _at(facts, each.made.site, role, text)
+    _, above = before_closure(facts, failure, freeing)
+    if above:
+        span = facts.trace.sites[failure.stack[-1]].span
+        place = span_of(above[-1], facts.trace.sources[span.file], span.file)
+        yield Label("graph_built_here", place, "runs once, for all passes")
     shared = _shared_and_kept(facts, failure, built, freeing) if freeing.site != failure.site else None
     if shared is not None and (cut := _detached(facts, freeing, shared)):
         yield Label("called_here", cut[1].span, f"is given `{cut[0]}` with its graph")
 
 
-def carries_total(facts: TraceIndex, failure: Failure, freeing: Backward | None) -> bool:
-    """Returns whether what leads from the failed pass back to an earlier one is a total to which each round adds."""
+def is_led_back_to(facts: TraceIndex, failure: Failure, freeing: Backward | None) -> bool:
+    """Returns whether another line is the cause: a total to which each round adds, a result from outside a closure."""
+    if freeing is not None and before_closure(facts, failure, freeing)[1]:
+        return True
     failed = failed_backward(facts, failure)
     every = [] if failed is None or freeing is None else every_carried(facts, failed, freeing)
     return bool(every) and all(is_total(facts, each) for each in every)

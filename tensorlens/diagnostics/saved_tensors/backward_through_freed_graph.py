@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tensorlens.analysis.contexts import failed_backward
 from tensorlens.analysis.lineage import ReachedCalls, calls_reached_by
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.saved_tensors._freed_advice import carries_total, fixes_of, links, passes_at
+from tensorlens.diagnostics.saved_tensors._freed_advice import fixes_of, is_led_back_to, links, passes_at
 from tensorlens.diagnostics.shared.kept import line_from, operation
 from tensorlens.diagnostics.shared.wording import as_written, finding, fix, severity_of
 from tensorlens.records.failure_context import SavedTensor
@@ -54,8 +54,8 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
 
 
 def _built_role(facts: TraceIndex, failure: Failure, freeing: Backward | None) -> str:
-    """Calls the released call the cause, unless a total that is never started again leads back to it."""
-    return "value_made_here" if carries_total(facts, failure, freeing) else "graph_built_here"
+    """Calls the released call the cause, unless another line leads back to it."""
+    return "value_made_here" if is_led_back_to(facts, failure, freeing) else "graph_built_here"
 
 
 def _built_text(facts: TraceIndex, culprit: _Culprit) -> str:
