@@ -853,6 +853,50 @@ CURED = {
         for it in range(2):
             epoch(x)
         """,
+    "a result that two reentrant checkpoints read": """
+        import torch, torch.nn as nn
+        from torch.utils.checkpoint import checkpoint
+        torch.manual_seed(0)
+        style, one, two = nn.Linear(2, 4), nn.Linear(4, 4), nn.Linear(4, 4)
+        opt = torch.optim.SGD([*style.parameters(), *one.parameters(), *two.parameters()], lr=0.1)
+        stem = nn.Linear(3, 4)
+        for it in range(2):
+            scale = torch.sigmoid(style(torch.ones(5, 2)))
+            h = stem(torch.randn(5, 3))
+            for layer in (one, two):
+                #- h = checkpoint(lambda v, layer=layer: layer(v) * scale, h, use_reentrant=True)
+                #+ h = checkpoint(lambda v, layer=layer: layer(v) * scale, h, use_reentrant=False)
+            loss = h.pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+    "a backward that is differentiated twice": """
+        import torch, torch.nn as nn
+        from torch.autograd.function import once_differentiable
+        class Cube(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x ** 3
+            @staticmethod
+            #- @once_differentiable
+            def backward(ctx, grad):
+                (x,) = ctx.saved_tensors
+                return grad * 3 * x ** 2
+        torch.manual_seed(0)
+        net = nn.Linear(1, 4)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for it in range(2):
+            x = torch.rand(6, 1, requires_grad=True)
+            u = Cube.apply(net(x)).sum()
+            (first,) = torch.autograd.grad(u, x, create_graph=True)
+            (second,) = torch.autograd.grad(first.sum(), x, create_graph=True)
+            loss = (second - 1).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
     "a state and a window of states": """
         import torch, torch.nn as nn
         torch.manual_seed(0)
@@ -885,6 +929,17 @@ CURED = {
         """,
 }
 NO_EDIT = {
+    "a column taken beside the forward pass": """
+        import torch, torch.nn as nn
+        torch.manual_seed(0)
+        net = nn.Linear(2, 1)
+        def slope(out, at):
+            return torch.autograd.grad(out.sum(), at, create_graph=True)[0]
+        points = torch.rand(5, 2, requires_grad=True)
+        x = points[:, :1]
+        u = net(points).pow(2)
+        slope(u, x)
+        """,
     "variables for a sum and its count": """
         import torch, torch.nn as nn
         torch.manual_seed(0)
@@ -1042,6 +1097,14 @@ def test_a_detach_that_only_rebinds_a_variable_is_shown(warm: Warm, tmp_path: Pa
 def test_what_runs_once_for_all_passes_of_a_closure_is_the_cause(warm: Warm, tmp_path: Path) -> None:
     error = error_in(warm, tmp_path, CURED["features outside a closure"])
     assert [label.span.line for label in error.labels if label.role == "graph_built_here"] == [7]
+
+
+def test_the_result_is_computed_from_the_whole_of_which_a_part_was_requested(warm: Warm, tmp_path: Path) -> None:
+    error = error_in(warm, tmp_path, NO_EDIT["a column taken beside the forward pass"])
+    assert [(label.span.line, label.text) for label in error.labels if label.role == "graph_built_here"] == [
+        (8, "`out.sum()` is computed from `points`")
+    ]
+    assert error.fixes[0].title == "compute `out.sum()` from `x`, not from `points`"
 
 
 def test_a_cut_behind_a_cut_is_shown(warm: Warm, tmp_path: Path) -> None:

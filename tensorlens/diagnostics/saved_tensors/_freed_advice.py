@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.carried import carried, every_carried
-from tensorlens.analysis.contexts import failed_backward
+from tensorlens.analysis.contexts import failed_backward, last_recomputed_checkpoint, open_region
 from tensorlens.analysis.lineage import ancestry, calls_reached_by, graph_leaves
 from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.places import callers, place_of
@@ -16,7 +16,7 @@ from tensorlens.diagnostics.shared.edits.expressions import argument_with_call, 
 from tensorlens.diagnostics.shared.kept import described, is_plain, line_from
 from tensorlens.diagnostics.shared.running_totals import is_total
 from tensorlens.diagnostics.shared.wording import fix, named, source_text
-from tensorlens.records.model import Backward, Call, Failure
+from tensorlens.records.model import Backward, Call, Failure, Region
 from tensorlens.records.report import Edit, Fix, Label
 
 _LINKS = 2  # labels for what is carried
@@ -37,6 +37,11 @@ def fixes_of(facts: TraceIndex, failure: Failure, built: Call | None, freeing: B
     failed = failed_backward(facts, failure)
     if built is None or freeing is None or failed is None:
         return (fix("compute what is differentiated again before each backward", place=facts.span(failure.site)),)
+    checkpoint = shared_by_checkpoints(facts, failure, built, freeing)
+    if checkpoint is not None:
+        edit = with_keyword(facts, checkpoint.site, "use_reentrant", "False")
+        text = "pass `use_reentrant=False`: backward then goes through what the checkpoints share once, at the end"
+        return (fix(text, *(edit,) if edit else (), place=facts.span(checkpoint.site)),)
     times, _ = facts.times_run(built.site, built.index)
     by_now, _ = facts.times_run(built.site, failure.index)
     if by_now > times:  # it was computed again, but this pass reaches the old one
@@ -45,6 +50,20 @@ def fixes_of(facts: TraceIndex, failure: Failure, built: Call | None, freeing: B
     if freeing.site == failure.site and passes > times and not _roots_known_before(facts, failure, freeing):
         return tuple(fixes_of_one_result(facts, failure, built, freeing))
     return tuple(_fixes_of_a_shared_part(facts, failure, built, freeing))
+
+
+def shared_by_checkpoints(facts: TraceIndex, failure: Failure, built: Call, freeing: Backward) -> Region | None:
+    """Finds the checkpoint whose own backward failed, if both passes ran inside one backward of the script, and what
+    they share was computed outside of the checkpoint."""
+    failed = failed_backward(facts, failure)
+    if failed is None or failed is freeing:
+        return None
+    around = (b for b in facts.backwards if b.started < freeing.started and freeing.index < failed.started <= b.index)
+    checkpoint = last_recomputed_checkpoint(facts, failure)
+    if next(around, None) is None or checkpoint is None:
+        return None
+    inside = open_region(facts, built.index, "checkpoint", "recomputation")
+    return checkpoint if inside is None and built.index < checkpoint.index else None
 
 
 # --- a result of an earlier pass --------------------------------------------------------------------------------------
@@ -189,6 +208,9 @@ def links(facts: TraceIndex, failure: Failure, built: Call | None, freeing: Back
     failed = failed_backward(facts, failure)
     if built is None or freeing is None or failed is None:
         return
+    checkpoint = shared_by_checkpoints(facts, failure, built, freeing)
+    if checkpoint is not None:
+        yield from _at(facts, checkpoint.site, "called_here", "runs a backward of its own for each call")
     every = every_carried(facts, failed, freeing)
     unused = unused_detach(facts, failure, every)
     if unused is not None:

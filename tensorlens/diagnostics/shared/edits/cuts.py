@@ -34,6 +34,23 @@ def without_method(facts: TraceIndex, span: Span, names: Iterable[str]) -> Edit 
     return _without_end(facts, inner.value, node, span.file)
 
 
+def tied(facts: TraceIndex, span: Span) -> tuple[str, tuple[Edit, ...]] | None:
+    """Ties two parameters: `a.weight.data = b.weight.data` becomes `a.weight = b.weight`. Returns that, and the edits.
+
+    None if the line assigns something else than a `.data` to a `.data`.
+    """
+    statement = statement_at(facts, span.file, span.line)
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return None
+    target, value = statement.targets[0], statement.value
+    if not isinstance(target, ast.Attribute) or not isinstance(value, ast.Attribute):
+        return None
+    if (target.attr, value.attr) != ("data", "data") or not isinstance(target.value, ast.Attribute):
+        return None
+    edits = tuple(_without_end(facts, each.value, each, span.file) for each in (target, value))
+    return f"{ast.unparse(target.value)} = {ast.unparse(value.value)}", edits
+
+
 def _without_end(facts: TraceIndex, kept: ast.expr, node: ast.AST | None, file: str) -> Edit:
     """Leaves out what follows an expression that `node` begins with: `(a - b).detach()` becomes `(a - b)`."""
     whole, inner = _span(facts, node, file), _span(facts, kept, file)
