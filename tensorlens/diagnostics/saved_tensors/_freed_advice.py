@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.carried import carried, every_carried
-from tensorlens.analysis.contexts import failed_backward, last_recomputed_checkpoint, open_region
+from tensorlens.analysis.contexts import failed_backward, open_region, recomputing_checkpoint
 from tensorlens.analysis.lineage import ancestry, calls_reached_by, graph_leaves
 from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.places import callers, place_of
@@ -59,8 +59,11 @@ def shared_by_checkpoints(facts: TraceIndex, failure: Failure, built: Call, free
     if failed is None or failed is freeing:
         return None
     around = (b for b in facts.backwards if b.started < freeing.started and freeing.index < failed.started <= b.index)
-    checkpoint = last_recomputed_checkpoint(facts, failure)
-    if next(around, None) is None or checkpoint is None:
+    outer = next(around, None)
+    runs = [e for e in facts.events if isinstance(e, Region) and e.name == "recomputation" and e.entering]
+    own = [each for each in runs if outer is not None and outer.started < each.index < failed.started]
+    checkpoint = recomputing_checkpoint(facts, own[-1].index + 1) if own else None
+    if checkpoint is None:
         return None
     inside = open_region(facts, built.index, "checkpoint", "recomputation")
     return checkpoint if inside is None and built.index < checkpoint.index else None
