@@ -1110,3 +1110,23 @@ def test_the_result_is_computed_from_the_whole_of_which_a_part_was_requested(war
 def test_a_cut_behind_a_cut_is_shown(warm: Warm, tmp_path: Path) -> None:
     error = error_in(warm, tmp_path, CURED["a cut behind a cut"])
     assert [label.span.line for label in error.labels if label.role == "graph_cut_here"] == [8, 7]
+
+
+TIED = """
+    import torch
+    class Tied(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.read, self.write = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+            self.write.weight.data = self.read.weight.data
+    net = Tied()
+    net.write(torch.ones(2, 3)).sum().backward()
+    """
+
+
+def test_parameters_that_share_memory_are_tied_by_assignment(warm: Warm, tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(version(TIED, repaired=False))
+    (found,) = [each for each in diagnose(warm.traced(script)[1]) if each.code == "branch-detached"]
+    assert ".data" not in edited(script.read_text(), found.fixes[0].edits)
+    assert "self.write.weight = self.read.weight\n" in edited(script.read_text(), found.fixes[0].edits)
