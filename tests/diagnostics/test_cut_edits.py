@@ -731,6 +731,172 @@ CURED = {
                 agent.update(loss)
         main()
         """,
+    "a mean whose sum and count are never started again": """
+        import torch, torch.nn as nn
+        class Mean:
+            def __init__(self):
+                self.total, self.number = 0.0, 0
+            def add(self, term):
+                self.total += term
+                self.number += 1
+            def value(self):
+                return self.total / self.number
+        torch.manual_seed(0)
+        net = nn.Linear(3, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        mean = Mean()
+        for it in range(6):
+            mean.add((net(torch.randn(4, 3)) - 1).pow(2).mean())
+            if it % 2 == 1:
+                opt.zero_grad()
+                mean.value().backward()
+                opt.step()
+                #+ mean.total, mean.number = 0.0, 0
+        """,
+    "a meter that can start again": """
+        import torch, torch.nn as nn
+        class Meter:
+            def __init__(self):
+                self.clear()
+                self.total, self.number = 0.0, 0
+            def add(self, term):
+                self.total += term
+                self.number += 1
+            def clear(self):
+                self.total = 0.0
+                self.number = 0
+        class Trainer:
+            def __init__(self):
+                self.net = nn.Linear(3, 1)
+                self.opt = torch.optim.SGD(self.net.parameters(), lr=0.1)
+                self.meter = Meter()
+            def update(self):
+                self.opt.zero_grad()
+                (self.meter.total / self.meter.number).backward()
+                self.opt.step()
+                #+ self.meter.clear()
+            def fit(self):
+                for it in range(6):
+                    self.meter.add((self.net(torch.randn(4, 3)) - 1).pow(2).mean())
+                    if it % 3 == 2:
+                        self.update()
+        torch.manual_seed(0)
+        Trainer().fit()
+        """,
+    "a detach of an expression in parentheses": """
+        import torch, torch.nn as nn
+        torch.manual_seed(0)
+        net = nn.Linear(4, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for it in range(2):
+            out = net(torch.randn(5, 4))
+            #- loss = {"fit": (out - 1).detach().pow(2).mean()}
+            #+ loss = {"fit": (out - 1).pow(2).mean()}
+            opt.zero_grad()
+            loss["fit"].backward()
+            opt.step()
+        """,
+    "a loss that is computed and not returned": """
+        import torch, torch.nn as nn
+        torch.manual_seed(0)
+        net = nn.Linear(4, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        def criterion(out):
+            error = out - 1
+            value = error.pow(2).mean()
+            #+ return value
+        for it in range(2):
+            opt.zero_grad()
+            loss = criterion(net(torch.randn(5, 4)))
+            loss.backward()
+            opt.step()
+        """,
+    "a detach that rebinds the variable of a loop": """
+        import torch, torch.nn as nn
+        torch.manual_seed(0)
+        class Tracker(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.cell = nn.LSTMCell(4, 8)
+                self.memory = (torch.zeros(3, 8), torch.zeros(3, 8))
+            def forward(self, x):
+                self.memory = self.cell(x, self.memory)
+                return self.memory[0].sum()
+            def cut(self):
+                for each in self.memory:
+                    each = each.detach()
+                #+ self.memory = tuple(each.detach() for each in self.memory)
+        net = Tracker()
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for it in range(3):
+            net.cut()
+            loss = net(torch.randn(3, 4)) + net(torch.randn(3, 4))
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+    "features outside a closure": """
+        import torch, torch.nn as nn
+        torch.manual_seed(0)
+        body, head = nn.Linear(4, 3), nn.Linear(3, 1)
+        opt = torch.optim.LBFGS([*body.parameters(), *head.parameters()], max_iter=3)
+        x, y = torch.randn(6, 4), torch.randn(6, 1)
+        def epoch(inputs):
+            #- hidden = torch.tanh(body(inputs))
+            def evaluate():
+                #+ hidden = torch.tanh(body(inputs))
+                opt.zero_grad()
+                loss = (head(hidden) - y).pow(2).mean()
+                loss.backward()
+                return loss
+            opt.step(evaluate)
+        for it in range(2):
+            epoch(x)
+        """,
+    "a result that two reentrant checkpoints read": """
+        import torch, torch.nn as nn
+        from torch.utils.checkpoint import checkpoint
+        torch.manual_seed(0)
+        style, one, two = nn.Linear(2, 4), nn.Linear(4, 4), nn.Linear(4, 4)
+        opt = torch.optim.SGD([*style.parameters(), *one.parameters(), *two.parameters()], lr=0.1)
+        stem = nn.Linear(3, 4)
+        for it in range(2):
+            scale = torch.sigmoid(style(torch.ones(5, 2)))
+            h = stem(torch.randn(5, 3))
+            for layer in (one, two):
+                #- h = checkpoint(lambda v, layer=layer: layer(v) * scale, h, use_reentrant=True)
+                #+ h = checkpoint(lambda v, layer=layer: layer(v) * scale, h, use_reentrant=False)
+            loss = h.pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+    "a backward that is differentiated twice": """
+        import torch, torch.nn as nn
+        from torch.autograd.function import once_differentiable
+        class Cube(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x ** 3
+            @staticmethod
+            #- @once_differentiable
+            def backward(ctx, grad):
+                (x,) = ctx.saved_tensors
+                return grad * 3 * x ** 2
+        torch.manual_seed(0)
+        net = nn.Linear(1, 4)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for it in range(2):
+            x = torch.rand(6, 1, requires_grad=True)
+            u = Cube.apply(net(x)).sum()
+            (first,) = torch.autograd.grad(u, x, create_graph=True)
+            (second,) = torch.autograd.grad(first.sum(), x, create_graph=True)
+            loss = (second - 1).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
     "a state and a window of states": """
         import torch, torch.nn as nn
         torch.manual_seed(0)
@@ -763,6 +929,32 @@ CURED = {
         """,
 }
 NO_EDIT = {
+    "a column taken beside the forward pass": """
+        import torch, torch.nn as nn
+        torch.manual_seed(0)
+        net = nn.Linear(2, 1)
+        def slope(out, at):
+            return torch.autograd.grad(out.sum(), at, create_graph=True)[0]
+        points = torch.rand(5, 2, requires_grad=True)
+        x = points[:, :1]
+        u = net(points).pow(2)
+        slope(u, x)
+        """,
+    "variables for a sum and its count": """
+        import torch, torch.nn as nn
+        torch.manual_seed(0)
+        net = nn.Linear(3, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        total, number = 0.0, 0
+        for it in range(6):
+            total += (net(torch.randn(4, 3)) - 1).pow(2).mean()
+            number += 1
+            if it % 2 == 1:
+                opt.zero_grad()
+                (total / number).backward()
+                opt.step()
+                #+ total, number = 0.0, 0
+        """,
     "two cuts before the same parameters": """
         import torch, torch.nn as nn
         torch.manual_seed(0)
@@ -897,6 +1089,44 @@ def test_a_detach_without_effect_is_shown(warm: Warm, tmp_path: Path) -> None:
     assert "nothing uses this detached result" in [label.text for label in error.labels]
 
 
+def test_a_detach_that_only_rebinds_a_variable_is_shown(warm: Warm, tmp_path: Path) -> None:
+    error = error_in(warm, tmp_path, CURED["a detach that rebinds the variable of a loop"])
+    assert [label.span.line for label in error.labels if label.text == "nothing uses this detached result"] == [13]
+
+
+def test_what_runs_once_for_all_passes_of_a_closure_is_the_cause(warm: Warm, tmp_path: Path) -> None:
+    error = error_in(warm, tmp_path, CURED["features outside a closure"])
+    assert [label.span.line for label in error.labels if label.role == "graph_built_here"] == [7]
+
+
+def test_the_result_is_computed_from_the_whole_of_which_a_part_was_requested(warm: Warm, tmp_path: Path) -> None:
+    error = error_in(warm, tmp_path, NO_EDIT["a column taken beside the forward pass"])
+    assert [(label.span.line, label.text) for label in error.labels if label.role == "graph_built_here"] == [
+        (8, "`out.sum()` is computed from `points`")
+    ]
+    assert error.fixes[0].title == "compute `out.sum()` from `x`, not from `points`"
+
+
 def test_a_cut_behind_a_cut_is_shown(warm: Warm, tmp_path: Path) -> None:
     error = error_in(warm, tmp_path, CURED["a cut behind a cut"])
     assert [label.span.line for label in error.labels if label.role == "graph_cut_here"] == [8, 7]
+
+
+TIED = """
+    import torch
+    class Tied(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.read, self.write = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+            self.write.weight.data = self.read.weight.data
+    net = Tied()
+    net.write(torch.ones(2, 3)).sum().backward()
+    """
+
+
+def test_parameters_that_share_memory_are_tied_by_assignment(warm: Warm, tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(version(TIED, repaired=False))
+    (found,) = [each for each in diagnose(warm.traced(script)[1]) if each.code == "branch-detached"]
+    assert ".data" not in edited(script.read_text(), found.fixes[0].edits)
+    assert "self.write.weight = self.read.weight\n" in edited(script.read_text(), found.fixes[0].edits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -66,10 +67,13 @@ def changed_since(training: Training, number: int, index: int) -> bool:
 
 
 def path_ends(training: Training, numbers: set[int]) -> Iterator[PathEnd]:
-    """Yields where the path to a root ends, for each of the tensors that a root was computed from."""
+    """Yields where the path to a root ends, for each of the tensors that a root was computed from.
+
+    The passes that ran right before a step of the tensors' optimizers come first: their gradients are what a step uses.
+    """
     facts, left = training.facts, set(numbers)
-    lines: set[int] = set()
-    for backward in facts.backwards:
+    lines, before = set[int](), _sites_before_steps(training, numbers)
+    for backward in sorted(facts.backwards, key=lambda each: each.site not in before):
         if backward.failed or backward.site in lines or backward.op == "autograd.grad":
             continue
         lines.add(backward.site)
@@ -78,6 +82,14 @@ def path_ends(training: Training, numbers: set[int]) -> Iterator[PathEnd]:
             yield end
         if not left or len(lines) >= MAX_PASSES:
             return
+
+
+def _sites_before_steps(training: Training, numbers: set[int]) -> set[int]:
+    """Returns the lines of the last pass before each step of an optimizer that holds one of the tensors."""
+    passes = [each for each in training.facts.backwards if not each.failed]
+    indices = [each.index for each in passes]
+    steps = [step for step in training.steps if not numbers.isdisjoint(step.parameters)]
+    return {passes[at - 1].site for step in steps if (at := bisect_left(indices, step.index))}
 
 
 def unused_path_ends(training: Training, numbers: set[int]) -> Iterator[PathEnd]:

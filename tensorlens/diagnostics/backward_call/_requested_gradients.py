@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorlens.analysis.lineage import ancestry
+from tensorlens.analysis.lineage import Cut, ancestry
 from tensorlens.analysis.missing_gradient import cut_between
 from tensorlens.analysis.naming.places import callers, place_of
-from tensorlens.analysis.plain_values import may_require_grad
+from tensorlens.analysis.plain_values import may_require_grad, takes_shape_only
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.diagnostics.backward_call._missing_paths import (
+    OnceDifferentiable,
+    TakenBeside,
+    from_the_part,
+    line_of_use,
+    once_differentiable,
+    part_text,
+    taken_beside,
+    twice_differentiable,
+)
 from tensorlens.diagnostics.shared.custom_function_runs import backward_runs, inputs_given_none
 from tensorlens.diagnostics.shared.edits.statements import inserted_before
 from tensorlens.diagnostics.shared.graph_cuts import cut_fixes
@@ -95,13 +105,36 @@ def _wanted(facts: TraceIndex, failure: Failure, root: int | None, requested: tu
 def _labels(facts: TraceIndex, failure: Failure, root: int | None, number: int | None) -> Iterator[Label | None]:
     name, output = named(facts, number, failure.index), named(facts, root, failure.index)
     yield facts.label("needed_here", failure.site, f"asks for the gradient of {name}")
+    once, beside, cut = _reasons(facts, failure, root, number)
+    if once is not None:
+        yield Label("graph_cut_here", once.decorator, f"the gradient of `{once.function}` has no graph")
+    if cut is not None and not facts.same_line(cut.call.site, failure.site):
+        yield facts.label("graph_cut_here", cut.call.site, "the gradient stops here")
     if number is not None:
         producers = facts.producers(number, failure.index)
         made = producers[0] if producers else facts.first_use(number)
         yield facts.label("leaf_made_here", None if made is None else made.site, f"{name} is made here")
     built = None if root is None else _built(facts, root, failure)
-    if built is not None:
-        yield facts.label("graph_built_here", built.site, f"{output} is computed here")
+    if beside is not None:
+        yield facts.label("graph_built_here", line_of_use(facts, failure, beside), part_text(facts, beside, output))
+    elif built is not None:
+        apart = cut is not None and not facts.same_line(cut.call.site, built.site)
+        role = "value_made_here" if once is not None or apart else "graph_built_here"
+        yield facts.label(role, built.site, f"{output} is computed here")
+
+
+def _reasons(
+    facts: TraceIndex, failure: Failure, root: int | None, number: int | None
+) -> tuple[OnceDifferentiable | None, TakenBeside | None, Cut | None]:
+    """Returns what the facts establish of the missing path: at most one of the three."""
+    if root is None or number is None or not facts.requires_grad(number, failure.index):
+        return None, None, None
+    once = once_differentiable(facts, root, failure.index)
+    cut = None if once is not None else cut_between(facts, root, number, failure.index)[0]
+    if cut is not None and takes_shape_only(cut.call):
+        cut = None
+    is_open = once is None and cut is None
+    return once, taken_beside(facts, root, number, failure.index) if is_open else None, cut
 
 
 def _built(facts: TraceIndex, root: int, failure: Failure) -> Call | None:
@@ -119,10 +152,15 @@ def _built(facts: TraceIndex, root: int, failure: Failure) -> Call | None:
 
 
 def _fixes(facts: TraceIndex, failure: Failure, root: int | None, number: int | None) -> Iterator[Fix]:
-    cut = None if root is None or number is None else cut_between(facts, root, number, failure.index)[0]
+    once, beside, cut = _reasons(facts, failure, root, number)
     here = facts.span(failure.site)
-    if cut is not None:
+    if once is not None:
+        yield twice_differentiable(facts, once)
+    elif cut is not None:
         yield from cut_fixes(facts, cut)
+    elif beside is not None:
+        names = named(facts, number, failure.index), named(facts, root, failure.index)
+        yield from from_the_part(facts, failure, beside, names)
     elif number is not None and not facts.requires_grad(number, failure.index):
         made = facts.first_use(number)
         flag = with_method(named(facts, number, failure.index), "requires_grad_()")

@@ -10,10 +10,11 @@ from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.plain_flow import plain_flow
 from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.diagnostics.shared.edits.cuts import without_conversion
-from tensorlens.diagnostics.shared.edits.statements import statement_at
+from tensorlens.diagnostics.shared.edits.statements import inserted_after, statement_at
 from tensorlens.diagnostics.shared.wording import finding, fix, op_text, severity_of
 from tensorlens.records.model import Call, Failure
 from tensorlens.records.report import Diagnostic, Edit, Fix, Label
+from tensorlens.records.source import tree_of
 
 CODE = "backward-on-non-tensor"
 _NUMBERS = ("float", "int", "bool", "complex", "ndarray", "float16", "float32", "float64", "int32", "int64")
@@ -33,6 +34,7 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
     name = f"`{node}`" if node else "the object"
     left = _left_torch(facts, failure)
     made = None if span is None else assigned_before(facts.trace.sources.get(span.file, ""), span)
+    ended = _without_return(facts, _receiver_of(facts, failure), made) if kind == "NoneType" else None
     return finding(
         CODE,
         severity_of(failure),
@@ -40,11 +42,60 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
         _why(kind, left),
         [
             facts.label("needed_here", failure.site, f"{_article(kind)} has no `backward`"),
+            None if ended is None else Label("value_made_here", ended.span, f"`{ended.name}` ends without a `return`"),
             *_made(facts, made, left),
         ],
-        fixes=_fixes(facts, kind, left, made),
+        fixes=_returning(facts, ended) or _fixes(facts, kind, left, made),
         evidence={"type": kind},
     )
+
+
+def _receiver_of(facts: TraceIndex, failure: Failure) -> ast.expr | None:
+    """Returns the expression whose `backward` was called."""
+    span = facts.span(failure.site)
+    node = None if span is None else facts.names.syntax.node(span)
+    inner = node.func if isinstance(node, ast.Call) else node
+    return inner.value if isinstance(inner, ast.Attribute) else None
+
+
+def _without_return(facts: TraceIndex, loss: ast.expr | None, made: Assigned | None) -> Assigned | None:
+    """Finds the function that gave None: the name of the only one that the source calls so, and its last statement."""
+    if made is not None:
+        statement = statement_at(facts, made.span.file, made.span.line)
+        loss = statement.value if isinstance(statement, ast.Assign) else None
+    if not isinstance(loss, ast.Call) or not isinstance(loss.func, ast.Name | ast.Attribute):
+        return None
+    name = loss.func.id if isinstance(loss.func, ast.Name) else loss.func.attr
+    nodes = [(file, node) for file, text in facts.trace.sources.items() for node in _nodes(text)]
+    found = [(file, node) for file, node in nodes if isinstance(node, ast.FunctionDef) and node.name == name]
+    if any(isinstance(node, ast.Name | ast.Attribute) and _stores(node, name) for _, node in nodes) or len(found) != 1:
+        return None
+    (file, function), *_ = found
+    if function.decorator_list or any(
+        isinstance(node, ast.Return | ast.Yield | ast.YieldFrom) for node in ast.walk(function)
+    ):
+        return None
+    last = function.body[-1]
+    return Assigned(name, span_of(last, facts.trace.sources[file], file))
+
+
+def _stores(node: ast.Name | ast.Attribute, name: str) -> bool:
+    return isinstance(node.ctx, ast.Store) and name == (node.id if isinstance(node, ast.Name) else node.attr)
+
+
+def _nodes(text: str) -> Iterator[ast.AST]:
+    tree = tree_of(text)
+    return ast.walk(tree) if tree is not None else iter(())
+
+
+def _returning(facts: TraceIndex, ended: Assigned | None) -> tuple[Fix, ...]:
+    """Returns the value that the last statement of a function computes."""
+    last = None if ended is None else statement_at(facts, ended.span.file, ended.span.line)
+    if ended is None or not isinstance(last, ast.Assign) or not isinstance(last.targets[0], ast.Name):
+        return ()
+    code = f"return {last.targets[0].id}"
+    edit = inserted_after(facts, ended.span.file, ended.span.line, code)
+    return (fix(f"let `{ended.name}` give its value: `{code}`", edit),) if edit is not None else ()
 
 
 def _article(kind: str) -> str:

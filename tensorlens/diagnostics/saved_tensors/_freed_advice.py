@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorlens.analysis.carried import carried, every_carried
-from tensorlens.analysis.contexts import failed_backward
+from tensorlens.analysis.contexts import failed_backward, open_region, recomputing_checkpoint
 from tensorlens.analysis.lineage import ancestry, calls_reached_by, graph_leaves
+from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.places import callers, place_of
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.saved_tensors._reused_result import fixes_of_one_result
+from tensorlens.diagnostics.saved_tensors._reused_result import before_closure, fixes_of_one_result
 from tensorlens.diagnostics.shared.carried_fixes import assigned_detach, cut_carried, unused_detach
 from tensorlens.diagnostics.shared.edits.expressions import argument_with_call, with_keyword
 from tensorlens.diagnostics.shared.kept import described, is_plain, line_from
+from tensorlens.diagnostics.shared.running_totals import is_total
 from tensorlens.diagnostics.shared.wording import fix, named, source_text
-from tensorlens.records.model import Backward, Call, Failure
+from tensorlens.records.model import Backward, Call, Failure, Region
 from tensorlens.records.report import Edit, Fix, Label
 
 _LINKS = 2  # labels for what is carried
@@ -35,6 +37,11 @@ def fixes_of(facts: TraceIndex, failure: Failure, built: Call | None, freeing: B
     failed = failed_backward(facts, failure)
     if built is None or freeing is None or failed is None:
         return (fix("compute what is differentiated again before each backward", place=facts.span(failure.site)),)
+    checkpoint = shared_by_checkpoints(facts, failure, built, freeing)
+    if checkpoint is not None:
+        edit = with_keyword(facts, checkpoint.site, "use_reentrant", "False")
+        text = "pass `use_reentrant=False`: backward then goes through what the checkpoints share once, at the end"
+        return (fix(text, *(edit,) if edit else (), place=facts.span(checkpoint.site)),)
     times, _ = facts.times_run(built.site, built.index)
     by_now, _ = facts.times_run(built.site, failure.index)
     if by_now > times:  # it was computed again, but this pass reaches the old one
@@ -43,6 +50,23 @@ def fixes_of(facts: TraceIndex, failure: Failure, built: Call | None, freeing: B
     if freeing.site == failure.site and passes > times and not _roots_known_before(facts, failure, freeing):
         return tuple(fixes_of_one_result(facts, failure, built, freeing))
     return tuple(_fixes_of_a_shared_part(facts, failure, built, freeing))
+
+
+def shared_by_checkpoints(facts: TraceIndex, failure: Failure, built: Call, freeing: Backward) -> Region | None:
+    """Finds the checkpoint whose own backward failed, if both passes ran inside one backward of the script, and what
+    they share was computed outside of the checkpoint."""
+    failed = failed_backward(facts, failure)
+    if failed is None or failed is freeing:
+        return None
+    around = (b for b in facts.backwards if b.started < freeing.started and freeing.index < failed.started <= b.index)
+    outer = next(around, None)
+    runs = [e for e in facts.events if isinstance(e, Region) and e.name == "recomputation" and e.entering]
+    own = [each for each in runs if outer is not None and outer.started < each.index < failed.started]
+    checkpoint = recomputing_checkpoint(facts, own[-1].index + 1) if own else None
+    if checkpoint is None:
+        return None
+    inside = open_region(facts, built.index, "checkpoint", "recomputation")
+    return checkpoint if inside is None and built.index < checkpoint.index else None
 
 
 # --- a result of an earlier pass --------------------------------------------------------------------------------------
@@ -187,6 +211,9 @@ def links(facts: TraceIndex, failure: Failure, built: Call | None, freeing: Back
     failed = failed_backward(facts, failure)
     if built is None or freeing is None or failed is None:
         return
+    checkpoint = shared_by_checkpoints(facts, failure, built, freeing)
+    if checkpoint is not None:
+        yield from _at(facts, checkpoint.site, "called_here", "runs a backward of its own for each call")
     every = every_carried(facts, failed, freeing)
     unused = unused_detach(facts, failure, every)
     if unused is not None:
@@ -195,10 +222,25 @@ def links(facts: TraceIndex, failure: Failure, built: Call | None, freeing: Back
         if not facts.same_line(each.made.site, built.site):
             what = named(facts, each.tensor, each.use.index)
             text = f"{what} has this graph in the next pass" if is_plain(what) else "the next pass uses this result"
-            yield from _at(facts, each.made.site, "value_made_here", text)
+            role = "accumulated_here" if is_total(facts, each) else "value_made_here"
+            yield from _at(facts, each.made.site, role, text)
+    _, above = before_closure(facts, failure, freeing)
+    if above:
+        span = facts.trace.sites[failure.stack[-1]].span
+        place = span_of(above[-1], facts.trace.sources[span.file], span.file)
+        yield Label("graph_built_here", place, "runs once, for all passes")
     shared = _shared_and_kept(facts, failure, built, freeing) if freeing.site != failure.site else None
     if shared is not None and (cut := _detached(facts, freeing, shared)):
         yield Label("called_here", cut[1].span, f"is given `{cut[0]}` with its graph")
+
+
+def is_led_back_to(facts: TraceIndex, failure: Failure, freeing: Backward | None) -> bool:
+    """Returns whether another line is the cause: a total to which each round adds, a result from outside a closure."""
+    if freeing is not None and before_closure(facts, failure, freeing)[1]:
+        return True
+    failed = failed_backward(facts, failure)
+    every = [] if failed is None or freeing is None else every_carried(facts, failed, freeing)
+    return bool(every) and all(is_total(facts, each) for each in every)
 
 
 def _at(facts: TraceIndex, site: int, role: str, text: str) -> Iterator[Label]:

@@ -61,9 +61,16 @@ def _again(facts: TraceIndex, failure: Failure, built: Call, freeing: Backward) 
         title = f"`{kept}` keeps `{text}` from pass to pass: compute it again before each backward"
         edit = _not_kept(facts, built, kept) or _emptied(facts, freeing, kept)
         return fix(title, *(edit,) if edit else (), place=place)
-    edits = _moved_into_loop(facts, failure, freeing)
+    edits, where = _moved_into_loop(facts, failure, freeing), "in the loop"
+    inner, statements = before_closure(facts, failure, freeing)
+    if not edits and inner is not None:
+        edits, where = (
+            _moved(facts, facts.trace.sites[failure.stack[-1]].span.file, statements, inner),
+            f"in `{inner.name}`",
+        )
+        text = ast.unparse(statements[-1].value) if edits else text
     title = f"compute `{text}` again before each backward"
-    return fix(f"{title}, in the loop" if edits else title, *edits, place=edits[-1].span if edits else place)
+    return fix(f"{title}, {where}" if edits else title, *edits, place=edits[-1].span if edits else place)
 
 
 def _attribute_of(facts: TraceIndex, built: Call) -> str:
@@ -156,16 +163,64 @@ def _moved_into_loop(facts: TraceIndex, failure: Failure, freeing: Backward) -> 
         if own is None or not isinstance(own, ast.Assign) or not any(own is each for each in block):
             return ()
         statements += [] if own in statements else [own]
-    lines = {each.lineno for each in statements}
-    for root in failed.roots:
-        for leaf in graph_leaves(facts, root.tensor, failed.index):
-            born = facts.first_use(leaf)
-            if born is not None and _line_in(facts, born, function) in lines:
-                return ()  # the statement also makes what is trained
+    if _make_leaf(facts, failed, statements, function):
+        return ()
     return _moved(facts, span.file, statements, loop)
 
 
-def _moved(facts: TraceIndex, file: str, statements: list[ast.stmt], loop: ast.For | ast.While) -> tuple[Edit, ...]:
+def _make_leaf(facts: TraceIndex, failed: Backward, statements: Sequence[ast.stmt], function: Sequence[str]) -> bool:
+    """Returns whether one of the statements also makes what is trained."""
+    lines = {each.lineno for each in statements}
+    leaves = (leaf for root in failed.roots for leaf in graph_leaves(facts, root.tensor, failed.index))
+    born = (first for leaf in leaves if (first := facts.first_use(leaf)) is not None)
+    return any(_line_in(facts, call, function) in lines for call in born)
+
+
+def before_closure(
+    facts: TraceIndex, failure: Failure, freeing: Backward
+) -> tuple[ast.FunctionDef | None, list[ast.Assign]]:
+    """Finds the function in which both passes ran, and the statements of the function around it that computed what both
+    use: `features = net(x)` above `def closure():`."""
+    failed = failed_backward(facts, failure)
+    span = None if not failure.stack else facts.trace.sites[failure.stack[-1]].span
+    inner = None if span is None else function_around(facts, span.file, span.line)
+    outer = None if span is None or inner is None else function_around(facts, span.file, inner.lineno - 1)
+    if failed is None or freeing.site != failure.site or not isinstance(inner, ast.FunctionDef):
+        return None, []
+    if span is None or outer is None or not any(inner is each for each in outer.body):
+        return None, []
+    frames = (place_of(facts.trace.sites[site])[:2] for site in failure.stack[:-1])
+    frame = next((each for each in frames if each[0] == span.file and each[1].rpartition(".")[2] == outer.name), None)
+    statements: list[ast.Assign] = []
+    for index in sorted(calls_reached_by(facts, failed).calls) if frame is not None else ():
+        call = facts.call(index)
+        if call is None or call.index > freeing.index:
+            continue
+        line = _line_in(facts, call, frame or ())
+        own = None if line is None else statement_at(facts, span.file, line)
+        if not isinstance(own, ast.Assign) or not any(own is each for each in outer.body) or own.lineno > inner.lineno:
+            return None, []
+        statements += [] if own in statements else [own]
+    if frame is None or _make_leaf(facts, failed, statements, frame):
+        return None, []
+    return (inner, statements) if statements and _only_read_in(outer, inner, statements) else (None, [])
+
+
+def _only_read_in(outer: ast.AST, inner: ast.FunctionDef, statements: list[ast.Assign]) -> bool:
+    """Returns whether an inner function alone uses what the statements compute, and has all that they read."""
+    inside, own = {id(n) for n in ast.walk(inner)}, {id(n) for each in statements for n in ast.walk(each)}
+    given = {
+        n.id for each in statements for n in ast.walk(each) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    }
+    read = {n.id for each in statements for n in ast.walk(each) if isinstance(n, ast.Name)}
+    kept = {n.id for n in ast.walk(inner) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    rest = (n for n in ast.walk(outer) if isinstance(n, ast.Name) and id(n) not in inside | own)
+    return read.isdisjoint(kept | {each.arg for each in inner.args.args}) and given.isdisjoint(n.id for n in rest)
+
+
+def _moved(
+    facts: TraceIndex, file: str, statements: Sequence[ast.stmt], loop: ast.For | ast.While | ast.FunctionDef
+) -> tuple[Edit, ...]:
     text = facts.trace.sources.get(file, "")
     parts = [part for each in statements for part in ast.walk(each)]
     given = {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}

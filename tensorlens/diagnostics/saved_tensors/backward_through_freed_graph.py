@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tensorlens.analysis.contexts import failed_backward
 from tensorlens.analysis.lineage import ReachedCalls, calls_reached_by
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.saved_tensors._freed_advice import fixes_of, links, passes_at
+from tensorlens.diagnostics.saved_tensors._freed_advice import fixes_of, is_led_back_to, links, passes_at
 from tensorlens.diagnostics.shared.kept import line_from, operation
 from tensorlens.diagnostics.shared.wording import as_written, finding, fix, severity_of
 from tensorlens.records.failure_context import SavedTensor
@@ -35,7 +35,7 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
         facts.label("needed_here", failure.site, _needed_text(facts, failure, culprit)),
         None
         if built is None
-        else facts.label("graph_built_here", built.site, _built_text(facts, culprit), built.index),
+        else facts.label(_built_role(facts, failure, freeing), built.site, _built_text(facts, culprit), built.index),
         None if freeing is None else facts.label("freed_here", freeing.site, _freed_text(facts, failure, freeing)),
         *links(facts, failure, built, freeing),
     ]
@@ -51,6 +51,11 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
         evidence={"node": culprit.node, "freed": freed},
         detail=() if culprit.node is None else (f"the first released node on its way: `{culprit.node}`",),
     )
+
+
+def _built_role(facts: TraceIndex, failure: Failure, freeing: Backward | None) -> str:
+    """Calls the released call the cause, unless another line leads back to it."""
+    return "value_made_here" if is_led_back_to(facts, failure, freeing) else "graph_built_here"
 
 
 def _built_text(facts: TraceIndex, culprit: _Culprit) -> str:

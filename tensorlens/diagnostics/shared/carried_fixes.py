@@ -13,8 +13,14 @@ from tensorlens.analysis.lineage import calls_reached_by
 from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.shared_frame import is_local, is_returned
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.edits.statements import inserted_after, loop_around_line
+from tensorlens.diagnostics.shared.edits.statements import (
+    function_around,
+    inserted_after,
+    loop_around_line,
+    statement_at,
+)
 from tensorlens.diagnostics.shared.growing_lists import cleared, is_growing
+from tensorlens.diagnostics.shared.running_totals import counted_with, is_total, started_again
 from tensorlens.diagnostics.shared.wording import fix
 from tensorlens.records.model import Backward, Call, Failure, Span
 from tensorlens.records.report import Edit, Fix
@@ -44,6 +50,8 @@ def cut_carried(facts: TraceIndex, failure: Failure, after: Backward, found: lis
     lists = sorted({root for name in frame.names if (root := _container(name)) and is_growing(facts, root, span)})
     if lists:
         return cleared(facts, frame.site, lists, found, failure.stack)
+    if any(counted_with(facts, each) for each in found if is_total(facts, each)):
+        return started_again(facts, span, frame.names, found)
     lines = list(dict.fromkeys(line for name in frame.names if (line := _detached(facts, name, found))))
     roots = list(dict.fromkeys(_container(name) or name for name in frame.names))
     if len(lines) != len(roots):
@@ -141,9 +149,22 @@ def unused_detach(facts: TraceIndex, failure: Failure, found: list[Carried]) -> 
     carried = {each.tensor for each in found}
     for call in facts.calls:
         if call.op == "Tensor.detach" and call.index < failure.index and call.inputs[0].tensor in carried:
-            if facts.names.syntax.is_whole_statement(facts.trace.sites[call.site]):
+            site = facts.trace.sites[call.site]
+            if facts.names.syntax.is_whole_statement(site) or _rebinds_loop_variable(facts, site.span):
                 return call
     return None
+
+
+def _rebinds_loop_variable(facts: TraceIndex, span: Span) -> bool:
+    """Returns whether a line gives a loop's variable its own new value, and the loop does not use that."""
+    statement, loop = statement_at(facts, span.file, span.line), loop_around_line(facts, span.file, span.line)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    if not isinstance(loop, ast.For) or not isinstance(target, ast.Name) or not isinstance(loop.target, ast.Name):
+        return False
+    function = function_around(facts, span.file, span.line)
+    nodes = [n for n in ast.walk(function or loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
+    behind = [n for n in nodes if n.id == target.id and n.lineno > (statement.end_lineno or 0)] if statement else nodes
+    return function is not None and target.id == loop.target.id and not behind
 
 
 def assigned_detach(facts: TraceIndex, call: Call, failed: Backward) -> Fix | None:

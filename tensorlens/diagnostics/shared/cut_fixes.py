@@ -29,10 +29,12 @@ from tensorlens.diagnostics.shared.edits.cuts import (
     argument_itself,
     in_torch,
     only_around,
+    tied,
     unwrapped,
     values_for_indices,
     without_conversion,
     without_decorator,
+    without_method,
 )
 from tensorlens.diagnostics.shared.edits.expressions import with_keyword
 from tensorlens.diagnostics.shared.edits.statements import inserted_before
@@ -127,6 +129,20 @@ def _module_of(facts: TraceIndex, optimizer: Call) -> str:
     if not isinstance(given, ast.Call) or given.args or not isinstance(given.func, ast.Attribute):
         return ""
     return (plain_name(given.func.value) or "") if given.func.attr == "parameters" else ""
+
+
+def left_out(facts: TraceIndex, cut: Cut) -> Iterator[Fix]:
+    """Suggests to leave out a `detach()` or `.data`. Two parameters that share memory are tied by assignment."""
+    here, op = facts.span(cut.call.site), op_text(cut.call.op)
+    both = None if here is None else tied(facts, here)
+    if both is not None:
+        made = any(call.op.startswith("optim.") and call.index < cut.call.index for call in facts.calls)
+        first = "" if not made else ", before the optimizer is made"
+        yield fix(f"assign the parameter itself{first}: `{both[0]}`", *(() if made else both[1]), place=here)
+        return
+    left = None if here is None else without_method(facts, here, ("detach", "data"))
+    text = f"leave out {op} if the gradient is to go back past this line"
+    yield fix(text, *(left,) if left else (), place=here)
 
 
 def recording(facts: TraceIndex, cut: Cut, root: int | None) -> Iterator[Fix]:

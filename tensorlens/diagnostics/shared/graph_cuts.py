@@ -24,9 +24,16 @@ from tensorlens.diagnostics.shared.cut_facts import (
     wanted_by_optimizer,
     written,
 )
-from tensorlens.diagnostics.shared.cut_fixes import joined, recording, requiring, smooth, staying_in_torch, unfreezing
+from tensorlens.diagnostics.shared.cut_fixes import (
+    joined,
+    left_out,
+    recording,
+    requiring,
+    smooth,
+    staying_in_torch,
+    unfreezing,
+)
 from tensorlens.diagnostics.shared.cuts_behind import cut_beside, cuts_behind, either, with_cuts_behind
-from tensorlens.diagnostics.shared.edits.cuts import without_method
 from tensorlens.diagnostics.shared.edits.expressions import with_keyword
 from tensorlens.diagnostics.shared.optimizers import several
 from tensorlens.diagnostics.shared.wording import fix, named, op_text
@@ -205,7 +212,7 @@ def cut_fixes(facts: TraceIndex, cut: Cut | None, root: int | None = None) -> It
 
 
 def _fixes_of(facts: TraceIndex, cut: Cut, root: int | None) -> Iterator[Fix]:
-    here, op = facts.span(cut.call.site), op_text(cut.call.op)
+    here = facts.span(cut.call.site)
     if cut.source is None:
         yield from requiring(facts, cut)
     elif is_frozen(facts, cut):
@@ -228,9 +235,7 @@ def _fixes_of(facts: TraceIndex, cut: Cut, root: int | None) -> Iterator[Fix]:
     elif takes_shape_only(cut.call):
         yield fix(f"compute the result from {named(facts, cut.source, cut.call.index)} itself", place=here)
     elif facts.names.syntax.is_direct(facts.trace.sites[cut.call.site], cut.call.op):
-        left = None if here is None else without_method(facts, here, ("detach", "data"))
-        text = f"leave out {op} if the gradient is to go back past this line"
-        yield fix(text, *(left,) if left else (), place=here)
+        yield from left_out(facts, cut)
     else:
         source = named(facts, cut.source, cut.call.index)
         yield fix(f"use {source} itself, if the gradient is to go back to it", place=here)

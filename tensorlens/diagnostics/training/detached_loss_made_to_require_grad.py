@@ -43,6 +43,7 @@ def _flagged(facts: TraceIndex, root: int, before: int) -> Call | None:
 def _report(facts: TraceIndex, backward: Backward, root: int, flagged_and_cut: tuple[Call, Cut]) -> Diagnostic:
     flagged, cut = flagged_and_cut
     name = named(facts, root, backward.index)
+    made = facts.span(flagged.site)  # `torch.tensor(value, requires_grad=True)` has one label
     harmless = cut.left_torch is not None and not training_of(facts).steps
     return finding(
         "detached-loss-made-to-require-grad",
@@ -51,7 +52,7 @@ def _report(facts: TraceIndex, backward: Backward, root: int, flagged_and_cut: t
         f"{cut_reason(facts, cut)}; requiring grad afterwards does not bring its history back",
         [
             facts.label("replaced_here", flagged.site, "what it was computed from gets no gradient"),
-            *cut_labels(facts, cut),
+            *(each for each in cut_labels(facts, cut) if each is None or each.span != made),
             facts.label("needed_here", backward.site, f"gives a gradient to {name} alone"),
         ],
         fixes=tuple(cut_fixes(facts, cut)),

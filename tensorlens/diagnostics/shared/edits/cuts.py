@@ -31,8 +31,43 @@ def without_method(facts: TraceIndex, span: Span, names: Iterable[str]) -> Edit 
         return None
     if not isinstance(inner, ast.Attribute) or inner.attr not in names or not isinstance(inner.ctx, ast.Load):
         return None
-    whole, kept = _span(facts, node, span.file), _span(facts, inner.value, span.file)
-    return Edit(Span(span.file, kept.end_line, kept.end_column, whole.end_line, whole.end_column), "")
+    return _without_end(facts, inner.value, node, span.file)
+
+
+def tied(facts: TraceIndex, span: Span) -> tuple[str, tuple[Edit, ...]] | None:
+    """Ties two parameters: `a.weight.data = b.weight.data` becomes `a.weight = b.weight`. Returns that, and the edits.
+
+    None if the line assigns something else than a `.data` to a `.data`.
+    """
+    statement = statement_at(facts, span.file, span.line)
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return None
+    target, value = statement.targets[0], statement.value
+    if not isinstance(target, ast.Attribute) or not isinstance(value, ast.Attribute):
+        return None
+    if (target.attr, value.attr) != ("data", "data") or not isinstance(target.value, ast.Attribute):
+        return None
+    edits = tuple(_without_end(facts, each.value, each, span.file) for each in (target, value))
+    return f"{ast.unparse(target.value)} = {ast.unparse(value.value)}", edits
+
+
+def _without_end(facts: TraceIndex, kept: ast.expr, node: ast.AST | None, file: str) -> Edit:
+    """Leaves out what follows an expression that `node` begins with: `(a - b).detach()` becomes `(a - b)`."""
+    whole, inner = _span(facts, node, file), _span(facts, kept, file)
+    line, column = inner.end_line, inner.end_column
+    while line < whole.end_line or column < whole.end_column:  # a parenthesis around it is no part of its span
+        rest = line_at(facts.trace.sources[file], line)[column:]
+        if rest.lstrip()[:1] == ")":
+            column += len(rest) - len(rest.lstrip()) + 1
+        elif rest.lstrip()[:1] in ("", "#", "\\") and ")" in _until_dot(facts, file, line + 1):
+            line, column = line + 1, 0
+        else:
+            break
+    return Edit(Span(file, line, column, whole.end_line, whole.end_column), "")
+
+
+def _until_dot(facts: TraceIndex, file: str, line: int) -> str:
+    return line_at(facts.trace.sources[file], line).partition(".")[0]
 
 
 def without_conversion(facts: TraceIndex, span: Span) -> Edit | None:
@@ -51,8 +86,7 @@ def without_conversion(facts: TraceIndex, span: Span) -> Edit | None:
             if not isinstance(step, ast.Attribute) or step.attr not in (*_NUMBERS, "cpu"):
                 break
             begin = step.value
-        whole, kept = _span(facts, node, span.file), _span(facts, begin, span.file)
-        return Edit(Span(span.file, kept.end_line, kept.end_column, whole.end_line, whole.end_column), "")
+        return _without_end(facts, begin, node, span.file)
     return None
 
 
