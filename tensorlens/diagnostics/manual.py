@@ -31,7 +31,7 @@ MOST_OFTEN = tuple(
     no-grad-view-modified-inplace unversioned-write-to-saved-tensor write-to-overlapping-memory
     retain-grad-without-requires-grad hook-on-tensor-without-grad checkpoint-use-reentrant-missing
     checkpoint-no-input-requires-grad custom-function-view-modified-inplace invalid-gradient-shape
-    module-backward-hook-no-input-grad
+    module-backward-hook-no-input-grad loss-term-is-constant requires-grad-set-on-module
     """.split()
 )
 """The codes of tier 1, the most frequent first. The order is an estimate, not a count."""

@@ -23,6 +23,70 @@ def program(text: str) -> str:
     return NET + textwrap.dedent(text).lstrip("\n") + "print([p.sum().item() for p in net.parameters()])\n"
 
 
+NUMBER = """
+def weight_norm(module):
+    size = 0.0
+    for p in module.parameters():
+        size = size + p.square().sum().item()  # graph_cut_here
+    return 0.1 * size
+
+for _ in range(3):
+    x = torch.randn(5, 3)
+    loss = net(x).square().mean()
+    total = loss + weight_norm(net)  # value_made_here
+    optimizer.zero_grad()
+    total.backward()  # needed_here
+    optimizer.step()
+"""
+NUMBERS_THAT_MAY_BE_MEANT = {
+    "a term with a backward pass of its own": """
+        for _ in range(3):
+            optimizer.zero_grad()
+            size = sum(p.square().sum() for p in net.parameters())
+            size.backward()
+            loss = net(torch.randn(5, 3)).square().mean()
+            total = loss + size.item()
+            total.backward()
+            optimizer.step()
+        """,
+    "a weight": """
+        bias = 1.0
+        for _ in range(3):
+            out = net(torch.randn(5, 3))
+            weighted = out.mean() * out.square().sum().item()
+            loss = weighted + bias
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """,
+    "a number that is shown": """
+        for _ in range(3):
+            size = sum(p.square().sum() for p in net.parameters())
+            loss = net(torch.randn(5, 3)).square().mean() + size
+            shown = loss.item() + net[0].weight.norm().item()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """,
+    "a number of the pass before, read after the step": """
+        before = 0.0
+        for _ in range(3):
+            loss = net(torch.randn(5, 3)).square().mean() + before
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            before = net[0].weight.norm().item()
+        """,
+    "a number of the step before": """
+        before = 0.0
+        for _ in range(3):
+            loss = net(torch.randn(5, 3)).square().mean() + before
+            optimizer.zero_grad()
+            loss.backward()
+            before = net[0].weight.norm().item()
+            optimizer.step()
+        """,
+}
 WRONG = {  # program -> the piece of its text that is wrong, and what the help makes of it
     "added in place": (
         """
@@ -193,3 +257,19 @@ RIGHT = {
 @pytest.mark.parametrize("text", RIGHT.values(), ids=RIGHT)
 def test_constants_that_are_right_are_left_alone(text: str, run: Run) -> None:  # noqa: F811
     assert not diagnose(expect_nothing(run, text))
+
+
+def test_a_number_that_is_added_gives_no_gradient(run: Run) -> None:  # noqa: F811
+    text = program(NUMBER)
+    (found,) = diagnose(run(text)[1])
+    assert found.code == "loss-term-is-constant"
+    repaired = edited(text, found.fixes[0].edits)
+    assert repaired == text.replace("p.square().sum().item()", "p.square().sum()")
+    ran, trace = run(repaired)
+    assert ran.returncode == 0
+    assert not diagnose(trace)
+
+
+@pytest.mark.parametrize("text", NUMBERS_THAT_MAY_BE_MEANT.values(), ids=NUMBERS_THAT_MAY_BE_MEANT)
+def test_a_number_that_may_be_meant_is_left_alone(text: str, run: Run) -> None:  # noqa: F811
+    assert "loss-term-is-constant" not in {found.code for found in diagnose(run(program(text))[1])}

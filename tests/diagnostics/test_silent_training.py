@@ -8,6 +8,37 @@ from support.silent import Run, expect, expect_nothing, run  # noqa: F401
 from tensorlens.diagnostics import diagnose
 
 HARM = {
+    ("state-dict-aliases-parameters", "the model before and after is compared"): """
+        import torch
+        net = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+        def weights():
+            return net.state_dict()  # shared_here
+
+        old = weights()
+        net(torch.ones(1, 2)).sum().backward()
+        optimizer.step()  # observed_here
+        new = weights()
+        moved = [(new[name] - old[name]).norm().item() for name in new]  # needed_here
+        """,
+    ("parameters-iterator-used-up", "a helper that returns a filter"): """
+        import torch
+        from torch.nn.utils import clip_grad_norm_
+        net = torch.nn.Linear(2, 1)
+        net.bias.requires_grad_(False)
+
+        def unfrozen(module):
+            return filter(lambda p: p.requires_grad, module.parameters())
+
+        weights = unfrozen(net)  # value_made_here
+        optimizer = torch.optim.Adam(weights, lr=0.1)  # optimizer_made_here
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.ones(1, 2)).sum().backward()
+            clip_grad_norm_(weights, 0.1)  # rejected_here
+            optimizer.step()  # needed_here
+        """,
     ("state-dict-aliases-parameters", "weights that are put back after an evaluation"): """
         import torch
         net, average = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
@@ -310,6 +341,34 @@ HARM = {
 }
 
 HARMLESS = {
+    "two state dicts of which the first is a copy": """
+        import copy, torch
+        net = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        old = copy.deepcopy(net.state_dict())
+        net(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+        new = net.state_dict()
+        again = net.state_dict()
+        print([torch.equal(new[k], again[k]) for k in new], [(new[k] - old[k]).norm() for k in new])
+        """,
+    "clipping parameters that have no gradient in this round": """
+        import torch
+        net, head = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+        trunk = net.requires_grad_(False)
+
+        def listed(module):
+            return [p for p in module.parameters()]
+
+        weights = listed(trunk)
+        optimizer = torch.optim.SGD(weights, lr=0.1)
+        optimizer.add_param_group({"params": head.parameters()})
+        for _ in range(2):
+            optimizer.zero_grad()
+            head(trunk(torch.ones(1, 2))).sum().backward()
+            torch.nn.utils.clip_grad_norm_(weights, 1.0)
+            optimizer.step()
+        """,
     "a class with a flag of its own": """
         import torch
 

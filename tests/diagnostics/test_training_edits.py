@@ -324,18 +324,92 @@ def test_a_copy_passes_its_gradients_on(run: Run) -> None:  # noqa: F811
     assert not diagnose(trace)
 
 
+GROWING = """import torch
+from torch import nn
+
+def make(module):
+    return torch.optim.Adam(module.parameters(), lr=0.1)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(2, 2), nn.Linear(2, 1)
+
+    def widen(self):
+        self.head = nn.Linear(2, 3)
+
+    def forward(self, x):
+        return self.head(self.body(x))
+
+class Run:
+    def __init__(self):
+        self.net, self.count = Net(), 0
+        self.opt = make(self.net)
+
+    def after(self, i):
+        if i == 2:
+            self.net.widen()
+            self.count += 1
+
+    def fit(self):
+        for i in range(5):
+            self.opt.zero_grad()
+            self.net(torch.ones(1, 2)).square().sum().backward()
+            self.opt.step()
+            self.after(i)
+
+run = Run()
+run.fit()
+"""
+RESTORED = """import copy, torch
+from torch import nn
+net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+best = copy.deepcopy(net).requires_grad_(False)
+opt = torch.optim.Adam(net.parameters(), lr=0.1)
+for i in range(5):
+    if i == 2:
+        net = copy.deepcopy(best).requires_grad_(True)
+    opt.zero_grad()
+    net(torch.ones(1, 2)).square().sum().backward()
+    opt.step()
+"""
+REMADE = {  # the program, the piece of it that the edit changes, and the new piece
+    "a method that the trainer calls": (
+        GROWING,
+        "            self.net.widen()\n",
+        "            self.net.widen()\n            self.opt = make(self.net)\n",
+    ),
+    "a layer of a sequence": (
+        NET.replace("nn.Linear(2, 1)", "nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))")
+        + TRAIN.replace("opt.zero", "if i == 1:\n        net[1] = nn.Linear(2, 3)\n    opt.zero"),
+        "        net[1] = nn.Linear(2, 3)\n",
+        "        net[1] = nn.Linear(2, 3)\n        opt = torch.optim.SGD(net.parameters(), lr=0.1)\n",
+    ),
+    "a copy of the best weights": (
+        RESTORED,
+        "net = copy.deepcopy(best).requires_grad_(True)",
+        "net.load_state_dict(best.state_dict())",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "old", "new"), REMADE.values(), ids=REMADE)
+def test_the_optimizer_trains_the_new_parameters(text: str, old: str, new: str, run: Run) -> None:  # noqa: F811
+    found = first_warning(text, run)
+    assert found.code == REPLACED
+    repaired = edited(text, found.fixes[0].edits)
+    assert repaired == text.replace(old, new)
+    assert not diagnose(run(repaired)[1])
+
+
 KEPT = {  # programs that leave no safe edit: the help stays a sentence
-    "the optimizer was stepped before": textwrap.dedent("""
-        import torch
-        net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))
-        opt = torch.optim.SGD(net.parameters(), lr=0.1)
-        for i in range(4):
-            if i == 2:
-                net[1] = torch.nn.Linear(2, 3)
-            opt.zero_grad()
-            net(torch.ones(1, 2)).sum().backward()
-            opt.step()
-        """),
+    "a schedule holds the optimizer": GROWING.replace(
+        "        self.opt = make(self.net)",
+        "        self.opt = make(self.net)\n        self.plan = torch.optim.lr_scheduler.StepLR(self.opt, 5)",
+    ),
+    "a name that only the first function has": GROWING.replace(
+        "__init__(self):\n        self.net", "__init__(self, lr=0.1):\n        self.net"
+    ).replace("make(self.net)", "torch.optim.SGD(self.net.parameters(), lr=lr)"),
     "the optimizer's class draws random numbers": textwrap.dedent("""
         import torch
         class Trainer:

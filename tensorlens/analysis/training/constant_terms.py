@@ -23,7 +23,7 @@ _LINEAR = (
     "reshape", "flatten", "clone", "float", "double", "to",
 )  # fmt: skip
 MAX_PASSES = 8  # of one line that are looked at
-Kind = Literal["gradient", "recording off", "dtype"]
+Kind = Literal["gradient", "recording off", "dtype", "number"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def constant_terms(training: Training) -> Iterator[ConstantTerm]:
         passes[backward.site] += 1
         if backward.failed or backward.op == "autograd.grad" or passes[backward.site] > MAX_PASSES:
             continue
-        used = _trained_by(training, backward)
+        used = trained_by(training, backward)
         terms = _terms(training.facts, backward, used) if used else []
         if any(_is_detached(training.facts, added, term) for added, term in terms):
             continue  # the pass differentiates an estimate, which has one value and the gradient of another
@@ -57,7 +57,7 @@ def constant_terms(training: Training) -> Iterator[ConstantTerm]:
                 yield found
 
 
-def _trained_by(training: Training, backward: Backward) -> set[int]:
+def trained_by(training: Training, backward: Backward) -> set[int]:
     """Returns the parameters whose gradient of a backward pass an optimizer used before it was cleared."""
     used: set[int] = set()
     for change in backward.gradients:
@@ -87,6 +87,23 @@ def _terms(facts: TraceIndex, backward: Backward, used: set[int]) -> list[tuple[
         elif _name(call) in _LINEAR and len(with_history) == 1:
             waiting.append((with_history[0], call.index))
     return terms
+
+
+def sums_below(facts: TraceIndex, backward: Backward) -> Iterator[Call]:
+    """Yields the sums that the roots of a pass are, or are made from by sums and products with constants."""
+    waiting, seen = [(root.tensor, backward.index) for root in backward.roots], set[int]()
+    for number, before in waiting:
+        call = next(iter(facts.producers(number, before)), None)
+        if call is None or call.index in seen or len(seen) > MAX_CALLS:
+            continue
+        seen.add(call.index)
+        inputs = dict.fromkeys(access.tensor for access in call.inputs)
+        with_history = [number for number in inputs if facts.requires_grad(number, call.index - 1)]
+        if _name(call) in _SUMS:
+            yield call
+            waiting += [(number, call.index) for number in with_history]
+        elif _name(call) in _LINEAR and len(with_history) == 1:
+            waiting.append((with_history[0], call.index))
 
 
 def _leads_elsewhere(facts: TraceIndex, number: int, before: int, used: set[int]) -> bool:

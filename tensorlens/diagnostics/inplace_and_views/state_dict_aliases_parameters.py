@@ -26,6 +26,52 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
         if kept is not None and changed is not None and (site, kept[0].site) not in reported:
             reported.add((site, kept[0].site))
             yield _report(facts, kept, changed)
+    yield from _snapshots_compared(facts)
+
+
+def _snapshots_compared(facts: TraceIndex) -> Iterator[Diagnostic]:
+    """Reports lines that compute with the tensors of two state dicts of one model, which had changed in between."""
+    aliases: dict[int, Call] = {}
+    reported: set[int] = set()
+    for call in facts.calls:
+        if facts.trace.sites[call.site].through == "Module.state_dict":
+            aliases.update((access.tensor, call) for access in call.outputs)
+        elif len(call.inputs) == 2 and call.site not in reported and {a.tensor for a in call.inputs} <= aliases.keys():
+            first, last = sorted((aliases[access.tensor] for access in call.inputs), key=lambda made: made.index)
+            changed = _changed_between(facts, first, last) if _is_one_memory(facts, call) else None
+            if changed is not None:
+                reported.add(call.site)
+                yield _report_compared(facts, first, call, changed)
+
+
+def _is_one_memory(facts: TraceIndex, call: Call) -> bool:
+    one, other = (access.tensor for access in call.inputs)
+    same = facts.storage_of(one, call.index) == facts.storage_of(other, call.index)
+    return same and one != other and facts.tensor(one).shape == facts.tensor(other).shape
+
+
+def _changed_between(facts: TraceIndex, first: Call, last: Call) -> Call | None:
+    """Returns the last write to the memory of `first`'s result before `last` gave the same memory again."""
+    memory = facts.storage_of(first.outputs[0].tensor, last.index)
+    between = (call for call in reversed(facts.calls) if first.index < call.index < last.index and call.writes)
+    return next((c for c in between if any(facts.storage_of(w.tensor, c.index) == memory for w in c.writes)), None)
+
+
+def _report_compared(facts: TraceIndex, first: Call, used: Call, changed: Call) -> Diagnostic:
+    edit, text = _copied(facts, first), source_text(facts, used.site)
+    return finding(
+        CODE,
+        "warning",
+        f"`{text}` computes with one tensor twice: the first snapshot has the new values too",
+        "`state_dict()` returns the model's own tensors, not copies: they changed together with the model",
+        [
+            facts.label("shared_here", first.site, "the same memory as the parameters"),
+            facts.label("observed_here", changed.site, "changes both"),
+            facts.label("needed_here", used.site, "finds the same values in both"),
+        ],
+        fixes=(fix("keep a copy of each tensor", *(() if edit is None else (edit,)), place=facts.span(first.site)),),
+        evidence={"kept": source_text(facts, first.site)},
+    )
 
 
 def _kept(facts: TraceIndex, copies: list[Call]) -> tuple[Call, Call] | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.replaced_parameters import ReplacedParameter, replaced_parameters
 from tensorlens.analysis.training.timeline import Training, training_of
+from tensorlens.diagnostics.optimizers._remade import loaded_into, made_again, replacing_call
 from tensorlens.diagnostics.optimizers._replaced_edits import gradients_passed_on, made_later, written_into
 from tensorlens.diagnostics.shared.optimizers import optimizer_label, optimizer_name, several, titled
 from tensorlens.diagnostics.shared.wording import finding, fix, source_text
@@ -46,7 +47,7 @@ def _report(
     facts, first = training.facts, group[0]
     new = sorted({replaced.new for replaced in group})
     (name, names), optimizer = titled(facts, new), optimizer_name(training, step)
-    one = len(new) == 1
+    one, called = len(new) == 1, replacing_call(training, step, first.site)
     return finding(
         CODE,
         "warning",
@@ -56,6 +57,8 @@ def _report(
             facts.label("replaced_here", first.site, "a copy, with parameters of its own" if first.copied
                         else f"a new parameter, unknown to `{optimizer}`" if one
                         else f"new parameters, unknown to `{optimizer}`"),
+            None if called in (None, first.site)
+            else facts.label("called_here", called, f"`{optimizer}` is not made again after this"),
             optimizer_label(training, step),
             facts.label("needed_here", step.site, f"finds no gradient in the old {'one' if one else 'ones'}"),
         ],
@@ -74,18 +77,31 @@ def _fixes(
     sites = {replaced.site for each in same for replaced in each if replaced.site is not None}
     span = facts.span(first.site)
     when = "" if span is None else f"line {span.line} has run"
-    yield fix(
-        f"make `{optimizer}` when {when or 'the new parameters exist'}, from the parameters that are then there",
-        *made_later(training, step, sites),
-        place=None if made is None else facts.span(made.site),
-    )
+    loaded = loaded_into(training, step, group) if len(same) == 1 else None
+    if loaded is not None:
+        yield fix(f"load the values into the old parameters: `{loaded[1]}`", loaded[0], place=span)
     target = _assigned_parameter(facts, group)
+    targets = [] if target is None else [(each[0].site, _assigned_parameter(facts, each)) for each in same]
+    writes = [None if name is None else written_into(facts, site, name) for site, name in targets]
+    written = [edit for edit in writes if edit is not None and None not in writes]
+    later = made_later(training, step, sites)
+    again = None if later or written else made_again(training, step, sites)
+    if again is not None:
+        yield fix(
+            f"make `{optimizer}` again below this line: it then trains the new parameters, with a fresh state",
+            again,
+            place=facts.span(replacing_call(training, step, first.site)),
+        )
+    else:
+        yield fix(
+            f"make `{optimizer}` when {when or 'the new parameters exist'}, from the parameters that are then there",
+            *later,
+            place=None if made is None else facts.span(made.site),
+        )
     if target is not None:
-        targets = [(each[0].site, _assigned_parameter(facts, each)) for each in same]
-        writes = [None if name is None else written_into(facts, site, name) for site, name in targets]
         yield fix(
             f"write into the old parameter instead, under `torch.no_grad()`: `{target}.copy_(...)`",
-            *(edit for edit in writes if edit is not None and None not in writes),
+            *written,
             place=facts.span(first.site),
         )
 

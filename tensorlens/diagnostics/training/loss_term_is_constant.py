@@ -5,14 +5,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import ConstantTerm, constant_terms
+from tensorlens.analysis.training.number_terms import number_terms
 from tensorlens.analysis.training.timeline import training_of
 from tensorlens.diagnostics.shared.cut_facts import written
 from tensorlens.diagnostics.shared.edits.expressions import with_keyword
 from tensorlens.diagnostics.shared.optimizers import titled
 from tensorlens.diagnostics.shared.wording import finding, fix, named
 from tensorlens.records.report import Diagnostic, Edit, Fix
+from tensorlens.records.source import text_of
 
 CODE = "loss-term-is-constant"
 
@@ -20,7 +23,7 @@ CODE = "loss-term-is-constant"
 def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     training = training_of(facts)
     if facts.trace.script.failure is None and not training.is_hidden:
-        yield from (_report(facts, term) for term in constant_terms(training))
+        yield from (_report(facts, term) for term in (*constant_terms(training), *number_terms(training)))
 
 
 def _report(facts: TraceIndex, term: ConstantTerm) -> Diagnostic:
@@ -31,7 +34,7 @@ def _report(facts: TraceIndex, term: ConstantTerm) -> Diagnostic:
     switch = facts.mode_switch(term.cut.index) if term.kind == "recording off" else None
     return finding(
         CODE,
-        "warning" if term.kind == "gradient" else "note",
+        "warning" if term.kind in ("gradient", "number") else "note",
         f"{term_text} of the loss gives {parameters} no gradient: {cause}",
         why,
         [
@@ -53,6 +56,12 @@ def _texts(facts: TraceIndex, term: ConstantTerm) -> tuple[str, str, str]:
             "`autograd.grad()` ran without `create_graph=True`",
             "a gradient has a graph of its own only if `create_graph=True` asks for it: without one it is a constant",
             "a gradient without a graph of its own",
+        )
+    if term.kind == "number":
+        return (
+            "`.item()` makes it a plain number",
+            "a plain number has no history: added to a loss it changes the value and no gradient",
+            "a plain number from here on",
         )
     if term.kind == "recording off":
         return (
@@ -76,6 +85,12 @@ def _fixes(facts: TraceIndex, term: ConstantTerm) -> Iterator[Fix]:
             *edits,
             place=here,
         )
+    elif term.kind == "number":
+        yield fix(
+            "leave out `.item()`: the term then has a gradient, and what is computed from it is a tensor",
+            *_without_item(facts, term),
+            place=here,
+        )
     elif term.kind == "recording off":
         yield fix("if the term is to train, compute it where gradients are on", place=here)
     else:
@@ -93,3 +108,13 @@ def _with_graph(facts: TraceIndex, term: ConstantTerm) -> tuple[Edit, ...]:
         return (edit,)
     keep = with_keyword(facts, term.cut.site, "retain_graph", "True")
     return () if keep is None else (edit, keep)
+
+
+def _without_item(facts: TraceIndex, term: ConstantTerm) -> tuple[Edit, ...]:
+    """Leaves out `.item()` behind an expression."""
+    span = facts.trace.sites[term.cut.site].span
+    node = facts.names.syntax.node(span)
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "item":
+        return ()
+    text = facts.trace.sources[span.file]
+    return (Edit(span, text_of(text, span_of(node.func.value, text, span.file))),)

@@ -1,0 +1,155 @@
+"""Makes the edits for a module that gets new parameters later: its optimizer is made again, or its old parameters take
+the values of a copy."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from tensorlens.analysis.naming.line_parts import span_of
+from tensorlens.analysis.naming.places import callers
+from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.replaced_parameters import ReplacedParameter
+from tensorlens.analysis.training.timeline import Training
+from tensorlens.diagnostics.shared.edits.scopes import is_visible, receiver, simple_statement
+from tensorlens.diagnostics.shared.edits.statements import function_around, inserted_after, statement_at
+from tensorlens.records.observations import Step
+from tensorlens.records.report import Edit
+from tensorlens.records.source import text_of, tree_of
+
+
+@dataclass(frozen=True, slots=True)
+class _Making:
+    """An assignment that made an optimizer: `self.opt = make(self.net)`."""
+
+    site: int
+    target: str
+    value: ast.expr
+    file: str
+
+
+def replacing_call(training: Training, step: Step, site: int | None) -> int | None:
+    """Returns the site of the line that led to a replacement, in the innermost function that can name the optimizer."""
+    making = _making(training, step)
+    if making is None or site is None:
+        return None
+    chain = (site, *callers(training.facts.trace, site))
+    return next((each for each in chain if is_visible(training.facts, making.target, making.site, each)), None)
+
+
+def made_again(training: Training, step: Step, sites: set[int]) -> Edit | None:
+    """Adds the assignment that made an optimizer once more, below the line that led to the new parameters.
+
+    Only if each name in it means the same there, and nothing else was given the optimizer.
+    """
+    facts, making = training.facts, _making(training, step)
+    places = {replacing_call(training, step, site) for site in sites}
+    spans = [facts.span(place) for place in places if place is not None]
+    lines = {(span.file, span.line) for span in spans if span is not None}
+    place = next(iter(places), None)
+    if making is None or place is None or len(lines) != 1 or making.site in places:
+        return None
+    if _is_given_away(facts, making) or not all(_means_the_same(facts, name, making, place) for name in _names(making)):
+        return None
+    ((file, line),) = lines
+    text = facts.trace.sources[making.file]
+    code = f"{making.target} = {text_of(text, span_of(making.value, text, making.file))}"
+    return None if "\n" in code else inserted_after(facts, file, line, code)
+
+
+def _making(training: Training, step: Step) -> _Making | None:
+    """Finds the assignment to the name that the optimizer has at its step."""
+    facts, made = training.facts, training.optimizer_call(step)
+    name = receiver(facts, step.site, "step")
+    for site in () if made is None or name is None else (made.site, *callers(facts.trace, made.site)):
+        span = facts.trace.sites[site].span
+        node, statement = facts.names.syntax.node(span), simple_statement(facts, span)
+        if isinstance(node, ast.Call) and isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+            pairs = _pairs(statement.targets[0], statement.value)
+            target = next((plain_name(left) for left, right in pairs if ast.dump(right) == ast.dump(node)), None)
+            return _Making(site, target, node, span.file) if target is not None and target == name else None
+    return None
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        return list(zip(target.elts, value.elts, strict=True))
+    return [(target, value)]
+
+
+def _names(making: _Making) -> set[str]:
+    """Returns the names that the value is made from: `self.net`, `make`."""
+    attributes = [node for node in ast.walk(making.value) if isinstance(node, ast.Attribute)]
+    inner = {id(node.value) for node in attributes}
+    outer = [n for n in ast.walk(making.value) if isinstance(n, ast.Name | ast.Attribute) and id(n) not in inner]
+    return {text for node in outer if (text := plain_name(node)) is not None}
+
+
+def _means_the_same(facts: TraceIndex, name: str, making: _Making, place: int) -> bool:
+    """Returns whether a name of the assignment can be written at a site, or is one of the file's own top level."""
+    if is_visible(facts, name, making.site, place):
+        return True
+    other = facts.trace.sites[place]
+    tree, root = tree_of(facts.trace.sources.get(making.file, "")), name.partition(".")[0]
+    functions = [function_around(facts, s.file, s.line) for s in (facts.trace.sites[making.site].span, other.span)]
+    local = {
+        node.arg if isinstance(node, ast.arg) else node.id
+        for function in functions
+        if function is not None
+        for node in ast.walk(function)
+        if isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    }
+    return other.span.file == making.file and tree is not None and root in _top_level(tree) - local
+
+
+def _top_level(tree: ast.Module) -> set[str]:
+    """Returns the functions, classes and imports at the top level of a file."""
+    found: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+    return found
+
+
+def _is_given_away(facts: TraceIndex, making: _Making) -> bool:
+    """Returns whether a line passes the optimizer on, as to a schedule, or gives it another name."""
+    tree = tree_of(facts.trace.sources.get(making.file, "")) or ast.Module([], [])
+    given = [each for node in ast.walk(tree) if isinstance(node, ast.Call) for each in node.args]
+    given += [k.value for node in ast.walk(tree) if isinstance(node, ast.Call) for k in node.keywords]
+    given += [node.value for node in ast.walk(tree) if isinstance(node, ast.Assign | ast.Return) and node.value]
+    return any(plain_name(each) == making.target for each in given)
+
+
+def loaded_into(training: Training, step: Step, group: list[ReplacedParameter]) -> tuple[Edit, str] | None:
+    """Turns `model = copy.deepcopy(other)` into `model.load_state_dict(other.state_dict())`, and returns the new text.
+
+    Only if the optimizer was made from `model.parameters()`, and each parameter fits into the old one.
+    """
+    facts, made, span = training.facts, training.optimizer_call(step), training.facts.span(group[0].site)
+    statement = None if span is None else statement_at(facts, span.file, span.line)
+    if span is None or made is None or group[0].site is None or not isinstance(statement, ast.Assign):
+        return None
+    target, source = plain_name(statement.targets[0]), _copied(statement.value)
+    optimizer = facts.names.syntax.node(facts.trace.sites[made.site].span)
+    if target is None or source in (None, target) or len(statement.targets) != 1 or len(group) < 2:
+        return None
+    if not isinstance(optimizer, ast.Call) or not optimizer.args or not all(each.copied for each in group):
+        return None
+    is_given = ast.unparse(optimizer.args[0]) == f"{target}.parameters()"
+    fits = all(facts.tensor(each.old).shape == facts.tensor(each.new).shape for each in group)
+    if not is_given or not fits or not is_visible(facts, target, made.site, group[0].site):
+        return None
+    code = f"{target}.load_state_dict({source}.state_dict())"
+    return Edit(span_of(statement, facts.trace.sources[span.file], span.file), code), code
+
+
+def _copied(value: ast.expr) -> str | None:
+    """Returns `other` of `copy.deepcopy(other)` or `copy.deepcopy(other).requires_grad_(True)`."""
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "requires_grad_":
+        value = value.func.value
+    if not isinstance(value, ast.Call) or len(value.args) != 1 or value.keywords:
+        return None
+    return plain_name(value.args[0]) if ast.unparse(value.func) in ("copy.deepcopy", "deepcopy") else None

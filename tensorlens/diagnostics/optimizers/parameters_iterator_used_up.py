@@ -1,0 +1,125 @@
+"""Finds the cause of `parameters-iterator-used-up`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensorlens.analysis.naming.line_parts import span_of
+from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.analysis.training.timeline import Training, training_of
+from tensorlens.diagnostics.shared.edits.scopes import is_visible
+from tensorlens.diagnostics.shared.optimizers import optimizer_label, optimizer_name
+from tensorlens.diagnostics.shared.wording import finding, fix
+from tensorlens.records.model import Call, Span
+from tensorlens.records.observations import Step
+from tensorlens.records.report import Diagnostic, Edit, Label
+from tensorlens.records.source import text_of, tree_of
+
+CODE = "parameters-iterator-used-up"
+_CLIP = "clip_grad_norm_"
+_CONTAINERS = ("list", "tuple", "set", "dict", "sorted")
+
+
+@dataclass(frozen=True, slots=True)
+class _UsedUp:
+    """A call of `clip_grad_norm_` that got no parameter, and the optimizer step that used the gradients unclipped."""
+
+    call: Call
+    step: Step
+    name: str  # the expression that both the clipping and the optimizer were given
+    value: ast.expr  # what was assigned to that name
+
+
+def find(facts: TraceIndex) -> Iterator[Diagnostic]:
+    training, seen = training_of(facts), set[int]()
+    for call in facts.calls:
+        if call.op == "torch.tensor" and not call.inputs and call.site not in seen:
+            seen.add(call.site)
+            used_up = _used_up(training, call)
+            if used_up is not None:
+                yield _report(training, used_up)
+
+
+def _used_up(training: Training, call: Call) -> _UsedUp | None:
+    """Returns the facts if a call of `clip_grad_norm_` got none of the parameters that the next step updates.
+
+    Clipping without a gradient makes a norm of 0 and does nothing else. The optimizer that was given the same name
+    found gradients in its parameters, and no backward pass came between.
+    """
+    facts = training.facts
+    name = _first_argument(facts, call.site, _CLIP)
+    step = next((step for step in training.steps if step.index > call.index), None)
+    made = None if step is None else training.optimizer_call(step)
+    if name is None or step is None or made is None or _has_backward(facts, call.index, step.index):
+        return None
+    given, pairs = {access.tensor for access in made.inputs}, zip(step.parameters, step.gradients, strict=True)
+    if not any(number in given and gradient is not None for number, gradient in pairs):
+        return None
+    kind = made.op.rpartition(".")[2]
+    if _first_argument(facts, made.site, kind) != name or not is_visible(facts, name, made.site, call.site):
+        return None
+    value = _only_value(facts, facts.trace.sites[made.site].span.file, name)
+    return None if value is None else _UsedUp(call, step, name, value)
+
+
+def _first_argument(facts: TraceIndex, site: int, called: str) -> str | None:
+    """Returns the name that a call of `called` is given first."""
+    node = facts.names.syntax.node(facts.trace.sites[site].span)
+    if not isinstance(node, ast.Call) or not node.args or not ast.unparse(node.func).endswith(called):
+        return None
+    return plain_name(node.args[0])
+
+
+def _has_backward(facts: TraceIndex, start: int, end: int) -> bool:
+    return any(start < event.index < end for event in facts.backwards)
+
+
+def _only_value(facts: TraceIndex, file: str, name: str) -> ast.expr | None:
+    """Returns what a file assigns to a name, if that is one value that can be an iterator."""
+    tree = tree_of(facts.trace.sources.get(file, "")) or ast.Module([], [])
+    stored = [node for node in ast.walk(tree) if _stores(node, name)]
+    values = [node.value for node in ast.walk(tree) if isinstance(node, ast.Assign) and _assigns(node, name)]
+    if len(stored) != 1 or len(values) != 1 or not isinstance(values[0], ast.Call | ast.GeneratorExp):
+        return None
+    is_container = isinstance(values[0], ast.Call) and ast.unparse(values[0].func) in _CONTAINERS
+    return None if is_container else values[0]
+
+
+def _assigns(node: ast.Assign, name: str) -> bool:
+    return len(node.targets) == 1 and plain_name(node.targets[0]) == name
+
+
+def _stores(node: ast.AST, name: str) -> bool:
+    is_name = isinstance(node, ast.Name | ast.Attribute) and not isinstance(node.ctx, ast.Load)
+    return is_name and isinstance(node, ast.expr) and plain_name(node) == name
+
+
+def _report(training: Training, used_up: _UsedUp) -> Diagnostic:
+    facts, name, step = training.facts, used_up.name, used_up.step
+    optimizer = optimizer_name(training, step)
+    span = _span(training, used_up)
+    text = text_of(facts.trace.sources[span.file], span)
+    return finding(
+        CODE,
+        "warning",
+        f"no gradient was clipped: `{name}` gave `{_CLIP}` no parameter",
+        f"an iterator yields its items once: `{optimizer}` took all of them when it was made",
+        [
+            Label("value_made_here", span, "this can be read once"),
+            optimizer_label(training, step),
+            facts.label("rejected_here", used_up.call.site, "finds nothing in it: the norm is 0"),
+            facts.label("needed_here", step.site, "uses the gradients as they are"),
+        ],
+        fixes=(fix(f"make a list of it: `{name} = list(...)`", Edit(span, f"list({text})"), place=span),),
+        evidence={"parameters": name},
+    )
+
+
+def _span(training: Training, used_up: _UsedUp) -> Span:
+    made = training.optimizer_call(used_up.step)
+    assert made is not None  # `_used_up` has found it
+    file = training.facts.trace.sites[made.site].span.file
+    return span_of(used_up.value, training.facts.trace.sources[file], file)
