@@ -18,7 +18,7 @@ from tensorlens.journal.row_buffer import RowBuffer
 from tensorlens.journal.sample_rows import PassRow, StepSampleRow, UncomparedRow
 from tensorlens.records import reference
 from tensorlens.tracer.isolation.guard import ErrorGuard, safe_text
-from tensorlens.tracer.isolation.muted_dispatch import has_torch_dispatch
+from tensorlens.tracer.isolation.muted_dispatch import MutedDispatch, has_torch_dispatch
 from tensorlens.tracer.isolation.torch_originals import (
     absolute,
     arange,
@@ -27,6 +27,7 @@ from tensorlens.tracer.isolation.torch_originals import (
     is_complex,
     numel,
     reshape,
+    some,
     stack,
     to,
     tolist,
@@ -98,7 +99,7 @@ class GradientSamples:
         return {
             number: (id(gradient), gradient._version)
             for number, gradient in gradients
-            if gradient is not None and not has_torch_dispatch(gradient) and bool(gradient.any())
+            if gradient is not None and not has_torch_dispatch(gradient) and bool(some(gradient))
         }
 
     def made(self, optimizer: torch.optim.Optimizer) -> None:
@@ -111,7 +112,7 @@ class GradientSamples:
         if self._steps > reference.MOST_SAMPLED:
             return
         self.made(optimizer)
-        with self._guard, self._recorder.quiet(), torch.no_grad():
+        with self._guard, MutedDispatch(), self._recorder.quiet(), torch.no_grad():
             samples: list[tuple[int, Sample | None, int]] = []
             for group in optimizer.param_groups:
                 for parameter in group["params"]:
