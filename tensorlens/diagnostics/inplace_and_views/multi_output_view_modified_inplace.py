@@ -49,7 +49,10 @@ def _joint_view(rejected: RejectedCall) -> tuple[int | None, Call | None]:
     """
     for number in chain_of_views(rejected) or [access.tensor for access in rejected.inputs[:1]]:
         made = rejected.facts.creator(number)
-        if made is not None and (len(made.outputs) > 1 or made.op.rpartition(".")[2] in _SPLITTING):
+        together = (call for call in rejected.facts.producers(number, rejected.index) if len(call.outputs) > 1)
+        if made is not None and made.op.rpartition(".")[2] not in _SPLITTING:
+            made = next(together, None)
+        if made is not None:
             return number, made
     return None, None
 

@@ -17,8 +17,8 @@ class Attentive(nn.Module):
         self.last_weights = None
 
     def forward(self, x):
-        weights = torch.softmax(self.score(x), dim=1)  # role: nonleaf_made_here
-        self.last_weights = weights
+        weights = torch.softmax(self.score(x), dim=1)
+        self.last_weights = weights  # role: nonleaf_made_here
         return (weights * self.value(x)).sum(1)
 
 
