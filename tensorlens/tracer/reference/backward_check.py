@@ -26,7 +26,7 @@ APPLICATIONS = 3  # calls of each class that are kept
 MAX_VALUES = 200_000  # of a tensor argument: calls with larger ones are not kept
 Wrong = tuple[int, tuple[float, ...], tuple[float, ...], str]  # place, gradients, differences, weights
 PLACES = 16  # values of an input that are moved, at most
-SECONDS = 2.0  # for each call that is checked
+SECONDS = 2.0  # of this thread's processor time, for each call that is checked
 SHOWN = 6  # values in a row
 
 
@@ -150,7 +150,7 @@ class _Examination:
             if isinstance(value := application.args[n], torch.Tensor)
         }
         self._random = torch.Generator().manual_seed(0)
-        self._ends = time.monotonic() + SECONDS
+        self._ends = time.thread_time() + SECONDS
 
     def result(self) -> Wrong | None:
         """Returns (place, gradients, differences, weights) of the first input whose gradient is wrong."""
@@ -204,7 +204,7 @@ class _Examination:
         largest = flat.abs().topk(min(PLACES // 2, flat.numel())).indices.tolist()
         for position in sorted({*by_chance, *largest}):
             positions = [position, *_mirrored(self._inputs[place], position)]
-            difference = None if time.monotonic() > self._ends else self._difference(place, positions, weights)
+            difference = None if time.thread_time() > self._ends else self._difference(place, positions, weights)
             if difference is not None:
                 yield float(flat[positions].sum()), difference
 
