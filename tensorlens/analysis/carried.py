@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.lineage import MAX_CALLS, ancestry, calls_reached_by, graph_calls
+from tensorlens.analysis.naming.bindings import root_of
 from tensorlens.analysis.naming.places import callers, place_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Backward, Call
-from tensorlens.records.source import tree_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def name_in_function(facts: TraceIndex, found: Carried, site: int) -> str | None
     """
     function, read = place_of(facts.trace.sites[site])[:2], names_read(facts, found, site)
     for binding in facts.trace.end.bindings:
-        if binding.scope != function[1] or binding.name.partition(".")[0].partition("[")[0] not in read:
+        if binding.scope != function[1] or root_of(binding.name) not in read:
             continue
         if binding.tensor == found.tensor or _is_next(facts, found, binding.tensor):
             return binding.name
@@ -113,8 +113,7 @@ def names_read(facts: TraceIndex, found: Carried, site: int) -> set[str]:
         for each in (found.use.site, *callers(facts.trace, found.use.site))
         if place_of(facts.trace.sites[each])[:2] == function
     }
-    tree = tree_of(facts.trace.sources.get(function[0], ""))
-    nodes = [node for node in ast.walk(tree or ast.Module([], [])) if getattr(node, "lineno", 0) in lines]
+    nodes = [node for node in ast.walk(facts.tree(function[0])) if getattr(node, "lineno", 0) in lines]
     changed = {id(node.target) for node in nodes if isinstance(node, ast.AugAssign)}
     return {
         node.id

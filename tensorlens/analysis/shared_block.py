@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from tensorlens.analysis.code_around import blocks_of
 from tensorlens.analysis.lineage import calls_reached_by
+from tensorlens.analysis.naming.bindings import root_of
 from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.shared_frame import SharedFrame
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Access, Backward, Call, Failure
-from tensorlens.records.source import tree_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +37,11 @@ def shared_block(facts: TraceIndex, frame: SharedFrame) -> SharedBlock | None:
     if change is None or backward is None or needing is None:
         return None
     found: SharedBlock | None = None
-    for node in ast.walk(tree_of(facts.trace.sources.get(change.file, "")) or ast.Module([], [])):
-        for _, block in ast.iter_fields(node):
-            if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
-                one, other = _position(block, change.line), _position(block, backward.line)
-                if one is not None and other is not None and one < other:
-                    found = SharedBlock(change.file, block, one, other, needing)
+    for node in ast.walk(facts.tree(change.file)):
+        for block in blocks_of(node):
+            one, other = _position(block, change.line), _position(block, backward.line)
+            if one is not None and other is not None and one < other:
+                found = SharedBlock(change.file, block, one, other, needing)
     return found
 
 
@@ -65,7 +65,7 @@ class FrameTensors:
         self._bound: dict[str, list[tuple[str, int]]] = {}
         for binding in facts.trace.end.bindings:
             if binding.scope == scope:
-                root = binding.name.partition(".")[0].partition("[")[0]
+                root = root_of(binding.name)
                 self._bound.setdefault(root, []).append((binding.name, binding.tensor))
 
     def tensors(self, name: str) -> list[int]:

@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import lru_cache
 
+from tensorlens.analysis.code_around import scope_around
 from tensorlens.analysis.lineage import graph_leaves
 from tensorlens.analysis.naming.places import callers, place_of
 from tensorlens.analysis.naming.syntax import plain_name
@@ -18,7 +19,6 @@ from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.constant_terms import MAX_PASSES, ConstantTerm, sums_below, trained_by
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.records.model import Backward, Call
-from tensorlens.records.source import tree_of
 
 _ITEM = "Tensor.item"
 _Place = tuple[int, int, int, int]
@@ -81,7 +81,8 @@ def _is_added(facts: TraceIndex, item: Call, added: Call) -> bool:
         node = facts.names.syntax.node(facts.trace.sites[site].span)
         if not isinstance(node, ast.Call) or (site != item.site and not numbers):
             return False
-        function = _function(facts, site)
+        span = facts.trace.sites[site].span
+        function = scope_around(facts, span.file, span.line)
         numbers = {_place(node)}
         names = _names(function, numbers)
         if place_of(facts.trace.sites[site])[:2] == scope:
@@ -117,15 +118,6 @@ def _made_tensor(facts: TraceIndex, added: Call, side: ast.expr, function: _Func
     nodes = [facts.names.syntax.node(span) for span in spans if span.file == file]
     inner = [_place(node) for node in nodes if isinstance(node, ast.expr)]
     return any(place[:2] <= each[:2] and each[2:] <= place[2:] for place in places for each in inner)
-
-
-def _function(facts: TraceIndex, site: int) -> _Function:
-    """Returns the function of a site, or the module."""
-    span = facts.trace.sites[site].span
-    tree = tree_of(facts.trace.sources.get(span.file, "")) or ast.Module([], [])
-    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
-    around = [f for f in functions if f.body[0].lineno <= span.line <= (f.end_lineno or 0)]
-    return max(around, key=lambda each: each.lineno, default=tree)
 
 
 def _names(function: _Function, numbers: set[_Place]) -> set[str]:

@@ -6,14 +6,13 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.expressions import call_with_keyword
 from tensorlens.diagnostics.shared.rejected import rejected_calls
 from tensorlens.diagnostics.shared.wording import finding, fix, named
 from tensorlens.records.model import Call, Region, Span
 from tensorlens.records.report import Diagnostic, Edit, Label
-from tensorlens.records.source import text_of, tree_of
+from tensorlens.records.source import text_of
 
 CODE = "checkpoint-no-input-requires-grad"
 _MAX_INPUTS, _MAX_CALLS = 2, 2  # labels
@@ -141,15 +140,15 @@ def _option(facts: TraceIndex, runs: list[_Run]) -> Span | None:
             return None
     given = [
         (file, keyword)
-        for file, text in facts.trace.sources.items()
-        for node in ast.walk(tree_of(text) or ast.Module([], []))
+        for file, tree in facts.trees()
+        for node in ast.walk(tree)
         for keyword in (node.keywords if isinstance(node, ast.Call) else ())
         if keyword.arg == "use_reentrant"
     ]
     if len(given) != 1 or not isinstance(given[0][1].value, ast.Constant) or given[0][1].value.value is not True:
         return None
     file, keyword = given[0]
-    value = span_of(keyword.value, facts.trace.sources[file], file)
+    value = facts.span_of(keyword.value, file)
     column = value.column - len("use_reentrant=")
     begin = Span(file, value.line, column, value.end_line, value.end_column)
     return begin if text_of(facts.trace.sources[file], begin) == "use_reentrant=True" else None

@@ -6,12 +6,13 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensorlens.analysis.code_around import statement_at
 from tensorlens.analysis.lineage import leaf_origin, leaves_above
 from tensorlens.analysis.naming.code_text import OPERATORS
 from tensorlens.analysis.naming.places import callers
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.edits.statements import inserted_after, statement_at
+from tensorlens.diagnostics.shared.edits.statements import inserted_after
 from tensorlens.diagnostics.shared.wording import fix, named, with_method
 from tensorlens.records.model import Call, Span
 from tensorlens.records.report import Edit, Fix

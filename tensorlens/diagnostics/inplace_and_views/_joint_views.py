@@ -11,12 +11,13 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tensorlens.analysis.naming.line_parts import span_of
+from tensorlens.analysis.code_around import block_around
+from tensorlens.analysis.naming.bindings import root_of
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.shared_frame import is_argument
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.imports import imported
-from tensorlens.diagnostics.shared.edits.statements import block_around, inserted_after
+from tensorlens.diagnostics.shared.edits.statements import inserted_after
 from tensorlens.diagnostics.shared.edits.writes import (
     as_new_tensor,
     new_value,
@@ -27,7 +28,6 @@ from tensorlens.diagnostics.shared.edits.writes import (
 )
 from tensorlens.records.model import Call, Span
 from tensorlens.records.report import Edit
-from tensorlens.records.source import text_of, tree_of
 
 Edits = tuple[Edit, ...]
 _SPLITTING = ("chunk", "split", "tensor_split", "split_with_sizes", "unbind")
@@ -46,11 +46,10 @@ class JointViews:
     base: str  # "" if no line stored it under a name
 
     def text(self, node: ast.expr) -> str:
-        source = self.facts.trace.sources[self.file]
-        return text_of(source, span_of(node, source, self.file))
+        return self.facts.code_of(node, self.file)
 
     def span(self, node: ast.expr) -> Span:
-        return span_of(node, self.facts.trace.sources[self.file], self.file)
+        return self.facts.span_of(node, self.file)
 
     def body(self) -> list[ast.stmt]:
         """Returns the statements of the function with the write."""
@@ -58,7 +57,7 @@ class JointViews:
 
     def is_read_below(self) -> bool:
         """Returns whether the function reads the whole tensor again, below the write or in the next iteration."""
-        name = self.base.partition(".")[0].partition("[")[0]
+        name = root_of(self.base)
         below = [each for each in self.body() if each.lineno > (self.write.end_lineno or 0)]
         if not self.base.isidentifier():
             return bool(self.base)
@@ -218,11 +217,7 @@ def _iterated(views: JointViews, loop: ast.For) -> tuple[str, ast.expr, str, Edi
         return None
     if counter:
         return name, whole, counter, ()
-    used = {
-        node.id
-        for node in ast.walk(tree_of(views.facts.trace.sources[views.file]) or loop)
-        if isinstance(node, ast.Name)
-    }
+    used = {node.id for node in ast.walk(views.facts.tree(views.file)) if isinstance(node, ast.Name)}
     free = next((each for each in _NAMES if each not in used), None)
     if free is None:
         return None
@@ -304,7 +299,7 @@ def _is_own(views: JointViews) -> bool:
 
 
 def _whole(views: JointViews, statement: ast.stmt) -> Span:
-    return span_of(statement, views.facts.trace.sources[views.file], views.file)
+    return views.facts.span_of(statement, views.file)
 
 
 def _is_call(node: ast.expr, name: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensorlens.analysis.code_around import statement_at
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.inplace_and_views._joint_views import (
     Edits,
@@ -14,7 +15,7 @@ from tensorlens.diagnostics.inplace_and_views._joint_views import (
     named_again,
     through_base,
 )
-from tensorlens.diagnostics.shared.edits.statements import moved_after, statement_at
+from tensorlens.diagnostics.shared.edits.statements import moved_after
 from tensorlens.diagnostics.shared.edits.writes import reads, statements_of, target_of
 from tensorlens.diagnostics.shared.kept import is_plain
 from tensorlens.diagnostics.shared.rejected import rejected_calls

@@ -6,17 +6,16 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from tensorlens.analysis.naming.line_parts import span_of
+from tensorlens.analysis.code_around import function_around, statement_at
 from tensorlens.analysis.naming.places import callers
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.replaced_parameters import ReplacedParameter
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.diagnostics.shared.edits.scopes import is_visible, receiver, simple_statement
-from tensorlens.diagnostics.shared.edits.statements import function_around, inserted_after, statement_at
+from tensorlens.diagnostics.shared.edits.statements import inserted_after
 from tensorlens.records.observations import Step
 from tensorlens.records.report import Edit
-from tensorlens.records.source import text_of, tree_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +52,7 @@ def made_again(training: Training, step: Step, sites: set[int]) -> Edit | None:
     if _is_given_away(facts, making) or not all(_means_the_same(facts, name, making, place) for name in _names(making)):
         return None
     ((file, line),) = lines
-    text = facts.trace.sources[making.file]
-    code = f"{making.target} = {text_of(text, span_of(making.value, text, making.file))}"
+    code = f"{making.target} = {facts.code_of(making.value, making.file)}"
     return None if "\n" in code else inserted_after(facts, file, line, code)
 
 
@@ -91,7 +89,6 @@ def _means_the_same(facts: TraceIndex, name: str, making: _Making, place: int) -
     if is_visible(facts, name, making.site, place):
         return True
     other = facts.trace.sites[place]
-    tree, root = tree_of(facts.trace.sources.get(making.file, "")), name.partition(".")[0]
     functions = [function_around(facts, s.file, s.line) for s in (facts.trace.sites[making.site].span, other.span)]
     local = {
         node.arg if isinstance(node, ast.arg) else node.id
@@ -100,7 +97,7 @@ def _means_the_same(facts: TraceIndex, name: str, making: _Making, place: int) -
         for node in ast.walk(function)
         if isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
     }
-    return other.span.file == making.file and tree is not None and root in _top_level(tree) - local
+    return other.span.file == making.file and name.partition(".")[0] in _top_level(facts.tree(making.file)) - local
 
 
 def _top_level(tree: ast.Module) -> set[str]:
@@ -116,7 +113,7 @@ def _top_level(tree: ast.Module) -> set[str]:
 
 def _is_given_away(facts: TraceIndex, making: _Making) -> bool:
     """Returns whether a line passes the optimizer on, as to a schedule, or gives it another name."""
-    tree = tree_of(facts.trace.sources.get(making.file, "")) or ast.Module([], [])
+    tree = facts.tree(making.file)
     given = [each for node in ast.walk(tree) if isinstance(node, ast.Call) for each in node.args]
     given += [k.value for node in ast.walk(tree) if isinstance(node, ast.Call) for k in node.keywords]
     given += [node.value for node in ast.walk(tree) if isinstance(node, ast.Assign | ast.Return) and node.value]
@@ -143,7 +140,7 @@ def loaded_into(training: Training, step: Step, group: list[ReplacedParameter]) 
     if not is_given or not fits or not is_visible(facts, target, made.site, group[0].site):
         return None
     code = f"{target}.load_state_dict({source}.state_dict())"
-    return Edit(span_of(statement, facts.trace.sources[span.file], span.file), code), code
+    return Edit(facts.span_of(statement, span.file), code), code
 
 
 def _copied(value: ast.expr) -> str | None:

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import ast
 
-from tensorlens.analysis.naming.line_parts import span_of
+from tensorlens.analysis.code_around import block_around, statement_at
 from tensorlens.analysis.naming.places import callers
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.replaced_parameters import ReplacedParameter
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.diagnostics.shared.edits.scopes import beside, lines_of_frame, names_in
-from tensorlens.diagnostics.shared.edits.statements import (
-    block_around,
-    inserted_after,
-    module_name,
-    moved_after,
-    statement_at,
-)
+from tensorlens.diagnostics.shared.edits.statements import inserted_after, module_name, moved_after
 from tensorlens.records.model import Call, Span
 from tensorlens.records.observations import Step
 from tensorlens.records.report import Edit
-from tensorlens.records.source import text_of
 
 _PARAMETER = ("Parameter", "nn.Parameter", "torch.nn.Parameter")
 
@@ -40,9 +33,7 @@ def written_into(facts: TraceIndex, site: int | None, target: str) -> Edit | Non
     values = value.args[0]
     if isinstance(values, ast.Starred) or statement.lineno != statement.end_lineno:
         return None
-    text = facts.trace.sources[span.file]
-    place = span_of(statement, text, span.file)
-    inner = text_of(text, span_of(values, text, span.file))
+    place, inner = facts.span_of(statement, span.file), facts.code_of(values, span.file)
     if len(block_around(facts, span.file, statement)) == 0 or _shares_line(facts, statement, span.file):
         return None
     indent = " " * place.column

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from tensorlens.analysis.carried import carried, every_carried
 from tensorlens.analysis.contexts import failed_backward, open_region, recomputing_checkpoint
 from tensorlens.analysis.lineage import ancestry, calls_reached_by, graph_leaves
-from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.places import callers, place_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.saved_tensors._reused_result import before_closure, fixes_of_one_result
@@ -227,7 +226,7 @@ def links(facts: TraceIndex, failure: Failure, built: Call | None, freeing: Back
     _, above = before_closure(facts, failure, freeing)
     if above:
         span = facts.trace.sites[failure.stack[-1]].span
-        place = span_of(above[-1], facts.trace.sources[span.file], span.file)
+        place = facts.span_of(above[-1], span.file)
         yield Label("graph_built_here", place, "runs once, for all passes")
     shared = _shared_and_kept(facts, failure, built, freeing) if freeing.site != failure.site else None
     if shared is not None and (cut := _detached(facts, freeing, shared)):

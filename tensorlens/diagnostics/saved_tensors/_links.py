@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 
 from tensorlens.analysis.carried import name_in_function
-from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.places import callers, place_of
 from tensorlens.analysis.saved_tensors import SavedTensorChange, is_step
 from tensorlens.analysis.shared_frame import is_only_call, shared_frame
@@ -27,7 +26,7 @@ def layer_label(facts: TraceIndex, change: SavedTensorChange) -> Label | None:
     layer = inplace_layer(facts, event, made is not None and is_made_inside(facts, made, event))
     if layer is None:
         return None
-    span = span_of(layer[0], facts.trace.sources[layer[1]], layer[1])
+    span = facts.span_of(layer[0], layer[1])
     return Label("modified_here", span, "this layer writes into its input")
 
 
@@ -55,7 +54,7 @@ def _undetached_label(facts: TraceIndex, case: Overwritten) -> Label | None:
         return None
     statement = part.statements[0]
     value = statement.value if isinstance(statement, ast.Assign) else statement
-    place = span_of(value, facts.trace.sources[span.file], span.file)
+    place = facts.span_of(value, span.file)
     return Label("graph_built_here", place, f"computed from `{part.cut[0]}` with its history")
 
 

@@ -7,25 +7,23 @@ import re
 from collections.abc import Iterator, Sequence
 
 from tensorlens.analysis.carried import every_carried, names_in_frame
+from tensorlens.analysis.code_around import (
+    block_around,
+    function_around,
+    loop_around_line,
+    scope_around,
+    statement_at,
+)
 from tensorlens.analysis.contexts import failed_backward
 from tensorlens.analysis.lineage import calls_reached_by, graph_leaves
-from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.places import callers, place_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.expressions import argument_with_call, with_call
-from tensorlens.diagnostics.shared.edits.statements import (
-    block_around,
-    function_around,
-    inserted_after,
-    inserted_before,
-    loop_around_line,
-    statement_at,
-    without_statement,
-)
+from tensorlens.diagnostics.shared.edits.statements import inserted_after, inserted_before, without_statement
 from tensorlens.diagnostics.shared.wording import fix, source_text
 from tensorlens.records.model import Backward, Call, Failure
 from tensorlens.records.report import Edit, Fix
-from tensorlens.records.source import line_at, tree_of
+from tensorlens.records.source import line_at
 
 _KEPT = re.compile(r"(.+?)(?:\[[^\[\]]+\])?")
 
@@ -130,9 +128,8 @@ def _names_attribute(node: ast.AST, last: str) -> bool:
 
 def _begins_empty(facts: TraceIndex, file: str, last: str) -> bool:
     """Returns whether a file sets an attribute to None or `{}` at first, and later asks whether it is."""
-    tree = tree_of(facts.trace.sources.get(file, ""))
     empty = asked = False
-    for node in ast.walk(tree) if tree is not None else ():
+    for node in ast.walk(facts.tree(file)):
         if isinstance(node, ast.Assign) and any(_names_attribute(t, last) for t in node.targets):
             value = node.value
             empty |= isinstance(value, ast.Constant) and value.value is None
@@ -271,15 +268,15 @@ def _detached(facts: TraceIndex, failure: Failure, freeing: Backward) -> tuple[s
 
 
 def _at_assignment(facts: TraceIndex, file: str, name: str, loop: ast.For | ast.While) -> Edit | None:
-    scope = function_around(facts, file, loop.lineno) or tree_of(facts.trace.sources.get(file, ""))
-    uses = [node for node in ast.walk(scope) if isinstance(node, ast.Name) and node.id == name] if scope else []
+    scope = scope_around(facts, file, loop.lineno)
+    uses = [node for node in ast.walk(scope) if isinstance(node, ast.Name) and node.id == name]
     outside = [node for node in uses if not loop.lineno <= node.lineno <= (loop.end_lineno or 0)]
     if len(outside) != 1 or not isinstance(outside[0].ctx, ast.Store):
         return None
     statement = statement_at(facts, file, outside[0].lineno)
     if not isinstance(statement, ast.Assign) or statement.targets != [outside[0]]:
         return None
-    return with_call(facts, span_of(statement.value, facts.trace.sources[file], file), "detach")
+    return with_call(facts, facts.span_of(statement.value, file), "detach")
 
 
 def _at_argument(facts: TraceIndex, file: str, name: str, loop: ast.For | ast.While) -> Edit | None:

@@ -10,10 +10,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from tensorlens.analysis.code_around import scope_around
 from tensorlens.analysis.lineage import graph_leaves
 from tensorlens.analysis.naming.places import callers, place_of
 from tensorlens.analysis.saved_tensors import Save, SavedTensorChange
-from tensorlens.analysis.shared_frame import SharedFrame, function_of
+from tensorlens.analysis.shared_frame import SharedFrame
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.run_again import Rerun, RunAgain
 from tensorlens.diagnostics.shared.edits.statements import moved_after
@@ -22,7 +23,6 @@ from tensorlens.diagnostics.shared.parameter_copies import with_copied_parameter
 from tensorlens.diagnostics.shared.wording import fix, named, source_text
 from tensorlens.records.model import Call, Failure
 from tensorlens.records.report import Edit, Fix
-from tensorlens.records.source import tree_of
 
 _MOST = 3  # helps
 
@@ -116,9 +116,8 @@ def end_of(facts: TraceIndex, case: Overwritten) -> int:
 
 def _lines_of(facts: TraceIndex, site: int) -> tuple[int, int]:
     """Returns the first and last line of the outermost loop or block of its function around a site."""
-    span, function = facts.trace.sites[site].span, function_of(facts, site)
-    scope = tree_of(facts.trace.sources.get(span.file, "")) if function is None else function
-    for node in ast.walk(scope) if scope is not None else ():
+    span = facts.trace.sites[site].span
+    for node in ast.walk(scope_around(facts, span.file, span.line)):
         if isinstance(node, ast.With | ast.For) and node.lineno <= span.line <= (node.end_lineno or 0):
             if not any(isinstance(each, ast.Attribute) and each.attr == "backward" for each in ast.walk(node)):
                 return node.lineno, node.end_lineno or node.lineno
@@ -217,15 +216,14 @@ def _moved_with_inputs(facts: TraceIndex, case: Overwritten, frame: SharedFrame)
 def _clears_gradients(facts: TraceIndex, site: int) -> bool:
     """Returns whether the function of a step also calls `zero_grad()` of its optimizer: then gradients of a later loss
     never reach that step."""
-    span, function = facts.span(site), function_of(facts, site)
-    node = None if span is None else facts.names.syntax.node(span)
-    if span is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+    span = facts.trace.sites[site].span
+    node = facts.names.syntax.node(span)
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return False
     owner = ast.unparse(node.func.value)
-    scope = tree_of(facts.trace.sources.get(span.file, "")) if function is None else function
     return any(
         isinstance(each, ast.Attribute) and each.attr == "zero_grad" and ast.unparse(each.value) == owner
-        for each in ast.walk(scope or ast.Module([], []))
+        for each in ast.walk(scope_around(facts, span.file, span.line))
     )
 
 

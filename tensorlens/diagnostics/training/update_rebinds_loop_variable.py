@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensorlens.analysis.code_around import block_around, statement_at
 from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.parameters_without_gradient import changed_since
 from tensorlens.analysis.training.timeline import Training, training_of
-from tensorlens.diagnostics.shared.edits.statements import block_around, module_name, statement_at
+from tensorlens.diagnostics.shared.edits.statements import module_name
 from tensorlens.diagnostics.shared.optimizers import born, titled
 from tensorlens.diagnostics.shared.wording import finding, fix
 from tensorlens.records.model import Call

@@ -6,12 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from tensorlens.analysis.lineage import calls_reached_by
-from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.expressions import with_call
 from tensorlens.records.model import Span
 from tensorlens.records.report import Edit
-from tensorlens.records.source import tree_of
 
 
 def kept_at(facts: TraceIndex, number: int, index: int) -> Span | None:
@@ -24,9 +22,9 @@ def kept_at(facts: TraceIndex, number: int, index: int) -> Span | None:
     if "." not in name or not attribute.isidentifier():
         return None
     found = [
-        span_of(value, text, file)
-        for file, text in facts.trace.sources.items()
-        for node in ast.walk(tree_of(text) or ast.Module([], []))
+        facts.span_of(value, file)
+        for file, tree in facts.trees()
+        for node in ast.walk(tree)
         if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign)
         for target, value in _pairs(node)
         if value is not None and attribute in _attributes(target) and not isinstance(value, ast.Constant)
@@ -71,8 +69,7 @@ def _may_train(facts: TraceIndex, attribute: str) -> bool:
         span = facts.trace.sites[call.site].span
         for line in range(span.line, span.end_line + 1):
             lines[span.file, line] = lines.get((span.file, line), False) or call.index in reached
-    for file, text in facts.trace.sources.items():
-        tree = tree_of(text) or ast.Module([], [])
+    for file, tree in facts.trees():
         compared = {id(node.left) for node in ast.walk(tree) if isinstance(node, ast.Compare)}
         for node in ast.walk(tree):
             is_read = isinstance(node, ast.Attribute) and node.attr == attribute and isinstance(node.ctx, ast.Load)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 
+from tensorlens.analysis.code_around import block_around, function_around, statement_at
 from tensorlens.analysis.lineage import ancestry, leaves_above
+from tensorlens.analysis.naming.bindings import root_of
 from tensorlens.diagnostics.shared.edits.imports import imported
-from tensorlens.diagnostics.shared.edits.statements import block_around, function_around, statement_at, wrapped
+from tensorlens.diagnostics.shared.edits.statements import wrapped
 from tensorlens.diagnostics.shared.edits.writes import (
     as_new_tensor,
     owner_of,
@@ -114,7 +116,7 @@ def _writes(rejected: RejectedCall, file: str, failed: ast.stmt) -> list[ast.stm
     for each in body:
         place = target_of(each)
         owner = None if place is None else owner_of(place)
-        root = "" if owner is None else owner.partition(".")[0].partition("[")[0]
+        root = "" if owner is None else root_of(owner)
         between = (one for one in body if one.lineno < each.lineno)
         if each is not failed and owner in bound and not any(_sets(one, root) for one in between):
             found.append(each)

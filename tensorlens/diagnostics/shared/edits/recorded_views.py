@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from tensorlens.diagnostics.shared.edits.statements import (
-    block_around,
-    function_around,
-    moved_before,
-    statement_at,
-)
+from tensorlens.analysis.code_around import block_around, function_around, statement_at
+from tensorlens.diagnostics.shared.edits.statements import moved_before
 from tensorlens.diagnostics.shared.rejected_call import RejectedCall
 from tensorlens.records.model import Span
 from tensorlens.records.report import Edit

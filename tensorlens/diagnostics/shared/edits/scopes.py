@@ -5,16 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tensorlens.analysis.code_around import block_around, function_around, statement_at
+from tensorlens.analysis.naming.bindings import root_of
 from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.places import callers, place_of
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.edits.statements import (
-    block_around,
-    function_around,
-    inserted_after,
-    statement_at,
-)
+from tensorlens.diagnostics.shared.edits.statements import inserted_after
 from tensorlens.records.model import Site, Span
 from tensorlens.records.report import Edit
 from tensorlens.records.source import tree_of
@@ -72,7 +69,7 @@ def added_after(facts: TraceIndex, site: int | None, code: str) -> Edit | None:
     simple = simple_statement(facts, span)
     if simple is None:
         return None
-    end = _end(span_of(simple, facts.trace.sources[span.file], span.file))
+    end = _end(facts.span_of(simple, span.file))
     return Edit(Span(span.file, *end, *end), f"; {code}")
 
 
@@ -103,7 +100,7 @@ def is_visible(facts: TraceIndex, name: str, known: int, place: int) -> bool:
     outer, inner = place_of(one)[1], place_of(other)[1]
     if outer == inner:
         return True
-    root = name.partition(".")[0].partition("[")[0]
+    root = root_of(name)
     if root == "self":
         is_class = outer.rpartition(".")[0] == inner.rpartition(".")[0] != ""
         return (
@@ -163,7 +160,7 @@ def beside(facts: TraceIndex, one: Span, other: Span) -> tuple[ast.stmt, ast.stm
 
 def _upwards(facts: TraceIndex, file: str, statement: ast.stmt) -> Iterator[ast.stmt]:
     """Yields a statement and those around it, the innermost first."""
-    tree = tree_of(facts.trace.sources.get(file, "")) or ast.Module([], [])
+    tree = facts.tree(file)
     around = [
         node
         for node in ast.walk(tree)
@@ -199,7 +196,7 @@ def new_value(statement: ast.stmt, name: str) -> str | None:
 
 def has_other_name(facts: TraceIndex, file: str, name: str) -> bool:
     """Returns whether a line of the file assigns the value of a name as it is: `kept = h`, `self.state = h`."""
-    nodes = ast.walk(tree_of(facts.trace.sources.get(file, "")) or ast.Module([], []))
+    nodes = ast.walk(facts.tree(file))
     values = (node.value for node in nodes if isinstance(node, ast.Assign))
     return any(isinstance(value, ast.Name) and value.id == name for value in values)
 
