@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tensorlens.analysis.trace_index import TraceIndex
+from tensorlens.records.model import Span
 
 
 def statement_at(facts: TraceIndex, file: str, line: int) -> ast.stmt | None:
@@ -15,6 +16,33 @@ def statement_at(facts: TraceIndex, file: str, line: int) -> ast.stmt | None:
         if first_line(statement) <= line <= _head_end(statement) and (best is None or best.lineno <= statement.lineno):
             best = statement
     return best
+
+
+def statement_around(facts: TraceIndex, span: Span) -> ast.stmt | None:
+    """Returns the innermost statement that a piece of source is in."""
+    lines = (each for each in statements_in(facts, span.file) if each.lineno <= span.line <= (each.end_lineno or 0))
+    around = [each for each in lines if is_inside(span, facts.span_of(each, span.file))]
+    return max(around, key=lambda each: (each.lineno, each.col_offset), default=None)
+
+
+def is_inside(inner: Span, outer: Span) -> bool:
+    begins = (outer.line, outer.column) <= (inner.line, inner.column)
+    ends = (inner.end_line, inner.end_column) <= (outer.end_line, outer.end_column)
+    return inner.file == outer.file and begins and ends
+
+
+def parent_of(facts: TraceIndex, file: str, node: ast.AST) -> ast.AST | None:
+    """Returns the part of a file's syntax tree that a node is directly in."""
+    return next((e for e in ast.walk(facts.tree(file)) if any(c is node for c in ast.iter_child_nodes(e))), None)
+
+
+def upwards(facts: TraceIndex, file: str, statement: ast.stmt) -> Iterator[ast.stmt]:
+    """Yields a statement and those around it, the innermost first."""
+    node: ast.AST | None = statement
+    while node is not None:
+        if isinstance(node, ast.stmt):
+            yield node
+        node = parent_of(facts, file, node)
 
 
 def block_around(facts: TraceIndex, file: str, statement: ast.stmt) -> list[ast.stmt]:

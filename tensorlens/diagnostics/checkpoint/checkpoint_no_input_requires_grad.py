@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorlens.analysis.trace_index import TraceIndex
-from tensorlens.diagnostics.shared.edits.expressions import call_with_keyword
+from tensorlens.diagnostics.shared.edits.expressions import not_reentrant
 from tensorlens.diagnostics.shared.rejected import rejected_calls
 from tensorlens.diagnostics.shared.wording import finding, fix, named
 from tensorlens.records.model import Call, Region, Span
@@ -52,7 +52,7 @@ def _report(facts: TraceIndex, runs: list[_Run]) -> Diagnostic:
         labels.append(facts.label("value_made_here", first.lost.site, "runs inside it, and is not recorded"))
     labels += _made(facts, at, first.inputs)
     name = named(facts, first.inputs[0], at) if len(first.inputs) == 1 else "any of its inputs"
-    edits = [_not_reentrant(facts, run.entered.site) for run in runs]
+    edits = [not_reentrant(facts, facts.span(run.entered.site)) for run in runs]
     done = tuple(edit for edit in edits if edit is not None) if all(edits) else ()
     option = None if done else _option(facts, runs)
     if option is not None:
@@ -117,17 +117,6 @@ def _made(facts: TraceIndex, at: int, inputs: tuple[int, ...]) -> Iterator[Label
         made = next(iter(facts.producers(number, at)), None) or facts.first_use(number)
         text = f"{named(facts, number, at)} does not require grad"
         yield facts.label("value_made_here", None if made is None else made.site, text)
-
-
-def _not_reentrant(facts: TraceIndex, site: int | None) -> Edit | None:
-    """Passes `use_reentrant=False` to the call of a checkpoint."""
-    span = facts.span(site)
-    node = None if span is None else facts.names.syntax.node(span)
-    if span is None or not isinstance(node, ast.Call):
-        return None
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    is_known = name in ("checkpoint", "checkpoint_sequential")
-    return call_with_keyword(facts, node, span.file, "use_reentrant", "False") if is_known else None
 
 
 def _option(facts: TraceIndex, runs: list[_Run]) -> Span | None:

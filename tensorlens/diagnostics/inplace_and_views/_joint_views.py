@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from tensorlens.analysis.code_around import block_around
 from tensorlens.analysis.naming.bindings import root_of
 from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.naming.variables import assigned_in, read_in
 from tensorlens.analysis.shared_frame import is_argument
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.imports import imported
@@ -21,9 +22,7 @@ from tensorlens.diagnostics.shared.edits.statements import inserted_after
 from tensorlens.diagnostics.shared.edits.writes import (
     as_new_tensor,
     new_value,
-    reads,
     statements_of,
-    stores,
     target_of,
 )
 from tensorlens.records.model import Call, Span
@@ -61,7 +60,7 @@ class JointViews:
         below = [each for each in self.body() if each.lineno > (self.write.end_lineno or 0)]
         if not self.base.isidentifier():
             return bool(self.base)
-        return any(reads(each, name) for each in below if not hasattr(each, "body"))
+        return any(name in read_in(each) for each in below if not hasattr(each, "body"))
 
 
 def through_base(views: JointViews) -> Edits | None:
@@ -75,7 +74,7 @@ def through_base(views: JointViews) -> Edits | None:
         return None
     variable, whole, counter, header = found
     source = _without_unbind(views, whole)
-    if source is None or any(stores(each, name) for each in loop.body for name in _names_in(whole)):
+    if source is None or any(name in assigned_in(each) for each in loop.body for name in _names_in(whole)):
         return None
     uses = [node for each in loop.body for node in ast.walk(each) if isinstance(node, ast.Name) and node.id == variable]
     augmented = [node.target for each in loop.body for node in ast.walk(each) if isinstance(node, ast.AugAssign)]
@@ -92,7 +91,7 @@ def joined_again(views: JointViews) -> Edits | None:
     if loop is None or value is None or torch is None or len(loop.body) != 1 or loop.body[0] is not views.write:
         return None
     target = target_of(views.write)
-    if not isinstance(target, ast.Name) or not stores(loop.target, target.id) or loop.orelse:
+    if not isinstance(target, ast.Name) or target.id not in assigned_in(loop.target) or loop.orelse:
         return None
     parts = f"[{value} for {views.text(loop.target)} in {views.text(loop.iter)}]"
     source = loop.iter.args[0] if _is_call(loop.iter, "enumerate") else loop.iter  # type: ignore[attr-defined]
@@ -191,7 +190,7 @@ def _loop(views: JointViews) -> ast.For | None:
     ]
     place = target_of(views.write)
     name = place.id if isinstance(place, ast.Name) else ""
-    loops = [each for each in around if name and stores(each.target, name)]
+    loops = [each for each in around if name and name in assigned_in(each.target)]
     if not loops or span is None or span.file != views.file:
         return None
     loop = loops[-1]

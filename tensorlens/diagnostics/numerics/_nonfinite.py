@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from tensorlens.analysis.code_around import function_around
 from tensorlens.analysis.lineage import ancestry
 from tensorlens.analysis.naming.places import place_of
+from tensorlens.analysis.naming.variables import assigned_in
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.imports import imported
-from tensorlens.diagnostics.shared.edits.writes import statements_of, stores
+from tensorlens.diagnostics.shared.edits.writes import statements_of
 from tensorlens.diagnostics.shared.silent_saved_tensor import backward_of
 from tensorlens.diagnostics.shared.wording import as_written, finding, fix, in_iteration, named, op_text
 from tensorlens.records.model import Backward, Call
@@ -202,7 +203,7 @@ def _selected_before(facts: TraceIndex, call: Call, select: Call | None) -> tupl
     between = [each for each in body if span.line <= each.lineno <= there.line]
     torch = imported(facts, span.file, "torch")
     is_here = around is function_around(facts, there.file, there.line) and span.line <= there.line
-    if not is_here or torch is None or any(stores(each, name) for each in between for name in names):
+    if not is_here or torch is None or any(name in assigned_in(each) for each in between for name in names):
         return ()
     value, condition = (facts.code_of(node, span.file) for node in (operands[0], chosen[0]))
     first, second = (value, _harmless(call)) if chosen[1] else (_harmless(call), value)

@@ -6,13 +6,14 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from tensorlens.analysis.code_around import function_around, statement_at
+from tensorlens.analysis.code_around import function_around, statement_around, statement_at
 from tensorlens.analysis.naming.places import callers
 from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.naming.variables import owned_by
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.replaced_parameters import ReplacedParameter
 from tensorlens.analysis.training.timeline import Training
-from tensorlens.diagnostics.shared.edits.scopes import is_visible, receiver, simple_statement
+from tensorlens.diagnostics.shared.edits.scopes import is_visible, receiver
 from tensorlens.diagnostics.shared.edits.statements import inserted_after
 from tensorlens.records.observations import Step
 from tensorlens.records.report import Edit
@@ -62,7 +63,7 @@ def _making(training: Training, step: Step) -> _Making | None:
     name = receiver(facts, step.site, "step")
     for site in () if made is None or name is None else (made.site, *callers(facts.trace, made.site)):
         span = facts.trace.sites[site].span
-        node, statement = facts.names.syntax.node(span), simple_statement(facts, span)
+        node, statement = facts.names.syntax.node(span), statement_around(facts, span)
         if isinstance(node, ast.Call) and isinstance(statement, ast.Assign) and len(statement.targets) == 1:
             pairs = _pairs(statement.targets[0], statement.value)
             target = next((plain_name(left) for left, right in pairs if ast.dump(right) == ast.dump(node)), None)
@@ -89,14 +90,8 @@ def _means_the_same(facts: TraceIndex, name: str, making: _Making, place: int) -
     if is_visible(facts, name, making.site, place):
         return True
     other = facts.trace.sites[place]
-    functions = [function_around(facts, s.file, s.line) for s in (facts.trace.sites[making.site].span, other.span)]
-    local = {
-        node.arg if isinstance(node, ast.arg) else node.id
-        for function in functions
-        if function is not None
-        for node in ast.walk(function)
-        if isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
-    }
+    spans = facts.trace.sites[making.site].span, other.span
+    local = set[str]().union(*(owned_by(function_around(facts, span.file, span.line)) for span in spans))
     return other.span.file == making.file and name.partition(".")[0] in _top_level(facts.tree(making.file)) - local
 
 

@@ -7,11 +7,13 @@ import ast
 from tensorlens.analysis.code_around import block_around, statement_at
 from tensorlens.analysis.naming.places import callers
 from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.naming.variables import assigned_in, read_in
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.replaced_parameters import ReplacedParameter
 from tensorlens.analysis.training.timeline import Training
 from tensorlens.diagnostics.shared.edits.scopes import beside, lines_of_frame, names_in
-from tensorlens.diagnostics.shared.edits.statements import inserted_after, module_name, moved_after
+from tensorlens.diagnostics.shared.edits.statements import inserted_after, moved_after
+from tensorlens.diagnostics.shared.edits.writes import copied_into
 from tensorlens.records.model import Call, Span
 from tensorlens.records.observations import Step
 from tensorlens.records.report import Edit
@@ -25,26 +27,14 @@ def written_into(facts: TraceIndex, site: int | None, target: str) -> Edit | Non
     statement = None if span is None else statement_at(facts, span.file, span.line)
     if span is None or not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return None
-    value, torch = statement.value, module_name(facts, span.file, "torch")
-    if plain_name(statement.targets[0]) != target or not isinstance(value, ast.Call) or torch is None:
+    value = statement.value
+    if plain_name(statement.targets[0]) != target or not isinstance(value, ast.Call):
         return None
     if ast.unparse(value.func) not in _PARAMETER or len(value.args) != 1 or value.keywords:
         return None
-    values = value.args[0]
-    if isinstance(values, ast.Starred) or statement.lineno != statement.end_lineno:
+    if isinstance(value.args[0], ast.Starred):
         return None
-    place, inner = facts.span_of(statement, span.file), facts.code_of(values, span.file)
-    if len(block_around(facts, span.file, statement)) == 0 or _shares_line(facts, statement, span.file):
-        return None
-    indent = " " * place.column
-    return Edit(place, f"with {torch}.no_grad():\n{indent}    {target}.copy_({inner})")
-
-
-def _shares_line(facts: TraceIndex, statement: ast.stmt, file: str) -> bool:
-    block = block_around(facts, file, statement)
-    others = [each for each in block if each is not statement]
-    head = facts.trace.sources[file].split("\n")[statement.lineno - 1][: statement.col_offset]
-    return bool(head.strip()) or any(each.lineno <= statement.lineno <= (each.end_lineno or 0) for each in others)
+    return copied_into(facts, span.file, statement, value.args[0])
 
 
 def made_later(training: Training, step: Step, replaced: set[int]) -> tuple[Edit, ...]:
@@ -87,7 +77,7 @@ def _dependent(block: list[ast.stmt]) -> list[ast.stmt] | None:
     for statement in block[1:]:
         if names_in(statement, ast.Load) & _assigned(moved):
             moved.append(statement)
-        elif _roots(statement, ast.Store) & set[str]().union(*(_roots(each, ast.Load) for each in moved)):
+        elif assigned_in(statement) & read_in(*moved):
             return None
     simple = all(isinstance(each, ast.Assign) for each in moved)
     return moved if simple and _assigned(moved) else None
@@ -95,10 +85,6 @@ def _dependent(block: list[ast.stmt]) -> list[ast.stmt] | None:
 
 def _assigned(statements: list[ast.stmt]) -> set[str]:
     return set[str]().union(*(names_in(each, ast.Store) for each in statements))
-
-
-def _roots(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
-    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, context)}
 
 
 def _draws_random_numbers(facts: TraceIndex, line: int) -> bool:

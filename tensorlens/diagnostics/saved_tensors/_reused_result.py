@@ -17,6 +17,7 @@ from tensorlens.analysis.code_around import (
 from tensorlens.analysis.contexts import failed_backward
 from tensorlens.analysis.lineage import calls_reached_by, graph_leaves
 from tensorlens.analysis.naming.places import callers, place_of
+from tensorlens.analysis.naming.variables import assigned_in, owned_by, read_in
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.expressions import argument_with_call, with_call
 from tensorlens.diagnostics.shared.edits.statements import inserted_after, inserted_before, without_statement
@@ -206,21 +207,16 @@ def before_closure(
 def _only_read_in(outer: ast.AST, inner: ast.FunctionDef, statements: list[ast.Assign]) -> bool:
     """Returns whether an inner function alone uses what the statements compute, and has all that they read."""
     inside, own = {id(n) for n in ast.walk(inner)}, {id(n) for each in statements for n in ast.walk(each)}
-    given = {
-        n.id for each in statements for n in ast.walk(each) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-    }
-    read = {n.id for each in statements for n in ast.walk(each) if isinstance(n, ast.Name)}
-    kept = {n.id for n in ast.walk(inner) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    given = assigned_in(*statements)
     rest = (n for n in ast.walk(outer) if isinstance(n, ast.Name) and id(n) not in inside | own)
-    return read.isdisjoint(kept | {each.arg for each in inner.args.args}) and given.isdisjoint(n.id for n in rest)
+    return owned_by(inner).isdisjoint(read_in(*statements) | given) and given.isdisjoint(n.id for n in rest)
 
 
 def _moved(
     facts: TraceIndex, file: str, statements: Sequence[ast.stmt], loop: ast.For | ast.While | ast.FunctionDef
 ) -> tuple[Edit, ...]:
     text = facts.trace.sources.get(file, "")
-    parts = [part for each in statements for part in ast.walk(each)]
-    given = {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+    given = assigned_in(*statements)
     first = statements[0].lineno if statements else loop.lineno
     rest = [s for s in block_around(facts, file, loop) if first < s.lineno < loop.lineno and s not in statements]
     defined = [each for each in rest if isinstance(each, ast.FunctionDef)]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from tensorlens.analysis.code_around import scope_around, statement_at
 from tensorlens.analysis.naming.syntax import last_name, plain_name
 from tensorlens.analysis.shared_frame import is_argument, is_returned
-from tensorlens.diagnostics.shared.edits.expressions import call_with_keyword, with_call, without_keyword
+from tensorlens.diagnostics.shared.edits.expressions import not_reentrant, with_call, without_keyword
 from tensorlens.diagnostics.shared.edits.kept_attributes import detached_where_kept
 from tensorlens.diagnostics.shared.edits.no_grad import as_result, under_no_grad
 from tensorlens.diagnostics.shared.edits.recorded_views import view_outside_no_grad
@@ -27,14 +27,6 @@ Made = Callable[[RejectedCall, Span], Edits | None]
 """Makes the edits of a help for a rejected call and the place of the help; None if it cannot be made safely."""
 
 _ENTERING = ("from_numpy", "as_tensor", "asarray", "tensor", "Tensor", "FloatTensor", "from_dlpack")
-
-
-def not_reentrant(rejected: RejectedCall, place: Span) -> Edits | None:
-    """Passes `use_reentrant=False` to the call of the checkpoint."""
-    node = _node(rejected, place)
-    if not isinstance(node, ast.Call) or last_name(node.func) not in ("checkpoint", "checkpoint_sequential"):
-        return None
-    return _one(call_with_keyword(rejected.facts, node, place.file, "use_reentrant", "False"))
 
 
 def no_grad_mode(rejected: RejectedCall, place: Span) -> Edits | None:
@@ -206,7 +198,7 @@ EDITS: dict[str, Made] = {
     "no_grad_mode": no_grad_mode,
     "not_kept_with_graph": not_kept_with_graph,
     "not_in_place": not_in_place,
-    "not_reentrant": not_reentrant,
+    "not_reentrant": lambda rejected, place: _one(not_reentrant(rejected.facts, place)),
     "read_from_copy": read_from_copy,
     "reshaped": reshaped,
     "returned_result": returned_result,

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensorlens.analysis.code_around import statement_at
+from tensorlens.analysis.code_around import statement_around, statement_at
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import GRAD_SET, Moment, Training, cleared_at, training_of
 from tensorlens.diagnostics.shared.edits.expressions import without_keyword
-from tensorlens.diagnostics.shared.edits.scopes import added_after, simple_statement
+from tensorlens.diagnostics.shared.edits.scopes import added_after
 from tensorlens.diagnostics.shared.optimizers import optimizer_name, titled
 from tensorlens.diagnostics.shared.wording import finding, fix
 from tensorlens.records.model import Call
@@ -137,7 +137,7 @@ def _edits(facts: TraceIndex, cause: Call, frozen: bool) -> tuple[Edit, ...]:
     if span is None or statement is None:
         return ()
     if frozen:
-        simple = simple_statement(facts, span) or statement
+        simple = statement_around(facts, span) or statement
         name, kind = _frozen_object(simple, facts.trace.sites[cause.site].through)
         code = {"tensor": f"{name}.grad = None", "module": f"{name}.zero_grad()"}.get(kind)
         edit = None if code is None else added_after(facts, cause.site, code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +12,8 @@ from tensorlens.analysis.lineage import ancestry, backward_reaches
 from tensorlens.analysis.shared_frame import is_argument
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.analysis.training.timeline import DATA_SET
-from tensorlens.diagnostics.shared.edits.scopes import changed_name, has_other_name, new_value, only_block_of
+from tensorlens.diagnostics.shared.edits.scopes import changed_name, has_other_name, only_block_of
+from tensorlens.diagnostics.shared.edits.writes import new_value
 from tensorlens.diagnostics.shared.wording import as_written, finding, fix, in_iteration, named, source_text
 from tensorlens.records.model import Backward, Call, State
 from tensorlens.records.report import Diagnostic, Edit, Label
@@ -200,7 +202,7 @@ def _recorded(facts: TraceIndex, change: _Change) -> tuple[Edit, ...]:
     if span is None or statement is None or name is None or not name.isidentifier():
         return ()
     known = {*facts.names.all_names(change.activation), facts.name(change.activation, change.before)}
-    new = new_value(statement, name)
+    new = None if isinstance(statement, ast.Assign) else new_value(facts, span.file, statement, name)
     if new is None or known != {name} or name in facts.names.syntax.loop_names():
         return ()
     if is_argument(facts, change.site, name) or has_other_name(facts, span.file, name):

@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from tensorlens.analysis.code_around import (
     block_around,
     first_line,
+    parent_of,
     scope_around,
     statement_at,
-    statements_in,
 )
+from tensorlens.analysis.naming.variables import assigned_in, read_in
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.statements import without_statement, wrapped
 from tensorlens.records.model import Span
@@ -240,7 +241,8 @@ def only_around(facts: TraceIndex, span: Span, needed: set[int], ran: set[int]) 
         if any(first_line(each) <= line <= (each.end_lineno or each.lineno) for line in needed):
             break
         inside.append(each)
-    if isinstance(around := _if_around(facts, span.file, statement), ast.If):
+    around = parent_of(facts, span.file, statement)
+    if isinstance(around, ast.If) and around.body == [statement] and not around.orelse:
         return _switched(facts, span, around, node)
     if not any(_covers(each, line) for each in inside for line in ran):
         removed = without_statement(facts, span.file, span.line) if following else None
@@ -253,12 +255,6 @@ def only_around(facts: TraceIndex, span: Span, needed: set[int], ran: set[int]) 
     indent = head.text.partition("with")[0]
     rest = (Edit(head.span, "    "), *edits[1:])
     return Edit(begin, f"{indent}with {torch}.no_grad():\n"), *rest
-
-
-def _if_around(facts: TraceIndex, file: str, statement: ast.stmt) -> ast.If | None:
-    """Returns the `if` without `else` of which a statement is the only one."""
-    found = (node for node in statements_in(facts, file) if isinstance(node, ast.If))
-    return next((node for node in found if node.body == [statement] and not node.orelse), None)
 
 
 def _switched(facts: TraceIndex, span: Span, around: ast.If, call: ast.Call) -> tuple[Edit, ...]:
@@ -305,10 +301,9 @@ def _is_chain(statements: list[ast.stmt]) -> bool:
     """Returns whether each statement after the first uses what one before it assigns: all serve one result."""
     given = set[str]()
     for position, statement in enumerate(statements):
-        names = [part for part in ast.walk(statement) if isinstance(part, ast.Name)]
-        if position and given.isdisjoint(part.id for part in names if isinstance(part.ctx, ast.Load)):
+        if position and given.isdisjoint(read_in(statement)):
             return False
-        given |= {part.id for part in names if isinstance(part.ctx, ast.Store)}
+        given |= assigned_in(statement)
     return True
 
 

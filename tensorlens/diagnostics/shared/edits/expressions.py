@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ast
 
-from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.code_around import statement_around
+from tensorlens.analysis.naming.syntax import last_name, plain_name
 from tensorlens.analysis.shared_frame import is_local
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Call, Span
@@ -19,7 +20,7 @@ ONLY_IN_PLACE = frozenset(
     (
         *("copy_", "fill_", "fill_diagonal_", "set_", "zero_", "apply_", "map_", "map2_", "random_", "resize_"),
         *("resize_as_", "normal_", "log_normal_", "uniform_", "cauchy_", "exponential_", "geometric_"),
-        *("requires_grad_", "detach_", "share_memory_", "rename_"),
+        *("bernoulli_", "requires_grad_", "detach_", "share_memory_", "rename_"),
     )
 )
 """Methods without a variant that makes a new tensor with the same meaning."""
@@ -70,7 +71,7 @@ def out_of_place(facts: TraceIndex, number: int, op: str) -> Edit | None:
         return None
     if not op.startswith("Tensor."):  # `torch.relu_(x)`: the name before the dot is no tensor
         return None
-    statement = _statement(facts, span)
+    statement = statement_around(facts, span)
     if not isinstance(statement, ast.Expr):
         name = facts.code_of(node.func, span.file)
         return Edit(facts.span_of(node.func, span.file), name[:-1]) if name.endswith("_") else None
@@ -102,7 +103,7 @@ def without_inplace(facts: TraceIndex, call: Call) -> Edit | None:
     """Leaves out `inplace=True` where the statement uses the result."""
     span = facts.trace.sites[call.site].span
     node = facts.names.syntax.node(span)
-    if not isinstance(node, ast.Call) or isinstance(_statement(facts, span), ast.Expr):
+    if not isinstance(node, ast.Call) or isinstance(statement_around(facts, span), ast.Expr):
         return None
     return without_keyword(facts, node, "inplace", span.file)
 
@@ -130,7 +131,16 @@ def with_keyword(facts: TraceIndex, site: int, name: str, value: str) -> Edit | 
     known = any(keyword.arg == name for keyword in node.keywords)
     if not known and (len(node.args) > MAX_POSITIONAL or any(isinstance(one, ast.Starred) for one in node.args)):
         return None
-    return call_with_keyword(facts, node, span.file, name, value)
+    return _with_keyword(facts, node, span.file, name, value)
+
+
+def not_reentrant(facts: TraceIndex, span: Span | None) -> Edit | None:
+    """Gives the call of a checkpoint `use_reentrant=False`. It may have any number of positional arguments."""
+    node = None if span is None else facts.names.syntax.node(span)
+    if span is None or not isinstance(node, ast.Call):
+        return None
+    is_checkpoint = last_name(node.func) in ("checkpoint", "checkpoint_sequential")
+    return _with_keyword(facts, node, span.file, "use_reentrant", "False") if is_checkpoint else None
 
 
 def with_parentheses(facts: TraceIndex, site: int | None) -> Edit | None:
@@ -144,7 +154,7 @@ def with_parentheses(facts: TraceIndex, site: int | None) -> Edit | None:
     return Edit(Span(span.file, span.end_line, span.end_column, span.end_line, span.end_column), "()")
 
 
-def call_with_keyword(facts: TraceIndex, call: ast.Call, file: str, name: str, value: str) -> Edit | None:
+def _with_keyword(facts: TraceIndex, call: ast.Call, file: str, name: str, value: str) -> Edit | None:
     """Sets a keyword argument of a call: `checkpoint(f, x)` becomes `checkpoint(f, x, use_reentrant=False)`."""
     known = next((keyword for keyword in call.keywords if keyword.arg == name), None)
     if known is not None:
@@ -185,15 +195,3 @@ def argument_with_call(facts: TraceIndex, file: str, line: int, name: str, metho
     if len(found) != 1:
         return None
     return Edit(facts.span_of(found[0], file), f"{name}.{method}()")
-
-
-def _statement(facts: TraceIndex, span: Span) -> ast.stmt | None:
-    """Finds the innermost statement around a place."""
-    best: ast.stmt | None = None
-    at = facts.names.syntax.node(span)
-    for node in ast.walk(facts.tree(span.file)):
-        if isinstance(node, ast.stmt) and node.lineno <= span.line and span.end_line <= (node.end_lineno or 0):
-            if best is None or node.lineno >= best.lineno:
-                inner = node.lineno < span.line or any(each is at for each in ast.walk(node))
-                best = node if inner else best
-    return best

@@ -6,9 +6,9 @@ import ast
 
 from tensorlens.analysis.code_around import class_around, function_around, method_of, statement_at
 from tensorlens.analysis.naming.syntax import plain_name
+from tensorlens.analysis.naming.variables import assigned_in
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.statements import without_statement
-from tensorlens.diagnostics.shared.edits.writes import stores
 from tensorlens.records.model import Span
 from tensorlens.records.report import Edit
 
@@ -69,7 +69,9 @@ def _is_always_set(facts: TraceIndex, place: Span, function: ast.AST, write: ast
     """Returns whether the mask exists, and is the same, wherever the method goes on below the write."""
     root, _, name = mask.rpartition(".")
     below = [node for node in ast.walk(function) if isinstance(node, ast.stmt) and node.lineno > write.lineno]
-    if any(mask in map(ast.unparse, getattr(node, "targets", ())) or stores(node, root or name) for node in below):
+    if any(
+        mask in map(ast.unparse, getattr(node, "targets", ())) or (root or name) in assigned_in(node) for node in below
+    ):
         return False
     if any(each is write for each in getattr(function, "body", ())):
         return True  # not in a branch: what sets the mask runs before the write

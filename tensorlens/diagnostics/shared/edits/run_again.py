@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tensorlens.analysis.code_around import first_line
+from tensorlens.analysis.code_around import first_line, is_inside
 from tensorlens.analysis.lineage import graph_leaves
 from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.shared_block import FrameTensors, SharedBlock, functions_of, shared_block
@@ -99,7 +99,7 @@ class Rerun:
         for call in self._facts.calls:
             if _RANDOM.search(call.op):
                 site = self._facts.trace.sites[call.site]
-                if place_of(site)[:2] in functions or any(_is_inside(site.span, span) for span in spans):
+                if place_of(site)[:2] in functions or any(is_inside(site.span, span) for span in spans):
                     return True
         return False
 
@@ -237,12 +237,6 @@ class Rerun:
         needed = self._part.needed if self._part else {}
         again = tuple(block.statements[at] for at in sorted(needed))
         return RunAgain((*(edit for edit in removed if edit), added), again, moved == set(needed))
-
-
-def _is_inside(inner: Span, outer: Span) -> bool:
-    begins = (outer.line, outer.column) <= (inner.line, inner.column)
-    ends = (inner.end_line, inner.end_column) <= (outer.end_line, outer.end_column)
-    return inner.file == outer.file and begins and ends
 
 
 class _Detached(ast.NodeTransformer):

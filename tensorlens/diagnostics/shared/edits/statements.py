@@ -40,13 +40,18 @@ def inserted_after(facts: TraceIndex, file: str, line: int, code: str) -> Edit |
 
 def block_lines(facts: TraceIndex, file: str, statement: ast.stmt) -> str | None:
     """Returns the lines of a statement without the indentation of its block; None if it shares a line."""
-    if _alone(facts, file, first_line(statement)) is not statement:
+    if not is_alone(facts, file, statement):
         return None
     first, last = first_line(statement), statement.end_lineno or statement.lineno
     indent, lines = _indent(facts, file, first), [_line(facts, file, n) for n in range(first, last + 1)]
     if _has_long_string(facts, file, first, last) or any(n.strip() and not n.startswith(indent) for n in lines):
         return None
     return "\n".join(line.removeprefix(indent) for line in lines)
+
+
+def is_alone(facts: TraceIndex, file: str, statement: ast.stmt) -> bool:
+    """Returns whether a statement begins its line and shares its lines with no other."""
+    return _alone(facts, file, first_line(statement)) is statement
 
 
 def without_statement(facts: TraceIndex, file: str, line: int) -> Edit | None:
