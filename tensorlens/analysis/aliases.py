@@ -7,7 +7,7 @@ import ast
 from collections.abc import Iterator
 
 from tensorlens.analysis.code_around import function_around, scope_around
-from tensorlens.analysis.naming.places import callers, place_of
+from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.naming.syntax import last_name, plain_name
 from tensorlens.analysis.saved_tensors import shares_memory
 from tensorlens.analysis.shared_frame import is_local
@@ -72,9 +72,7 @@ def _is_alias(facts: TraceIndex, number: int) -> bool:
 def _is_made_in(facts: TraceIndex, number: int, site: int) -> bool:
     """Returns whether a line of the function at a site made a tensor, itself or in a function that it calls."""
     made = facts.creator(number)
-    sites = () if made is None else (made.site, *callers(facts.trace, made.site))
-    here = place_of(facts.trace.sites[site])[:2]
-    return any(place_of(facts.trace.sites[each])[:2] == here for each in sites)
+    return made is not None and facts.site_in(facts.scope(site), made.site) is not None
 
 
 def _has_other_name(facts: TraceIndex, write: Call, written: int, name: str) -> bool:
@@ -94,7 +92,7 @@ def _has_other_name(facts: TraceIndex, write: Call, written: int, name: str) -> 
 
 def _is_read_otherwise(facts: TraceIndex, write: Call, written: int, name: str) -> bool:
     """Returns whether a later call reads an older tensor in the memory, or the tensor on a line without its name."""
-    here = place_of(facts.trace.sites[write.site])[:2]
+    here = facts.scope(write.site)
     attribute = name.rpartition(".")[2] if "." in name else ""
     for call in facts.calls:
         if call.index <= write.index:
@@ -104,7 +102,7 @@ def _is_read_otherwise(facts: TraceIndex, write: Call, written: int, name: str) 
                 made = facts.tensor(access.tensor).created_by
                 if shares_memory(facts, access.tensor, written) and (made is None or made < write.index):
                     return True
-            elif attribute or place_of(facts.trace.sites[call.site])[:2] == here:
+            elif attribute or facts.scope(call.site) == here:
                 if not _mentions(facts, call, name, attribute):
                     return True
     return False

@@ -13,7 +13,6 @@ from functools import cached_property
 from tensorlens.analysis.code_around import blocks_of
 from tensorlens.analysis.lineage import calls_reached_by
 from tensorlens.analysis.naming.bindings import root_of
-from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.shared_frame import SharedFrame
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.records.model import Access, Backward, Call, Failure
@@ -124,16 +123,16 @@ class FrameTensors:
 
 def functions_of(facts: TraceIndex, calls: frozenset[int], site: int) -> set[tuple[str, str]] | None:
     """Returns the functions, other than the one at a site, in which recorded calls were made; as file and name."""
-    here = place_of(facts.trace.sites[site])[:2]
+    here = facts.scope(site)
     places: set[tuple[str, str]] = set()
     for index in calls:
         call = facts.call(index)
         if call is None:
             return None
         current: int | None = call.site
-        while current is not None and place_of(facts.trace.sites[current])[:2] != here:
-            places.add(place_of(facts.trace.sites[current])[:2])
+        while current is not None and facts.scope(current) != here:
+            places.add(facts.scope(current))
             current = facts.trace.sites[current].caller
         if current is None:
-            places.add(place_of(facts.trace.sites[call.site])[:2])
+            places.add(facts.scope(call.site))
     return places

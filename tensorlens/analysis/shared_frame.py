@@ -39,7 +39,7 @@ def shared_frame(facts: TraceIndex, change: Call | Backward, failure: Failure) -
         first, second = facts.span(one), facts.span(other)
         if first is None or second is None or facts.same_line(one, other):
             continue
-        same = place_of(facts.trace.sites[one])[:2] == place_of(facts.trace.sites[other])[:2]
+        same = facts.scope(one) == facts.scope(other)
         known = one == change.site or _is_certain(facts, chain, one, change)
         return SharedFrame(one, other) if same and known and first.line < second.line else None
     return None
@@ -54,13 +54,13 @@ def _is_certain(facts: TraceIndex, chain: Sequence[int], outer: int, change: Cal
     inner = chain[chain.index(outer) :]
     if all(is_only_call(facts, caller, callee) for caller, callee in pairwise(inner)):
         return True
-    scope = place_of(facts.trace.sites[outer])[:2]
+    scope = facts.scope(outer)
     runs = (e.index for e in facts.events if isinstance(e, Call | Backward) and e.site == change.site)
     first = next(runs, change.index)
     between = facts.events[facts.trace.position(first) : facts.trace.position(change.index)]
     sites = (e.site for e in between if isinstance(e, Call | Backward))
     whole = len(facts.events) == facts.events[-1].index + 1
-    return whole and all(place_of(facts.trace.sites[site])[:2] != scope for site in sites)
+    return whole and all(facts.scope(site) != scope for site in sites)
 
 
 def is_only_call(facts: TraceIndex, caller: int, callee: int) -> bool:

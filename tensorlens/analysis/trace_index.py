@@ -13,6 +13,7 @@ from functools import cached_property
 
 from tensorlens.analysis.naming.line_parts import span_of
 from tensorlens.analysis.naming.names import Names, names_of
+from tensorlens.analysis.naming.places import Scope, callers, place_of
 from tensorlens.analysis.statement_heads import head_of
 from tensorlens.analysis.states import StateHistory, states_of
 from tensorlens.records.failure_context import SavedTensor
@@ -78,6 +79,18 @@ class TraceIndex:
 
     def span(self, site: int | None) -> Span | None:
         return None if site is None or site < 0 else self.trace.sites[site].span
+
+    def scope(self, site: int) -> Scope:
+        """Returns the file and the function of a site."""
+        return place_of(self.trace.sites[site])[:2]
+
+    def call_chain(self, site: int) -> list[int]:
+        """Lists a site and those that it was called from, the innermost first."""
+        return [site, *callers(self.trace, site)]
+
+    def site_in(self, scope: Scope, site: int) -> int | None:
+        """Finds the line of a function that led to a site, or is the site."""
+        return next((each for each in self.call_chain(site) if self.scope(each) == scope), None)
 
     def same_line(self, one: int | None, other: int | None) -> bool:
         first, second = self.span(one), self.span(other)

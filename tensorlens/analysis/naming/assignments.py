@@ -84,6 +84,18 @@ def items_of(nodes: list[ast.expr]) -> Iterator[ast.expr]:
             yield node
 
 
+def assigned_pairs(statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yields each target of an assignment with its value: `a, self.b = f(x), None` has two."""
+    if not isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign) or statement.value is None:
+        return
+    for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
+        value = statement.value
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            yield from zip(target.elts, value.elts, strict=True)
+        else:
+            yield target, value
+
+
 def receiver(text: str, span: Span) -> str | None:
     """Returns the source text of `x` if `span` begins with an attribute `x.name`."""
     node = _attribute(text, span)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from tensorlens.analysis.code_around import method_of
 from tensorlens.analysis.lineage import ancestry, calls_reached_by
-from tensorlens.analysis.naming.places import callers, place_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.cuts import without_decorator
 from tensorlens.diagnostics.shared.kept import described
@@ -96,9 +95,9 @@ def taken_beside(facts: TraceIndex, root: int, number: int, before: int) -> Take
 
 def line_of_use(facts: TraceIndex, failure: Failure, found: TakenBeside) -> int:
     """Returns the site that led to the use of the whole tensor, in the innermost function that was still running."""
-    running = {place_of(facts.trace.sites[site])[:2] for site in failure.stack}
-    sites = (found.used.site, *callers(facts.trace, found.used.site))
-    return next((site for site in sites if place_of(facts.trace.sites[site])[:2] in running), found.used.site)
+    running = {facts.scope(site) for site in failure.stack}
+    sites = facts.call_chain(found.used.site)
+    return next((site for site in sites if facts.scope(site) in running), found.used.site)
 
 
 def from_the_part(facts: TraceIndex, failure: Failure, found: TakenBeside, names: tuple[str, str]) -> Iterator[Fix]:

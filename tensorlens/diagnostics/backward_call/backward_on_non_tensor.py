@@ -39,7 +39,7 @@ def explain(facts: TraceIndex, failure: Failure) -> Diagnostic:
         CODE,
         severity_of(failure),
         f"backward was called on {name}, which is {_article(kind)}, not a tensor",
-        _why(kind, left),
+        _why(kind),
         [
             facts.label("needed_here", failure.site, f"{_article(kind)} has no `backward`"),
             None if ended is None else Label("value_made_here", ended.span, f"`{ended.name}` ends without a `return`"),
@@ -123,7 +123,7 @@ def _made(facts: TraceIndex, made: Assigned | None, left: Call | None) -> Iterat
         yield Label("value_made_here", made.span, text)
 
 
-def _why(kind: str, left: Call | None) -> str:
+def _why(kind: str) -> str:
     if kind == "NoneType":
         return "a function without `return` gives None"
     if kind.rpartition(".")[2] in _NUMBERS:

@@ -38,7 +38,7 @@ def find(facts: TraceIndex) -> Iterator[Diagnostic]:
     if runs:
         yield _report(facts, losing or list(runs.values()))
     elif warned:
-        yield _finding(facts, [facts.label("called_here", warned[0], _CALLED)], (), "any of its inputs", 0)
+        yield _finding([facts.label("called_here", warned[0], _CALLED)], (), "any of its inputs", 0)
 
 
 _CALLED = "the checkpoint is called here"
@@ -58,12 +58,10 @@ def _report(facts: TraceIndex, runs: list[_Run]) -> Diagnostic:
     if option is not None:
         labels.append(Label("flag_changed_here", option, "`use_reentrant=True` is set here"))
         done = (Edit(option, "use_reentrant=False"),)
-    return _finding(facts, labels, done, name, len(runs))
+    return _finding(labels, done, name, len(runs))
 
 
-def _finding(
-    facts: TraceIndex, labels: list[Label | None], edits: tuple[Edit, ...], name: str, count: int
-) -> Diagnostic:
+def _finding(labels: list[Label | None], edits: tuple[Edit, ...], name: str, count: int) -> Diagnostic:
     place = labels[0].span if labels[0] is not None else None
     given = next((label.span for label in labels if label is not None and label.role == "flag_changed_here"), place)
     where = "here" if count < 2 or given is not place else f"in all {count} of these calls"

@@ -7,7 +7,7 @@ import ast
 from dataclasses import dataclass
 
 from tensorlens.analysis.code_around import function_around, statement_around, statement_at
-from tensorlens.analysis.naming.places import callers
+from tensorlens.analysis.naming.assignments import assigned_pairs
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.naming.variables import owned_by
 from tensorlens.analysis.trace_index import TraceIndex
@@ -34,7 +34,7 @@ def replacing_call(training: Training, step: Step, site: int | None) -> int | No
     making = _making(training, step)
     if making is None or site is None:
         return None
-    chain = (site, *callers(training.facts.trace, site))
+    chain = training.facts.call_chain(site)
     return next((each for each in chain if is_visible(training.facts, making.target, making.site, each)), None)
 
 
@@ -61,20 +61,16 @@ def _making(training: Training, step: Step) -> _Making | None:
     """Finds the assignment to the name that the optimizer has at its step."""
     facts, made = training.facts, training.optimizer_call(step)
     name = receiver(facts, step.site, "step")
-    for site in () if made is None or name is None else (made.site, *callers(facts.trace, made.site)):
+    for site in () if made is None or name is None else facts.call_chain(made.site):
         span = facts.trace.sites[site].span
         node, statement = facts.names.syntax.node(span), statement_around(facts, span)
         if isinstance(node, ast.Call) and isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-            pairs = _pairs(statement.targets[0], statement.value)
-            target = next((plain_name(left) for left, right in pairs if ast.dump(right) == ast.dump(node)), None)
+            target = next(
+                (plain_name(left) for left, right in assigned_pairs(statement) if ast.dump(right) == ast.dump(node)),
+                None,
+            )
             return _Making(site, target, node, span.file) if target is not None and target == name else None
     return None
-
-
-def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
-    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
-        return list(zip(target.elts, value.elts, strict=True))
-    return [(target, value)]
 
 
 def _names(making: _Making) -> set[str]:

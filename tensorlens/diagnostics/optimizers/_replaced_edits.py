@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 
 from tensorlens.analysis.code_around import block_around, statement_at
-from tensorlens.analysis.naming.places import callers
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.naming.variables import assigned_in, read_in
 from tensorlens.analysis.trace_index import TraceIndex
@@ -90,7 +89,7 @@ def _assigned(statements: list[ast.stmt]) -> set[str]:
 def _draws_random_numbers(facts: TraceIndex, line: int) -> bool:
     """Returns whether calls that a line led to make parameters or random values."""
     calls = (call for call in facts.calls if call.op == "nn.Parameter" or "init." in call.op or "rand" in call.op)
-    return any(facts.same_line(site, line) for call in calls for site in (call.site, *callers(facts.trace, call.site)))
+    return any(facts.same_line(site, line) for call in calls for site in facts.call_chain(call.site))
 
 
 def _stepped_before(training: Training, made: Call, replaced: set[int]) -> bool:

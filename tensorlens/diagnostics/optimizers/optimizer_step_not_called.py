@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 
 from tensorlens.analysis.lineage import ancestry, graph_leaves
-from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import OPS_LEAVING_TORCH, TraceIndex
 from tensorlens.analysis.training.timeline import GRAD_READ, Training, training_of
@@ -144,11 +143,11 @@ def _named_without_call(facts: TraceIndex, optimizer: str, made: Call) -> Span |
 def _last_change(training: Training, last: Backward) -> int:
     """Returns the line of the pass, or of the last call below it in its function that changed a gradient by hand."""
     facts, site = training.facts, last.site
-    scope = place_of(facts.trace.sites[site])[:2]
+    scope = facts.scope(site)
     for change in last.gradients:
         for moment in training.moments.get(change.tensor, ()):
             other = moment.event.site
             if moment.kind == "touch" and moment.index > last.index and other is not None:
                 below = facts.trace.sites[other].span.line > facts.trace.sites[site].span.line
-                site = other if below and place_of(facts.trace.sites[other])[:2] == scope else site
+                site = other if below and facts.scope(other) == scope else site
     return site

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tensorlens.analysis.carried import carried, every_carried
 from tensorlens.analysis.contexts import failed_backward, open_region, recomputing_checkpoint
 from tensorlens.analysis.lineage import ancestry, calls_reached_by, graph_leaves
-from tensorlens.analysis.naming.places import callers, place_of
+from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.saved_tensors._reused_result import before_closure, fixes_of_one_result
 from tensorlens.diagnostics.shared.carried_fixes import assigned_detach, cut_carried, unused_detach
@@ -192,12 +192,8 @@ def _detached(facts: TraceIndex, freeing: Backward, shared: int) -> tuple[str, E
         return None
     reached = calls_reached_by(facts, freeing).calls
     users = [call for call in facts.calls if made.index < call.index < freeing.index and call.index in reached]
-    sites = dict.fromkeys(site for call in users for site in (call.site, *callers(facts.trace, call.site)))
-    lines = {
-        facts.trace.sites[site].span.line
-        for site in sites
-        if place_of(facts.trace.sites[site])[:2] == place_of(here)[:2]
-    }
+    sites = dict.fromkeys(site for call in users for site in facts.call_chain(call.site))
+    lines = {facts.trace.sites[site].span.line for site in sites if facts.scope(site) == place_of(here)[:2]}
     found = [
         edit for line in sorted(lines) if (edit := argument_with_call(facts, here.span.file, line, name, "detach"))
     ]

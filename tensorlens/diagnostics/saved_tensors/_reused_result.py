@@ -16,7 +16,7 @@ from tensorlens.analysis.code_around import (
 )
 from tensorlens.analysis.contexts import failed_backward
 from tensorlens.analysis.lineage import calls_reached_by, graph_leaves
-from tensorlens.analysis.naming.places import callers, place_of
+from tensorlens.analysis.naming.places import Scope, place_of
 from tensorlens.analysis.naming.variables import assigned_in, owned_by, read_in
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.expressions import argument_with_call, with_call
@@ -148,7 +148,7 @@ def _moved_into_loop(facts: TraceIndex, failure: Failure, freeing: Backward) -> 
     site, span, loop = next(around, (None, None, None))
     if failed is None or site is None or span is None or loop is None or freeing.site != failure.site:
         return ()
-    function, block = place_of(facts.trace.sites[site])[:2], block_around(facts, span.file, loop)
+    function, block = facts.scope(site), block_around(facts, span.file, loop)
     statements: list[ast.stmt] = []
     for index in sorted(calls_reached_by(facts, failed).calls):
         call = facts.call(index)
@@ -166,7 +166,7 @@ def _moved_into_loop(facts: TraceIndex, failure: Failure, freeing: Backward) -> 
     return _moved(facts, span.file, statements, loop)
 
 
-def _make_leaf(facts: TraceIndex, failed: Backward, statements: Sequence[ast.stmt], function: Sequence[str]) -> bool:
+def _make_leaf(facts: TraceIndex, failed: Backward, statements: Sequence[ast.stmt], function: Scope) -> bool:
     """Returns whether one of the statements also makes what is trained."""
     lines = {each.lineno for each in statements}
     leaves = (leaf for root in failed.roots for leaf in graph_leaves(facts, root.tensor, failed.index))
@@ -187,19 +187,21 @@ def before_closure(
         return None, []
     if span is None or outer is None or not any(inner is each for each in outer.body):
         return None, []
-    frames = (place_of(facts.trace.sites[site])[:2] for site in failure.stack[:-1])
+    frames = (facts.scope(site) for site in failure.stack[:-1])
     frame = next((each for each in frames if each[0] == span.file and each[1].rpartition(".")[2] == outer.name), None)
     statements: list[ast.Assign] = []
-    for index in sorted(calls_reached_by(facts, failed).calls) if frame is not None else ():
+    if frame is None:
+        return None, []
+    for index in sorted(calls_reached_by(facts, failed).calls):
         call = facts.call(index)
         if call is None or call.index > freeing.index:
             continue
-        line = _line_in(facts, call, frame or ())
+        line = _line_in(facts, call, frame)
         own = None if line is None else statement_at(facts, span.file, line)
         if not isinstance(own, ast.Assign) or not any(own is each for each in outer.body) or own.lineno > inner.lineno:
             return None, []
         statements += [] if own in statements else [own]
-    if frame is None or _make_leaf(facts, failed, statements, frame):
+    if _make_leaf(facts, failed, statements, frame):
         return None, []
     return (inner, statements) if statements and _only_read_in(outer, inner, statements) else (None, [])
 
@@ -235,12 +237,10 @@ def _moved(
     return (*(each for each in removed if each is not None), added)
 
 
-def _line_in(facts: TraceIndex, call: Call, function: Sequence[str]) -> int | None:
+def _line_in(facts: TraceIndex, call: Call, function: Scope) -> int | None:
     """Returns the line of a function that led to a call."""
-    for site in (call.site, *callers(facts.trace, call.site)):
-        if place_of(facts.trace.sites[site])[:2] == tuple(function):
-            return facts.trace.sites[site].span.line
-    return None
+    span = facts.span(facts.site_in(function, call.site))
+    return None if span is None else span.line
 
 
 def _detached(facts: TraceIndex, failure: Failure, freeing: Backward) -> tuple[str, Edit] | None:

@@ -12,7 +12,6 @@ from tensorlens.analysis.carried import Carried, names_in_frame, names_read
 from tensorlens.analysis.code_around import function_around, loop_around_line, statement_at
 from tensorlens.analysis.lineage import calls_reached_by
 from tensorlens.analysis.naming.bindings import root_of
-from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.shared_frame import is_local, is_returned
 from tensorlens.analysis.trace_index import TraceIndex
@@ -64,8 +63,8 @@ def cut_carried(facts: TraceIndex, failure: Failure, after: Backward, found: lis
 
 def _frame(facts: TraceIndex, failure: Failure, after: Backward, found: list[Carried]) -> Frame | None:
     """Finds the innermost running function that has names for all that is carried, and that repeats the pass."""
-    if after.site != failure.site and place_of(facts.trace.sites[after.site])[:2] != (
-        place_of(facts.trace.sites[failure.stack[-1]])[:2] if failure.stack else ()
+    if after.site != failure.site and facts.scope(after.site) != (
+        facts.scope(failure.stack[-1]) if failure.stack else ()
     ):
         return None
     for site in reversed(failure.stack):

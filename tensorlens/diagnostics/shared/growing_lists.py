@@ -13,7 +13,8 @@ from tensorlens.analysis.code_around import (
     scope_around,
     statement_at,
 )
-from tensorlens.analysis.naming.places import callers, place_of
+from tensorlens.analysis.naming.assignments import assigned_pairs
+from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.naming.syntax import last_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.statements import inserted_after, inserted_before
@@ -50,18 +51,12 @@ def _use(node: ast.AST, last: str) -> str:
         return "grows" if isinstance(node.op, ast.Add) else ""
     if isinstance(node, ast.Delete) and any(_is_named(_whole(target), last) for target in node.targets):
         return "shrinks"
-    if isinstance(node, ast.Assign):
-        for target in node.targets:
-            pairs = [(target, node.value)]
-            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
-                pairs = list(zip(target.elts, node.value.elts, strict=False))
-            elif isinstance(target, ast.Tuple):
-                pairs = [(each, node.value) for each in target.elts]
-            for each, value in pairs:
-                if isinstance(each, ast.Subscript) and _is_named(each.value, last):
-                    return "shrinks"
-                if _is_named(each, last):
-                    return "starts" if isinstance(value, ast.List) and not value.elts else "shrinks"
+    for target, value in assigned_pairs(node) if isinstance(node, ast.Assign) else ():
+        for each in target.elts if isinstance(target, ast.Tuple) else [target]:
+            if isinstance(each, ast.Subscript) and _is_named(each.value, last):
+                return "shrinks"
+            if _is_named(each, last):
+                return "starts" if isinstance(value, ast.List) and not value.elts else "shrinks"
     return ""
 
 
@@ -112,7 +107,7 @@ def _growing_with(facts: TraceIndex, span: Span, names: list[str], found: list[C
     """
     here = function_around(facts, span.file, span.line)
     for use in {each.use.site for each in found}:
-        sites = (use, *callers(facts.trace, use))
+        sites = facts.call_chain(use)
         for number in sites:
             site = facts.trace.sites[number]
             if place_of(site)[0] != span.file or function_around(facts, site.span.file, site.span.line) is not here:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 from tensorlens.analysis.code_around import scope_around
 from tensorlens.analysis.naming.line_parts import span_of
-from tensorlens.analysis.naming.places import callers, place_of
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.saved_tensors import Save
 from tensorlens.analysis.trace_index import TraceIndex
@@ -52,7 +51,7 @@ def with_copied_parameters(facts: TraceIndex, saves: list[Save], changed_at: int
 
 def _runs_inside(facts: TraceIndex, site: int, file: str, node: ast.Call) -> bool:
     """Returns whether a line ran inside a call, or is a line of it."""
-    spans = (facts.trace.sites[each].span for each in (site, *callers(facts.trace, site)))
+    spans = (facts.trace.sites[each].span for each in facts.call_chain(site))
     return any(s.file == file and node.lineno <= s.line <= (node.end_lineno or node.lineno) for s in spans)
 
 
@@ -99,16 +98,16 @@ def _covers(node: ast.For | ast.While, line: int) -> bool:
 
 
 def _sites_here(facts: TraceIndex, saves: list[Save], at: int) -> Iterator[int]:
-    here = place_of(facts.trace.sites[at])[:2]
+    here = facts.scope(at)
     for save in saves:
-        if save.call is not None and place_of(facts.trace.sites[save.call.site])[:2] == here:
+        if save.call is not None and facts.scope(save.call.site) == here:
             yield save.call.site
 
 
 def _way(facts: TraceIndex, save: Save, at: int) -> Iterator[int]:
-    here = place_of(facts.trace.sites[at])[:2]
-    for site in () if save.call is None else (save.call.site, *callers(facts.trace, save.call.site)):
-        if place_of(facts.trace.sites[site])[:2] == here:
+    here = facts.scope(at)
+    for site in () if save.call is None else facts.call_chain(save.call.site):
+        if facts.scope(site) == here:
             yield site
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from tensorlens.analysis.carried import Carried
 from tensorlens.analysis.code_around import (
@@ -14,6 +13,7 @@ from tensorlens.analysis.code_around import (
     scope_around,
     statement_at,
 )
+from tensorlens.analysis.naming.assignments import assigned_pairs
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.statements import inserted_after
@@ -85,20 +85,10 @@ def _constants(function: ast.FunctionDef | None) -> dict[str, str]:
     """Returns the constants that a function assigns to attributes of `self`, each as written."""
     found: dict[str, str] = {}
     for statement in function.body if function is not None else ():
-        for target, value in _assigned(statement):
+        for target, value in assigned_pairs(statement) if isinstance(statement, ast.Assign) else ():
             if isinstance(value, ast.Constant) and (plain_name(target) or "").partition(".")[0] == "self":
                 found[(plain_name(target) or "").partition(".")[2]] = ast.unparse(value)
     return found
-
-
-def _assigned(statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
-    if not isinstance(statement, ast.Assign):
-        return
-    for target in statement.targets:
-        if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
-            yield from zip(target.elts, statement.value.elts, strict=False)
-        else:
-            yield target, statement.value
 
 
 def _resetting(holder: ast.ClassDef, starts: dict[str, str]) -> str:

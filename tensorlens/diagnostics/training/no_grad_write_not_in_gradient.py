@@ -187,7 +187,7 @@ def _report(facts: TraceIndex, change: _Change, backward: Backward) -> Diagnosti
         ],
         fixes=tuple(reversed(fixes) if intended else fixes),
         evidence={"tensor": name, "op": None if change.call is None else change.call.op},
-        detail=_detail(facts, change, state),
+        detail=_detail(state),
     )
 
 
@@ -226,7 +226,7 @@ def _memory(facts: TraceIndex, change: _Change, name: str) -> str:
     return f"{name} through {_alias(facts, change.written, named(facts, change.written, change.index))}"
 
 
-def _detail(facts: TraceIndex, change: _Change, state: State | None) -> tuple[str, ...]:
+def _detail(state: State | None) -> tuple[str, ...]:
     node = "" if state is None or state.grad_fn is None else f"the derivative is that of {state.grad_fn}; "
     return (f"{node}`--reference` can't prove it: copies of saved tensors do not show how the change should count",)
 

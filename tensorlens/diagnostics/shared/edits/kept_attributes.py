@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from tensorlens.analysis.lineage import calls_reached_by
+from tensorlens.analysis.naming.assignments import assigned_pairs
 from tensorlens.analysis.trace_index import TraceIndex
 from tensorlens.diagnostics.shared.edits.expressions import with_call
 from tensorlens.records.model import Span
@@ -25,21 +25,11 @@ def kept_at(facts: TraceIndex, number: int, index: int) -> Span | None:
         facts.span_of(value, file)
         for file, tree in facts.trees()
         for node in ast.walk(tree)
-        if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign)
-        for target, value in _pairs(node)
-        if value is not None and attribute in _attributes(target) and not isinstance(value, ast.Constant)
+        if isinstance(node, ast.stmt)
+        for target, value in assigned_pairs(node)
+        if attribute in _attributes(target) and not isinstance(value, ast.Constant)
     ]
     return found[0] if len(found) == 1 else None
-
-
-def _pairs(node: ast.Assign | ast.AugAssign | ast.AnnAssign) -> Iterator[tuple[ast.expr, ast.expr | None]]:
-    """Yields each target with its value: `a, self.b = f(x), None` has two."""
-    for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-        parts, values = getattr(target, "elts", []), getattr(node.value, "elts", [])
-        if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple) and len(parts) == len(values):
-            yield from zip(parts, values, strict=True)
-        else:
-            yield target, node.value
 
 
 def _attributes(target: ast.expr) -> set[str]:

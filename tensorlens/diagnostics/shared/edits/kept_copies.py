@@ -103,7 +103,7 @@ def _operands(facts: TraceIndex, node: ast.expr, number: int, call: Call) -> Ite
 def _is_input_of_layer(facts: TraceIndex, call: Call, number: int) -> bool:
     """Returns whether the first input of a call by library code came from the line that calls it."""
     made = facts.creator(number)
-    inside = () if made is None else (made.site, *callers(facts.trace, made.site))
+    inside = () if made is None else facts.call_chain(made.site)
     is_direct = facts.names.syntax.is_direct(facts.trace.sites[call.site], call.op)
     return not is_direct and call.inputs[0].tensor == number and call.site not in inside
 

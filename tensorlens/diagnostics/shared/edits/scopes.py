@@ -13,7 +13,7 @@ from tensorlens.analysis.code_around import (
     upwards,
 )
 from tensorlens.analysis.naming.bindings import root_of
-from tensorlens.analysis.naming.places import callers, place_of
+from tensorlens.analysis.naming.places import place_of
 from tensorlens.analysis.naming.syntax import plain_name
 from tensorlens.analysis.naming.variables import owned_by
 from tensorlens.analysis.trace_index import TraceIndex
@@ -100,13 +100,8 @@ def _has_self(facts: TraceIndex, site: Site) -> bool:
 
 def lines_of_frame(facts: TraceIndex, one: int, other: int) -> tuple[int, int] | None:
     """Returns the sites, in the innermost function that ran both, of the lines that led to two sites."""
-    first, second = [one, *callers(facts.trace, one)], [other, *callers(facts.trace, other)]
-    for site in first:
-        scope = place_of(facts.trace.sites[site])[:2]
-        for match in second:
-            if place_of(facts.trace.sites[match])[:2] == scope:
-                return site, match
-    return None
+    pairs = ((site, facts.site_in(facts.scope(site), other)) for site in facts.call_chain(one))
+    return next(((site, match) for site, match in pairs if match is not None), None)
 
 
 def beside(facts: TraceIndex, one: Span, other: Span) -> tuple[ast.stmt, ast.stmt] | None:
