@@ -110,7 +110,7 @@ def _head_end(statement: ast.stmt) -> int:
 
 
 def statements_in(facts: TraceIndex, file: str) -> Iterator[ast.stmt]:
-    """Yields all statements of a file, also those inside others, each after the one that it is in."""
+    """Yields all statements of a file, each after the one that it is in."""
     return (node for node in ast.walk(facts.tree(file)) if isinstance(node, ast.stmt))
 
 
